@@ -1,0 +1,56 @@
+"""Valid statistics for bandit experiments whose outcomes come late, or never.
+
+>>> import belated as bl
+>>> log = bl.Log(["A", "B", "B", "A"], [1.0, 0.0, None, 1.0], [[0.5, 0.5]] * 4, delay=[1, 0, None, 0])
+>>> est = bl.estimate(log)           # the paper's estimator, an interval that covers
+>>> est.contrast("B", "A")           # doctest: +SKIP
+"""
+
+from belated.answers import Answer, Answers, Comparison, Contrasts, Estimate, compare, estimate
+from belated.errors import (
+    BelatedError,
+    BelatedWarning,
+    LogError,
+    MergeError,
+    MissingLibraryError,
+    OptionError,
+    PropensitiesNeededError,
+    UnknownArmError,
+)
+from belated.estimators import ESTIMATORS, Estimator
+from belated.ledger import Ledger
+from belated.log import Log
+from belated.outcome_models import OutcomeModel
+from belated.sums import Sums
+from belated.trajectory import Trajectory, trajectory
+from belated.weights import Weights, two_point
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ESTIMATORS",
+    "Answer",
+    "Answers",
+    "BelatedError",
+    "BelatedWarning",
+    "Comparison",
+    "Contrasts",
+    "Estimate",
+    "Estimator",
+    "Ledger",
+    "Log",
+    "LogError",
+    "MergeError",
+    "MissingLibraryError",
+    "OptionError",
+    "OutcomeModel",
+    "PropensitiesNeededError",
+    "Sums",
+    "Trajectory",
+    "UnknownArmError",
+    "Weights",
+    "compare",
+    "estimate",
+    "trajectory",
+    "two_point",
+]

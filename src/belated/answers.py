@@ -1,0 +1,473 @@
+"""Estimate and Answer: what a log says about arms, contrasts and policies."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from belated.checks import fraction, one_of, real
+from belated.columns import Array
+from belated.errors import BelatedWarning, OptionError
+from belated.estimators import (
+    ESTIMATORS,
+    ArmStatistics,
+    Estimator,
+    check_propensities,
+    evaluate,
+    needs_all_propensities,
+    observed_share,
+    read_estimator,
+)
+from belated.intervals import ALTERNATIVES, INTERVALS, Combination, combine, joint_p_value, joint_tail
+from belated.ledger import Ledger
+from belated.log import Log, arm_index
+from belated.sums import Sums
+from belated.tables import Column, Table, one_line
+
+
+def estimate(
+    log: Log | Sums | Ledger,
+    estimator: str | Estimator = "daipw",
+    *,
+    weights: Any = None,
+    outcome_model: Any = None,
+    normalisation: str | None = None,
+    level: float = 0.95,
+    interval: str = "auto",
+) -> Estimate:
+    """Estimate every arm's mean outcome from an experiment with late and missing outcomes.
+
+    Parameters
+    ----------
+    log : Log, Sums or Ledger
+    estimator : str or Estimator
+        ``"daipw"`` (the paper's, the default), ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``,
+        ``"nh0"`` or ``"iad"``.
+    weights, outcome_model, normalisation : optional
+        Replace one axis of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
+    level : float
+        Of the intervals.
+    interval : {"auto", "normal", "t", "wilson"}
+        ``"normal"`` is the paper's; ``"auto"`` is the one that covers: wilson if every outcome
+        is 0 or 1, otherwise t.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> log = bl.Log(["A", "B", "A", "B"], [1.0, 2.0, 3.0, 2.5], [[0.5, 0.5]] * 4)
+    >>> bl.estimate(log, "dipw").contrast("B", "A").estimate
+    0.25
+    """
+    chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
+    sums = _sums(log, chosen)
+    result = Estimate(
+        sums, chosen, fraction("level", level), interval_kind(one_of("interval", interval, INTERVALS), sums, chosen), _as_of(log)
+    )
+    result.warn()
+    return result
+
+
+def _sums(log: Log | Sums | Ledger, estimator: Estimator) -> Sums:
+    if isinstance(log, Log):
+        check_propensities(estimator, known=log.has_all_propensities)
+        return Sums.of(log, *estimator.parts)
+    sums = log.sums if isinstance(log, Ledger) else log
+    if not isinstance(sums, Sums):
+        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, Sums or Ledger.")
+    if (sums.weights, sums.outcome_model) != estimator.parts:
+        raise OptionError(
+            f"These sums were made with weights {sums.weights.name!r} and outcome model {sums.outcome_model.name!r}; "
+            f"the estimator {estimator.name!r} needs {estimator.weights.name!r} and {estimator.outcome_model.name!r}."
+        )
+    return sums
+
+
+def _as_of(log: Any) -> str | None:
+    return log._clock.text(log._moment) if isinstance(log, Log) and log._moment is not None else None
+
+
+def interval_kind(interval: str, sums: Sums, estimator: Estimator) -> str:
+    """Return the kind of interval to use, resolving "auto"."""
+    binary = bool((sums["binary"] == sums["arrived"]).all()) and bool(sums["arrived"].any())
+    scores = binary and estimator.normalisation == "hajek"
+    if interval == "wilson" and not scores:
+        what = "outcomes that are 0 or 1" if not binary else "an estimator normalised by 'hajek'"
+        raise OptionError(f"`interval` is 'wilson', which needs {what}; 't' does not.")
+    if interval == "auto":
+        return "wilson" if scores else "t"
+    return interval
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(Table):
+    """Every arm's estimated mean outcome; later questions are methods.
+
+    Attributes
+    ----------
+    sums : Sums
+    estimator : Estimator
+    level : float
+    interval : str
+        The kind of interval in use: "normal", "t" or "wilson".
+    as_of : str or None
+        The moment the log was looked at.
+    """
+
+    sums: Sums
+    estimator: Estimator
+    level: float
+    interval: str
+    as_of: str | None = None
+
+    # ---------------------------------------------------------------- per arm
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The arms' labels."""
+        return self.sums.arms
+
+    @cached_property
+    def statistics(self) -> ArmStatistics:
+        """What the formulas give, by arm."""
+        return evaluate(self.sums, self.estimator)
+
+    @property
+    def values(self) -> Array:
+        """The arms' estimates."""
+        return self.statistics.value
+
+    @property
+    def variances(self) -> Array:
+        """The paper's variances V(a)."""
+        return self.statistics.variance
+
+    @cached_property
+    def std_errors(self) -> Array:
+        """The arms' standard errors, those that the intervals use."""
+        return np.array([answer.std_error for answer in self.arm_answers])
+
+    @property
+    def observed_share(self) -> Array:
+        """The estimated share of each arm's outcomes that come."""
+        return observed_share(self.sums)
+
+    @property
+    def effective_size(self) -> Array:
+        """Kish's effective number of arrived outcomes, by arm."""
+        return self.statistics.effective_size
+
+    # ---------------------------------------------------------------- questions
+
+    def arm(self, arm: Any, *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for one arm's mean."""
+        return self._answer(one_line(arm), {arm: 1.0}, alternative)
+
+    def contrast(self, arm: Any, baseline: Any, *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for one arm's mean minus another's."""
+        if arm_index(self.arms, arm) == arm_index(self.arms, baseline):
+            raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
+        return self._answer(f"{one_line(arm)} - {one_line(baseline)}", {arm: 1.0, baseline: -1.0}, alternative)
+
+    def policy(self, policy: Mapping[Any, float], *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for the mean outcome of a policy, a probability for each arm."""
+        weights = {arm: real(f"policy[{arm!r}]", share) for arm, share in policy.items()}
+        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > 1e-6:
+            raise OptionError(
+                f"`policy` is {dict(policy)!r}; its probabilities must not be negative and must sum to 1. "
+                "`linear` takes any coefficients."
+            )
+        name = " + ".join(f"{share:g} {one_line(arm)}" for arm, share in weights.items() if share)
+        return self._answer(name, weights, alternative)
+
+    def linear(self, coefficients: Mapping[Any, float], *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for any linear combination of the arms' means."""
+        weights = {arm: real(f"coefficients[{arm!r}]", c) for arm, c in coefficients.items()}
+        if not any(weights.values()):
+            raise OptionError("`coefficients` are all 0; at least one must not be.")
+        name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
+        return self._answer(name, weights, alternative)
+
+    def contrasts(self, baseline: Any = None, *, simultaneous: bool = False) -> Contrasts:
+        """Return every arm's contrast against a baseline, or all pairs if there is none.
+
+        With `simultaneous`, all intervals hold together at the level, and p-values are adjusted:
+        by Dunnett's method against a baseline, by Sidak's for all pairs. Arms without an interval
+        are left out of the count.
+        """
+        if baseline is None:
+            pairs = [(b, a) for a, b in combinations(self.arms, 2)]
+        else:
+            base = arm_index(self.arms, baseline)
+            pairs = [(arm, self.arms[base]) for k, arm in enumerate(self.arms) if k != base]
+        if not pairs:
+            raise OptionError("Contrasts need at least two arms.")
+        answers = [self.contrast(arm, other) for arm, other in pairs]
+        if simultaneous:
+            answers = self._jointly(answers, pairs, baseline)
+        return Contrasts(tuple(answers), self.estimator.name, self.interval, self.level, simultaneous)
+
+    def _jointly(self, answers: list[Answer], pairs: list[tuple[Any, Any]], baseline: Any) -> list[Answer]:
+        """Widen answers so that those with an interval hold together."""
+        live = [i for i, answer in enumerate(answers) if not math.isnan(answer.low)]
+        if not live:
+            return answers
+        errors = np.array([self.std_errors[arm_index(self.arms, pairs[i][0])] for i in live])
+        shared = None if baseline is None else float(self.std_errors[arm_index(self.arms, baseline)])
+        tail = joint_tail(errors, shared, (1 - self.level) / 2)
+        for i in live:
+            low, high = answers[i].combination.limits(tail)
+            p_value = joint_p_value(errors, shared, answers[i].p_value)
+            answers[i] = replace(answers[i], low=low, high=high, p_value=p_value, joint=True)
+        return answers
+
+    def _answer(self, name: str, coefficients: Mapping[Any, float], alternative: str) -> Answer:
+        vector = np.zeros(len(self.arms))
+        for arm, c in coefficients.items():
+            vector[arm_index(self.arms, arm)] += c
+        return make_answer(
+            name, combine(self.statistics, vector, self.interval), self.level, 0.0, one_of("alternative", alternative, ALTERNATIVES)
+        )
+
+    @cached_property
+    def arm_answers(self) -> list[Answer]:
+        """The arms' answers, in order."""
+        return [self.arm(arm) for arm in self.arms]
+
+    # ---------------------------------------------------------------- display
+
+    def warn(self) -> None:
+        """Warn which arms have no answer, no interval or no variance."""
+        seen = self.statistics.arrived
+        for arms, sentence in (
+            (seen == 0, "No outcome of arm {} has arrived: its answers are NaN."),
+            (seen == 1, "Only one outcome of arm {} has arrived: it has an estimate but no interval."),
+            (self.statistics.constant & (seen > 1), "All arrived outcomes of arm {} are equal: they show no variance."),
+        ):
+            names = [one_line(repr(arm)) for arm, is_one in zip(self.arms, arms, strict=True) if is_one]
+            if names and not (self.interval == "wilson" and "variance" in sentence):
+                listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+                text = sentence.format(listed)
+                if len(names) > 1:
+                    text = text.replace("arm ", "arms ", 1).replace("its answers", "their answers")
+                    text = text.replace("it has an estimate but", "they have estimates but")
+                warnings.warn(text, BelatedWarning, stacklevel=3)
+
+    def _title(self) -> str:
+        rows = int(self.sums["assigned"].sum())
+        as_of = f", as of {self.as_of}" if self.as_of else ""
+        return f"{self.estimator.name}: {self.level:.4g} {self.interval} intervals, {rows:,} rows{as_of}"
+
+    def _columns(self) -> list[Column]:
+        columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
+        columns.append(Column("assigned", self.sums["assigned"].astype(int).tolist(), "count"))
+        columns.append(Column("arrived", self.sums["arrived"].astype(int).tolist(), "count"))
+        if not np.isnan(self.sums["h"]).any():
+            columns.append(Column("observed_share", self.observed_share.tolist(), "share"))
+        columns.append(Column("effective_size", self.effective_size.tolist(), "count"))
+        return columns
+
+
+@dataclass(frozen=True)
+class Answer(Table):
+    """The answer to one question.
+
+    Attributes
+    ----------
+    estimate, std_error : float
+    low, high : float
+        The interval; one-sided if the alternative is.
+    level : float
+    statistic, p_value : float
+        Of the test against `null`.
+    """
+
+    name: str
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+    level: float
+    statistic: float
+    p_value: float
+    interval: str
+    null: float
+    alternative: str
+    combination: Combination = field(repr=False, compare=False)
+    joint: bool = False
+
+    def test(self, null: float = 0.0, alternative: str = "two-sided") -> Answer:
+        """Return the answer with another null value or alternative."""
+        return self._again(null=real("null", null), alternative=one_of("alternative", alternative, ALTERNATIVES))
+
+    def at_level(self, level: float) -> Answer:
+        """Return the answer with an interval of another level."""
+        return self._again(level=fraction("level", level))
+
+    def _again(self, **changes: Any) -> Answer:
+        if self.joint:
+            raise OptionError("This answer holds for several questions at once; ask each by itself to test it anew.")
+        old = {"level": self.level, "null": self.null, "alternative": self.alternative}
+        return make_answer(self.name, self.combination, **{**old, **changes})
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def _title(self) -> str:
+        return f"{self.name}: {self.level:.4g} {self.interval} interval, {self.alternative} test against {self.null:g}"
+
+    def _columns(self) -> list[Column]:
+        return answer_columns([self], test=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer's parts by name."""
+        names = ("name", "estimate", "std_error", "low", "high", "level", "statistic", "p_value", "null",
+                 "alternative", "interval")  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+    def _data(self) -> dict[str, Any]:
+        return {name: [value] for name, value in self.to_dict().items()}
+
+
+def make_answer(name: str, combination: Combination, level: float, null: float, alternative: str) -> Answer:
+    """Return the answer that a combination of arms gives."""
+    statistic, below, above = combination.test(null)
+    if alternative == "two-sided":
+        low, high = combination.limits((1 - level) / 2)
+        p_value = min(2 * min(below, above), 1.0)
+    else:
+        low, high = combination.limits(1 - level)
+        p_value = above if alternative == "greater" else below
+        if not math.isnan(low):
+            low, high = (low, math.inf) if alternative == "greater" else (-math.inf, high)
+    return Answer(
+        name, combination.estimate, combination.std_error, low, high, level, statistic, p_value, combination.kind,
+        null, alternative, combination,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Contrasts(Table):
+    """Answers to several contrasts."""
+
+    answers: tuple[Answer, ...]
+    estimator: str
+    interval: str
+    level: float
+    simultaneous: bool
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitem__(self, i: int) -> Answer:
+        return self.answers[i]
+
+    def _title(self) -> str:
+        kind = "simultaneous " if self.simultaneous else ""
+        return f"{self.estimator}: {self.level:.4g} {kind}{self.interval} intervals"
+
+    def _columns(self) -> list[Column]:
+        names = [answer.name for answer in self.answers]
+        return [Column("contrast", names, "label"), *answer_columns(list(self.answers), test=True)]
+
+
+def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
+    """Return the columns of a table of answers."""
+    errors = [answer.std_error for answer in answers]
+
+    def column(name: str, kind: str = "estimate") -> Column:
+        return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
+
+    columns = [column(name) for name in ("estimate", "std_error", "low", "high")]
+    return columns + [column("statistic", "number"), column("p_value", "p_value")] if test else columns
+
+
+# ---------------------------------------------------------------- side by side
+
+
+def compare(log: Log, *, level: float = 0.95, interval: str = "auto") -> Comparison:
+    """Estimate with every estimator of the paper's table, side by side.
+
+    Those that need every arm's propensity are left out if the log does not have them.
+    """
+    shared: dict[Any, Sums] = {}
+    estimates = {}
+    for name, estimator in ESTIMATORS.items():
+        if needs_all_propensities(estimator) and not log.has_all_propensities:
+            continue
+        if estimator.parts not in shared:
+            shared[estimator.parts] = Sums.of(log, *estimator.parts)
+        sums = shared[estimator.parts]
+        kind = interval_kind("auto" if interval == "wilson" else one_of("interval", interval, INTERVALS), sums, estimator)
+        estimates[name] = Estimate(sums, estimator, fraction("level", level), kind, _as_of(log))
+    next(iter(estimates.values())).warn()
+    return Comparison(estimates)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Table):
+    """Estimates of several estimators, by name."""
+
+    estimates: dict[str, Estimate]
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[one_of("estimator", name, self.estimates)]
+
+    def arm(self, arm: Any) -> Answers:
+        """Return every estimator's answer for one arm."""
+        return Answers("estimator", {name: e.arm(arm) for name, e in self.estimates.items()})
+
+    def contrast(self, arm: Any, baseline: Any) -> Answers:
+        """Return every estimator's answer for one contrast."""
+        return Answers("estimator", {name: e.contrast(arm, baseline) for name, e in self.estimates.items()})
+
+    def policy(self, policy: Mapping[Any, float]) -> Answers:
+        """Return every estimator's answer for one policy."""
+        return Answers("estimator", {name: e.policy(policy) for name, e in self.estimates.items()})
+
+    def _title(self) -> str:
+        left_out = [name for name in ESTIMATORS if name not in self.estimates]
+        why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
+        level = next(iter(self.estimates.values())).level
+        return f"{len(self.estimates)} estimators side by side, {level:.4g} intervals{why}"
+
+    def _columns(self) -> list[Column]:
+        rows = [(name, e.interval, answer) for name, e in self.estimates.items() for answer in e.arm_answers]
+        return [
+            Column("estimator", [name for name, _, _ in rows], "label"),
+            Column("arm", [arm for e in self.estimates.values() for arm in e.arms], "label"),
+            *answer_columns([answer for _, _, answer in rows], test=False),
+            Column("interval", [kind for _, kind, _ in rows], "label"),
+        ]
+
+
+@dataclass(frozen=True, repr=False)
+class Answers(Table):
+    """Answers to one question, by estimator or by moment."""
+
+    by: str
+    answers: dict[Any, Answer]
+
+    def __getitem__(self, key: Any) -> Answer:
+        return self.answers[key]
+
+    def _title(self) -> str:
+        first = next(iter(self.answers.values()))
+        return f"{first.name}: {first.level:.4g} intervals, by {self.by}"
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column(self.by, list(self.answers), "label"),
+            *answer_columns(list(self.answers.values()), test=True),
+            Column("interval", [answer.interval for answer in self.answers.values()], "label"),
+        ]

@@ -1,0 +1,185 @@
+"""Intervals and tests for linear combinations of arms: the paper's, and two that cover in small samples.
+
+`normal` is the paper's. `t` takes the larger of the homoskedastic and the leverage-corrected
+variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
+with Kish's effective size minus 1 degrees of freedom (Welch-Satterthwaite for combinations).
+`wilson`, for 0/1 outcomes, is the score interval at the effective size, with the same quantile
+and augmentation, combined over arms by MOVER.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from belated.columns import Array
+from belated.estimators import ArmStatistics
+
+INTERVALS = ("auto", "normal", "t", "wilson")
+ALTERNATIVES = ("two-sided", "greater", "less")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A linear combination of arms under one kind of interval.
+
+    Arms with coefficient 0 play no part, so an arm that was never seen spoils only its own answers.
+    """
+
+    estimate: float
+    kind: str
+    coefficients: Array
+    arms: ArmStatistics  # of the arms with a coefficient only
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether every arm in the combination has the two arrivals an interval needs."""
+        return bool((self.arms.arrived >= 2).all() and math.isfinite(self.estimate))
+
+    @property
+    def degrees(self) -> Array:
+        """Degrees of freedom, by arm."""
+        return np.maximum(self.arms.effective_size - 1, 1.0)
+
+    @property
+    def variances(self) -> Array:
+        """The variance that the interval uses, by arm."""
+        robust = self.arms.robust
+        return self.arms.variance if self.kind == "normal" or robust is None else robust
+
+    @cached_property
+    def std_error(self) -> float:
+        """The standard error that the interval uses; for `wilson`, half the width at one normal deviation."""
+        if self.kind == "wilson":
+            low, high = self.limits(float(special.ndtr(-1.0)))
+            return (high - low) / 2
+        return math.sqrt(np.sum(self.coefficients**2 * self.variances))
+
+    def limits(self, tail: float) -> tuple[float, float]:
+        """Return the limits that leave `tail` on either side."""
+        if not self.has_interval:
+            return math.nan, math.nan
+        if self.kind == "wilson":
+            return self._mover(tail)
+        reach = -self._quantile(tail) * self.std_error
+        return self.estimate - reach, self.estimate + reach
+
+    def test(self, null: float) -> tuple[float, float, float]:
+        """Return the statistic against `null`, and the probabilities of a smaller and of a larger one."""
+        if not self.has_interval:
+            return math.nan, math.nan, math.nan
+        if self.kind == "wilson":
+            statistic = self._inverted(null)
+            return statistic, float(special.ndtr(statistic)), float(special.ndtr(-statistic))
+        distance = self.estimate - null
+        if self.std_error == 0:
+            statistic = 0.0 if distance == 0 else math.copysign(math.inf, distance)
+        else:
+            statistic = distance / self.std_error
+        if self.kind == "normal" or math.isinf(statistic):
+            return statistic, float(special.ndtr(statistic)), float(special.ndtr(-statistic))
+        degrees = self._welch()
+        return statistic, float(special.stdtr(degrees, statistic)), float(special.stdtr(degrees, -statistic))
+
+    def _quantile(self, tail: float) -> float:
+        return float(special.ndtri(tail) if self.kind == "normal" else special.stdtrit(self._welch(), tail))
+
+    def _welch(self) -> float:
+        """Welch-Satterthwaite degrees of freedom."""
+        parts = self.coefficients**2 * self.variances
+        total = parts.sum()
+        return float(total**2 / np.sum(parts**2 / self.degrees)) if total > 0 else float(self.degrees.min())
+
+    # ---------------------------------------------------------------- wilson
+
+    @property
+    def _rates(self) -> Array:
+        return np.clip(self.arms.value, 0.0, 1.0)
+
+    def _scores(self, tail: float) -> tuple[Array, Array]:
+        """Return each arm's score interval (Wilson 1927) at its effective size."""
+        q, n = self._rates, self.arms.effective_size
+        near = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
+        n = n / (1 + self.arms.augmentation**2 * n / (near * (1 - near)))
+        with np.errstate(divide="ignore", over="ignore"):
+            s = 1 / (1 + n / special.stdtrit(self.degrees, tail) ** 2)  # z^2 / (n + z^2)
+        centre = q * (1 - s) + s / 2
+        reach = np.sqrt(s * (1 - s) * q * (1 - q) + s**2 / 4)
+        return np.minimum(centre - reach, q), np.maximum(centre + reach, q)
+
+    def _mover(self, tail: float) -> tuple[float, float]:
+        """Combine the arms' intervals (Zou and Donner 2008)."""
+        c, q = self.coefficients, self._rates
+        low, high = self._scores(tail)
+        down = np.where(c > 0, c * (q - low), c * (q - high))
+        up = np.where(c > 0, c * (high - q), c * (low - q))
+        centre = float(c @ q)
+        return centre - math.sqrt(down @ down), centre + math.sqrt(up @ up)
+
+    def _inverted(self, null: float) -> float:
+        """Return the normal quantile of the tail at which a limit meets `null`."""
+        centre = float(self.coefficients @ self._rates)
+        if centre == null:
+            return 0.0
+        sign = math.copysign(1.0, centre - null)
+
+        def excludes(z: float) -> bool:
+            low, high = self._mover(float(special.ndtr(-z)))
+            return low > null if sign > 0 else high < null
+
+        inside, outside = 0.0, 37.0  # beyond 37 the normal tail is 0
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if excludes(middle) else (inside, middle)
+        return sign * (inside + outside) / 2
+
+
+def combine(arms: ArmStatistics, coefficients: Array, kind: str) -> Combination:
+    """Return the combination of arms with the given coefficients."""
+    used = coefficients != 0
+    robust = None if arms.robust is None else arms.robust[used]
+    subset = ArmStatistics(
+        arms.value[used], arms.variance[used], robust, arms.augmentation[used],
+        arms.effective_size[used], arms.arrived[used], arms.constant[used],
+    )  # fmt: skip
+    return Combination(float(coefficients[used] @ subset.value), kind, coefficients[used], subset)
+
+
+#: Contrasts beyond which Dunnett's integral is not worth its time over Sidak's bound.
+_DUNNETT_LIMIT = 64
+
+
+def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> float:
+    """Return the tail of each contrast at which all of them together leave 2 `tail`.
+
+    Against a baseline with standard error `baseline_error`: Dunnett's, for contrasts that are
+    correlated through it; for all pairs, and very many arms, Sidak's bound.
+    """
+    sidak = 0.5 * -math.expm1(math.log1p(-2 * tail) / len(errors))
+    if baseline_error is None or len(errors) > _DUNNETT_LIMIT:
+        return sidak
+    low, high = -float(special.ndtri(tail)), -float(special.ndtri(sidak))
+    for _ in range(40):
+        middle = (low + high) / 2
+        outside = joint_p_value(errors, baseline_error, float(2 * special.ndtr(-middle)))
+        low, high = (middle, high) if outside > 2 * tail else (low, middle)
+    return float(special.ndtr(-high))
+
+
+def joint_p_value(errors: Array, baseline_error: float | None, p_value: float) -> float:
+    """Return the probability that the most significant of several true nulls is as significant as `p_value`."""
+    sidak = -math.expm1(len(errors) * math.log1p(-p_value)) if p_value < 1 else 1.0
+    if baseline_error is None or len(errors) > _DUNNETT_LIMIT:
+        return sidak
+    z = -special.ndtri(p_value / 2)
+    x = np.linspace(-9.0, 9.0, 1001)
+    density = np.exp(-(x**2) / 2)
+    total = np.hypot(errors, baseline_error)[:, np.newaxis]
+    shared, alone = baseline_error / total, np.maximum(errors[:, np.newaxis] / total, 1e-9)
+    within = special.ndtr((z - shared * x) / alone) - special.ndtr((-z - shared * x) / alone)
+    joint = 1 - float(np.prod(within, axis=0) @ density / density.sum())
+    return min(max(joint, p_value), sidak)

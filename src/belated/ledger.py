@@ -1,0 +1,148 @@
+"""Ledger: sums kept up to date while rows are assigned and their outcomes land."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from belated.checks import real
+from belated.columns import Array
+from belated.errors import LogError, OptionError
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+from belated.log import Log
+from belated.sums import Sums, complete
+
+
+_NO_ORDER = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """What must be remembered of a row until its outcome lands."""
+
+    arm: int
+    h: Array  # every arm's weight
+    model: float
+    propensity: float
+
+
+class Ledger:
+    """Assignments now, outcomes later: the same answers as from the whole log, without keeping it.
+
+    Parameters
+    ----------
+    arms : sequence
+    weights : {"sqrt", "uniform", "propensity"} or two_point(horizon, decay)
+    outcome_model : {"running_mean", "zero"}
+
+    Attributes
+    ----------
+    sums : Sums
+        What has been assigned and has landed so far. Add those of other ledgers to it.
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> ledger = bl.Ledger(["A", "B"])
+    >>> first, second = ledger.assign(["A", "B"], [[0.5, 0.5], [0.5, 0.5]])
+    >>> ledger.land([second], [2.0])
+    >>> ledger
+    Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)
+    """
+
+    def __init__(
+        self, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean"
+    ) -> None:
+        sums = Sums.empty(arms, weights, outcome_model)
+        if "given" in (sums.weights.name, sums.outcome_model.name):
+            raise OptionError("A ledger computes weights and outcome model itself; name them.")
+        if sums.weights.name == "two_point" and sums.weights.horizon is None:
+            raise OptionError("A ledger needs the horizon of two-point weights: two_point(horizon, decay).")
+        self.sums = sums
+        self._out: dict[Hashable, _Pending] = {}
+        self._names = count()
+        self._remaining = np.ones(len(sums.arms))
+        self._seen_n = np.zeros(len(sums.arms))
+        self._seen_y = np.zeros(len(sums.arms))
+
+    def assign(self, arm: Any, propensity: Any, keys: Iterable[Hashable] | None = None) -> list[Hashable]:
+        """Record a batch of assignments made now, and return their keys.
+
+        The batch's rows see what landed before this call, and not each other.
+
+        Parameters
+        ----------
+        arm : sequence
+        propensity : array of shape (rows, arms) or (rows,)
+        keys : iterable, optional
+            Names by which the outcomes will be landed; 0, 1, 2, ... by default.
+        """
+        sums = self.sums
+        log = Log(arm, np.full(len(arm), np.nan), propensity, arms=sums.arms)  # checks the rows
+        rows, full = len(log.code), log.has_all_propensities
+        sums.weights.check(full)
+        names = [next(self._names) for _ in range(rows)] if keys is None else list(keys)
+        if len(names) != rows or len(set(names)) != rows:
+            raise LogError(f"`keys` must name each of the {rows} rows once.", column="keys")
+        for row, name in enumerate(names):
+            if name in self._out:
+                raise LogError(f"`keys` in row {row} is {name!r}, whose outcome is still out.", column="keys", row=row)
+        start = float(sums["assigned"].sum())
+        sums.weights.planned_rows(int(start) + rows)
+        h, m = np.empty((rows, len(sums.arms))), np.empty(rows)
+        spread, own = np.zeros((1, *sums.spread.shape)), np.zeros((1, *sums.own.shape))
+        pi = log.propensity if full else log.propensity[:, np.newaxis]
+        nothing = np.empty((0, len(sums.arms)))
+        jit.ready(rows * (len(sums.arms) + 8))
+        kernel.accumulate(
+            spread, own, log.code, log.outcome, pi, full, np.full(rows, -1, dtype=np.int32), _NO_ORDER,
+            np.array([rows]), _NO_ORDER, sums.shift,
+            sums.weights.kind, nothing, float(sums.weights.horizon or 0), sums.weights.decay, self._remaining, start,
+            sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, h, m,
+        )  # fmt: skip
+        complete(spread, sums.outcome_model, sums.shift, full or not sums.weights.need_all_propensities)
+        self.sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
+        for row, name in enumerate(names):
+            k = int(log.code[row])
+            self._out[name] = _Pending(k, h[row], float(m[row] + sums.shift[k]), float(pi[row, k if full else 0]))
+        return names
+
+    def land(self, keys: Iterable[Hashable], outcome: Iterable[float]) -> None:
+        """Record outcomes that have come now; all of them, or none if one cannot be."""
+        names, values = list(keys), [real("outcome", y) for y in outcome]
+        if len(names) != len(values):
+            raise LogError(f"`keys` has {len(names)} values but `outcome` has {len(values)}.", column="keys")
+        if len(set(names)) != len(names):
+            raise LogError("`keys` names an assignment twice.", column="keys")
+        for row, name in enumerate(names):
+            if name not in self._out:
+                raise LogError(
+                    f"`keys` in row {row} is {name!r}, which was never assigned or has landed already.",
+                    column="keys",
+                    row=row,
+                )
+        for name, y in zip(names, values, strict=True):
+            self._land_one(self._out.pop(name), y)
+
+    def _land_one(self, row: _Pending, y: float) -> None:
+        sums, k = self.sums, row.arm
+        if sums["arrived"][k] == 0:  # the arm's first outcome is its shift
+            shift = sums.shift.copy()
+            shift[k] = y
+            sums = sums.recentred(shift)
+        shift = sums.shift[k]
+        spread, own = sums.spread.copy(), sums.own.copy()
+        kernel.land(own[k], y - shift, row.model - shift, row.h[k], row.propensity, y)
+        spread[kernel.H_ARRIVED] += row.h
+        self._seen_n[k] += 1
+        self._seen_y[k] += y - shift
+        self.sums = replace(sums, spread=spread, own=own)
+
+    def __repr__(self) -> str:
+        assigned, landed = int(self.sums["assigned"].sum()), int(self.sums["arrived"].sum())
+        return f"Ledger(arms={self.sums.arms!r}, {assigned:,} assigned, {landed:,} landed, {len(self._out):,} out)"

@@ -1,0 +1,439 @@
+"""Log: what was assigned, what has arrived, what is still out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from belated.columns import NEVER, Array, Clock, encode, numbers, read_times
+from belated.errors import LogError, UnknownArmError
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+from belated.tables import Column, Table
+
+#: Rows checked at a time: the columns of one block stay in the cache.
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When each row counts: the assignment order, and from which position its outcome is history."""
+
+    order: Array  # positions to rows; empty: the rows are in order
+    due: Array  # by row: a position, `rows` if no later row sees it, -1 if not arrived
+    rows: int  # positions that exist as of the log's moment
+
+
+class Log(Table):
+    """A bandit experiment's log: one row per assignment.
+
+    Parameters
+    ----------
+    arm : sequence
+        Which arm each row got: text, numbers or any hashable labels.
+    outcome : sequence of float
+        The outcome, NaN or None where it has not come.
+    propensity : array of shape (rows, arms) or (rows,)
+        The probability the policy gave to every arm at that moment, columns in the order of
+        `arms`; or only to the arm that was chosen.
+    arms : sequence, optional
+        The labels in the order of the propensity columns. By default the labels found, sorted;
+        0, ..., K - 1 when `arm` holds column numbers.
+    assigned_at : sequence, optional
+        When each row was assigned: numbers or datetimes, in any order; 1, 2, ... by default.
+        Rows that share a time are one batch and do not see each other's outcomes.
+    arrived_at, delay : sequence, optional
+        When the outcome came, or how long it took (NaN, None, NaT or inf: never). With neither,
+        an outcome that is present came at once.
+    as_of : optional
+        The moment the log is looked at. Outcomes that arrived later are still out, and rows
+        assigned later do not exist yet. By default everything that ever arrived counts.
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> log = bl.Log(["A", "B", "A"], [1.0, None, 0.0], [0.5, 0.5, 0.6], delay=[2, None, 0])
+    >>> len(log), log.arms
+    (3, ('A', 'B'))
+    """
+
+    def __init__(
+        self,
+        arm: Any,
+        outcome: Any,
+        propensity: Any,
+        *,
+        arms: Sequence[Any] | None = None,
+        assigned_at: Any = None,
+        arrived_at: Any = None,
+        delay: Any = None,
+        as_of: Any = None,
+    ) -> None:
+        pi = numbers("propensity", propensity, dimensions=(1, 2))
+        rows = len(pi)
+        if rows == 0:
+            raise LogError("The log has no rows; it needs at least one assignment.")
+        if pi.ndim == 2 and pi.shape[1] == 0:
+            raise LogError("`propensity` has no columns; it needs one for every arm.", column="propensity")
+        codes, labels = encode(arm, arms, pi.shape[1] if pi.ndim == 2 else None)
+        y = numbers("outcome", outcome)
+        for name, column in (("arm", codes), ("outcome", y)):
+            if len(column) != rows:
+                raise LogError(f"`{name}` has {len(column):,} rows but `propensity` has {rows:,}.", column=name)
+        assigned, arrived, clock = read_times(assigned_at, arrived_at, delay, rows)
+        moment = None if as_of is None else clock.read("as_of", as_of)
+        self._set(labels, codes, y, pi, assigned, arrived, clock, moment)
+        _check_rows(self)
+
+    def _set(
+        self,
+        arms: tuple[Any, ...],
+        code: Array,
+        outcome: Array,
+        propensity: Array,
+        assigned: Array | None,
+        arrived: Array | None,
+        clock: Clock,
+        moment: int | float | None,
+    ) -> None:
+        self.arms = arms
+        self.code = _locked(code)
+        self.outcome = _locked(outcome)
+        self.propensity = _locked(propensity)
+        self._assigned = None if assigned is None else _locked(assigned)
+        self._arrived = None if arrived is None else _locked(arrived)
+        self._clock = clock
+        self._moment = moment
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        arm: str = "arm",
+        outcome: str = "outcome",
+        propensity: str | Sequence[str] | Mapping[Any, str] = "propensity",
+        arms: Sequence[Any] | None = None,
+        assigned_at: str | None = None,
+        arrived_at: str | None = None,
+        delay: str | None = None,
+        as_of: Any = None,
+    ) -> Log:
+        """Build a log from a pandas, polars or pyarrow table (anything Narwhals knows).
+
+        Parameters
+        ----------
+        frame : dataframe
+        arm, outcome, assigned_at, arrived_at, delay : str
+            Names of columns.
+        propensity : str, list of str or dict
+            The chosen arm's column; or a column of lists in the order of `arms`; or one column
+            for every arm, best as ``{"A": "p_A", "B": "p_B"}``. A plain list of columns is
+            matched to the arms by `arms`, or by what the names differ in.
+        arms, as_of
+            As in `Log`.
+        """
+        from belated.frames import read_frame
+
+        names = {
+            "arm": arm, "outcome": outcome, "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay,
+        }  # fmt: skip
+        columns, arms = read_frame(frame, names, propensity, arms)
+        return cls(**columns, arms=arms, as_of=as_of)
+
+    # ---------------------------------------------------------------- what it holds
+
+    def __len__(self) -> int:
+        return self.schedule.rows
+
+    @property
+    def has_all_propensities(self) -> bool:
+        """Whether every arm's probability is known, not only the chosen one's."""
+        return self.propensity.ndim == 2
+
+    @property
+    def as_of(self) -> Any:
+        """The moment the log is looked at; None: everything that ever arrived counts."""
+        return None if self._moment is None else self._clock.show(self._moment)
+
+    @property
+    def assigned_at(self) -> Array:
+        """When each row was assigned."""
+        return self._clock.show_many(self._assigned_numbers)
+
+    @property
+    def arrived_at(self) -> Array | None:
+        """When each outcome came (NaN, inf or NaT: never); None: at once."""
+        return None if self._arrived is None else self._clock.show_many(self._arrived)
+
+    @property
+    def arrived(self) -> Array:
+        """Whether each row's outcome had arrived by `as_of`."""
+        return self.schedule.due >= 0
+
+    @property
+    def _assigned_numbers(self) -> Array:
+        return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
+
+    def index(self, arm: Any) -> int:
+        """Return the position of an arm among `arms`."""
+        return arm_index(self.arms, arm)
+
+    def at(self, as_of: Any) -> Log:
+        """Return the same experiment as it stood at another moment."""
+        log = Log.__new__(Log)
+        moment = None if as_of is None else self._clock.read("as_of", as_of)
+        log._set(
+            self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self._clock, moment
+        )
+        if self._moment is not None and (moment is None or moment > self._moment):
+            _check_rows(log)  # outcomes that were still out have not been looked at
+        return log
+
+    def joined(self, others: Sequence[Log]) -> Log:
+        """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
+        logs = [self, *others]
+        for log in others:
+            if log.arms != self.arms or log._clock != self._clock:
+                raise LogError("Parts of one experiment must have the same `arms` and the same kind of times.")
+            if log.propensity.ndim != self.propensity.ndim or (log._arrived is None) != (self._arrived is None):
+                raise LogError("Parts of one experiment must have the same columns.")
+        if any(log._assigned is None for log in logs):
+            raise LogError(
+                "Parts of one experiment need `assigned_at`: without it each starts at step 1.", column="assigned_at"
+            )
+        whole = Log.__new__(Log)
+        whole._set(
+            self.arms,
+            np.concatenate([log.code for log in logs]),
+            np.concatenate([log.outcome for log in logs]),
+            np.concatenate([log.propensity for log in logs]),
+            np.concatenate([log._assigned_numbers for log in logs]),
+            None if self._arrived is None else np.concatenate([log._arrived for log in logs if log._arrived is not None]),
+            self._clock,
+            self._moment,
+        )
+        return whole
+
+    # ---------------------------------------------------------------- order of events
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Who sees what: section 2 of the paper, with batches and ties."""
+        assigned, order = self._assigned, np.empty(0, dtype=np.int64)
+        total = rows = len(self.code)
+        if assigned is not None and not _is_sorted(assigned):
+            order = np.argsort(assigned, kind="stable")
+            assigned = assigned[order]
+            if total < 2**31:
+                order = order.astype(np.int32)
+        if self._moment is not None:
+            if assigned is None:
+                rows = int(min(max(math.floor(min(self._moment, total)), 0), total))
+            else:
+                rows = int(np.searchsorted(assigned, self._moment, side="right"))
+        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        times: Array = np.empty(0) if assigned is None else assigned
+        arrived: Array = np.empty(0) if self._arrived is None else self._arrived
+        latest = self._moment
+        if latest is None:
+            latest = np.iinfo(np.int64).max if arrived.dtype.kind == "i" else math.inf
+        if arrived.dtype.kind == "f":
+            # inf is never, also when everything that arrived counts
+            latest = min(float(latest), np.finfo(np.float64).max)
+        never: int | float = NEVER if arrived.dtype.kind == "i" else math.nan
+        jit.ready(rows)
+        kernel.schedule(due, times, arrived, latest, never, self.outcome, order, rows)
+        return Schedule(order, due, rows)
+
+    def divide(self, moments: Array) -> tuple[Array, Array]:
+        """Return, for ascending moments, how many rows each has, and at which each outcome first counts."""
+        schedule = self.schedule
+        times = self._assigned_numbers
+        ordered = times[schedule.order] if len(schedule.order) else times
+        edges = np.searchsorted(ordered[: schedule.rows], moments, side="right")
+        came = times if self._arrived is None else self._arrived
+        return edges, np.searchsorted(moments, came).astype(np.int32)
+
+    def even_moments(self, count: int) -> Array:
+        """Return moments evenly spaced over the rows, the last being when the log is looked at."""
+        schedule = self.schedule
+        if schedule.rows == 0:
+            raise LogError("The log has no rows as of its moment.")
+        times = self._assigned_numbers
+        ordered = times[schedule.order] if len(schedule.order) else times
+        positions = -(-np.arange(1, count + 1) * schedule.rows // count) - 1
+        moments = ordered[positions]
+        if self._moment is not None:
+            last = self._moment
+        else:
+            landed = self._arrived[schedule.due >= 0] if self._arrived is not None else moments
+            last = max(moments[-1], landed.max()) if len(landed) else moments[-1]
+        moments[-1] = last
+        return np.unique(moments)
+
+    # ---------------------------------------------------------------- display
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        schedule = self.schedule
+        alive = schedule.order[: schedule.rows] if len(schedule.order) else np.arange(schedule.rows)
+        code, arrived = self.code[alive], schedule.due[alive] >= 0
+        n_arms = len(self.arms)
+        assigned_n = np.bincount(code, minlength=n_arms)
+        arrived_n = np.bincount(code[arrived], minlength=n_arms)
+        times = self._assigned_numbers[alive]
+        delays: Array = np.zeros(len(alive)) if self._arrived is None else self._arrived[alive] - times
+        medians = [
+            float(np.median(delays[arrived & (code == k)])) if arrived_n[k] else math.nan for k in range(n_arms)
+        ]
+        if self.has_all_propensities:
+            smallest = self.propensity[alive].min(axis=0) if len(alive) else np.full(n_arms, math.nan)
+        else:
+            smallest = np.full(n_arms, math.inf)
+            np.minimum.at(smallest, code, self.propensity[alive])
+            smallest[assigned_n == 0] = math.nan
+        return {
+            "assigned": assigned_n,
+            "arrived": arrived_n,
+            "share": np.divide(arrived_n, assigned_n, out=np.full(n_arms, math.nan), where=assigned_n > 0),
+            "delay": medians,
+            "smallest": smallest,
+            "span": (times.min(), times.max()) if len(times) else None,
+        }
+
+    def _title(self) -> str:
+        facts = self._facts
+        rows = f"{len(self):,} row{'s' if len(self) != 1 else ''}"
+        arms = f"{len(self.arms):,} arm{'s' if len(self.arms) != 1 else ''}"
+        share = facts["arrived"].sum() / max(len(self), 1)
+        span = ""
+        if facts["span"] is not None:
+            first, last = map(self._clock.text, facts["span"])
+            span = f", assigned from {first} to {last}"
+        as_of = "" if self._moment is None else f", as of {self._clock.text(self._moment)}"
+        known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
+        return f"Log of {rows} and {arms}: {share:.1%} arrived{span}{as_of}{known}"
+
+    def _columns(self) -> list[Column]:
+        facts = self._facts
+        delays = [self._clock.show_delay(d) for d in facts["delay"]]
+        return [
+            Column("arm", list(self.arms), "label"),
+            Column("assigned", facts["assigned"].tolist(), "count"),
+            Column("arrived", facts["arrived"].tolist(), "count"),
+            Column("share_arrived", facts["share"].tolist(), "share"),
+            Column("median_delay", delays, "number"),
+            Column("smallest_propensity", facts["smallest"].tolist(), "number"),
+        ]
+
+
+def arm_index(arms: tuple[Any, ...], arm: Any) -> int:
+    """Return the position of an arm, or say which arms there are."""
+    try:
+        return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
+    except ValueError:
+        known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
+        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.") from None
+
+
+def _locked(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _is_sorted(times: Array) -> bool:
+    for start in range(0, len(times), _BLOCK):
+        block = times[start : start + _BLOCK + 1]
+        if not (block[:-1] <= block[1:]).all():
+            return False
+    return True
+
+
+def _check_rows(log: Log) -> None:
+    """Refuse the first row that cannot be, in one sentence."""
+    for start in range(0, len(log.code), _BLOCK):
+        faults = list(_faults(log, start, start + _BLOCK))
+        if faults:
+            row, column, sentence = min(faults, key=lambda fault: fault[0])
+            raise LogError(sentence, column=column, row=row)
+
+
+_Fault = tuple[int, str, str]
+
+
+def _faults(log: Log, start: int, stop: int) -> Iterator[_Fault]:
+    block = slice(start, stop)
+    yield from _propensity_faults(log, block)
+    yield from _arrival_faults(log, block)
+
+
+def _first(bad: Array, block: slice) -> int:
+    return int(block.start + bad.argmax())
+
+
+def _propensity_faults(log: Log, block: slice) -> Iterator[_Fault]:
+    pi, code = log.propensity[block], log.code[block]
+    if pi.ndim == 1:
+        if not (pi.min() > 0 and pi.max() <= 1):
+            row = _first(~((pi > 0) & (pi <= 1)), block)
+            value = log.propensity[row]
+            what = "the chosen arm cannot have probability 0" if value == 0 else "it must lie in (0, 1]"
+            yield row, "propensity", f"`propensity` in row {row} is {value}; {what}."
+        return
+    if not (pi.min() >= 0 and pi.max() <= 1):
+        row = _first(~((pi >= 0) & (pi <= 1)).all(axis=1), block)
+        values = log.propensity[row]
+        k = int((~((values >= 0) & (values <= 1))).argmax())
+        what = f"for arm {log.arms[k]!r} is {values[k]}; it must lie in [0, 1]"
+        yield row, "propensity", f"`propensity` in row {row} {what}."
+    total = pi @ np.ones(pi.shape[1])
+    total -= 1
+    np.abs(total, out=total)
+    if not total.max() <= 1e-6:
+        row = _first(~(total <= 1e-6), block)
+        what = f"sums to {log.propensity[row].sum():.9g}; it must sum to 1 (within 1e-6)"
+        yield row, "propensity", f"`propensity` in row {row} {what}."
+    chosen = pi[np.arange(len(code)), code]
+    if chosen.min() <= 0:
+        row = _first(chosen <= 0, block)
+        what = f"gives the chosen arm {log.arms[log.code[row]]!r} probability {log.propensity[row, log.code[row]]}"
+        yield row, "propensity", f"`propensity` in row {row} {what}; it must be above 0."
+
+
+def _arrival_faults(log: Log, block: slice) -> Iterator[_Fault]:
+    y = log.outcome[block]
+    if log._arrived is None:
+        infinite = np.isinf(y)
+        if infinite.any():
+            row = _first(infinite, block)
+            what = f"is {log.outcome[row]}; it must be a finite number, or NaN if it is still out"
+            yield row, "outcome", f"`outcome` in row {row} {what}."
+        return
+    arrived = log._arrived[block]
+    came = arrived != NEVER if arrived.dtype.kind == "i" else arrived < math.inf
+    counts = came if log._moment is None else came & (arrived <= log._moment)
+    lost = counts & ~np.isfinite(y)
+    if lost.any():
+        row = _first(lost, block)
+        what = f"is {log.outcome[row]} although it has arrived; it must be a finite number"
+        yield row, "outcome", f"`outcome` in row {row} {what}."
+    stray = ~came & ~np.isnan(y)
+    if stray.any():
+        row = _first(stray, block)
+        what = f"is {log.outcome[row]} but has no arrival; give its arrival time or delay, or make the outcome NaN"
+        yield row, "arrived_at", f"`outcome` in row {row} {what}."
+    steps = log._assigned is None
+    assigned = np.arange(block.start + 1, block.start + 1 + len(y)) if steps else log._assigned_numbers[block]
+    early = came & (arrived < assigned)
+    if early.any():
+        row = _first(early, block)
+        made, came_at = log._clock.text(assigned[row - block.start]), log._clock.text(log._arrived[row])
+        what = f"is {came_at}, before its assignment at {made}; it must not be earlier"
+        yield row, "arrived_at", f"`arrived_at` in row {row} {what}."

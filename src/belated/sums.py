@@ -1,0 +1,182 @@
+"""Sums: the additive statistics from which every estimate is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from belated.columns import Array
+from belated.errors import MergeError
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+from belated.log import Log
+from belated.outcome_models import OutcomeModel, read_outcome_model
+from belated.weights import Weights, read_weights
+
+_NO_BINS = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Per arm, a handful of sums that can be added, updated, merged, stored and computed anywhere.
+
+    Outcomes and model are taken minus the arm's `shift`, so that a mean of 1e8 with a standard
+    deviation of 1 loses no digits; any shift gives the same answers. With h the weight, pi the
+    propensity, w = h / pi, y the outcome and m the model (both minus the shift), and r = y - m,
+    ``sums[name]`` is one value per arm:
+
+    over every row: ``h``, ``h2``, ``hm``, ``h2m``, ``h2m2``; ``h_arrived`` over rows of any arm
+    whose outcome has arrived (NaN if other arms' propensities are not known and needed);
+
+    over the arm's own rows: ``assigned`` and ``arrived`` (counts);
+
+    over the arm's arrived rows: ``binary`` (how many are 0 or 1), ``y``, ``y2``, ``w``, ``wy``,
+    ``wm``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``, ``w3y2``, ``hwr``, ``hwrm``, ``w2r2``,
+    and ``w_max``, the largest w.
+
+    ``a + b`` merges the sums of two disjoint sets of rows.
+    """
+
+    arms: tuple[Any, ...]
+    weights: Weights
+    outcome_model: OutcomeModel
+    shift: Array
+    spread: Array  # (fields, arms)
+    own: Array  # (arms, fields)
+
+    def __getitem__(self, name: str) -> Array:
+        if name in kernel.SPREAD:
+            return self.spread[kernel.SPREAD.index(name)]
+        return self.own[:, kernel.OWN.index(name)]
+
+    @classmethod
+    def empty(cls, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> Sums:
+        """Return the sums of no rows."""
+        n = len(arms)
+        spread, own = np.zeros((len(kernel.SPREAD), n)), np.zeros((n, len(kernel.OWN)))
+        return cls(
+            tuple(arms), read_weights(weights), read_outcome_model(outcome_model), np.zeros(n), spread, own
+        )
+
+    @classmethod
+    def of(
+        cls, log: Log, weights: Any = "sqrt", outcome_model: Any = "running_mean", history: Sequence[Log] = ()
+    ) -> Sums:
+        """Return the sums of a log's rows.
+
+        Parameters
+        ----------
+        log : Log
+        weights, outcome_model
+            A name, an object, an array or a function; see `Weights` and `OutcomeModel`.
+        history : sequence of Log
+            Other parts of the same experiment, whose arrived outcomes the running mean may see
+            but whose rows are not counted here. With it the parts' sums add up to those of the
+            whole log; without it each part's running mean knows only its own rows, which is
+            valid too but another estimate.
+        """
+        model = read_outcome_model(outcome_model)
+        if history and model.name == "running_mean":
+            means = _means_with_history(log, history)
+            return replace(cls.of(log, weights, means), outcome_model=model)
+        return cls.at_moments(log, np.array([log.schedule.rows]), _NO_BINS, weights, model)[-1]
+
+    @classmethod
+    def at_moments(
+        cls, log: Log, edges: Array, bins: Array, weights: Any, outcome_model: Any
+    ) -> list[Sums]:
+        """Return the sums at several moments, in one pass.
+
+        `edges` counts, for each moment, the rows assigned by then; `bins` says, for each row, at
+        which moment its outcome first counts.
+        """
+        h, model = read_weights(weights), read_outcome_model(outcome_model)
+        h.check(log.has_all_propensities)
+        n, schedule = len(log.arms), log.schedule
+        spread = np.zeros((len(edges), len(kernel.SPREAD), n))
+        own = np.zeros((len(edges), n, len(kernel.OWN)))
+        shift = np.zeros(n)
+        jit.ready(schedule.rows * (n + 8))
+        kernel.first_outcomes(shift, log.code, log.outcome, schedule.due)
+        full = log.has_all_propensities
+        kernel.accumulate(
+            spread, own, log.code, log.outcome, log.propensity if full else log.propensity[:, np.newaxis], full,
+            schedule.due, schedule.order, edges.astype(np.int64), bins, shift,
+            h.kind, h.array(log), h.planned_rows(schedule.rows), h.decay, np.ones(n), 0.0,
+            model.kind, model.array(log), np.zeros(n), np.zeros(n), np.empty((0, n)), np.empty(0),
+        )  # fmt: skip
+        known = full or not h.need_all_propensities
+        complete(spread, model, shift, known)
+        spread = np.cumsum(spread, axis=0)
+        largest = np.maximum.accumulate(own[:, :, kernel.W_MAX], axis=0)
+        own = np.cumsum(own, axis=0)
+        own[:, :, kernel.W_MAX] = largest
+        return [cls(log.arms, h, model, shift, spread[b], own[b]) for b in range(len(edges))]
+
+    def recentred(self, shift: Array) -> Sums:
+        """Return the same sums about another shift: exact algebra, section by section of the powers."""
+        d = self.shift - shift
+        spread, own = self.spread.copy(), self.own.copy()
+        k = kernel
+        for second, first, zeroth in ((k.Y2, k.Y, k.ARRIVED), (k.W2Y2, k.W2Y, k.W2), (k.W3Y2, k.W3Y, k.W3)):
+            own[:, second] += 2 * d * own[:, first] + d**2 * own[:, zeroth]
+            own[:, first] += d * own[:, zeroth]
+        for first, zeroth in ((k.WY, k.W), (k.WM, k.W), (k.HWRM, k.HWR)):
+            own[:, first] += d * own[:, zeroth]
+        spread[k.H2M2] += 2 * d * spread[k.H2M] + d**2 * spread[k.H2]
+        spread[k.H2M] += d * spread[k.H2]
+        spread[k.HM] += d * spread[k.H]
+        return replace(self, shift=np.array(shift, dtype=np.float64), spread=spread, own=own)
+
+    def __add__(self, other: Sums) -> Sums:
+        if not isinstance(other, Sums):
+            return NotImplemented
+        for name in ("arms", "weights", "outcome_model"):
+            a, b = getattr(self, name), getattr(other, name)
+            if a != b:
+                raise MergeError(f"These sums cannot be merged: their {name} differ, {a!r} and {b!r}.")
+        if self.weights.name == "two_point":
+            raise MergeError(
+                "Sums with two-point weights cannot be merged: each row's weight depends on all rows before it."
+            )
+        # keep a shift that lies among the outcomes
+        shift = np.where(self["arrived"] > 0, self.shift, other.shift)
+        a, b = self.recentred(shift), other.recentred(shift)
+        own = a.own + b.own
+        own[:, kernel.W_MAX] = np.maximum(a.own[:, kernel.W_MAX], b.own[:, kernel.W_MAX])
+        return replace(a, spread=a.spread + b.spread, own=own)
+
+    def __radd__(self, other: Any) -> Sums:
+        return self if other == 0 else NotImplemented  # so that sum(parts) works
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{arm!r}: {int(n)} of {int(m)}"
+            for arm, n, m in zip(self.arms, self["arrived"], self["assigned"], strict=True)
+        )
+        return f"Sums(weights={self.weights.name!r}, outcome_model={self.outcome_model.name!r}, arrived {{{counts}}})"
+
+
+def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> None:
+    """Fill in what the kernel leaves out: the sums of a zero model, and those that are not known."""
+    if model.name == "zero":
+        spread[:, kernel.HM] = -shift * spread[:, kernel.H]
+        spread[:, kernel.H2M] = -shift * spread[:, kernel.H2]
+        spread[:, kernel.H2M2] = shift**2 * spread[:, kernel.H2]
+    if not known:
+        spread[:] = math.nan
+
+
+def _means_with_history(log: Log, history: Sequence[Log]) -> Array:
+    """Return the running means of `log`'s rows over the arrivals of all parts."""
+    whole = log.joined(history)
+    schedule = whole.schedule
+    means, shift = np.zeros((len(whole.code), len(log.arms))), np.zeros(len(log.arms))
+    jit.ready(schedule.rows * (len(log.arms) + 8))
+    kernel.first_outcomes(shift, whole.code, whole.outcome, schedule.due)
+    kernel.running_means(means, whole.code, whole.outcome, schedule.due, schedule.order, schedule.rows, shift)
+    return means[: len(log.code)]

@@ -1,0 +1,208 @@
+"""One table for everything people see: text, Markdown, HTML, and the data behind it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from belated.errors import MissingLibraryError
+
+
+#: Rows shown of a long table: this many from either end.
+_ENDS = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """A named column; `kind` says how its values are written.
+
+    Kinds: "label", "count", "share", "number" (four digits), "p_value", and "estimate", whose
+    digits follow those of the standard errors in `errors`.
+    """
+
+    name: str
+    values: list[Any]
+    kind: str
+    errors: list[float] | None = None
+
+    def texts(self) -> list[str]:
+        """Return the values as people read them."""
+        if self.kind == "label":
+            return [one_line(value) for value in self.values]
+        if self.kind == "estimate" and self.errors is not None:
+            return [_estimate(v, e) for v, e in zip(self.values, self.errors, strict=True)]
+        write = {"count": _count, "share": _share, "number": _number, "p_value": _p_value}[self.kind]
+        return [write(value) for value in self.values]
+
+    def data(self) -> Any:
+        """Return the values as one type."""
+        values = self.values
+        if any(isinstance(value, (np.datetime64, np.timedelta64)) for value in values):
+            array = np.array(values)
+            return array.astype(f"{array.dtype.kind}8[us]") if np.datetime_data(array.dtype)[0] != "ns" else array
+        if self.kind == "label" and len({type(value) for value in values} - {str, int, float, bool}) == 0:
+            return values if len({type(value) for value in values}) == 1 else list(map(str, values))
+        return list(map(str, values)) if self.kind == "label" else values
+
+
+class Table:
+    """Mixin: a class that says its `_title` and `_columns` can be shown and taken everywhere."""
+
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _columns(self) -> list[Column]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_text(self) -> str:
+        """Return the table as text for a terminal."""
+        columns = self._columns()
+        cells = [[column.name, *column.texts()] for column in columns]
+        widths = [max(map(len, texts)) for texts in cells]
+        lines = [self._title()]
+        rows = list(zip(*cells, strict=True))
+        hidden = len(rows) - 1 - 2 * _ENDS
+        for i, row in enumerate(rows):
+            if hidden > 1 and i == _ENDS + 1:
+                lines.append(f"... {hidden:,} more rows ...")
+            if hidden > 1 and _ENDS < i <= _ENDS + hidden:
+                continue
+            aligned = [
+                text.ljust(width) if column.kind == "label" else text.rjust(width)
+                for column, text, width in zip(columns, row, widths, strict=True)
+            ]
+            lines.append("  ".join(aligned).rstrip())
+        return "\n".join(lines)
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown."""
+        columns = self._columns()
+        cells = [[_markdown(column.name), *map(_markdown, column.texts())] for column in columns]
+        rule = [":--" if column.kind == "label" else "--:" for column in columns]
+        rows = [list(row) for row in zip(*cells, strict=True)]
+        lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
+        return "\n".join([_markdown(self._title()), "", *lines])
+
+    def to_html(self) -> str:
+        """Return the table as HTML; labels are escaped."""
+        columns = self._columns()
+        table = ElementTree.Element("table", {"class": "belated"})
+        ElementTree.SubElement(table, "caption").text = _xml(self._title())
+        head = ElementTree.SubElement(ElementTree.SubElement(table, "thead"), "tr")
+        body = ElementTree.SubElement(table, "tbody")
+        for column in columns:
+            style = "text-align: left" if column.kind == "label" else "text-align: right"
+            ElementTree.SubElement(head, "th", {"scope": "col", "style": style}).text = column.name
+        for row in zip(*(column.texts() for column in columns), strict=True):
+            line = ElementTree.SubElement(body, "tr")
+            for column, text in zip(columns, row, strict=True):
+                style = "text-align: left" if column.kind == "label" else "text-align: right"
+                ElementTree.SubElement(line, "td", {"style": style}).text = _xml(text)
+        return ElementTree.tostring(table, encoding="unicode", method="html")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table's columns, unrounded."""
+        return {column.name: list(column.values) for column in self._columns()}
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas dataframe."""
+        return _library("pandas").DataFrame(self._data())
+
+    def to_polars(self) -> Any:
+        """Return the table as a polars dataframe."""
+        return _library("polars").DataFrame(self._data())
+
+    def to_arrow(self) -> Any:
+        """Return the table as a pyarrow table."""
+        return _library("pyarrow").table(self._data())
+
+    def _data(self) -> dict[str, Any]:
+        """Return the columns as dataframe libraries take them: each of one type."""
+        return {column.name: column.data() for column in self._columns()}
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingLibraryError(f"{name} is not installed; `pip install {name}` brings it.") from None
+
+
+def one_line(value: Any) -> str:
+    """Return a label on one line of bearable length, without control characters."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _xml(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _markdown(text: str) -> str:
+    for character in "\\`*_|<>[]":
+        text = text.replace(character, "\\" + character)
+    return text
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, (float, np.floating)) and math.isnan(value))
+
+
+def _count(value: Any) -> str:
+    return "–" if _missing(value) else f"{value:,.0f}"
+
+
+def _share(value: Any) -> str:
+    return "–" if _missing(value) else f"{value:.1%}"
+
+
+def _number(value: Any) -> str:
+    if _missing(value) or (isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value)):
+        return "–"
+    if isinstance(value, np.timedelta64):
+        return _duration(value)
+    if not isinstance(value, (int, float, np.number)):
+        return str(value)
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _duration(value: np.timedelta64) -> str:
+    seconds = value / np.timedelta64(1, "s")
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _p_value(value: Any) -> str:
+    if _missing(value):
+        return "–"
+    return "<0.0001" if value < 1e-4 else f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
+
+
+def _estimate(value: Any, error: float) -> str:
+    """Write a value to two significant digits of its standard error."""
+    if _missing(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if _missing(error) or not math.isfinite(error) or error <= 0:
+        return f"{value:.6g}"
+    decimals = 1 - math.floor(math.log10(error))
+    if decimals > 12 or abs(value) >= 1e15 or error < abs(value) * 1e-13:
+        return f"{value:.6g}"
+    return f"{round(value, decimals):,.{max(decimals, 0)}f}"

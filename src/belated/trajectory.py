@@ -1,0 +1,126 @@
+"""Trajectory: how the answers moved while outcomes came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from belated.answers import Answer, Answers, Estimate, answer_columns, interval_kind
+from belated.checks import fraction, one_of, whole
+from belated.columns import Array
+from belated.errors import OptionError
+from belated.estimators import Estimator, check_propensities, read_estimator
+from belated.intervals import INTERVALS
+from belated.log import Log
+from belated.sums import Sums
+from belated.tables import Column, Table
+
+
+def trajectory(
+    log: Log,
+    estimator: str | Estimator = "daipw",
+    *,
+    at: int | Sequence[Any] = 100,
+    weights: Any = None,
+    outcome_model: Any = None,
+    normalisation: str | None = None,
+    level: float = 0.95,
+    interval: str = "auto",
+) -> Trajectory:
+    """Estimate as of many moments, in one pass over the log.
+
+    Parameters
+    ----------
+    log : Log
+    estimator, weights, outcome_model, normalisation, level, interval
+        As in `estimate`. The intervals are those of a single look: they do not hold at all
+        moments together.
+    at : int or sequence of moments
+        A number of moments, evenly spaced over the log's rows with the last being the log's own;
+        or the moments themselves.
+
+    Returns
+    -------
+    Trajectory
+        Whose i-th estimate equals ``estimate(log.at(moment[i]), ...)``.
+    """
+    chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
+    check_propensities(chosen, known=log.has_all_propensities)
+    one_of("interval", interval, INTERVALS)
+    fraction("level", level)
+    moments = _moments(log, at)
+    log = log.at(log._clock.show(moments[-1]))
+    sums = Sums.at_moments(log, *log.divide(moments), *chosen.parts)
+    kind = interval_kind(interval, sums[-1], chosen)
+    clock = log._clock
+    estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))
+    return Trajectory(tuple(clock.show(m) for m in moments), estimates)
+
+
+def _moments(log: Log, at: int | Sequence[Any]) -> Array:
+    if np.ndim(at) == 0:
+        count = whole("at", at, least=1)
+        return log.even_moments(count)
+    moments = [log._clock.read("at", moment) for moment in at]  # type: ignore[union-attr]
+    if not moments:
+        raise OptionError("`at` names no moment; give a number of moments, or the moments.")
+    if log._moment is not None and max(moments) > log._moment:
+        raise OptionError("`at` names a moment after the log's `as_of`; nothing is known about it.")
+    return np.unique(np.array(moments))
+
+
+@dataclass(frozen=True, repr=False)
+class Trajectory(Table):
+    """Estimates at many moments; `arm`, `contrast`, `policy` and `linear` follow one answer.
+
+    Attributes
+    ----------
+    moments : tuple
+    estimates : tuple of Estimate
+    """
+
+    moments: tuple[Any, ...]
+    estimates: tuple[Estimate, ...]
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __getitem__(self, i: int) -> Estimate:
+        return self.estimates[i]
+
+    def arm(self, arm: Any) -> Answers:
+        """Return how one arm's answer moved."""
+        return self._follow(lambda e: e.arm(arm))
+
+    def contrast(self, arm: Any, baseline: Any) -> Answers:
+        """Return how one contrast moved."""
+        return self._follow(lambda e: e.contrast(arm, baseline))
+
+    def policy(self, policy: Mapping[Any, float]) -> Answers:
+        """Return how one policy's answer moved."""
+        return self._follow(lambda e: e.policy(policy))
+
+    def linear(self, coefficients: Mapping[Any, float]) -> Answers:
+        """Return how one linear combination's answer moved."""
+        return self._follow(lambda e: e.linear(coefficients))
+
+    def _follow(self, ask: Callable[[Estimate], Answer]) -> Answers:
+        return Answers("as_of", {m: ask(e) for m, e in zip(self.moments, self.estimates, strict=True)})
+
+    def _title(self) -> str:
+        last = self.estimates[-1]
+        name, level = last.estimator.name, last.level
+        return f"{name} at {len(self):,} moments: {level:.4g} {last.interval} intervals, each for a single look"
+
+    def _columns(self) -> list[Column]:
+        n = len(self.estimates[-1].arms)
+        answers = [answer for e in self.estimates for answer in e.arm_answers]
+        return [
+            Column("as_of", [m for m in self.moments for _ in range(n)], "label"),
+            Column("arm", [arm for e in self.estimates for arm in e.arms], "label"),
+            *answer_columns(answers, test=False),
+            Column("arrived", [int(x) for e in self.estimates for x in e.sums["arrived"]], "count"),
+        ]
