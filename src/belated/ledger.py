@@ -18,7 +18,7 @@ from belated.log import Log
 from belated.sums import Sums, complete
 
 
-_NO_ORDER = np.empty(0, dtype=np.int32)
+_NONE = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Ledger:
         nothing = np.empty((0, len(sums.arms)))
         jit.ready(rows * (len(sums.arms) + 8))
         kernel.accumulate(
-            spread, own, log.code, log.outcome, pi, full, np.full(rows, -1, dtype=np.int32), _NO_ORDER,
-            np.array([rows]), _NO_ORDER, sums.shift,
+            spread, own, log.code, log.outcome, pi, full, np.full(rows, -1, dtype=np.int32), _NONE, 0, rows,
+            np.full(rows, -1, dtype=np.int32), _NONE, np.array([rows]), _NONE, sums.shift,
             sums.weights.kind, nothing, float(sums.weights.horizon or 0), sums.weights.decay, self._remaining, start,
             sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, h, m,
         )  # fmt: skip
@@ -137,7 +137,7 @@ class Ledger:
             sums = sums.recentred(shift)
         shift = sums.shift[k]
         spread, own = sums.spread.copy(), sums.own.copy()
-        kernel.land(own[k], y - shift, row.model - shift, row.h[k], row.propensity, y)
+        kernel.land(own[k], y, shift, row.model - shift, row.h[k], row.propensity)
         spread[kernel.H_ARRIVED] += row.h
         self._seen_n[k] += 1
         self._seen_y[k] += y - shift

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -237,19 +237,27 @@ class Log(Table):
                 rows = int(min(max(math.floor(min(self._moment, total)), 0), total))
             else:
                 rows = int(np.searchsorted(assigned, self._moment, side="right"))
-        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        due = np.full(total, -1, dtype=np.int32 if total < 2**31 - 1 else np.int64)
         times: Array = np.empty(0) if assigned is None else assigned
-        arrived: Array = np.empty(0) if self._arrived is None else self._arrived
-        latest = self._moment
-        if latest is None:
-            latest = np.iinfo(np.int64).max if arrived.dtype.kind == "i" else math.inf
-        if arrived.dtype.kind == "f":
-            # inf is never, also when everything that arrived counts
-            latest = min(float(latest), np.finfo(np.float64).max)
-        never: int | float = NEVER if arrived.dtype.kind == "i" else math.nan
+        _, arrived, latest, never = self._times()
         jit.ready(rows)
-        kernel.schedule(due, times, arrived, latest, never, self.outcome, order, rows)
+
+        def fill(start: int, stop: int) -> None:
+            kernel.schedule(due, times, arrived, latest, never, self.outcome, order, start, stop, rows)
+
+        jit.in_stretches(rows, fill)
         return Schedule(order, due, rows)
+
+    def _times(self) -> tuple[Array, Array, int | float, int | float]:
+        """Return assignment and arrival times (empty: steps, at once), the last that counts, and never."""
+        assigned = np.empty(0) if self._assigned is None else self._assigned
+        arrived = np.empty(0) if self._arrived is None else self._arrived
+        if arrived.dtype.kind == "i":
+            latest: int | float = np.iinfo(np.int64).max if self._moment is None else self._moment
+            return assigned, arrived, latest, NEVER
+        # inf is never, also when everything that arrived counts
+        biggest = float(np.finfo(np.float64).max)
+        return assigned, arrived, biggest if self._moment is None else min(self._moment, biggest), math.nan
 
     def divide(self, moments: Array) -> tuple[Array, Array]:
         """Return, for ascending moments, how many rows each has, and at which each outcome first counts."""
@@ -358,82 +366,45 @@ def _is_sorted(times: Array) -> bool:
 
 def _check_rows(log: Log) -> None:
     """Refuse the first row that cannot be, in one sentence."""
-    for start in range(0, len(log.code), _BLOCK):
-        faults = list(_faults(log, start, start + _BLOCK))
-        if faults:
-            row, column, sentence = min(faults, key=lambda fault: fault[0])
-            raise LogError(sentence, column=column, row=row)
+    rows, full = len(log.code), log.has_all_propensities
+    pi = log.propensity if full else log.propensity[:, np.newaxis]
+    assigned, arrived, latest, never = log._times()
+    jit.ready(rows * (pi.shape[1] + 4))
+
+    def first_fault(start: int, stop: int) -> int:
+        return int(
+            kernel.first_fault(log.outcome, log.code, pi, full, assigned, arrived, latest, never, start, stop)
+        )
+
+    for row in jit.in_stretches(rows, first_fault):
+        if row >= 0:
+            column, what = _explain(log, row)
+            raise LogError(f"`{column}` in row {row} {what}.", column=column, row=row)
 
 
-_Fault = tuple[int, str, str]
-
-
-def _faults(log: Log, start: int, stop: int) -> Iterator[_Fault]:
-    block = slice(start, stop)
-    yield from _propensity_faults(log, block)
-    yield from _arrival_faults(log, block)
-
-
-def _first(bad: Array, block: slice) -> int:
-    return int(block.start + bad.argmax())
-
-
-def _propensity_faults(log: Log, block: slice) -> Iterator[_Fault]:
-    pi, code = log.propensity[block], log.code[block]
-    if pi.ndim == 1:
-        if not (pi.min() > 0 and pi.max() <= 1):
-            row = _first(~((pi > 0) & (pi <= 1)), block)
-            value = log.propensity[row]
-            what = "the chosen arm cannot have probability 0" if value == 0 else "it must lie in (0, 1]"
-            yield row, "propensity", f"`propensity` in row {row} is {value}; {what}."
-        return
-    if not (pi.min() >= 0 and pi.max() <= 1):
-        row = _first(~((pi >= 0) & (pi <= 1)).all(axis=1), block)
-        values = log.propensity[row]
-        k = int((~((values >= 0) & (values <= 1))).argmax())
-        what = f"for arm {log.arms[k]!r} is {values[k]}; it must lie in [0, 1]"
-        yield row, "propensity", f"`propensity` in row {row} {what}."
-    total = pi @ np.ones(pi.shape[1])
-    total -= 1
-    np.abs(total, out=total)
-    if not total.max() <= 1e-6:
-        row = _first(~(total <= 1e-6), block)
-        what = f"sums to {log.propensity[row].sum():.9g}; it must sum to 1 (within 1e-6)"
-        yield row, "propensity", f"`propensity` in row {row} {what}."
-    chosen = pi[np.arange(len(code)), code]
-    if chosen.min() <= 0:
-        row = _first(chosen <= 0, block)
-        what = f"gives the chosen arm {log.arms[log.code[row]]!r} probability {log.propensity[row, log.code[row]]}"
-        yield row, "propensity", f"`propensity` in row {row} {what}; it must be above 0."
-
-
-def _arrival_faults(log: Log, block: slice) -> Iterator[_Fault]:
-    y = log.outcome[block]
+def _explain(log: Log, row: int) -> tuple[str, str]:
+    """Return what is wrong with a row: the column, and the rest of the sentence."""
+    pi, y = log.propensity[row], log.outcome[row]
+    if pi.ndim == 0:
+        if pi == 0:
+            return "propensity", "is 0; the chosen arm cannot have probability 0"
+        if not 0 < pi <= 1:
+            return "propensity", f"is {pi}; it must lie in (0, 1]"
+    else:
+        for arm, p in zip(log.arms, pi, strict=True):
+            if not 0 <= p <= 1:
+                return "propensity", f"for arm {arm!r} is {p}; it must lie in [0, 1]"
+        if abs(pi.sum() - 1) > 1e-6:
+            return "propensity", f"sums to {pi.sum():.9g}; it must sum to 1 (within 1e-6)"
+        if pi[log.code[row]] == 0:
+            return "propensity", f"gives the chosen arm {log.arms[log.code[row]]!r} probability 0; it must be above 0"
     if log._arrived is None:
-        infinite = np.isinf(y)
-        if infinite.any():
-            row = _first(infinite, block)
-            what = f"is {log.outcome[row]}; it must be a finite number, or NaN if it is still out"
-            yield row, "outcome", f"`outcome` in row {row} {what}."
-        return
-    arrived = log._arrived[block]
-    came = arrived != NEVER if arrived.dtype.kind == "i" else arrived < math.inf
-    counts = came if log._moment is None else came & (arrived <= log._moment)
-    lost = counts & ~np.isfinite(y)
-    if lost.any():
-        row = _first(lost, block)
-        what = f"is {log.outcome[row]} although it has arrived; it must be a finite number"
-        yield row, "outcome", f"`outcome` in row {row} {what}."
-    stray = ~came & ~np.isnan(y)
-    if stray.any():
-        row = _first(stray, block)
-        what = f"is {log.outcome[row]} but has no arrival; give its arrival time or delay, or make the outcome NaN"
-        yield row, "arrived_at", f"`outcome` in row {row} {what}."
-    steps = log._assigned is None
-    assigned = np.arange(block.start + 1, block.start + 1 + len(y)) if steps else log._assigned_numbers[block]
-    early = came & (arrived < assigned)
-    if early.any():
-        row = _first(early, block)
-        made, came_at = log._clock.text(assigned[row - block.start]), log._clock.text(log._arrived[row])
-        what = f"is {came_at}, before its assignment at {made}; it must not be earlier"
-        yield row, "arrived_at", f"`arrived_at` in row {row} {what}."
+        return "outcome", f"is {y}; it must be a finite number, or NaN if it is still out"
+    time = log._arrived[row]
+    if time == NEVER or not time < math.inf:
+        return "outcome", f"is {y} but has no arrival; give its arrival time or delay, or make the outcome NaN"
+    assigned = row + 1 if log._assigned is None else log._assigned[row]
+    if time < assigned:
+        text = log._clock.text
+        return "arrived_at", f"is {text(time)}, before its assignment at {text(assigned)}; it must not be earlier"
+    return "outcome", f"is {y} although it has arrived; it must be a finite number"

@@ -96,25 +96,37 @@ class Sums:
         """
         h, model = read_weights(weights), read_outcome_model(outcome_model)
         h.check(log.has_all_propensities)
-        n, schedule = len(log.arms), log.schedule
-        spread = np.zeros((len(edges), len(kernel.SPREAD), n))
-        own = np.zeros((len(edges), n, len(kernel.OWN)))
+        n, schedule, full = len(log.arms), log.schedule, log.has_all_propensities
+        rows = schedule.rows
         shift = np.zeros(n)
-        jit.ready(schedule.rows * (n + 8))
+        jit.ready(rows * (n + 8))
         kernel.first_outcomes(shift, log.code, log.outcome, schedule.due)
-        full = log.has_all_propensities
-        kernel.accumulate(
-            spread, own, log.code, log.outcome, log.propensity if full else log.propensity[:, np.newaxis], full,
-            schedule.due, schedule.order, edges.astype(np.int64), bins, shift,
-            h.kind, h.array(log), h.planned_rows(schedule.rows), h.decay, np.ones(n), 0.0,
-            model.kind, model.array(log), np.zeros(n), np.zeros(n), np.empty((0, n)), np.empty(0),
-        )  # fmt: skip
+        propensity = log.propensity if full else log.propensity[:, np.newaxis]
+        given_weights, given_model = h.array(log), model.array(log)
+        horizon, calendar = h.planned_rows(rows), model.name == "running_mean"
+        last = np.full(rows if calendar else 0, -1, dtype=schedule.due.dtype)
+        previous = np.empty(len(log.code) if calendar else 0, dtype=schedule.due.dtype)
+
+        def add(start: int, stop: int) -> tuple[Array, Array]:
+            spread = np.zeros((len(edges), len(kernel.SPREAD), n))
+            own = np.zeros((len(edges), n, len(kernel.OWN)))
+            kernel.accumulate(
+                spread, own, log.code, log.outcome, propensity, full, schedule.due, schedule.order, start, stop,
+                last, previous, edges.astype(np.int64), bins, shift,
+                h.kind, given_weights, horizon, h.decay, np.ones(n), 0.0,
+                model.kind, given_model, np.zeros(n), np.zeros(n), np.empty((0, n)), np.empty(0),
+            )  # fmt: skip
+            return spread, own
+
+        parts = jit.in_stretches(rows, add, divisible=h.name != "two_point")
+        spread = sum(part for part, _ in parts)
+        largest = np.max([part[:, :, kernel.W_MAX] for _, part in parts], axis=0)
+        own = sum(part for _, part in parts)
+        own[:, :, kernel.W_MAX] = np.maximum.accumulate(largest, axis=0)
         known = full or not h.need_all_propensities
         complete(spread, model, shift, known)
         spread = np.cumsum(spread, axis=0)
-        largest = np.maximum.accumulate(own[:, :, kernel.W_MAX], axis=0)
-        own = np.cumsum(own, axis=0)
-        own[:, :, kernel.W_MAX] = largest
+        own[:, :, : kernel.W_MAX] = np.cumsum(own[:, :, : kernel.W_MAX], axis=0)
         return [cls(log.arms, h, model, shift, spread[b], own[b]) for b in range(len(edges))]
 
     def recentred(self, shift: Array) -> Sums:

@@ -8,13 +8,23 @@ Both run the same source in the same order.
 
 from __future__ import annotations
 
+import os
 import threading
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from belated.kernels import rows
 
 #: Row-arm visits that the interpreter may make before compiling; about a third of a second.
 BUDGET = 250_000
+
+#: Rows from which a pass is cut into stretches for several threads. Where the cuts are depends on
+#: the rows alone, never on the machine, and so do the results, to the last bit.
+LONG = 1 << 20
+STRETCHES = 4
+
+_Result = TypeVar("_Result")
 
 _lock = threading.Lock()
 _spent = 0
@@ -29,6 +39,15 @@ def ready(work: int) -> None:
     _spent += work
     if _spent > BUDGET:
         compile_kernels()
+
+
+def in_stretches(rows: int, task: Callable[[int, int], _Result], *, divisible: bool = True) -> list[_Result]:
+    """Call ``task(start, stop)`` for stretches that cover `rows`, in threads if they are many."""
+    if rows < LONG or not divisible or not _compiled:
+        return [task(0, rows)]
+    cuts = [rows * i // STRETCHES for i in range(STRETCHES + 1)]
+    with ThreadPoolExecutor(min(STRETCHES, os.cpu_count() or 1)) as threads:
+        return list(threads.map(task, cuts[:-1], cuts[1:]))
 
 
 def compile_kernels() -> None:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("land", "schedule", "first_outcomes", "accumulate", "running_means")
+KERNELS = ("land", "first_fault", "schedule", "first_outcomes", "accumulate", "running_means")
 
 # Sums over every row, for every arm: h is the weight, m the outcome model minus the arm's shift.
 SPREAD = ("h", "h2", "hm", "h2m", "h2m2", "h_arrived")
@@ -33,15 +33,15 @@ RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
 BLOCK = 2048
 
 
-def land(own, y, m, h, pi, raw):
+def land(own, outcome, shift, m, h, pi):
     """Add one arrived outcome to its arm's sums `own`."""
+    y = outcome - shift
+    r = y - m
     w = h / pi
     w2 = w * w
     w3 = w2 * w
-    r = y - m
     own[ARRIVED] += 1.0
-    if raw == 0.0 or raw == 1.0:
-        own[BINARY] += 1.0
+    own[BINARY] += 1.0 if outcome == 0.0 or outcome == 1.0 else 0.0
     own[Y] += y
     own[Y2] += y * y
     own[W] += w
@@ -56,12 +56,43 @@ def land(own, y, m, h, pi, raw):
     own[HWR] += h * w * r
     own[HWRM] += h * w * r * m
     own[W2R2] += w2 * r * r
-    if w > own[W_MAX]:
-        own[W_MAX] = w
+    own[W_MAX] = max(own[W_MAX], w)
 
 
-def schedule(due, assigned, arrived, as_of, missing, outcome, order, rows):
-    """Fill `due` with the position from which each row's outcome is history.
+def first_fault(outcome, code, propensity, full, assigned, arrived, as_of, missing, start, stop):
+    """Return the first row from start to stop that cannot be, or -1.
+
+    `assigned` and `arrived` are in row order, or empty, as in `schedule`.
+    """
+    n_arms = propensity.shape[1]
+    steps = len(assigned) == 0
+    at_once = len(arrived) == 0
+    for row in range(start, stop):
+        sound = propensity[row, code[row] if full else 0] > 0.0
+        total = 0.0
+        for k in range(n_arms):
+            p = propensity[row, k]
+            sound = sound and 0.0 <= p <= 1.0
+            total += p
+        if full:
+            sound = sound and abs(total - 1.0) <= 1e-6
+        y = outcome[row]
+        if at_once:
+            sound = sound and not math.isinf(y)
+        else:
+            time = arrived[row]
+            if time == missing or not time < math.inf:
+                sound = sound and math.isnan(y)
+            else:
+                sound = sound and (math.isfinite(y) or time > as_of)
+                sound = sound and time >= (row + 1 if steps else assigned[row])
+        if not sound:
+            return row
+    return -1
+
+
+def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop, rows):
+    """Fill `due`, for positions start to stop, with the position from which the outcome is history.
 
     -1: not arrived by `as_of`. `rows`: arrived, but no later row can see it. `assigned` is in
     order of assignment, or empty for steps 1, 2, ...; `arrived` is in row order, or empty when
@@ -69,42 +100,40 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, rows):
     """
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
-    due[:] = -1
+    ordered = len(order) > 0
     end = 0
-    for position in range(rows):
-        row = order[position] if len(order) else position
+    for position in range(start, stop):
+        row = order[position] if ordered else position
         if position >= end:  # a new batch: rows of one assignment time never see each other
             end = position + 1
             if not steps:
                 while end < rows and assigned[end] == assigned[position]:
                     end += 1
         if at_once:
-            if not math.isnan(outcome[row]):
-                due[row] = end
+            due[row] = -1 if math.isnan(outcome[row]) else end
             continue
         time = arrived[row]
         if time == missing or not (time <= as_of):
-            continue
-        if steps:
+            due[row] = -1
+        elif steps:
             seen = math.ceil(min(float(time), rows + 1.0)) - 1
             due[row] = min(max(seen, end), rows)
-            continue
-        if end == rows or assigned[end] >= time:
+        elif end == rows or assigned[end] >= time:
             due[row] = end
-            continue
-        low = end  # assigned[low] < time: gallop, then bisect
-        stride = 1
-        while low + stride < rows and assigned[low + stride] < time:
-            low += stride
-            stride *= 2
-        high = min(low + stride, rows)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if assigned[middle] < time:
-                low = middle
-            else:
-                high = middle
-        due[row] = high
+        else:
+            low = end  # assigned[low] < time: gallop, then bisect
+            stride = 1
+            while low + stride < rows and assigned[low + stride] < time:
+                low += stride
+                stride *= 2
+            high = min(low + stride, rows)
+            while high - low > 1:
+                middle = (low + high) // 2
+                if assigned[middle] < time:
+                    low = middle
+                else:
+                    high = middle
+            due[row] = high
 
 
 def first_outcomes(first, code, outcome, due):
@@ -123,35 +152,47 @@ def first_outcomes(first, code, outcome, due):
 
 
 def accumulate(
-    spread, own, code, outcome, propensity, full, due, order, edges, bins, shift,
-    weighting, given_weights, horizon, decay, remaining, start,
+    spread, own, code, outcome, propensity, full, due, order, start, stop, last, previous, edges, bins, shift,
+    weighting, given_weights, horizon, decay, remaining, step,
     modelling, given_model, seen_n, seen_y, kept_h, kept_m,
 ):  # fmt: skip
-    """Add every row's contribution to `spread` (bins, fields, arms) and `own` (bins, arms, fields).
+    """Add the rows at positions start to stop to `spread` (bins, fields, arms) and `own` (bins, arms, fields).
 
-    `edges[b]` is the number of positions that belong to bins up to b, `bins[row]` the bin in which
-    the row's outcome landed (empty: 0). `remaining`, `start`, `seen_n`, `seen_y` carry the state of
-    two-point weights and of the running mean from call to call. `kept_h` and `kept_m` receive, if not
-    empty, every arm's weight and the chosen arm's model, for outcomes that land later.
+    `last` and `previous` are a calendar of arrivals: the row pushed last among those due at each
+    position, and the one pushed before each row; they are shared by calls for different stretches,
+    as every outcome is due in one of them. `edges[b]` is the number of positions that belong to
+    bins up to b, `bins[row]` the bin in which the row's outcome landed (empty: 0). `remaining`,
+    `step`, `seen_n` and `seen_y` carry the state of two-point weights and of the running mean.
+    `kept_h` and `kept_m` receive, if not empty, every arm's weight and the chosen arm's model, for
+    outcomes that land later.
     """
-    n_bins, _, n_arms = spread.shape
-    rows = edges[n_bins - 1]
+    n_bins, n_fields, n_arms = spread.shape
     running = modelling == RUNNING_MEAN
+    ordered = len(order) > 0
+    binned = len(bins) > 0
     spreads = full or weighting == UNIFORM or weighting == GIVEN_WEIGHTS
     keep = len(kept_m) > 0
-    part_spread = np.zeros_like(spread)
-    part_own = np.zeros_like(own)
+    if running:  # what the rows before this stretch left behind
+        for position in range(start):
+            row = order[position] if ordered else position
+            when = due[row]
+            if 0 <= when <= start:
+                seen_n[code[row]] += 1.0
+                seen_y[code[row]] += outcome[row] - shift[code[row]]
+            elif start < when < stop:
+                previous[row] = last[when]
+                last[when] = row
     h = np.ones(n_arms)
     m = np.empty(n_arms)
     for k in range(n_arms):
         m[k] = seen_y[k] / seen_n[k] if running and seen_n[k] > 0 else -shift[k]
-    # a calendar of arrivals: the last row due at each position, and the one pushed before it
-    size = rows if running else 0
-    last = np.full(size, -1, due.dtype)
-    previous = np.empty(len(due) if running else 0, due.dtype)
+    part_spread = np.zeros_like(spread)
+    part_own = np.zeros_like(own)
     bin_ = 0
-    for position in range(rows):
-        row = order[position] if len(order) else position
+    spread_here = part_spread[0]
+    own_here = part_own[0]
+    for position in range(start, stop):
+        row = order[position] if ordered else position
         if running:
             other = last[position]
             while other >= 0:
@@ -160,8 +201,11 @@ def accumulate(
                 seen_y[k] += outcome[other] - shift[k]
                 m[k] = seen_y[k] / seen_n[k]
                 other = previous[other]
-        while position >= edges[bin_]:
-            bin_ += 1
+        if position >= edges[bin_]:
+            while position >= edges[bin_]:
+                bin_ += 1
+            spread_here = part_spread[bin_]
+            own_here = part_own[bin_]
         arm = code[row]
         pi = propensity[row, arm if full else 0]
         if modelling == GIVEN_MODEL:
@@ -183,52 +227,56 @@ def accumulate(
             for k in range(n_arms):
                 h[k] = given_weights[row, k]
         elif weighting == TWO_POINT:  # Hadad et al. 2021, with h = sqrt(b pi)
-            step = start + position + 1.0
-            ahead = (1.0 - decay) + horizon * (step / horizon) ** decay - step
+            t = step + position + 1.0
+            ahead = (1.0 - decay) + horizon * (t / horizon) ** decay - t
             for k in range(n_arms):
                 p = propensity[row, k]
-                rate = (1.0 - p) * (1.0 - decay) / ahead + p / (1.0 + horizon - step)
-                b = rate * remaining[k]
+                b = remaining[k] * ((1.0 - p) * (1.0 - decay) / ahead + p / (1.0 + horizon - t))
                 remaining[k] = max(remaining[k] - b, 0.0)
                 h[k] = math.sqrt(b * p)
         if spreads:
             if modelling == ZERO:
                 for k in range(n_arms):
-                    part_spread[bin_, H, k] += h[k]
-                    part_spread[bin_, H2, k] += h[k] * h[k]
+                    spread_here[H, k] += h[k]
+                    spread_here[H2, k] += h[k] * h[k]
             else:
                 for k in range(n_arms):
                     hm = h[k] * m[k]
-                    part_spread[bin_, H, k] += h[k]
-                    part_spread[bin_, H2, k] += h[k] * h[k]
-                    part_spread[bin_, HM, k] += hm
-                    part_spread[bin_, H2M, k] += hm * h[k]
-                    part_spread[bin_, H2M2, k] += hm * hm
-        part_own[bin_, arm, ASSIGNED] += 1.0
+                    spread_here[H, k] += h[k]
+                    spread_here[H2, k] += h[k] * h[k]
+                    spread_here[HM, k] += hm
+                    spread_here[H2M, k] += hm * h[k]
+                    spread_here[H2M2, k] += hm * hm
+        own_here[arm, ASSIGNED] += 1.0
         if keep:
             for k in range(n_arms):
                 kept_h[row, k] = h[k]
             kept_m[row] = m[arm]
-        if due[row] >= 0:
-            landing = bins[row] if len(bins) else 0
-            if spreads:
-                for k in range(n_arms):
-                    part_spread[landing, H_ARRIVED, k] += h[k]
-            land(part_own[landing, arm], outcome[row] - shift[arm], m[arm], h[arm], pi, outcome[row])
-            if running and due[row] < rows:
-                previous[row] = last[due[row]]
-                last[due[row]] = row
-        if position % BLOCK == BLOCK - 1 or position == rows - 1:
+        when = due[row]
+        if when >= 0:
+            if binned:
+                if spreads:
+                    for k in range(n_arms):
+                        part_spread[bins[row], H_ARRIVED, k] += h[k]
+                land(part_own[bins[row], arm], outcome[row], shift[arm], m[arm], h[arm], pi)
+            else:
+                if spreads:
+                    for k in range(n_arms):
+                        spread_here[H_ARRIVED, k] += h[k]
+                land(own_here[arm], outcome[row], shift[arm], m[arm], h[arm], pi)
+            if running and when < stop:
+                previous[row] = last[when]
+                last[when] = row
+        if position % BLOCK == BLOCK - 1 or position == stop - 1:
             for b in range(n_bins):
                 for k in range(n_arms):
-                    for f in range(6):
+                    for f in range(n_fields):
                         spread[b, f, k] += part_spread[b, f, k]
                         part_spread[b, f, k] = 0.0
                     for f in range(W_MAX):
                         own[b, k, f] += part_own[b, k, f]
                         part_own[b, k, f] = 0.0
-                    if part_own[b, k, W_MAX] > own[b, k, W_MAX]:
-                        own[b, k, W_MAX] = part_own[b, k, W_MAX]
+                    own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b, k, W_MAX])
 
 
 def running_means(means, code, outcome, due, order, rows, shift):

@@ -1,0 +1,162 @@
+"""How fast, as ratios: against plain NumPy, against one sum of the same columns, and across sizes.
+
+Every ratio comes from one run of one process, each time the best of several rounds in turn, so
+that a noisy machine disturbs both sides alike.
+
+    make bench                 # prints the table
+    make bench > benchmarks/RESULTS.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import belated as bl
+
+ROUNDS = 5
+
+
+def experiment(rows: int, arms: int, delays: str, seed: int = 0) -> dict[str, np.ndarray]:
+    """Columns of a log: Dirichlet propensities, normal outcomes, a tenth never arriving."""
+    rng = np.random.default_rng(seed)
+    propensity = rng.gamma(5.0, size=(rows, arms))
+    propensity /= propensity.sum(axis=1, keepdims=True)
+    arm = (propensity.cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(max=arms - 1)
+    delay = {"none": lambda: np.zeros(rows), "geometric": lambda: rng.geometric(0.01, rows) - 1.0,
+             "pareto": lambda: np.floor(rng.pareto(0.75, rows))}[delays]()  # fmt: skip
+    outcome = rng.normal(size=rows) + 0.1 * arm
+    delay[rng.random(rows) < 0.1] = np.inf
+    outcome[np.isinf(delay)] = np.nan
+    arrived_at = np.arange(1, rows + 1) + delay
+    return {"arm": arm, "outcome": outcome, "propensity": propensity, "arrived_at": arrived_at}
+
+
+def numpy_daipw(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The same estimator in plain vectorised NumPy, as if every outcome came at once."""
+    arm, y, pi = columns["arm"], np.nan_to_num(columns["outcome"]), columns["propensity"]
+    seen = ~np.isnan(columns["outcome"])
+    values, variances = [], []
+    for k in range(pi.shape[1]):
+        own = (arm == k) & seen
+        n = np.cumsum(own) - own
+        total = np.cumsum(own * y) - own * y
+        model = np.divide(total, n, out=np.zeros(len(y)), where=n > 0)
+        h = np.sqrt(pi[:, k])
+        weight = h * own / pi[:, k]
+        value = (weight * (y - model)).sum() / weight.sum() + (h * model).sum() / h.sum()
+        values.append(value)
+        variances.append((weight**2 * (y - value) ** 2).sum() / weight.sum() ** 2)
+    return np.array(values), np.array(variances)
+
+
+def answer(columns: dict[str, np.ndarray], estimator: str) -> bl.Estimate:
+    """From arrays to answers, validation included."""
+    estimate = bl.estimate(bl.Log(**columns), estimator)
+    _ = estimate.std_errors
+    return estimate
+
+
+def best(*tasks: Callable[[], object]) -> list[float]:
+    """Return each task's best time of several rounds, taken in turn."""
+    times = [[] for _ in tasks]
+    for _ in range(ROUNDS):
+        for task, seconds in zip(tasks, times, strict=True):
+            start = time.perf_counter()
+            task()
+            seconds.append(time.perf_counter() - start)
+    return [min(seconds) for seconds in times]
+
+
+def peak_beyond(task: Callable[[], object]) -> int:
+    """Return how far the process's memory rises above where it was, in bytes."""
+    page = os.sysconf("SC_PAGE_SIZE")
+
+    def resident() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * page
+
+    before = highest = resident()
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not done.is_set():
+            highest = max(highest, resident())
+            time.sleep(0.001)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    task()
+    done.set()
+    watcher.join()
+    return highest - before
+
+
+def seconds_of(code: str) -> float:
+    """Return the best time of a fresh interpreter running `code`."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    rows = parser.parse_args().rows
+    lines = []
+
+    def line(what: str, ratio: float, target: str) -> None:
+        lines.append(f"| {what} | {ratio:.2f} | {target} |")
+
+    answer(experiment(1000, 2, "geometric"), "daipw")
+    bl.Log(**experiment(100_000, 2, "geometric"))
+    answer(experiment(100_000, 2, "geometric"), "daipw")  # compiled from here on
+
+    speed = {}
+    for delays in ("none", "geometric", "pareto"):
+        two = experiment(rows, 2, delays)
+        ours, theirs, dipw, scan = best(
+            lambda: answer(two, "daipw"),  # noqa: B023
+            lambda: numpy_daipw(two),  # noqa: B023
+            lambda: answer(two, "dipw"),  # noqa: B023
+            lambda: [column.sum() for column in two.values()],  # noqa: B023
+        )
+        speed[delays] = ours
+        print(f"{delays}: daipw {ours / rows * 1e9:.0f}, NumPy {theirs / rows * 1e9:.0f}, dipw {dipw / rows * 1e9:.0f}, "
+              f"scan {scan / rows * 1e9:.1f} ns a row", file=sys.stderr)  # fmt: skip
+        line(f"`daipw`, {delays} delays, to NumPy without delays", ours / theirs, "at most 0.33")
+        line(f"`dipw`, {delays} delays, to one sum of the columns", dipw / scan, "at most 15")
+    line("peak memory beyond the input, `daipw`, bytes a row", peak_beyond(lambda: answer(two, "daipw")) / rows, "at most 24")
+    del two
+    ten = experiment(rows, 10, "geometric")
+    (ours,) = best(lambda: answer(ten, "daipw"))
+    print(f"10 arms: daipw {ours / rows * 1e9:.0f} ns a row", file=sys.stderr)
+    line("`daipw`, 10 arms to 2 arms", ours / speed["geometric"], "at most 3")
+    del ten
+    line("`import belated` to `import numpy, scipy.stats`",
+         seconds_of("import belated") / seconds_of("import numpy, scipy.stats"), "at most 2")  # fmt: skip
+    small = "import numpy as np, belated as bl; bl.estimate(bl.Log([0, 1] * 500, np.arange(1000.0), np.full((1000, 2), .5)))"
+    line("first answer (1,000 rows) in a new process to `import numpy, scipy.stats`",
+         seconds_of(small) / seconds_of("import numpy, scipy.stats"), "-")  # fmt: skip
+
+    print(f"# Speed\n\n{rows:,} rows, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+          f"Python {platform.python_version()}, NumPy {np.__version__}, belated {bl.__version__}.\n")  # fmt: skip
+    print("| what | ratio | target |\n|:--|--:|--:|")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""A slow, obvious twin: the formulas of the design, row by row, in exact arithmetic.
+
+Rows are numbered 0, 1, ...; `arm` holds arm numbers; `propensity` has every arm's column. Times are
+anything that can be compared; `arrived` is None where the outcome never comes, and `as_of` is None
+when everything that ever arrives counts. Only 1 / pi and the weights h are rounded to floats; every
+sum is of fractions, so that a disagreement is never this file's rounding.
+"""
+
+import math
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+from scipy import stats
+
+ESTIMATORS = {
+    "daipw": ("sqrt", "running_mean", "hajek"),
+    "dipw": ("sqrt", "zero", "hajek"),
+    "mean": ("propensity", "zero", "hajek"),
+    "hajek": ("uniform", "zero", "hajek"),
+    "nh": ("sqrt", "running_mean", "plain"),
+    "nh0": ("sqrt", "zero", "plain"),
+    "iad": ("sqrt", "zero", "arrived"),
+}
+
+
+def has_arrived(arrived, t, as_of):
+    return arrived[t] is not None and (as_of is None or arrived[t] <= as_of)
+
+
+def existing(assigned, as_of):
+    return [t for t in range(len(assigned)) if as_of is None or assigned[t] <= as_of]
+
+
+def history(assigned, arrived, t):
+    """Rows assigned strictly before row t that arrived at or before it."""
+    return [s for s in range(len(assigned)) if assigned[s] < assigned[t] and has_arrived(arrived, s, assigned[t])]
+
+
+def running_mean(arm, outcome, assigned, arrived, k):
+    """mu_hat_t(a): the mean of the history's outcomes of the arm, 0 before any; T lists of k fractions."""
+    mu = []
+    for t in range(len(arm)):
+        seen = history(assigned, arrived, t)
+        by_arm = [[Fraction(outcome[s]) for s in seen if arm[s] == a] for a in range(k)]
+        mu.append([sum(ys, Fraction()) / max(len(ys), 1) for ys in by_arm])
+    return mu
+
+
+def weights(choice, propensity, assigned):
+    """h_t(a), T lists of k floats; the choice is a name or ("two_point", horizon or None, decay)."""
+    pi = [[float(p) for p in row] for row in propensity]
+    if choice == "sqrt":
+        return [[math.sqrt(p) for p in row] for row in pi]
+    if choice == "propensity":
+        return pi
+    if choice == "uniform":
+        return [[1.0 for _ in row] for row in pi]
+    _, horizon, decay = choice
+    horizon = len(pi) if horizon is None else horizon
+    h = [[0.0 for _ in row] for row in pi]
+    for a in range(len(pi[0]) if pi else 0):
+        before = []
+        for t, row in enumerate(sorted(range(len(pi)), key=lambda s: assigned[s]), start=1):
+            p = pi[row][a]
+            lam = (1 - p) * (1 - decay) / ((1 - decay) + horizon * (t / horizon) ** decay - t) + p / (1 + horizon - t)
+            b = lam * (1 - math.fsum(before))
+            before.append(b)
+            h[row][a] = math.sqrt(b * p)
+    return h
+
+
+def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None):
+    """Values, variances, observed share and effective size; the estimator is a name or (h, mu, normalisation).
+
+    h is a name, ("two_point", horizon, decay) or an array; mu a name or an array.
+    """
+    h, mu, normalisation = ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
+    k = np.shape(propensity)[1]
+    rows = existing(assigned, as_of)
+    arm, outcome, propensity, assigned, arrived, h, mu = (
+        x if isinstance(x, str | tuple) else [x[t] for t in rows]
+        for x in (arm, outcome, propensity, assigned, arrived, h, mu)
+    )
+    if isinstance(h, str | tuple):
+        h = weights(h, propensity, assigned)
+    if isinstance(mu, str):
+        mu = [[0] * k for _ in rows] if mu == "zero" else running_mean(arm, outcome, assigned, arrived, k)
+    came = [has_arrived(arrived, t, as_of) for t in range(len(rows))]
+    y = [Fraction(outcome[t]) if came[t] else None for t in range(len(rows))]
+    by_arm = []
+    for a in range(k):
+        gamma = [Fraction(1 / propensity[t][a]) if came[t] and arm[t] == a else 0 for t in range(len(rows))]
+        by_arm.append(_one_arm([Fraction(x[a]) for x in h], [Fraction(x[a]) for x in mu], gamma, y, normalisation))
+    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in by_arm]) for name in vars(by_arm[0])})
+
+
+def _one_arm(h, mu, gamma, y, normalisation):
+    rows = range(len(h))
+    w = {t: h[t] * gamma[t] for t in rows if gamma[t]}
+    sum_h, sum_w = sum(h), sum(w.values())
+    nan = math.nan
+    answer = SimpleNamespace(
+        values=nan,
+        variances=nan,
+        observed_share=float(sum_w / sum_h) if sum_h else nan,
+        effective_size=nan,
+        t_variances=nan,
+        true_hc3=nan,
+    )
+    if not sum_w:
+        return answer
+    if normalisation == "hajek":
+        q = sum(w[t] * (y[t] - mu[t]) for t in w) / sum_w + sum(h[t] * mu[t] for t in rows) / sum_h
+        v = sum(w[t] ** 2 * (y[t] - q) ** 2 for t in w) / sum_w**2
+    else:
+        share = 1 if normalisation == "plain" else sum(h[t] for t in rows if y[t] is not None) / sum_h
+        z = [(y[t] - mu[t]) * gamma[t] / share + mu[t] if t in w else mu[t] for t in rows]
+        q = sum(h[t] * z[t] for t in rows) / sum_h
+        v = sum(h[t] ** 2 * (z[t] - q) ** 2 for t in rows) / sum_h**2
+    answer.values, answer.variances = float(q), float(v)
+    answer.effective_size = float(sum_w**2 / sum(x**2 for x in w.values()))
+    arrived = list(w.values()), [y[t] for t in w], q
+    answer.t_variances, answer.true_hc3 = float(t_variance(*arrived)), float(true_hc3(*arrived))
+    return answer
+
+
+def t_variance(w, y, q):
+    """The larger of the homoskedastic variance and a bound of HC3, plus the square of what the model moved."""
+    n, total = len(w), sum(w)
+    if n < 2 or max(w) == total:
+        return math.nan
+    centre = sum(y) / n
+    homoskedastic = sum((x - centre) ** 2 for x in y) / (n - 1) * sum(x**2 for x in w) / total**2
+    top = max(w) / total
+    slope = (1 / (1 - top) ** 2 - 1) / top
+    bound = sum(x**2 * (v - q) ** 2 * (1 + x / total * slope) for x, v in zip(w, y, strict=True)) / total**2
+    moved = q - sum(x * v for x, v in zip(w, y, strict=True)) / total
+    return max(homoskedastic, bound) + moved**2
+
+
+def true_hc3(w, y, q):
+    """HC3 = sum w^2 e^2 / (1 - w / W)^2 / W^2."""
+    total = sum(w)
+    if len(w) < 2 or max(w) == total:
+        return math.nan
+    return sum((x * (v - q) / (1 - x / total)) ** 2 for x, v in zip(w, y, strict=True)) / total**2
+
+
+def trajectory(estimator, arm, outcome, propensity, assigned, arrived, moments):
+    return [estimate(estimator, arm, outcome, propensity, assigned, arrived, moment) for moment in moments]
+
+
+def wilson(rate, size, level):
+    """The score interval of a rate, with Student's quantile at size - 1 degrees of freedom."""
+    z = stats.t.ppf((1 + level) / 2, size - 1)
+    centre = (rate + z**2 / (2 * size)) / (1 + z**2 / size)
+    reach = z * math.sqrt(rate * (1 - rate) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
+    return centre - reach, centre + reach
+
+
+def mover(rates, sizes, level):
+    """The interval of the first rate minus the second."""
+    (p, q), ((p_low, p_high), (q_low, q_high)) = rates, [wilson(*x, level) for x in zip(rates, sizes, strict=True)]
+    return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
