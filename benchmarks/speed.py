@@ -139,7 +139,11 @@ def main() -> None:
               f"scan {scan / rows * 1e9:.1f} ns a row", file=sys.stderr)  # fmt: skip
         line(f"`daipw`, {delays} delays, to NumPy without delays", ours / theirs, "at most 0.33")
         line(f"`dipw`, {delays} delays, to one sum of the columns", dipw / scan, "at most 15")
-    line("peak memory beyond the input, `daipw`, bytes a row", peak_beyond(lambda: answer(two, "daipw")) / rows, "at most 24")
+    line(
+        "peak memory beyond the input, `daipw`, bytes a row",
+        peak_beyond(lambda: answer(two, "daipw")) / rows,
+        "at most 24",
+    )
     del two
     ten = experiment(rows, 10, "geometric")
     (ours,) = best(lambda: answer(ten, "daipw"))

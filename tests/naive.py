@@ -23,6 +23,18 @@ ESTIMATORS = {
     "iad": ("sqrt", "zero", "arrived"),
 }
 
+ANSWERS = [
+    "observed_share",
+    "values",
+    "variances",
+    "effective_size",
+    "t_variances",
+    "true_hc3",
+    "value_scale",
+    "variance_scale",
+    "rest",
+]
+
 
 def has_arrived(arrived, t, as_of):
     return arrived[t] is not None and (as_of is None or arrived[t] <= as_of)
@@ -71,9 +83,9 @@ def weights(choice, propensity, assigned):
 
 
 def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None):
-    """Values, variances, observed share and effective size; the estimator is a name or (h, mu, normalisation).
+    """Every one of `ANSWERS`, by arm; the estimator is a name or (h, mu, normalisation).
 
-    h is a name, ("two_point", horizon, decay) or an array; mu a name or an array.
+    h is a name, ("two_point", horizon or None, decay) or an array; mu a name or an array.
     """
     h, mu, normalisation = ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
     k = np.shape(propensity)[1]
@@ -92,24 +104,19 @@ def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None)
     for a in range(k):
         gamma = [Fraction(1 / propensity[t][a]) if came[t] and arm[t] == a else 0 for t in range(len(rows))]
         by_arm.append(_one_arm([Fraction(x[a]) for x in h], [Fraction(x[a]) for x in mu], gamma, y, normalisation))
-    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in by_arm]) for name in vars(by_arm[0])})
+    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in by_arm]) for name in ANSWERS})
 
 
 def _one_arm(h, mu, gamma, y, normalisation):
     rows = range(len(h))
     w = {t: h[t] * gamma[t] for t in rows if gamma[t]}
     sum_h, sum_w = sum(h), sum(w.values())
-    nan = math.nan
-    answer = SimpleNamespace(
-        values=nan,
-        variances=nan,
-        observed_share=float(sum_w / sum_h) if sum_h else nan,
-        effective_size=nan,
-        t_variances=nan,
-        true_hc3=nan,
-    )
+    answer = SimpleNamespace(observed_share=float(sum_w / sum_h) if sum_h else math.nan)
     if not sum_w:
+        for name in ANSWERS[1:]:
+            setattr(answer, name, math.nan)
         return answer
+
     if normalisation == "hajek":
         q = sum(w[t] * (y[t] - mu[t]) for t in w) / sum_w + sum(h[t] * mu[t] for t in rows) / sum_h
         v = sum(w[t] ** 2 * (y[t] - q) ** 2 for t in w) / sum_w**2
@@ -122,6 +129,20 @@ def _one_arm(h, mu, gamma, y, normalisation):
     answer.effective_size = float(sum_w**2 / sum(x**2 for x in w.values()))
     arrived = list(w.values()), [y[t] for t in w], q
     answer.t_variances, answer.true_hc3 = float(t_variance(*arrived)), float(true_hc3(*arrived))
+
+    # How large the terms are that cancel in a value and in a variance: what rounding is relative to.
+    c = y[min(w)]
+    modelled = sum(h[t] * abs(mu[t] - c) for t in rows) / sum_h if any(mu) else 0
+    if normalisation == "hajek":
+        residuals = sum(w[t] * abs(y[t] - (mu[t] if any(mu) else c)) for t in w) / sum_w
+        reach = max(max(abs(y[t] - q), abs(y[t] - c)) for t in w)
+        variance_scale = reach * (reach + residuals + modelled) / Fraction(answer.effective_size)
+    else:
+        residuals = sum(w[t] * abs(y[t] - mu[t]) for t in w) / (share * sum_h)
+        terms = [(z[t] - mu[t]) ** 2 + (mu[t] - c) ** 2 + (q - c) ** 2 for t in rows]
+        variance_scale = sum(h[t] ** 2 * terms[t] for t in rows) / sum_h**2
+    answer.value_scale, answer.variance_scale = float(abs(c) + residuals + modelled), float(variance_scale)
+    answer.rest = float(1 - max(w.values()) / sum_w)
     return answer
 
 

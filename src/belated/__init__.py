@@ -6,7 +6,8 @@
 >>> est.contrast("B", "A")           # doctest: +SKIP
 """
 
-from belated.answers import Answer, Answers, Comparison, Contrasts, Estimate, compare, estimate
+from belated.answers import Answer, Contrasts, Estimate, estimate
+from belated.comparison import Answers, Comparison, compare
 from belated.errors import (
     BelatedError,
     BelatedWarning,

@@ -16,12 +16,10 @@ from belated.checks import fraction, one_of, real
 from belated.columns import Array
 from belated.errors import BelatedWarning, OptionError
 from belated.estimators import (
-    ESTIMATORS,
     ArmStatistics,
     Estimator,
     check_propensities,
     evaluate,
-    needs_all_propensities,
     observed_share,
     read_estimator,
 )
@@ -72,7 +70,11 @@ def estimate(
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     sums = _sums(log, chosen)
     result = Estimate(
-        sums, chosen, fraction("level", level), interval_kind(one_of("interval", interval, INTERVALS), sums, chosen), _as_of(log)
+        sums,
+        chosen,
+        fraction("level", level),
+        interval_kind(one_of("interval", interval, INTERVALS), sums, chosen),
+        as_of_text(log),
     )
     result.warn()
     return result
@@ -93,7 +95,8 @@ def _sums(log: Log | Sums | Ledger, estimator: Estimator) -> Sums:
     return sums
 
 
-def _as_of(log: Any) -> str | None:
+def as_of_text(log: Any) -> str | None:
+    """Return the moment a log is looked at, as text; None if there is none."""
     return log._clock.text(log._moment) if isinstance(log, Log) and log._moment is not None else None
 
 
@@ -236,7 +239,11 @@ class Estimate(Table):
         for arm, c in coefficients.items():
             vector[arm_index(self.arms, arm)] += c
         return make_answer(
-            name, combine(self.statistics, vector, self.interval), self.level, 0.0, one_of("alternative", alternative, ALTERNATIVES)
+            name,
+            combine(self.statistics, vector, self.interval),
+            self.level,
+            0.0,
+            one_of("alternative", alternative, ALTERNATIVES),
         )
 
     @cached_property
@@ -389,85 +396,4 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
         return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
 
     columns = [column(name) for name in ("estimate", "std_error", "low", "high")]
-    return columns + [column("statistic", "number"), column("p_value", "p_value")] if test else columns
-
-
-# ---------------------------------------------------------------- side by side
-
-
-def compare(log: Log, *, level: float = 0.95, interval: str = "auto") -> Comparison:
-    """Estimate with every estimator of the paper's table, side by side.
-
-    Those that need every arm's propensity are left out if the log does not have them.
-    """
-    shared: dict[Any, Sums] = {}
-    estimates = {}
-    for name, estimator in ESTIMATORS.items():
-        if needs_all_propensities(estimator) and not log.has_all_propensities:
-            continue
-        if estimator.parts not in shared:
-            shared[estimator.parts] = Sums.of(log, *estimator.parts)
-        sums = shared[estimator.parts]
-        kind = interval_kind("auto" if interval == "wilson" else one_of("interval", interval, INTERVALS), sums, estimator)
-        estimates[name] = Estimate(sums, estimator, fraction("level", level), kind, _as_of(log))
-    next(iter(estimates.values())).warn()
-    return Comparison(estimates)
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison(Table):
-    """Estimates of several estimators, by name."""
-
-    estimates: dict[str, Estimate]
-
-    def __getitem__(self, name: str) -> Estimate:
-        return self.estimates[one_of("estimator", name, self.estimates)]
-
-    def arm(self, arm: Any) -> Answers:
-        """Return every estimator's answer for one arm."""
-        return Answers("estimator", {name: e.arm(arm) for name, e in self.estimates.items()})
-
-    def contrast(self, arm: Any, baseline: Any) -> Answers:
-        """Return every estimator's answer for one contrast."""
-        return Answers("estimator", {name: e.contrast(arm, baseline) for name, e in self.estimates.items()})
-
-    def policy(self, policy: Mapping[Any, float]) -> Answers:
-        """Return every estimator's answer for one policy."""
-        return Answers("estimator", {name: e.policy(policy) for name, e in self.estimates.items()})
-
-    def _title(self) -> str:
-        left_out = [name for name in ESTIMATORS if name not in self.estimates]
-        why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
-        level = next(iter(self.estimates.values())).level
-        return f"{len(self.estimates)} estimators side by side, {level:.4g} intervals{why}"
-
-    def _columns(self) -> list[Column]:
-        rows = [(name, e.interval, answer) for name, e in self.estimates.items() for answer in e.arm_answers]
-        return [
-            Column("estimator", [name for name, _, _ in rows], "label"),
-            Column("arm", [arm for e in self.estimates.values() for arm in e.arms], "label"),
-            *answer_columns([answer for _, _, answer in rows], test=False),
-            Column("interval", [kind for _, kind, _ in rows], "label"),
-        ]
-
-
-@dataclass(frozen=True, repr=False)
-class Answers(Table):
-    """Answers to one question, by estimator or by moment."""
-
-    by: str
-    answers: dict[Any, Answer]
-
-    def __getitem__(self, key: Any) -> Answer:
-        return self.answers[key]
-
-    def _title(self) -> str:
-        first = next(iter(self.answers.values()))
-        return f"{first.name}: {first.level:.4g} intervals, by {self.by}"
-
-    def _columns(self) -> list[Column]:
-        return [
-            Column(self.by, list(self.answers), "label"),
-            *answer_columns(list(self.answers.values()), test=True),
-            Column("interval", [answer.interval for answer in self.answers.values()], "label"),
-        ]
+    return [*columns, column("statistic", "number"), column("p_value", "p_value")] if test else columns

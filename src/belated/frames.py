@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -39,8 +38,7 @@ def read_frame(
             raise LogError(f"`propensity` names no column for arm {unnamed[0]!r}.", column="propensity")
         columns["propensity"] = _matrix(table, [propensity[arm] for arm in arms])
     elif isinstance(propensity, str):
-        series = _column(table, "propensity", propensity)
-        columns["propensity"] = _lists(series) if isinstance(series.dtype, (nw.List, nw.Array)) else _values(series)
+        columns["propensity"] = _values(_column(table, "propensity", propensity))
     else:
         if arms is None:
             arms = _match(list(propensity), columns["arm"])
@@ -86,38 +84,14 @@ def _matrix(table: nw.DataFrame[Any], names: Sequence[str]) -> Array:
     return matrix
 
 
-def _lists(series: nw.Series[Any]) -> Array:
-    lists = series.to_list()
-    if not lists:
-        return np.empty((0, 1))
-    width = len(lists[0]) if lists[0] is not None else 0
-    for row, values in enumerate(lists):
-        if values is None or len(values) != width:
-            found = "missing" if values is None else f"a list of {len(values)}"
-            raise LogError(
-                f"`propensity` in row {row} is {found}; every row needs a list of {width} probabilities.",
-                column="propensity",
-                row=row,
-            )
-    return np.array(lists, dtype=np.float64)
-
-
 def _match(columns: list[str], arm: Array) -> list[Any]:
-    """Match propensity columns to arms by what is left of their names without the common prefix and suffix."""
-    labels = dict.fromkeys(arm.tolist())
-    texts = {str(label): label for label in labels}
-    candidates = [columns]
-    if len(columns) > 1:
-        prefix = os.path.commonprefix(columns)
-        rests = [name[len(prefix) :] for name in columns]
-        suffix = os.path.commonprefix([rest[::-1] for rest in rests])
-        candidates += [rests, [rest[: len(rest) - len(suffix)] for rest in rests]]
-        # labels that share a beginning, such as v1 and v2, lose it to the common prefix
-        shared = os.path.commonprefix(list(texts))
-        candidates.append([shared + rest for rest in rests])
-    for names in candidates:
-        if len(set(names)) == len(names) and set(texts) <= set(names):
-            return [texts.get(name, name) for name in names]
+    """Match propensity columns to arms: each arm's column is the only one whose name ends, or begins, with it."""
+    labels = {str(label): label for label in dict.fromkeys(arm.tolist())}
+    for fits in (str.__eq__, str.endswith, str.startswith):
+        # of labels that fit one name, such as 1 and 11 with p_11, the longest is meant
+        owners = [max((text for text in labels if fits(name, text)), key=len, default=None) for name in columns]
+        if set(labels) <= set(owners) and len(set(owners)) == len(owners) == len(labels):
+            return [labels[text] for text in owners if text is not None]
     raise LogError(
         "The propensity columns cannot be matched to the arms by name; "
         "say which is whose, for example propensity={'A': 'p_A', 'B': 'p_B'}.",

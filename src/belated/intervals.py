@@ -43,7 +43,7 @@ class Combination:
     @property
     def degrees(self) -> Array:
         """Degrees of freedom, by arm."""
-        return np.maximum(self.arms.effective_size - 1, 1.0)
+        return np.asarray(np.maximum(self.arms.effective_size - 1, 1.0))
 
     @property
     def variances(self) -> Array:
@@ -127,15 +127,28 @@ class Combination:
             return 0.0
         sign = math.copysign(1.0, centre - null)
 
-        def excludes(z: float) -> bool:
+        def gap(z: float) -> float:  # falls from |centre - null|; 0 where the limit meets null
             low, high = self._mover(float(special.ndtr(-z)))
-            return low > null if sign > 0 else high < null
+            return low - null if sign > 0 else null - high
 
-        inside, outside = 0.0, 37.0  # beyond 37 the normal tail is 0
-        for _ in range(60):
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if excludes(middle) else (inside, middle)
-        return sign * (inside + outside) / 2
+        inside, f_inside = 0.0, abs(centre - null)
+        outside = max(2 * f_inside / self.std_error, 1e-3) if self.std_error > 0 else 1.0
+        while (f_outside := gap(outside)) > 0:
+            inside, f_inside, outside = outside, f_outside, 2 * outside
+            if inside > 37:  # the normal tail is 0 from here
+                return sign * math.inf
+        for _ in range(100):  # regula falsi, Illinois variant
+            z = (inside * f_outside - outside * f_inside) / (f_outside - f_inside)
+            f = gap(z)
+            if f > 0:
+                f_outside = f_outside / 2 if z - inside < 0.1 * (outside - inside) else f_outside
+                inside, f_inside = z, f
+            else:
+                f_inside = f_inside / 2 if outside - z < 0.1 * (outside - inside) else f_inside
+                outside, f_outside = z, f
+            if f == 0 or outside - inside < 1e-12 * outside:
+                break
+        return sign * z
 
 
 def combine(arms: ArmStatistics, coefficients: Array, kind: str) -> Combination:

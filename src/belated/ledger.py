@@ -17,7 +17,6 @@ from belated.kernels import rows as kernel
 from belated.log import Log
 from belated.sums import Sums, complete
 
-
 _NONE = np.empty(0, dtype=np.int32)
 
 
@@ -55,9 +54,7 @@ class Ledger:
     Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)
     """
 
-    def __init__(
-        self, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean"
-    ) -> None:
+    def __init__(self, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> None:
         sums = Sums.empty(arms, weights, outcome_model)
         if "given" in (sums.weights.name, sums.outcome_model.name):
             raise OptionError("A ledger computes weights and outcome model itself; name them.")
@@ -86,7 +83,7 @@ class Ledger:
         log = Log(arm, np.full(len(arm), np.nan), propensity, arms=sums.arms)  # checks the rows
         rows, full = len(log.code), log.has_all_propensities
         sums.weights.check(full)
-        names = [next(self._names) for _ in range(rows)] if keys is None else list(keys)
+        names: list[Hashable] = [next(self._names) for _ in range(rows)] if keys is None else list(keys)
         if len(names) != rows or len(set(names)) != rows:
             raise LogError(f"`keys` must name each of the {rows} rows once.", column="keys")
         for row, name in enumerate(names):

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from belated.columns import NEVER, Array, Clock, encode, numbers, read_times
+from belated.columns import Array, numbers
 from belated.errors import LogError, UnknownArmError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
+from belated.labels import encode
 from belated.tables import Column, Table
+from belated.times import NEVER, Clock, read_times
 
 #: Rows checked at a time: the columns of one block stay in the cache.
 _BLOCK = 1 << 15
@@ -214,7 +216,9 @@ class Log(Table):
             np.concatenate([log.outcome for log in logs]),
             np.concatenate([log.propensity for log in logs]),
             np.concatenate([log._assigned_numbers for log in logs]),
-            None if self._arrived is None else np.concatenate([log._arrived for log in logs if log._arrived is not None]),
+            None
+            if self._arrived is None
+            else np.concatenate([log._arrived for log in logs if log._arrived is not None]),
             self._clock,
             self._moment,
         )
@@ -297,9 +301,7 @@ class Log(Table):
         arrived_n = np.bincount(code[arrived], minlength=n_arms)
         times = self._assigned_numbers[alive]
         delays: Array = np.zeros(len(alive)) if self._arrived is None else self._arrived[alive] - times
-        medians = [
-            float(np.median(delays[arrived & (code == k)])) if arrived_n[k] else math.nan for k in range(n_arms)
-        ]
+        medians = [float(np.median(delays[arrived & (code == k)])) if arrived_n[k] else math.nan for k in range(n_arms)]
         if self.has_all_propensities:
             smallest = self.propensity[alive].min(axis=0) if len(alive) else np.full(n_arms, math.nan)
         else:
@@ -372,9 +374,7 @@ def _check_rows(log: Log) -> None:
     jit.ready(rows * (pi.shape[1] + 4))
 
     def first_fault(start: int, stop: int) -> int:
-        return int(
-            kernel.first_fault(log.outcome, log.code, pi, full, assigned, arrived, latest, never, start, stop)
-        )
+        return int(kernel.first_fault(log.outcome, log.code, pi, full, assigned, arrived, latest, never, start, stop))
 
     for row in jit.in_stretches(rows, first_fault):
         if row >= 0:

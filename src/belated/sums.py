@@ -50,17 +50,15 @@ class Sums:
 
     def __getitem__(self, name: str) -> Array:
         if name in kernel.SPREAD:
-            return self.spread[kernel.SPREAD.index(name)]
-        return self.own[:, kernel.OWN.index(name)]
+            return np.asarray(self.spread[kernel.SPREAD.index(name)])
+        return np.asarray(self.own[:, kernel.OWN.index(name)])
 
     @classmethod
     def empty(cls, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> Sums:
         """Return the sums of no rows."""
         n = len(arms)
         spread, own = np.zeros((len(kernel.SPREAD), n)), np.zeros((n, len(kernel.OWN)))
-        return cls(
-            tuple(arms), read_weights(weights), read_outcome_model(outcome_model), np.zeros(n), spread, own
-        )
+        return cls(tuple(arms), read_weights(weights), read_outcome_model(outcome_model), np.zeros(n), spread, own)
 
     @classmethod
     def of(
@@ -86,9 +84,7 @@ class Sums:
         return cls.at_moments(log, np.array([log.schedule.rows]), _NO_BINS, weights, model)[-1]
 
     @classmethod
-    def at_moments(
-        cls, log: Log, edges: Array, bins: Array, weights: Any, outcome_model: Any
-    ) -> list[Sums]:
+    def at_moments(cls, log: Log, edges: Array, bins: Array, weights: Any, outcome_model: Any) -> list[Sums]:
         """Return the sums at several moments, in one pass.
 
         `edges` counts, for each moment, the rows assigned by then; `bins` says, for each row, at
@@ -119,9 +115,10 @@ class Sums:
             return spread, own
 
         parts = jit.in_stretches(rows, add, divisible=h.name != "two_point")
-        spread = sum(part for part, _ in parts)
         largest = np.max([part[:, :, kernel.W_MAX] for _, part in parts], axis=0)
-        own = sum(part for _, part in parts)
+        spread, own = parts[0]
+        for more_spread, more_own in parts[1:]:
+            spread, own = spread + more_spread, own + more_own
         own[:, :, kernel.W_MAX] = np.maximum.accumulate(largest, axis=0)
         known = full or not h.need_all_propensities
         complete(spread, model, shift, known)

@@ -12,7 +12,6 @@ import numpy as np
 
 from belated.errors import MissingLibraryError
 
-
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
 
@@ -177,12 +176,21 @@ def _number(value: Any) -> str:
         return _duration(value)
     if not isinstance(value, (int, float, np.number)):
         return str(value)
-    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    number = float(value)
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
 
 
 def _duration(value: np.timedelta64) -> str:
-    seconds = value / np.timedelta64(1, "s")
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "us")):
+    seconds = float(value.astype("timedelta64[ns]").astype(np.int64)) / 1e9
+    sizes = [
+        (86400.0, "d"),
+        (3600.0, "h"),
+        (60.0, "min"),
+        (1.0, "s"),
+        (1e-3, "ms"),
+        (1e-6, "us"),
+    ]
+    for size, unit in sizes:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.3g} s"

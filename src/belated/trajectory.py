@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from belated.answers import Answer, Answers, Estimate, answer_columns, interval_kind
+from belated.answers import Answer, Estimate, answer_columns, interval_kind
 from belated.checks import fraction, one_of, whole
 from belated.columns import Array
+from belated.comparison import Answers
 from belated.errors import OptionError
 from belated.estimators import Estimator, check_propensities, read_estimator
 from belated.intervals import INTERVALS

@@ -64,7 +64,7 @@ def compile_kernels() -> None:
 def _compile(function: Any) -> Any:
     import numba
 
-    options = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder that could hold the cache: compile for this process only

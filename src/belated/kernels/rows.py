@@ -170,7 +170,7 @@ def accumulate(
     running = modelling == RUNNING_MEAN
     ordered = len(order) > 0
     binned = len(bins) > 0
-    spreads = full or weighting == UNIFORM or weighting == GIVEN_WEIGHTS
+    spreads = full or weighting in (UNIFORM, GIVEN_WEIGHTS)
     keep = len(kept_m) > 0
     if running:  # what the rows before this stretch left behind
         for position in range(start):

@@ -1,0 +1,77 @@
+"""Coverage and width of the default interval, beside the paper's, over many kinds of experiments.
+
+python benchmarks/coverage.py > benchmarks/COVERAGE.md      # about an hour on two cores
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import belated as bl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from experiments import EPSILON_GREEDY, THOMPSON, columns
+
+POLICIES = [(EPSILON_GREEDY, 0.3), (EPSILON_GREEDY, 0.5), (EPSILON_GREEDY, 0.7), (EPSILON_GREEDY, 0.9),
+            (THOMPSON, 0.5), (THOMPSON, 0.7)]  # fmt: skip
+FAMILIES = [("normal", 0.5, 0.5), ("binary", 0.5, 0.2), ("binary", 0.05, 0.05)]
+
+
+def cell(job: tuple) -> tuple:
+    """Return coverage (default, paper's), the ratio of their median widths, and the share with an interval."""
+    horizon, arms, (policy, decay), (family, base, margin), replications, seed = job
+    means = np.full(arms, base)
+    means[0] += margin
+    hits, widths, total = np.zeros(2), [], 0
+    for r in range(replications):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(r,)))
+        log = bl.Log(**columns(rng, horizon, means, policy, decay, family == "binary"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bl.BelatedWarning)
+            estimate = bl.estimate(log)
+            answers = [e.contrast(0, 1) for e in (estimate, bl.estimate(estimate.sums, interval="normal"))]
+        if np.isfinite(answers[0].low):
+            total += 1
+            hits += [a.low <= margin <= a.high for a in answers]
+            widths.append([a.high - a.low for a in answers])
+    ratio = np.median(np.array(widths)[:, 0]) / max(np.median(np.array(widths)[:, 1]), 1e-12)
+    return (*hits / total, ratio, total / replications)
+
+
+def main() -> None:
+    """Print the table: each cell the worst over margins 0 and the family's own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--horizons", type=int, nargs="+", default=[200, 1000, 5000, 20000])
+    options = parser.parse_args()
+    grid = list(itertools.product(options.horizons, (2, 5), POLICIES, FAMILIES))
+    jobs = [
+        (horizon, arms, policy, (family, base, m), options.replications, 2023 + i)
+        for i, (horizon, arms, policy, (family, base, margin)) in enumerate(grid)
+        for m in (0.0, margin)
+    ]
+    print("# Coverage\n\nContrast of two arms at 95 %: coverage of the default interval, that of the paper's, and the "
+          f"default's width over the paper's; the worse of two margins, {options.replications:,} replications each "
+          "(Monte Carlo error about 0.5 points). Pareto delays; half of the first arm never reports.\n")  # fmt: skip
+    print("| rows | arms | policy | outcomes | default | paper | width |\n|--:|--:|:--|:--|--:|--:|--:|")
+    with ProcessPoolExecutor(options.workers) as pool:
+        results = pool.map(cell, jobs)
+        pairs = zip(results, results, strict=True)
+        for (horizon, arms, (policy, decay), (family, base, _)), pair in zip(grid, pairs, strict=True):
+            (default, paper, *_), worst = np.min(pair, axis=0), np.max(pair, axis=0)
+            name = f"{'clipped Thompson' if policy == THOMPSON else 'eps-greedy'}, t^-{decay}"
+            what = family if family == "normal" else f"binary, {base}"
+            print(f"| {horizon:,} | {arms} | {name} | {what} | {100 * default:.1f} | {100 * paper:.1f} | {worst[2]:.2f} |",
+                  flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

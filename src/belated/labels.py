@@ -1,0 +1,136 @@
+"""Arms as users name them, to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from belated.columns import Array, as_array, is_missing
+from belated.errors import LogError
+
+
+def encode(arm: Any, arms: Sequence[Any] | None, columns: int | None) -> tuple[Array, tuple[Any, ...]]:
+    """Return every row's arm as a number, and the arms' labels.
+
+    `columns` is the number of propensity columns, None when only the chosen arm's is known.
+    """
+    array = _labels(arm)
+    if arms is None and columns is not None and array.dtype.kind in "iu" and _in_range(array, columns):
+        arms = range(columns)  # 0, 1, ..., K - 1 name columns, also those never chosen
+    if arms is None:
+        labels = _sorted_labels(array)
+        if columns is not None and len(labels) != columns:
+            raise LogError(
+                f"`propensity` has {columns} columns but `arm` holds {len(labels)} different arms; "
+                "say which arm each column belongs to with `arms`.",
+                column="propensity",
+            )
+    else:
+        labels = tuple(_plain(label) for label in arms)
+        if len(set(labels)) != len(labels):
+            raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
+        if columns is not None and len(labels) != columns:
+            raise LogError(
+                f"`propensity` has {columns} columns but `arms` names {len(labels)} arms; they must agree.",
+                column="propensity",
+            )
+    if len(labels) > np.iinfo(np.uint16).max:
+        raise LogError(f"`arm` holds {len(labels):,} different arms; at most 65,535 are possible.", column="arm")
+    return _codes(array, labels), labels
+
+
+def _in_range(array: Array, stop: int) -> bool:
+    return bool(len(array) and array.min() >= 0 and array.max() < stop)
+
+
+def _labels(arm: Any) -> Array:
+    array = as_array("arm", arm)
+    if array.ndim != 1:  # labels that are themselves sequences
+        array = np.empty(len(arm), dtype=object)
+        array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in arm]
+    if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
+        row = int(np.isnan(array).argmax())
+        raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row)
+    return array
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _sorted_labels(array: Array) -> tuple[Any, ...]:
+    found: list[Any]
+    if array.dtype.kind == "O":
+        found = list(dict.fromkeys(_hashable(array)))
+        for label in found:
+            if is_missing(label):
+                row = next(i for i, x in enumerate(array) if is_missing(x))
+                raise LogError(
+                    f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row
+                )
+        try:
+            return tuple(sorted(_plain(x) for x in found))
+        except TypeError:
+            kinds = sorted({type(x).__name__ for x in found})
+            raise LogError(
+                f"`arm` mixes labels that cannot be put in order ({', '.join(kinds)}); give their order with `arms`.",
+                column="arm",
+            ) from None
+    if array.dtype.kind in "US":
+        return tuple(sorted(x.item() for x in _text_labels(array)))
+    return tuple(x.item() for x in np.unique(array))
+
+
+def _hashable(array: Array) -> list[Any]:
+    values: list[Any] = array.tolist()
+    if any(kind.__hash__ is None for kind in set(map(type, values))):
+        row = next(i for i, x in enumerate(values) if type(x).__hash__ is None)
+        raise LogError(
+            f"`arm` in row {row} is {values[row]!r}; an arm's label must be text, a number or another hashable value.",
+            column="arm",
+            row=row,
+        )
+    return values
+
+
+def _text_labels(array: Array) -> list[Any]:
+    """Distinct values of a text array: few are found by elimination, many by sorting."""
+    rest, found = array, list[Any]()
+    while len(rest) and len(found) < 32:
+        found.append(rest[0])
+        rest = rest[rest != rest[0]]
+    return found if not len(rest) else list(np.unique(array))
+
+
+def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
+    kind = array.dtype.kind
+    if kind in "iub" and labels == tuple(range(len(labels))) and _in_range(array, len(labels)):
+        return array.astype(np.uint16)
+    index = {label: k for k, label in enumerate(labels)}
+    if kind == "O" or len(labels) > 32:
+        values = _hashable(array) if kind == "O" else array.tolist()
+        try:
+            return np.fromiter(map(index.__getitem__, values), dtype=np.uint16, count=len(values))
+        except KeyError:
+            row = next(i for i, x in enumerate(values) if x not in index)
+            raise _unknown(row, values[row], labels) from None
+    codes = np.zeros(len(array), dtype=np.uint16)
+    known = np.zeros(len(array), dtype=bool)
+    for label, k in index.items():
+        if kind in "US" and not isinstance(label, (str, bytes)):
+            continue
+        match = np.equal(array, label)
+        codes[match] = k
+        known |= match
+    if not known.all():
+        row = int(known.argmin())
+        raise _unknown(row, array[row].item(), labels)
+    return codes
+
+
+def _unknown(row: int, label: Any, labels: tuple[Any, ...]) -> LogError:
+    what = "is missing" if is_missing(label) else f"is {label!r}"
+    known = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+    return LogError(f"`arm` in row {row} {what}; it must be one of `arms`: {known}.", column="arm", row=row)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import belated as bl
+
+COLUMNS = {
+    "variant": ["B", "A", "B", "A", "A"],
+    "y": [1.0, 3.0, 0.5, 2.0, None],
+    "p_B": [0.4, 0.5, 0.6, 0.5, 0.5],
+    "p_A": [0.6, 0.5, 0.4, 0.5, 0.5],
+    "p": [0.4, 0.5, 0.6, 0.5, 0.5],
+    "list": [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]],
+    "made": [dt.datetime(2026, 1, d) for d in (1, 2, 3, 3, 5)],
+    "came": [
+        dt.datetime(2026, 1, 3),
+        dt.datetime(2026, 1, 4),
+        dt.datetime(2026, 1, 4),
+        dt.datetime(2026, 1, 3, 6),
+        None,
+    ],
+    "step": [1, 2, 3, 3, 5],
+    "seen": [3, 4, 4, 3, None],
+}
+ARRAYS = bl.Log(
+    COLUMNS["variant"],
+    COLUMNS["y"],
+    COLUMNS["list"],
+    assigned_at=COLUMNS["step"],
+    arrived_at=COLUMNS["seen"],
+)
+LIBRARIES = [pd.DataFrame, pl.DataFrame, pa.table, lambda c: pl.LazyFrame(c), lambda c: pa.table(c).to_pandas()]
+
+
+@pytest.fixture(params=LIBRARIES, ids=["pandas", "polars", "pyarrow", "lazy polars", "pandas of arrow"])
+def frame(request):
+    return request.param(COLUMNS)
+
+
+@pytest.mark.parametrize("propensity", [["p_A", "p_B"], ["p_B", "p_A"], {"A": "p_A", "B": "p_B"}, "list"])
+@pytest.mark.parametrize("times", [("step", "seen"), ("made", "came")])
+def test_every_library_gives_the_same_log(frame, propensity, times):
+    made, came = times
+    log = bl.Log.from_frame(frame, arm="variant", outcome="y", propensity=propensity, assigned_at=made, arrived_at=came)
+    assert set(log.arms) == {"A", "B"}
+    a, b = (bl.estimate(x, "daipw").contrast("B", "A") for x in (log, ARRAYS))
+    assert a.estimate == pytest.approx(b.estimate, rel=1e-14)
+    assert a.std_error == pytest.approx(b.std_error, rel=1e-14)
+
+
+def test_chosen_propensity_column(frame):
+    log = bl.Log.from_frame(frame, arm="variant", outcome="y", propensity="p")
+    assert not log.has_all_propensities
+
+
+def test_a_missing_column_is_named_with_the_nearest(frame):
+    with pytest.raises(bl.LogError, match=r"no column 'varient' for `arm`.*Did you mean 'variant'"):
+        bl.Log.from_frame(frame, arm="varient", outcome="y", propensity="p")
+
+
+def test_columns_that_do_not_name_their_arm_are_refused(frame):
+    with pytest.raises(bl.LogError, match="cannot be matched"):
+        bl.Log.from_frame(frame, arm="variant", outcome="y", propensity=["p", "y"])
+    with pytest.raises(bl.LogError, match="names no column for arm 'B'"):
+        bl.Log.from_frame(frame, arm="variant", outcome="y", propensity={"A": "p_A"}, arms=["A", "B"])
+
+
+def test_arms_with_a_common_beginning_are_matched():
+    frame = pd.DataFrame({"arm": ["v1", "v11"], "outcome": [1.0, 2.0], "p_v11": [0.3, 0.3], "p_v1": [0.7, 0.7]})
+    log = bl.Log.from_frame(frame, propensity=["p_v11", "p_v1"])
+    assert log.arms == ("v11", "v1")
+    numbers = pd.DataFrame({"arm": [1, 2], "outcome": [1.0, 2.0], "p1": [0.3, 0.3], "p2": [0.7, 0.7]})
+    assert bl.Log.from_frame(numbers, propensity=["p1", "p2"]).arms == (1, 2)
+
+
+def test_types_people_have():
+    made = pd.to_datetime(["2026-01-01T00:00", "2026-01-01T06:00"]).tz_localize("Europe/Paris")
+    frame = pd.DataFrame({
+        "arm": pd.Categorical(["x", "y"]),
+        "outcome": [Decimal("1.5"), None],
+        "propensity": pd.array([0.5, 0.5], dtype="Float64"),
+        "made": made,
+        "came": [made[0] + pd.Timedelta(hours=1), pd.NaT],
+    })  # fmt: skip
+    log = bl.Log.from_frame(frame, assigned_at="made", arrived_at="came")
+    assert log.outcome[0] == 1.5
+    assert np.isnan(log.outcome[1])
+    assert log.assigned_at[0] == np.datetime64("2025-12-31T23:00")
+    table = pl.DataFrame(
+        {"arm": ["b", "a"], "outcome": [1, None], "propensity": [0.5, 0.5], "day": [1, 2]}
+    ).with_columns(pl.col("arm").cast(pl.Enum(["b", "a"])), pl.date(2026, 1, pl.col("day")).alias("day"))
+    log = bl.Log.from_frame(table, assigned_at="day")
+    assert log.arms == ("b", "a")
+    assert log.assigned_at[1] == np.datetime64("2026-01-02")
+
+
+def test_not_a_frame():
+    with pytest.raises(bl.LogError, match="not a dataframe"):
+        bl.Log.from_frame([1, 2, 3])
+
+
+def test_lists_of_uneven_length_are_refused():
+    frame = pl.DataFrame({"arm": ["A", "B"], "outcome": [1.0, 2.0], "propensity": [[0.5, 0.5], [1.0]]})
+    with pytest.raises(bl.LogError, match=r"`propensity` in row 1 is a list of 1; row 0 has a list of 2"):
+        bl.Log.from_frame(frame)
