@@ -69,8 +69,8 @@ def main() -> None:
             (default, paper, *_), worst = np.min(pair, axis=0), np.max(pair, axis=0)
             name = f"{'clipped Thompson' if policy == THOMPSON else 'eps-greedy'}, t^-{decay}"
             what = family if family == "normal" else f"binary, {base}"
-            print(f"| {horizon:,} | {arms} | {name} | {what} | {100 * default:.1f} | {100 * paper:.1f} | {worst[2]:.2f} |",
-                  flush=True)  # fmt: skip
+            figures = f"{100 * default:.1f} | {100 * paper:.1f} | {worst[2]:.2f}"
+            print(f"| {horizon:,} | {arms} | {name} | {what} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

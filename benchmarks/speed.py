@@ -14,9 +14,10 @@ import os
 import platform
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -76,29 +77,25 @@ def best(*tasks: Callable[[], object]) -> list[float]:
     return [min(seconds) for seconds in times]
 
 
-def peak_beyond(task: Callable[[], object]) -> int:
-    """Return how far the process's memory rises above where it was, in bytes."""
-    page = os.sysconf("SC_PAGE_SIZE")
+def peak_beyond(rows: int) -> float:
+    """Return how far a fresh process's memory rises above its input, in bytes a row."""
+    code = (
+        "import resource, sys; sys.path.insert(0, sys.argv[1]); import speed;"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024;"
+        "speed.answer(speed.experiment(100_000, 2, 'geometric'), 'daipw'); columns = speed.read(sys.argv[2]);"
+        "before = peak(); speed.answer(columns, 'daipw'); print(peak() - before)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        for name, column in experiment(rows, 2, "geometric").items():
+            np.save(Path(folder) / f"{name}.npy", column)
+        here = str(Path(__file__).parent)
+        done = subprocess.run([sys.executable, "-c", code, here, folder], check=True, capture_output=True, text=True)  # noqa: S603
+    return float(done.stdout) / rows
 
-    def resident() -> int:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * page
 
-    before = highest = resident()
-    done = threading.Event()
-
-    def watch() -> None:
-        nonlocal highest
-        while not done.is_set():
-            highest = max(highest, resident())
-            time.sleep(0.001)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    task()
-    done.set()
-    watcher.join()
-    return highest - before
+def read(folder: str) -> dict[str, np.ndarray]:
+    """Return the columns saved in a folder."""
+    return {path.stem: np.load(path) for path in Path(folder).glob("*.npy")}
 
 
 def seconds_of(code: str) -> float:
@@ -109,6 +106,23 @@ def seconds_of(code: str) -> float:
         subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def two_arms(rows: int, delays: str, line: Callable[[str, float, str], None]) -> float:
+    """Measure both estimators against NumPy and a scan; return the time of `daipw`."""
+    columns = experiment(rows, 2, delays)
+    ours, theirs, dipw, scan = best(
+        lambda: answer(columns, "daipw"),
+        lambda: numpy_daipw(columns),
+        lambda: answer(columns, "dipw"),
+        lambda: [column.sum() for column in columns.values()],
+    )
+    nanoseconds = [f"{name} {seconds / rows * 1e9:.0f}" for name, seconds in
+                   (("daipw", ours), ("NumPy", theirs), ("dipw", dipw), ("scan", scan))]  # fmt: skip
+    print(f"{delays} delays, ns a row: {', '.join(nanoseconds)}", file=sys.stderr)
+    line(f"`daipw`, {delays} delays, to NumPy without delays", ours / theirs, "at most 0.33")
+    line(f"`dipw`, {delays} delays, to one sum of the columns", dipw / scan, "at most 15")
+    return ours
 
 
 def main() -> None:
@@ -125,34 +139,17 @@ def main() -> None:
     bl.Log(**experiment(100_000, 2, "geometric"))
     answer(experiment(100_000, 2, "geometric"), "daipw")  # compiled from here on
 
-    speed = {}
-    for delays in ("none", "geometric", "pareto"):
-        two = experiment(rows, 2, delays)
-        ours, theirs, dipw, scan = best(
-            lambda: answer(two, "daipw"),  # noqa: B023
-            lambda: numpy_daipw(two),  # noqa: B023
-            lambda: answer(two, "dipw"),  # noqa: B023
-            lambda: [column.sum() for column in two.values()],  # noqa: B023
-        )
-        speed[delays] = ours
-        print(f"{delays}: daipw {ours / rows * 1e9:.0f}, NumPy {theirs / rows * 1e9:.0f}, dipw {dipw / rows * 1e9:.0f}, "
-              f"scan {scan / rows * 1e9:.1f} ns a row", file=sys.stderr)  # fmt: skip
-        line(f"`daipw`, {delays} delays, to NumPy without delays", ours / theirs, "at most 0.33")
-        line(f"`dipw`, {delays} delays, to one sum of the columns", dipw / scan, "at most 15")
-    line(
-        "peak memory beyond the input, `daipw`, bytes a row",
-        peak_beyond(lambda: answer(two, "daipw")) / rows,
-        "at most 24",
-    )
-    del two
-    ten = experiment(rows, 10, "geometric")
-    (ours,) = best(lambda: answer(ten, "daipw"))
-    print(f"10 arms: daipw {ours / rows * 1e9:.0f} ns a row", file=sys.stderr)
-    line("`daipw`, 10 arms to 2 arms", ours / speed["geometric"], "at most 3")
-    del ten
+    base = {delays: two_arms(rows, delays, line) for delays in ("none", "geometric", "pareto")}
+    columns = experiment(rows, 10, "geometric")
+    (ours,) = best(lambda: answer(columns, "daipw"))
+    line("`daipw`, 10 arms to 2 arms", ours / base["geometric"], "at most 3")
+    line("peak memory beyond the input, `daipw`, bytes a row", peak_beyond(rows), "at most 24")
     line("`import belated` to `import numpy, scipy.stats`",
          seconds_of("import belated") / seconds_of("import numpy, scipy.stats"), "at most 2")  # fmt: skip
-    small = "import numpy as np, belated as bl; bl.estimate(bl.Log([0, 1] * 500, np.arange(1000.0), np.full((1000, 2), .5)))"
+    small = (
+        "import numpy as np, belated as bl;"
+        "bl.estimate(bl.Log([0, 1] * 500, np.arange(1000.0), np.full((1000, 2), .5))).contrast(1, 0)"
+    )
     line("first answer (1,000 rows) in a new process to `import numpy, scipy.stats`",
          seconds_of(small) / seconds_of("import numpy, scipy.stats"), "-")  # fmt: skip
 

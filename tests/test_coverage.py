@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import belated as bl
 import numpy as np
 import pytest
 from experiments import EPSILON_GREEDY, THOMPSON, columns
 from scipy import stats
+
+import belated as bl
 
 CELLS = [
     # horizon, arms, policy, decay, binary, base, margin, replications

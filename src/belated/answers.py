@@ -27,7 +27,7 @@ from belated.intervals import ALTERNATIVES, INTERVALS, Combination, combine, joi
 from belated.ledger import Ledger
 from belated.log import Log, arm_index
 from belated.sums import Sums
-from belated.tables import Column, Table, one_line
+from belated.tables import Column, Table, count, one_line, percent
 
 
 def estimate(
@@ -255,25 +255,22 @@ class Estimate(Table):
 
     def warn(self) -> None:
         """Warn which arms have no answer, no interval or no variance."""
-        seen = self.statistics.arrived
-        for arms, sentence in (
-            (seen == 0, "No outcome of arm {} has arrived: its answers are NaN."),
-            (seen == 1, "Only one outcome of arm {} has arrived: it has an estimate but no interval."),
-            (self.statistics.constant & (seen > 1), "All arrived outcomes of arm {} are equal: they show no variance."),
+        seen, constant = self.statistics.arrived, self.statistics.constant
+        for chosen, before, after in (
+            (seen == 0, "No outcome of", "has arrived: no answer, NaN."),
+            (seen == 1, "Only one outcome of", "has arrived: an estimate, but no interval."),
+            (constant & (seen > 1), "All arrived outcomes of", "are equal: they show no variance."),
         ):
-            names = [one_line(repr(arm)) for arm, is_one in zip(self.arms, arms, strict=True) if is_one]
-            if names and not (self.interval == "wilson" and "variance" in sentence):
-                listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-                text = sentence.format(listed)
-                if len(names) > 1:
-                    text = text.replace("arm ", "arms ", 1).replace("its answers", "their answers")
-                    text = text.replace("it has an estimate but", "they have estimates but")
-                warnings.warn(text, BelatedWarning, stacklevel=3)
+            names = [one_line(repr(arm)) for arm, is_one in zip(self.arms, chosen, strict=True) if is_one]
+            if names:
+                listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+                each = f"arm {listed}" if len(names) == 1 else f"each of the arms {listed}"
+                warnings.warn(f"{before} {each} {after}", BelatedWarning, stacklevel=3)
 
     def _title(self) -> str:
         rows = int(self.sums["assigned"].sum())
         as_of = f", as of {self.as_of}" if self.as_of else ""
-        return f"{self.estimator.name}: {self.level:.4g} {self.interval} intervals, {rows:,} rows{as_of}"
+        return f"{self.estimator.name}: {percent(self.level)} {self.interval} intervals, {count(rows, 'row')}{as_of}"
 
     def _columns(self) -> list[Column]:
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
@@ -331,7 +328,8 @@ class Answer(Table):
         return self.to_text()
 
     def _title(self) -> str:
-        return f"{self.name}: {self.level:.4g} {self.interval} interval, {self.alternative} test against {self.null:g}"
+        test = f"test against {self.null:g} ({self.alternative})"
+        return f"{self.name}: {percent(self.level)} {self.interval} interval, {test}"
 
     def _columns(self) -> list[Column]:
         return answer_columns([self], test=True)
@@ -381,7 +379,7 @@ class Contrasts(Table):
 
     def _title(self) -> str:
         kind = "simultaneous " if self.simultaneous else ""
-        return f"{self.estimator}: {self.level:.4g} {kind}{self.interval} intervals"
+        return f"{self.estimator}: {percent(self.level)} {kind}{self.interval} intervals"
 
     def _columns(self) -> list[Column]:
         names = [answer.name for answer in self.answers]

@@ -12,7 +12,7 @@ from belated.estimators import ESTIMATORS, needs_all_propensities
 from belated.intervals import INTERVALS
 from belated.log import Log
 from belated.sums import Sums
-from belated.tables import Column, Table
+from belated.tables import Column, Table, percent
 
 
 def compare(log: Log, *, level: float = 0.95, interval: str = "auto") -> Comparison:
@@ -61,7 +61,7 @@ class Comparison(Table):
         left_out = [name for name in ESTIMATORS if name not in self.estimates]
         why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
         level = next(iter(self.estimates.values())).level
-        return f"{len(self.estimates)} estimators side by side, {level:.4g} intervals{why}"
+        return f"{len(self.estimates)} estimators side by side, {percent(level)} intervals{why}"
 
     def _columns(self) -> list[Column]:
         rows = [(name, e.interval, answer) for name, e in self.estimates.items() for answer in e.arm_answers]
@@ -85,7 +85,7 @@ class Answers(Table):
 
     def _title(self) -> str:
         first = next(iter(self.answers.values()))
-        return f"{first.name}: {first.level:.4g} intervals, by {self.by}"
+        return f"{first.name}: {percent(first.level)} intervals, by {self.by}"
 
     def _columns(self) -> list[Column]:
         return [

@@ -15,7 +15,7 @@ from belated.errors import LogError, UnknownArmError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.labels import encode
-from belated.tables import Column, Table
+from belated.tables import Column, Table, count
 from belated.times import NEVER, Clock, read_times
 
 #: Rows checked at a time: the columns of one block stay in the cache.
@@ -272,14 +272,14 @@ class Log(Table):
         came = times if self._arrived is None else self._arrived
         return edges, np.searchsorted(moments, came).astype(np.int32)
 
-    def even_moments(self, count: int) -> Array:
+    def even_moments(self, how_many: int) -> Array:
         """Return moments evenly spaced over the rows, the last being when the log is looked at."""
         schedule = self.schedule
         if schedule.rows == 0:
             raise LogError("The log has no rows as of its moment.")
         times = self._assigned_numbers
         ordered = times[schedule.order] if len(schedule.order) else times
-        positions = -(-np.arange(1, count + 1) * schedule.rows // count) - 1
+        positions = -(-np.arange(1, how_many + 1) * schedule.rows // how_many) - 1
         moments = ordered[positions]
         if self._moment is not None:
             last = self._moment
@@ -319,8 +319,6 @@ class Log(Table):
 
     def _title(self) -> str:
         facts = self._facts
-        rows = f"{len(self):,} row{'s' if len(self) != 1 else ''}"
-        arms = f"{len(self.arms):,} arm{'s' if len(self.arms) != 1 else ''}"
         share = facts["arrived"].sum() / max(len(self), 1)
         span = ""
         if facts["span"] is not None:
@@ -328,7 +326,8 @@ class Log(Table):
             span = f", assigned from {first} to {last}"
         as_of = "" if self._moment is None else f", as of {self._clock.text(self._moment)}"
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
-        return f"Log of {rows} and {arms}: {share:.1%} arrived{span}{as_of}{known}"
+        size = f"{count(len(self), 'row')} and {count(len(self.arms), 'arm')}"
+        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}"
 
     def _columns(self) -> list[Column]:
         facts = self._facts

@@ -141,6 +141,16 @@ def _library(name: str) -> Any:
         raise MissingLibraryError(f"{name} is not installed; `pip install {name}` brings it.") from None
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun in the right number."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(level: float) -> str:
+    """Return a level as people say it."""
+    return f"{100 * level:.6g}%"
+
+
 def one_line(value: Any) -> str:
     """Return a label on one line of bearable length, without control characters."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))

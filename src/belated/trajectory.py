@@ -17,7 +17,7 @@ from belated.estimators import Estimator, check_propensities, read_estimator
 from belated.intervals import INTERVALS
 from belated.log import Log
 from belated.sums import Sums
-from belated.tables import Column, Table
+from belated.tables import Column, Table, count, percent
 
 
 def trajectory(
@@ -63,8 +63,7 @@ def trajectory(
 
 def _moments(log: Log, at: int | Sequence[Any]) -> Array:
     if np.ndim(at) == 0:
-        count = whole("at", at, least=1)
-        return log.even_moments(count)
+        return log.even_moments(whole("at", at, least=1))
     moments = [log._clock.read("at", moment) for moment in at]  # type: ignore[union-attr]
     if not moments:
         raise OptionError("`at` names no moment; give a number of moments, or the moments.")
@@ -113,8 +112,8 @@ class Trajectory(Table):
 
     def _title(self) -> str:
         last = self.estimates[-1]
-        name, level = last.estimator.name, last.level
-        return f"{name} at {len(self):,} moments: {level:.4g} {last.interval} intervals, each for a single look"
+        name, moments = last.estimator.name, count(len(self), "moment")
+        return f"{name} at {moments}: {percent(last.level)} {last.interval} intervals, each for a single look"
 
     def _columns(self) -> list[Column]:
         n = len(self.estimates[-1].arms)
