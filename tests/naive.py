@@ -23,17 +23,10 @@ ESTIMATORS = {
     "iad": ("sqrt", "zero", "arrived"),
 }
 
-ANSWERS = [
-    "observed_share",
-    "values",
-    "variances",
-    "effective_size",
-    "t_variances",
-    "true_hc3",
-    "value_scale",
-    "variance_scale",
-    "rest",
-]
+#: What `estimate` gives by arm. The scales are how large the terms are that cancel in a value and in a variance, which
+#: rounding is relative to; `rest` is what the row with the largest weight leaves to the others.
+ANSWERS = ("observed_share", "values", "variances", "effective_size", "t_variances", "true_hc3", "rest")
+SCALES = ("value_scale", "variance_scale")
 
 
 def has_arrived(arrived, t, as_of):
@@ -83,12 +76,13 @@ def weights(choice, propensity, assigned):
 
 
 def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None):
-    """Every one of `ANSWERS`, by arm; the estimator is a name or (h, mu, normalisation).
+    """`ANSWERS` and `SCALES`, by arm; the estimator is a name or (h, mu, normalisation).
 
     h is a name, ("two_point", horizon or None, decay) or an array; mu a name or an array.
     """
     h, mu, normalisation = ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
     k = np.shape(propensity)[1]
+    ever = [[float(x) for x, b in zip(outcome, arm, strict=True) if b == a and not math.isnan(x)] for a in range(k)]
     rows = existing(assigned, as_of)
     arm, outcome, propensity, assigned, arrived, h, mu = (
         x if isinstance(x, str | tuple) else [x[t] for t in rows]
@@ -96,6 +90,7 @@ def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None)
     )
     if isinstance(h, str | tuple):
         h = weights(h, propensity, assigned)
+    has_model = not isinstance(mu, str) or mu != "zero"
     if isinstance(mu, str):
         mu = [[0] * k for _ in rows] if mu == "zero" else running_mean(arm, outcome, assigned, arrived, k)
     came = [has_arrived(arrived, t, as_of) for t in range(len(rows))]
@@ -103,8 +98,11 @@ def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None)
     by_arm = []
     for a in range(k):
         gamma = [Fraction(1 / propensity[t][a]) if came[t] and arm[t] == a else 0 for t in range(len(rows))]
-        by_arm.append(_one_arm([Fraction(x[a]) for x in h], [Fraction(x[a]) for x in mu], gamma, y, normalisation))
-    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in by_arm]) for name in ANSWERS})
+        exact = [Fraction(x[a]) for x in h], [Fraction(x[a]) for x in mu], gamma, y, normalisation
+        one = _one_arm(*exact)
+        one.value_scale, one.variance_scale = _scales(*exact, one.values, ever[a], has_model)
+        by_arm.append(one)
+    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in by_arm]) for name in ANSWERS + SCALES})
 
 
 def _one_arm(h, mu, gamma, y, normalisation):
@@ -130,20 +128,31 @@ def _one_arm(h, mu, gamma, y, normalisation):
     arrived = list(w.values()), [y[t] for t in w], q
     answer.t_variances, answer.true_hc3 = float(t_variance(*arrived)), float(true_hc3(*arrived))
 
-    # How large the terms are that cancel in a value and in a variance: what rounding is relative to.
-    c = y[min(w)]
-    modelled = sum(h[t] * abs(mu[t] - c) for t in rows) / sum_h if any(mu) else 0
-    if normalisation == "hajek":
-        residuals = sum(w[t] * abs(y[t] - (mu[t] if any(mu) else c)) for t in w) / sum_w
-        reach = max(max(abs(y[t] - q), abs(y[t] - c)) for t in w)
-        variance_scale = reach * (reach + residuals + modelled) / Fraction(answer.effective_size)
-    else:
-        residuals = sum(w[t] * abs(y[t] - mu[t]) for t in w) / (share * sum_h)
-        terms = [(z[t] - mu[t]) ** 2 + (mu[t] - c) ** 2 + (q - c) ** 2 for t in rows]
-        variance_scale = sum(h[t] ** 2 * terms[t] for t in rows) / sum_h**2
-    answer.value_scale, answer.variance_scale = float(abs(c) + residuals + modelled), float(variance_scale)
     answer.rest = float(1 - max(w.values()) / sum_w)
     return answer
+
+
+def _scales(h, mu, gamma, y, normalisation, q, ever, has_model):
+    """Scales of terms of sums about any outcome of the arm, come or not; no model is exactly 0 wherever they are."""
+    if math.isnan(q):
+        return math.nan, math.nan
+    h, mu, gamma = ([float(x) for x in column] for column in (h, mu, gamma))
+    own = [t for t in range(len(h)) if gamma[t]]
+    w = {t: h[t] * gamma[t] for t in own}
+    miss = {t: abs(float(y[t]) - mu[t]) for t in own}
+    far = [max(abs(m - min(ever)), abs(m - max(ever))) for m in mu]
+    size, reach = max(map(abs, ever)), max(*ever, q) - min(*ever, q)
+    sum_h, sum_w = sum(h), sum(w.values())
+    modelled = sum(h[t] * far[t] for t in range(len(h))) / sum_h if has_model else 0
+    if normalisation == "hajek":
+        residuals = reach + (sum(w[t] * miss[t] for t in own) / sum_w if has_model else 0)
+        variance = reach * (reach + residuals + modelled) * sum(x**2 for x in w.values()) / sum_w**2
+    else:
+        share = 1 if normalisation == "plain" else sum(h[t] for t in range(len(h)) if y[t] is not None) / sum_h
+        residuals = sum(w[t] * (miss[t] + size) for t in own) / (share * sum_h)
+        variance = sum((w[t] * miss[t] / share) ** 2 for t in own) / sum_h**2
+        variance += sum((h[t] * (far[t] + reach)) ** 2 for t in range(len(h))) / sum_h**2
+    return size + residuals + modelled, variance
 
 
 def t_variance(w, y, q):

@@ -26,10 +26,14 @@ LABELS = {
     "mixed": ("x", 7, 2.5, "7", False),
 }
 UNITS = ["D", "h", "s", "ms", "us", "ns"]
-SUMS = [
-    *("h", "h2", "hm", "h2m", "h2m2", "h_arrived", "assigned", "arrived", "binary", "y", "y2", "w", "wy", "wm"),
-    *("w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "hwr", "hwrm", "w2r2", "w_max"),
-]
+SUMS = {  # by what they are sums of, each times at most an outcome squared
+    "h": ["h", "hm", "h_arrived"],
+    "h2": ["h2", "h2m", "h2m2"],
+    "arrived": ["assigned", "arrived", "y", "y2"],
+    "w": ["w", "wy", "wm", "hwr", "hwrm", "w_max"],
+    "w2": ["w2", "w2y", "w2y2", "w2r2"],
+    "w3": ["w3", "w3y", "w3y2"],
+}
 
 
 def examples(count):
@@ -162,6 +166,15 @@ def test_every_estimator_equals_its_twin(experiment):
         assert_close(est.std_errors, np.sqrt(est.variances))
 
 
+@pytest.mark.parametrize("name", HAJEK)
+def test_a_large_mean_costs_no_digits(name):
+    rng = np.random.default_rng(0)
+    arm, outcome, propensity = rng.integers(2, size=60), rng.normal(size=60), rng.dirichlet([2, 2], 60)
+    for assigned in (np.ones(60), np.arange(60)):
+        experiment = Experiment(arm, outcome + 1e8, propensity, assigned, list(assigned), None)
+        assert_close(ask(experiment.log(), name).variances, experiment.twin(name).variances)
+
+
 @given(experiments(tiny=False))
 @examples(80)
 def test_t_standard_errors_equal_the_twin_and_bound_hc3(experiment):
@@ -173,6 +186,16 @@ def test_t_standard_errors_equal_the_twin_and_bound_hc3(experiment):
         rounding = (1e-14 * twin.variance_scale + (1e-14 * twin.value_scale) ** 2)[several] / twin.rest[several] ** 2
         assert_close(variances[several], twin.t_variances[several], rounding)
         assert (variances[several] >= twin.true_hc3[several] * (1 - 1e-10) - rounding).all()
+
+
+@pytest.mark.parametrize("smallest", [1e-3, 1e-6, 1e-11])
+@pytest.mark.parametrize("order", [1, -1])
+def test_t_standard_error_of_an_arm_that_one_row_dominates(smallest, order):
+    outcome = np.array([-0.89, -0.29, 0.88, 0.58, 0.09, 0.67])[::order]
+    propensity = np.array([[0.5], [0.5], [0.5], [smallest], [0.5], [0.5]])[::order]
+    experiment = Experiment([0] * 6, outcome, propensity, list(range(6)), list(range(6)), None)
+    est = bl.estimate(experiment.log(propensity=propensity[:, 0]), "hajek", interval="t")
+    assert_close(est.std_errors**2, experiment.twin("hajek").t_variances, rtol=1e-4)
 
 
 @given(experiments(outcomes=["binary"], tiny=False, arms=(2, 3)), st.sampled_from([0.8, 0.95]))
@@ -413,9 +436,10 @@ def test_trajectory_with_two_point_weights(experiment, horizon):
     at = looks(experiment)
     weights = bl.two_point(horizon)
     path = quietly(bl.trajectory, experiment.log(as_of=None), at=at, interval="normal", weights=weights)
+    planned = horizon or len(experiment.arm)  # at every moment, as at the last
     for moment, est in zip(at, path.estimates, strict=True):
-        twin = replace(experiment, as_of=moment).twin((("two_point", horizon, 0.5), "running_mean", "hajek"))
-        assert_same(ask(experiment.log(as_of=moment), weights=weights), twin)
+        twin = replace(experiment, as_of=moment).twin((("two_point", planned, 0.5), "running_mean", "hajek"))
+        assert_same(ask(experiment.log(as_of=moment), weights=bl.two_point(planned)), twin)
         assert_same(est, twin)
 
 
@@ -462,7 +486,7 @@ def test_parts_belong_together_whether_or_not_all_their_outcomes_came():
     assert_close(ask(summed(parts)).values, ask(whole).values)
 
 
-@given(experiments(outcomes=["normal", "large"], tiny=False), st.integers(0, 99), st.sampled_from(["sqrt", "uniform"]))
+@given(experiments(outcomes=["normal"]), st.integers(0, 99), st.sampled_from(["sqrt", "uniform"]))
 @examples(50)
 def test_merging_is_associative_and_commutative(experiment, seed, weights):
     for model in ("zero", "running_mean"):
@@ -471,8 +495,9 @@ def test_merging_is_associative_and_commutative(experiment, seed, weights):
         one = a + (b + c)
         for other in ((a + b) + c, c + (b + a), (c + a) + b):
             there = other.recentred(one.shift)
-            for name in SUMS:
-                assert_close(there[name], one[name], 1e-12 * np.abs(one[name]).max())
+            for total, names in SUMS.items():
+                for name in names:
+                    assert_close(there[name], one[name], 1e-12 * one[total])
 
 
 @given(experiments(), st.sampled_from([*sorted(bl.ESTIMATORS), "two_point"]))

@@ -1,9 +1,10 @@
 """Valid statistics for bandit experiments whose outcomes come late, or never.
 
 >>> import belated as bl
->>> log = bl.Log(["A", "B", "B", "A"], [1.0, 0.0, None, 1.0], [[0.5, 0.5]] * 4, delay=[1, 0, None, 0])
->>> est = bl.estimate(log)           # the paper's estimator, an interval that covers
->>> est.contrast("B", "A")           # doctest: +SKIP
+>>> log = bl.Log(["A", "B"] * 4, [1, 2, 3, 1, None, 2, 3, 4], [[0.5, 0.5]] * 8, delay=[3, 0, 1, 1, None, 0, 2, 0])
+>>> est = bl.estimate(log)  # the paper's estimator, with an interval that covers
+>>> est.contrast("B", "A").interval
+'t'
 """
 
 from belated.answers import Answer, Contrasts, Estimate, estimate

@@ -83,7 +83,7 @@ def estimate(
 def _sums(log: Log | Sums | Ledger, estimator: Estimator) -> Sums:
     if isinstance(log, Log):
         check_propensities(estimator, known=log.has_all_propensities)
-        return Sums.of(log, *estimator.parts)
+        return Sums.of(log, *estimator.parts, plain=estimator.normalisation != "hajek")
     sums = log.sums if isinstance(log, Ledger) else log
     if not isinstance(sums, Sums):
         raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, Sums or Ledger.")
@@ -102,7 +102,7 @@ def as_of_text(log: Any) -> str | None:
 
 def interval_kind(interval: str, sums: Sums, estimator: Estimator) -> str:
     """Return the kind of interval to use, resolving "auto"."""
-    binary = bool((sums["binary"] == sums["arrived"]).all()) and bool(sums["arrived"].any())
+    binary = bool((sums["unbinary"] == 0).all())
     scores = binary and estimator.normalisation == "hajek"
     if interval == "wilson" and not scores:
         what = "outcomes that are 0 or 1" if not binary else "an estimator normalised by 'hajek'"
@@ -258,6 +258,7 @@ class Estimate(Table):
         seen, constant = self.statistics.arrived, self.statistics.constant
         for chosen, before, after in (
             (seen == 0, "No outcome of", "has arrived: no answer, NaN."),
+            ((self.sums["w"] == 0) & (seen > 0), "Every weight of", "is 0: no answer, NaN."),
             (seen == 1, "Only one outcome of", "has arrived: an estimate, but no interval."),
             (constant & (seen > 1), "All arrived outcomes of", "are equal: they show no variance."),
         ):

@@ -9,7 +9,7 @@ import numpy as np
 
 from belated.checks import one_of
 from belated.columns import Array
-from belated.errors import PropensitiesNeededError
+from belated.errors import OptionError, PropensitiesNeededError
 from belated.outcome_models import OutcomeModel, read_outcome_model
 from belated.sums import Sums
 from belated.weights import Weights, read_weights
@@ -82,6 +82,11 @@ class ArmStatistics:
 def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:
     """Read an estimator from sums."""
     check_propensities(estimator, known=not np.isnan(sums["h"]).any())
+    if estimator.normalisation != "hajek" and np.isnan(sums["h2"]).any():
+        raise OptionError(
+            f"These sums were made for estimators of Hajek's kind, and {estimator.name!r} is not; "
+            "`Sums.of(log, ...)` makes them for all."
+        )
     with np.errstate(invalid="ignore", divide="ignore"):
         return _hajek(sums, estimator) if estimator.normalisation == "hajek" else _plain(sums, estimator)
 
@@ -123,6 +128,11 @@ def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
     augmentation = np.zeros_like(w)
     if estimator.outcome_model.name != "zero":
         augmentation = sums["hm"] / sums["h"] - sums["wm"] / w
+        # where no row saw an outcome the model is 0, minus the shift, throughout: exactly no augmentation
+        rounding, c = 1e-12 * np.abs(sums.shift), sums.shift
+        unseen = np.abs(sums["hm"] + c * sums["h"]) <= rounding * sums["h"]
+        unseen &= np.abs(sums["wm"] + c * w) <= rounding * w
+        augmentation = np.where(unseen & (w > 0), 0.0, augmentation)
     about = sums["wy"] / w + augmentation
     squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], about)
     variance = squares / w**2

@@ -66,6 +66,8 @@ def _values(series: nw.Series[Any]) -> Array:
     if isinstance(dtype, (nw.Categorical, nw.Enum)):
         series = series.cast(nw.String())
     if dtype.is_integer() and series.null_count():
+        if max(abs(series.min()), abs(series.max())) > 2**53:  # too long for floats
+            return np.array(series.to_list(), dtype=object)
         series = series.cast(nw.Float64())
     return np.asarray(series.to_numpy())
 

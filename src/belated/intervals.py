@@ -2,7 +2,8 @@
 
 `normal` is the paper's. `t` takes the larger of the homoskedastic and the leverage-corrected
 variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
-with Kish's effective size minus 1 degrees of freedom (Welch-Satterthwaite for combinations).
+with Kish's effective size minus 1 degrees of freedom, at least 1 (Welch-Satterthwaite for
+combinations).
 `wilson`, for 0/1 outcomes, is the score interval at the effective size, with the same quantile
 and augmentation, combined over arms by MOVER.
 """

@@ -50,6 +50,8 @@ def _labels(arm: Any) -> Array:
     if array.ndim != 1:  # labels that are themselves sequences
         array = np.empty(len(arm), dtype=object)
         array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in arm]
+    if array.dtype.kind == "O" and set(map(type, array.tolist())) == {int}:
+        array = array.astype(np.int64)
     if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
         row = int(np.isnan(array).argmax())
         raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row)
@@ -109,7 +111,8 @@ def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
     if kind in "iub" and labels == tuple(range(len(labels))) and _in_range(array, len(labels)):
         return array.astype(np.uint16)
     index = {label: k for k, label in enumerate(labels)}
-    if kind == "O" or len(labels) > 32:
+    alike = (str, bytes) if kind in "US" else (bool, int, float)
+    if kind == "O" or len(labels) > 32 or not all(isinstance(label, alike) for label in labels):
         values = _hashable(array) if kind == "O" else array.tolist()
         try:
             return np.fromiter(map(index.__getitem__, values), dtype=np.uint16, count=len(values))
@@ -119,8 +122,6 @@ def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
     codes = np.zeros(len(array), dtype=np.uint16)
     known = np.zeros(len(array), dtype=bool)
     for label, k in index.items():
-        if kind in "US" and not isinstance(label, (str, bytes)):
-            continue
         match = np.equal(array, label)
         codes[match] = k
         known |= match

@@ -93,14 +93,14 @@ class Ledger:
         sums.weights.planned_rows(int(start) + rows)
         h, m = np.empty((rows, len(sums.arms))), np.empty(rows)
         spread, own = np.zeros((1, *sums.spread.shape)), np.zeros((1, *sums.own.shape))
-        pi = log.propensity if full else log.propensity[:, np.newaxis]
+        pi = log.propensity_matrix
         nothing = np.empty((0, len(sums.arms)))
         jit.ready(rows * (len(sums.arms) + 8))
         kernel.accumulate(
             spread, own, log.code, log.outcome, pi, full, np.full(rows, -1, dtype=np.int32), _NONE, 0, rows,
             np.full(rows, -1, dtype=np.int32), _NONE, np.array([rows]), _NONE, sums.shift,
             sums.weights.kind, nothing, float(sums.weights.horizon or 0), sums.weights.decay, self._remaining, start,
-            sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, h, m,
+            sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, True, h, m,
         )  # fmt: skip
         complete(spread, sums.outcome_model, sums.shift, full or not sums.weights.need_all_propensities)
         self.sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
@@ -128,13 +128,14 @@ class Ledger:
 
     def _land_one(self, row: _Pending, y: float) -> None:
         sums, k = self.sums, row.arm
-        if sums["arrived"][k] == 0:  # the arm's first outcome is its shift
+        if row.h[k] / row.propensity > sums["w_max"][k]:  # the shift is the outcome with the largest weight
             shift = sums.shift.copy()
             shift[k] = y
+            self._seen_y[k] += self._seen_n[k] * (sums.shift[k] - y)
             sums = sums.recentred(shift)
         shift = sums.shift[k]
         spread, own = sums.spread.copy(), sums.own.copy()
-        kernel.land(own[k], y, shift, row.model - shift, row.h[k], row.propensity)
+        kernel.land(own, k, y, shift, row.model - shift, row.h[k], row.propensity, True)
         spread[kernel.H_ARRIVED] += row.h
         self._seen_n[k] += 1
         self._seen_y[k] += y - shift

@@ -16,7 +16,7 @@ from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.labels import encode
 from belated.tables import Column, Table, count
-from belated.times import NEVER, Clock, read_times
+from belated.times import NEVER, Clock, as_float_times, read_times
 
 #: Rows checked at a time: the columns of one block stay in the cache.
 _BLOCK = 1 << 15
@@ -159,6 +159,11 @@ class Log(Table):
         return self.propensity.ndim == 2
 
     @property
+    def propensity_matrix(self) -> Array:
+        """The propensities with a column for every arm, or one for the chosen arm's."""
+        return self.propensity if self.has_all_propensities else self.propensity[:, np.newaxis]
+
+    @property
     def as_of(self) -> Any:
         """The moment the log is looked at; None: everything that ever arrived counts."""
         return None if self._moment is None else self._clock.show(self._moment)
@@ -201,7 +206,7 @@ class Log(Table):
         """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
         logs = [self, *others]
         for log in others:
-            if log.arms != self.arms or log._clock != self._clock:
+            if log.arms != self.arms or log._clock.unit != self._clock.unit:
                 raise LogError("Parts of one experiment must have the same `arms` and the same kind of times.")
             if log.propensity.ndim != self.propensity.ndim or (log._arrived is None) != (self._arrived is None):
                 raise LogError("Parts of one experiment must have the same columns.")
@@ -209,17 +214,21 @@ class Log(Table):
             raise LogError(
                 "Parts of one experiment need `assigned_at`: without it each starts at step 1.", column="assigned_at"
             )
+        clock = next((log._clock for log in logs if not log._clock.whole), self._clock)
+
+        def joined(columns: list[Array | None]) -> Array:
+            times = [times for times in columns if times is not None]
+            return np.concatenate(times if clock.whole else [as_float_times(t) for t in times])
+
         whole = Log.__new__(Log)
         whole._set(
             self.arms,
             np.concatenate([log.code for log in logs]),
             np.concatenate([log.outcome for log in logs]),
             np.concatenate([log.propensity for log in logs]),
-            np.concatenate([log._assigned_numbers for log in logs]),
-            None
-            if self._arrived is None
-            else np.concatenate([log._arrived for log in logs if log._arrived is not None]),
-            self._clock,
+            joined([log._assigned for log in logs]),
+            None if self._arrived is None else joined([log._arrived for log in logs]),
+            clock,
             self._moment,
         )
         return whole
@@ -368,7 +377,7 @@ def _is_sorted(times: Array) -> bool:
 def _check_rows(log: Log) -> None:
     """Refuse the first row that cannot be, in one sentence."""
     rows, full = len(log.code), log.has_all_propensities
-    pi = log.propensity if full else log.propensity[:, np.newaxis]
+    pi = log.propensity_matrix
     assigned, arrived, latest, never = log._times()
     jit.ready(rows * (pi.shape[1] + 4))
 
@@ -387,11 +396,11 @@ def _explain(log: Log, row: int) -> tuple[str, str]:
     if pi.ndim == 0:
         if pi == 0:
             return "propensity", "is 0; the chosen arm cannot have probability 0"
-        if not 0 < pi <= 1:
+        if not 0 < pi <= 1 + 1e-6:
             return "propensity", f"is {pi}; it must lie in (0, 1]"
     else:
         for arm, p in zip(log.arms, pi, strict=True):
-            if not 0 <= p <= 1:
+            if not 0 <= p <= 1 + 1e-6:
                 return "propensity", f"for arm {arm!r} is {p}; it must lie in [0, 1]"
         if abs(pi.sum() - 1) > 1e-6:
             return "propensity", f"sums to {pi.sum():.9g}; it must sum to 1 (within 1e-6)"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from belated.checks import one_of
 from belated.columns import Array
 from belated.errors import MergeError
 from belated.kernels import jit
@@ -34,9 +35,9 @@ class Sums:
 
     over the arm's own rows: ``assigned`` and ``arrived`` (counts);
 
-    over the arm's arrived rows: ``binary`` (how many are 0 or 1), ``y``, ``y2``, ``w``, ``wy``,
-    ``wm``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``, ``w3y2``, ``hwr``, ``hwrm``, ``w2r2``,
-    and ``w_max``, the largest w.
+    over the arm's arrived rows: ``unbinary`` (the sum of abs(Y (1 - Y)), 0 if every outcome is 0
+    or 1), ``y``, ``y2``, ``w``, ``wy``, ``wm``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
+    ``w3y2``, ``hwr``, ``hwrm``, ``w2r2``, and ``w_max``, the largest w.
 
     ``a + b`` merges the sums of two disjoint sets of rows.
     """
@@ -49,7 +50,7 @@ class Sums:
     own: Array  # (arms, fields)
 
     def __getitem__(self, name: str) -> Array:
-        if name in kernel.SPREAD:
+        if one_of("name", name, kernel.SPREAD + kernel.OWN) in kernel.SPREAD:
             return np.asarray(self.spread[kernel.SPREAD.index(name)])
         return np.asarray(self.own[:, kernel.OWN.index(name)])
 
@@ -62,7 +63,12 @@ class Sums:
 
     @classmethod
     def of(
-        cls, log: Log, weights: Any = "sqrt", outcome_model: Any = "running_mean", history: Sequence[Log] = ()
+        cls,
+        log: Log,
+        weights: Any = "sqrt",
+        outcome_model: Any = "running_mean",
+        history: Sequence[Log] = (),
+        plain: bool = True,
     ) -> Sums:
         """Return the sums of a log's rows.
 
@@ -76,28 +82,32 @@ class Sums:
             but whose rows are not counted here. With it the parts' sums add up to those of the
             whole log; without it each part's running mean knows only its own rows, which is
             valid too but another estimate.
+        plain : bool
+            Whether to make the sums that only estimators that are not of Hajek's kind need.
         """
         model = read_outcome_model(outcome_model)
         if history and model.name == "running_mean":
             means = _means_with_history(log, history)
-            return replace(cls.of(log, weights, means), outcome_model=model)
-        return cls.at_moments(log, np.array([log.schedule.rows]), _NO_BINS, weights, model)[-1]
+            return replace(cls.of(log, weights, means, plain=plain), outcome_model=model)
+        return cls.at_moments(log, np.array([log.schedule.rows]), _NO_BINS, weights, model, plain)[-1]
 
     @classmethod
-    def at_moments(cls, log: Log, edges: Array, bins: Array, weights: Any, outcome_model: Any) -> list[Sums]:
+    def at_moments(
+        cls, log: Log, edges: Array, bins: Array, weights: Any, outcome_model: Any, plain: bool = True
+    ) -> list[Sums]:
         """Return the sums at several moments, in one pass.
 
         `edges` counts, for each moment, the rows assigned by then; `bins` says, for each row, at
-        which moment its outcome first counts.
+        which moment its outcome first counts. Without `plain`, the sums that only estimators that
+        are not of Hajek's kind read are left out, as NaN, to save time.
         """
         h, model = read_weights(weights), read_outcome_model(outcome_model)
         h.check(log.has_all_propensities)
         n, schedule, full = len(log.arms), log.schedule, log.has_all_propensities
         rows = schedule.rows
-        shift = np.zeros(n)
         jit.ready(rows * (n + 8))
-        kernel.first_outcomes(shift, log.code, log.outcome, schedule.due)
-        propensity = log.propensity if full else log.propensity[:, np.newaxis]
+        shift = _shift(log)
+        propensity = log.propensity_matrix
         given_weights, given_model = h.array(log), model.array(log)
         horizon, calendar = h.planned_rows(rows), model.name == "running_mean"
         last = np.full(rows if calendar else 0, -1, dtype=schedule.due.dtype)
@@ -110,7 +120,7 @@ class Sums:
                 spread, own, log.code, log.outcome, propensity, full, schedule.due, schedule.order, start, stop,
                 last, previous, edges.astype(np.int64), bins, shift,
                 h.kind, given_weights, horizon, h.decay, np.ones(n), 0.0,
-                model.kind, given_model, np.zeros(n), np.zeros(n), np.empty((0, n)), np.empty(0),
+                model.kind, given_model, np.zeros(n), np.zeros(n), plain, np.empty((0, n)), np.empty(0),
             )  # fmt: skip
             return spread, own
 
@@ -122,6 +132,9 @@ class Sums:
         own[:, :, kernel.W_MAX] = np.maximum.accumulate(largest, axis=0)
         known = full or not h.need_all_propensities
         complete(spread, model, shift, known)
+        if not plain:
+            spread[:, [kernel.H2, kernel.H2M, kernel.H2M2, kernel.H_ARRIVED]] = math.nan
+            own[:, :, [kernel.HWR, kernel.HWRM, kernel.W2R2]] = math.nan
         spread = np.cumsum(spread, axis=0)
         own[:, :, : kernel.W_MAX] = np.cumsum(own[:, :, : kernel.W_MAX], axis=0)
         return [cls(log.arms, h, model, shift, spread[b], own[b]) for b in range(len(edges))]
@@ -152,8 +165,8 @@ class Sums:
             raise MergeError(
                 "Sums with two-point weights cannot be merged: each row's weight depends on all rows before it."
             )
-        # keep a shift that lies among the outcomes
-        shift = np.where(self["arrived"] > 0, self.shift, other.shift)
+        # the shift is the outcome of the row with the largest weight
+        shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
         a, b = self.recentred(shift), other.recentred(shift)
         own = a.own + b.own
         own[:, kernel.W_MAX] = np.maximum(a.own[:, kernel.W_MAX], b.own[:, kernel.W_MAX])
@@ -180,12 +193,29 @@ def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> N
         spread[:] = math.nan
 
 
+def _shift(log: Log) -> Array:
+    """Return, for each arm, the outcome to measure the others from; 0 if none has arrived."""
+    n = len(log.arms)
+
+    def look(start: int, stop: int) -> tuple[Array, Array]:
+        anchor, least = np.zeros(n), np.full(n, math.inf)
+        kernel.anchors(
+            anchor, least, log.code, log.outcome, log.propensity_matrix, log.has_all_propensities,
+            log.schedule.due, start, stop,
+        )  # fmt: skip
+        return anchor, least
+
+    parts = jit.in_stretches(len(log.code), look)
+    best = np.argmin([least for _, least in parts], axis=0)
+    return np.asarray(np.array([anchor for anchor, _ in parts])[best, np.arange(n)])
+
+
 def _means_with_history(log: Log, history: Sequence[Log]) -> Array:
     """Return the running means of `log`'s rows over the arrivals of all parts."""
     whole = log.joined(history)
     schedule = whole.schedule
-    means, shift = np.zeros((len(whole.code), len(log.arms))), np.zeros(len(log.arms))
+    means = np.zeros((len(whole.code), len(log.arms)))
     jit.ready(schedule.rows * (len(log.arms) + 8))
-    kernel.first_outcomes(shift, whole.code, whole.outcome, schedule.due)
+    shift = _shift(whole)
     kernel.running_means(means, whole.code, whole.outcome, schedule.due, schedule.order, schedule.rows, shift)
     return means[: len(log.code)]

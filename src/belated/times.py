@@ -33,6 +33,8 @@ class Clock:
             kind = np.asarray(moment).dtype.kind
             if kind not in "iuf" or np.ndim(moment):
                 raise OptionError(f"`{name}` is {moment!r}; this log's times are numbers, so it must be one too.")
+            if kind in "iu":
+                return int(moment)
             number = float(moment)
             if math.isnan(number):
                 raise OptionError(f"`{name}` is NaN; it must be a moment.")
@@ -91,9 +93,10 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
         arrived = _after(assigned, _times("delay", delay, rows, may_miss=True, duration=True), rows)
     else:
         arrived = None if arrived_at is None else _times("arrived_at", arrived_at, rows, may_miss=True)
-    nothing = arrived is not None and arrived.dtype.kind == "f" and bool(np.isnan(arrived).all())
-    if nothing and assigned is not None and assigned.dtype.kind == "M":
-        arrived = np.full(rows, "NaT", dtype=assigned.dtype)  # a column of nothing has no kind of its own
+    if arrived is not None and arrived.dtype.kind == "f" and np.isnan(arrived[0]) and np.isnan(arrived).all():
+        # a column of nothing has no kind of its own
+        kind = np.dtype(np.int64) if assigned is None else assigned.dtype
+        arrived = np.full(rows, NEVER).view(kind if kind.kind == "M" else np.int64)
     kinds = {a.dtype.kind for a in (assigned, arrived) if a is not None}
     if "M" in kinds:
         if assigned is None or kinds != {"M"}:
@@ -106,12 +109,16 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
         made, came = (None if a is None else a.astype(common, copy=False).view(np.int64) for a in (assigned, arrived))
         return made, came, Clock(unit=np.datetime_data(common)[0])
     if "f" in kinds:
-        if assigned is not None:
-            assigned = assigned.astype(np.float64, copy=False)
-        if arrived is not None:
-            arrived = arrived.astype(np.float64, copy=False)
+        assigned, arrived = (None if a is None else as_float_times(a) for a in (assigned, arrived))
     whole = assigned is None or assigned.dtype.kind != "f"
     return assigned, arrived, Clock(whole=whole and (arrived is None or arrived.dtype.kind != "f"))
+
+
+def as_float_times(times: Array) -> Array:
+    """Return times as floats; never is NaN."""
+    if times.dtype.kind == "f":
+        return times
+    return np.where(times == NEVER, math.nan, times.astype(np.float64))
 
 
 def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool = False) -> Array:
@@ -127,6 +134,7 @@ def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool 
     elif array.dtype.kind == "m" and duration:
         pass
     elif array.dtype.kind in "iub":
+        missing = array == NEVER
         if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
             raise LogError(f"`{name}` holds integers too large for a time.", column=name)
         array = array.astype(np.int64, copy=False)
@@ -152,6 +160,8 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
             x.astimezone(dt.UTC).replace(tzinfo=None) if isinstance(x, dt.datetime) and x.tzinfo else x for x in values
         ]
         return np.array(utc, dtype="datetime64[us]")
+    if present is not None and all(x is None or (isinstance(x, int) and abs(x) < 2**62) for x in values):
+        return np.array([NEVER if x is None else int(x) for x in values], dtype=np.int64)
     text = next((row for row, x in enumerate(values) if isinstance(x, (str, bytes))), None)
     if text is not None:
         what = "a number or a duration" if duration else "a number or a datetime"
@@ -177,6 +187,12 @@ def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
         want, have = ("durations (timedelta)", "datetimes") if dates else ("numbers", "numbers")
         raise LogError(f"`delay` must hold {want}, as `assigned_at` holds {have}.", column="delay")
     negative = delay < np.zeros(1, dtype=delay.dtype)[0]
+    if delay.dtype.kind == "i" and negative.any():
+        missing = delay == NEVER
+        negative &= ~missing
+        if missing.any() and not negative.any():
+            base = np.arange(1, rows + 1) if assigned is None else assigned
+            return np.where(missing, NEVER if base.dtype.kind == "i" else math.nan, base + np.where(missing, 0, delay))
     if negative.any():
         row = int(negative.argmax())
         raise LogError(f"`delay` in row {row} is {delay[row]}; a delay cannot be negative.", column="delay", row=row)

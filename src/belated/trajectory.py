@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ def trajectory(
     log : Log
     estimator, weights, outcome_model, normalisation, level, interval
         As in `estimate`. The intervals are those of a single look: they do not hold at all
-        moments together.
+        moments together. ``"auto"`` is decided once, by all outcomes.
     at : int or sequence of moments
         A number of moments, evenly spaced over the log's rows with the last being the log's own;
         or the moments themselves.
@@ -46,15 +46,18 @@ def trajectory(
     Returns
     -------
     Trajectory
-        Whose i-th estimate equals ``estimate(log.at(moment[i]), ...)``.
+        Whose i-th estimate equals ``estimate(log.at(moments[i]), ...)``; two-point weights without
+        a horizon plan for all rows, at every moment.
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     check_propensities(chosen, known=log.has_all_propensities)
     one_of("interval", interval, INTERVALS)
     fraction("level", level)
     moments = _moments(log, at)
+    if chosen.weights.name == "two_point" and chosen.weights.horizon is None:
+        chosen = replace(chosen, weights=replace(chosen.weights, horizon=max(len(log), 1)))
     log = log.at(log._clock.show(moments[-1]))
-    sums = Sums.at_moments(log, *log.divide(moments), *chosen.parts)
+    sums = Sums.at_moments(log, *log.divide(moments), *chosen.parts, plain=chosen.normalisation != "hajek")
     kind = interval_kind(interval, sums[-1], chosen)
     clock = log._clock
     estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))

@@ -30,7 +30,7 @@ class Weights:
     `sqrt` is the paper's, the square root of the propensity (Section 4.2); `uniform` is 1;
     `propensity` is the propensity itself, which makes the estimate the plain sample mean;
     `two_point` is that of Hadad et al. (2021), see `two_point`; `given` is an array of shape
-    (rows, arms), or a function from the log to one.
+    (rows, arms), with every row the log was given, or a function from the log to one.
     """
 
     name: str

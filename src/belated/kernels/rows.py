@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("land", "first_fault", "schedule", "first_outcomes", "accumulate", "running_means")
+KERNELS = ("land", "first_fault", "schedule", "anchors", "accumulate", "running_means")
 
 # Sums over every row, for every arm: h is the weight, m the outcome model minus the arm's shift.
 SPREAD = ("h", "h2", "hm", "h2m", "h2m2", "h_arrived")
@@ -20,10 +20,10 @@ H, H2, HM, H2M, H2M2, H_ARRIVED = range(6)
 # Sums over the arm's own rows, all but the first over those whose outcome has arrived:
 # w = h / pi, y is the outcome minus the arm's shift, r = y - m.
 OWN = (
-    "assigned", "arrived", "binary", "y", "y2", "w", "wy", "wm",
+    "assigned", "arrived", "unbinary", "y", "y2", "w", "wy", "wm",
     "w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "hwr", "hwrm", "w2r2", "w_max",
 )  # fmt: skip
-ASSIGNED, ARRIVED, BINARY, Y, Y2, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX = range(18)
+ASSIGNED, ARRIVED, UNBINARY, Y, Y2, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX = range(18)
 
 SQRT, UNIFORM, PROPENSITY, TWO_POINT, GIVEN_WEIGHTS = range(5)
 RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
@@ -33,30 +33,31 @@ RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
 BLOCK = 2048
 
 
-def land(own, outcome, shift, m, h, pi):
-    """Add one arrived outcome to its arm's sums `own`."""
+def land(own, at, outcome, shift, m, h, pi, plain):
+    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read."""
     y = outcome - shift
-    r = y - m
     w = h / pi
     w2 = w * w
     w3 = w2 * w
-    own[ARRIVED] += 1.0
-    own[BINARY] += 1.0 if outcome == 0.0 or outcome == 1.0 else 0.0
-    own[Y] += y
-    own[Y2] += y * y
-    own[W] += w
-    own[WY] += w * y
-    own[WM] += w * m
-    own[W2] += w2
-    own[W2Y] += w2 * y
-    own[W2Y2] += w2 * y * y
-    own[W3] += w3
-    own[W3Y] += w3 * y
-    own[W3Y2] += w3 * y * y
-    own[HWR] += h * w * r
-    own[HWRM] += h * w * r * m
-    own[W2R2] += w2 * r * r
-    own[W_MAX] = max(own[W_MAX], w)
+    own[at, ARRIVED] += 1.0
+    own[at, UNBINARY] += abs(outcome * (1.0 - outcome))
+    own[at, Y] += y
+    own[at, Y2] += y * y
+    own[at, W] += w
+    own[at, WY] += w * y
+    own[at, WM] += w * m
+    own[at, W2] += w2
+    own[at, W2Y] += w2 * y
+    own[at, W2Y2] += w2 * y * y
+    own[at, W3] += w3
+    own[at, W3Y] += w3 * y
+    own[at, W3Y2] += w3 * y * y
+    own[at, W_MAX] = max(own[at, W_MAX], w)
+    if plain:
+        r = y - m
+        own[at, HWR] += h * w * r
+        own[at, HWRM] += h * w * r * m
+        own[at, W2R2] += w2 * r * r
 
 
 def first_fault(outcome, code, propensity, full, assigned, arrived, as_of, missing, start, stop):
@@ -68,14 +69,14 @@ def first_fault(outcome, code, propensity, full, assigned, arrived, as_of, missi
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
     for row in range(start, stop):
-        sound = propensity[row, code[row] if full else 0] > 0.0
+        least = 0.0
         total = 0.0
         for k in range(n_arms):
-            p = propensity[row, k]
-            sound = sound and 0.0 <= p <= 1.0
-            total += p
-        if full:
-            sound = sound and abs(total - 1.0) <= 1e-6
+            least = min(least, propensity[row, k])
+            total += propensity[row, k]
+        sound = least >= 0.0 and propensity[row, code[row] if full else 0] > 0.0
+        # probabilities that are not negative and sum to 1 are not above 1, but for rounding
+        sound = sound and (abs(total - 1.0) if full else total - 1.0) <= 1e-6
         y = outcome[row]
         if at_once:
             sound = sound and not math.isinf(y)
@@ -136,25 +137,25 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop
             due[row] = high
 
 
-def first_outcomes(first, code, outcome, due):
-    """Fill `first` with each arm's first arrived outcome, 0 if there is none."""
-    found = np.zeros(len(first), np.bool_)
-    first[:] = 0.0
-    wanted = len(first)
-    for row in range(len(code)):
-        arm = code[row]
-        if due[row] >= 0 and not found[arm]:
-            first[arm] = outcome[row]
-            found[arm] = True
-            wanted -= 1
-            if wanted == 0:
-                break
+def anchors(anchor, least, code, outcome, propensity, full, due, start, stop):
+    """Fill `anchor` with the arrived outcome, and `least` with the propensity, of each arm's least likely row.
+
+    That row has the largest weight: with its outcome as the shift, no digits are lost even if it
+    outweighs all others.
+    """
+    for row in range(start, stop):
+        if due[row] >= 0:
+            arm = code[row]
+            pi = propensity[row, arm if full else 0]
+            if pi < least[arm]:
+                least[arm] = pi
+                anchor[arm] = outcome[row]
 
 
 def accumulate(
     spread, own, code, outcome, propensity, full, due, order, start, stop, last, previous, edges, bins, shift,
     weighting, given_weights, horizon, decay, remaining, step,
-    modelling, given_model, seen_n, seen_y, kept_h, kept_m,
+    modelling, given_model, seen_n, seen_y, plain, kept_h, kept_m,
 ):  # fmt: skip
     """Add the rows at positions start to stop to `spread` (bins, fields, arms) and `own` (bins, arms, fields).
 
@@ -163,6 +164,7 @@ def accumulate(
     as every outcome is due in one of them. `edges[b]` is the number of positions that belong to
     bins up to b, `bins[row]` the bin in which the row's outcome landed (empty: 0). `remaining`,
     `step`, `seen_n` and `seen_y` carry the state of two-point weights and of the running mean.
+    `plain` asks for the sums that only estimators that are not of Hajek's kind read.
     `kept_h` and `kept_m` receive, if not empty, every arm's weight and the chosen arm's model, for
     outcomes that land later.
     """
@@ -186,97 +188,88 @@ def accumulate(
     m = np.empty(n_arms)
     for k in range(n_arms):
         m[k] = seen_y[k] / seen_n[k] if running and seen_n[k] > 0 else -shift[k]
-    part_spread = np.zeros_like(spread)
-    part_own = np.zeros_like(own)
-    bin_ = 0
-    spread_here = part_spread[0]
-    own_here = part_own[0]
-    for position in range(start, stop):
-        row = order[position] if ordered else position
-        if running:
-            other = last[position]
-            while other >= 0:
-                k = code[other]
-                seen_n[k] += 1.0
-                seen_y[k] += outcome[other] - shift[k]
-                m[k] = seen_y[k] / seen_n[k]
-                other = previous[other]
-        if position >= edges[bin_]:
-            while position >= edges[bin_]:
-                bin_ += 1
-            spread_here = part_spread[bin_]
-            own_here = part_own[bin_]
-        arm = code[row]
-        pi = propensity[row, arm if full else 0]
-        if modelling == GIVEN_MODEL:
-            for k in range(n_arms):
-                m[k] = given_model[row, k] - shift[k]
-        if weighting == SQRT:
-            if spreads:
+    part_spread = np.zeros((n_bins * n_fields, n_arms))
+    part_own = np.zeros((n_bins * n_arms, W_MAX + 1))
+    for bin_ in range(n_bins):
+        here = part_spread[bin_ * n_fields : (bin_ + 1) * n_fields]
+        since = start if bin_ == 0 else max(start, edges[bin_ - 1])
+        until = min(stop, edges[bin_])
+        for position in range(since, until):
+            row = order[position] if ordered else position
+            if running:
+                other = last[position]
+                while other >= 0:
+                    k = code[other]
+                    seen_n[k] += 1.0
+                    seen_y[k] += outcome[other] - shift[k]
+                    m[k] = seen_y[k] / seen_n[k]
+                    other = previous[other]
+            arm = code[row]
+            pi = propensity[row, arm if full else 0]
+            if modelling == GIVEN_MODEL:
                 for k in range(n_arms):
-                    h[k] = math.sqrt(propensity[row, k])
-            else:
-                h[arm] = math.sqrt(pi)
-        elif weighting == PROPENSITY:
-            if spreads:
-                for k in range(n_arms):
-                    h[k] = propensity[row, k]
-            else:
-                h[arm] = pi
-        elif weighting == GIVEN_WEIGHTS:
-            for k in range(n_arms):
-                h[k] = given_weights[row, k]
-        elif weighting == TWO_POINT:  # Hadad et al. 2021, with h = sqrt(b pi)
-            t = step + position + 1.0
-            ahead = (1.0 - decay) + horizon * (t / horizon) ** decay - t
-            for k in range(n_arms):
-                p = propensity[row, k]
-                b = remaining[k] * ((1.0 - p) * (1.0 - decay) / ahead + p / (1.0 + horizon - t))
-                remaining[k] = max(remaining[k] - b, 0.0)
-                h[k] = math.sqrt(b * p)
-        if spreads:
-            if modelling == ZERO:
-                for k in range(n_arms):
-                    spread_here[H, k] += h[k]
-                    spread_here[H2, k] += h[k] * h[k]
-            else:
-                for k in range(n_arms):
-                    hm = h[k] * m[k]
-                    spread_here[H, k] += h[k]
-                    spread_here[H2, k] += h[k] * h[k]
-                    spread_here[HM, k] += hm
-                    spread_here[H2M, k] += hm * h[k]
-                    spread_here[H2M2, k] += hm * hm
-        own_here[arm, ASSIGNED] += 1.0
-        if keep:
-            for k in range(n_arms):
-                kept_h[row, k] = h[k]
-            kept_m[row] = m[arm]
-        when = due[row]
-        if when >= 0:
-            if binned:
+                    m[k] = given_model[row, k] - shift[k]
+            if weighting == SQRT:
                 if spreads:
                     for k in range(n_arms):
-                        part_spread[bins[row], H_ARRIVED, k] += h[k]
-                land(part_own[bins[row], arm], outcome[row], shift[arm], m[arm], h[arm], pi)
-            else:
+                        h[k] = math.sqrt(propensity[row, k])
+                else:
+                    h[arm] = math.sqrt(pi)
+            elif weighting == PROPENSITY:
                 if spreads:
                     for k in range(n_arms):
-                        spread_here[H_ARRIVED, k] += h[k]
-                land(own_here[arm], outcome[row], shift[arm], m[arm], h[arm], pi)
-            if running and when < stop:
-                previous[row] = last[when]
-                last[when] = row
-        if position % BLOCK == BLOCK - 1 or position == stop - 1:
-            for b in range(n_bins):
+                        h[k] = propensity[row, k]
+                else:
+                    h[arm] = pi
+            elif weighting == GIVEN_WEIGHTS:
                 for k in range(n_arms):
-                    for f in range(n_fields):
-                        spread[b, f, k] += part_spread[b, f, k]
-                        part_spread[b, f, k] = 0.0
-                    for f in range(W_MAX):
-                        own[b, k, f] += part_own[b, k, f]
-                        part_own[b, k, f] = 0.0
-                    own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b, k, W_MAX])
+                    h[k] = given_weights[row, k]
+            elif weighting == TWO_POINT:  # Hadad et al. 2021, with h = sqrt(b pi)
+                t = step + position + 1.0
+                ahead = (1.0 - decay) + horizon * (t / horizon) ** decay - t
+                for k in range(n_arms):
+                    p = propensity[row, k]
+                    b = remaining[k] * ((1.0 - p) * (1.0 - decay) / ahead + p / (1.0 + horizon - t))
+                    remaining[k] = max(remaining[k] - b, 0.0)
+                    h[k] = math.sqrt(b * p)
+            if spreads:
+                if modelling == ZERO:
+                    for k in range(n_arms):
+                        here[H, k] += h[k]
+                else:
+                    for k in range(n_arms):
+                        here[H, k] += h[k]
+                        here[HM, k] += h[k] * m[k]
+                if plain:
+                    for k in range(n_arms):
+                        here[H2, k] += h[k] * h[k]
+                        here[H2M, k] += h[k] * h[k] * m[k]
+                        here[H2M2, k] += h[k] * h[k] * m[k] * m[k]
+            part_own[bin_ * n_arms + arm, ASSIGNED] += 1.0
+            if keep:
+                for k in range(n_arms):
+                    kept_h[row, k] = h[k]
+                kept_m[row] = m[arm]
+            when = due[row]
+            if when >= 0:
+                landed = bins[row] if binned else 0
+                if spreads and plain:
+                    for k in range(n_arms):
+                        part_spread[landed * n_fields + H_ARRIVED, k] += h[k]
+                land(part_own, landed * n_arms + arm, outcome[row], shift[arm], m[arm], h[arm], pi, plain)
+                if running and when < stop:
+                    previous[row] = last[when]
+                    last[when] = row
+            if position % BLOCK == BLOCK - 1 or position == until - 1:
+                for b in range(n_bins):
+                    for k in range(n_arms):
+                        for f in range(n_fields):
+                            spread[b, f, k] += part_spread[b * n_fields + f, k]
+                            part_spread[b * n_fields + f, k] = 0.0
+                        for f in range(W_MAX):
+                            own[b, k, f] += part_own[b * n_arms + k, f]
+                            part_own[b * n_arms + k, f] = 0.0
+                        own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b * n_arms + k, W_MAX])
 
 
 def running_means(means, code, outcome, due, order, rows, shift):

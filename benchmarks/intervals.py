@@ -1,6 +1,6 @@
 """Coverage and width of the default interval, beside the paper's, over many kinds of experiments.
 
-python benchmarks/coverage.py > benchmarks/COVERAGE.md      # about an hour on two cores
+python benchmarks/intervals.py > benchmarks/COVERAGE.md      # about an hour on two cores
 """
 
 from __future__ import annotations
