@@ -80,10 +80,9 @@ def best(*tasks: Callable[[], object]) -> list[float]:
 def peak_beyond(rows: int) -> float:
     """Return how far a fresh process's memory rises above its input, in bytes a row."""
     code = (
-        "import resource, sys; sys.path.insert(0, sys.argv[1]); import speed;"
-        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024;"
+        "import sys; sys.path.insert(0, sys.argv[1]); import speed;"
         "speed.answer(speed.experiment(100_000, 2, 'geometric'), 'daipw'); columns = speed.read(sys.argv[2]);"
-        "before = peak(); speed.answer(columns, 'daipw'); print(peak() - before)"
+        "before = speed.peak(); speed.answer(columns, 'daipw'); print(speed.peak() - before)"
     )
     with tempfile.TemporaryDirectory() as folder:
         for name, column in experiment(rows, 2, "geometric").items():
@@ -91,6 +90,12 @@ def peak_beyond(rows: int) -> float:
         here = str(Path(__file__).parent)
         done = subprocess.run([sys.executable, "-c", code, here, folder], check=True, capture_output=True, text=True)  # noqa: S603
     return float(done.stdout) / rows
+
+
+def peak() -> int:
+    """Return the most memory this process has ever held, in bytes (Linux)."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 def read(folder: str) -> dict[str, np.ndarray]:
@@ -125,6 +130,14 @@ def two_arms(rows: int, delays: str, line: Callable[[str, float, str], None]) ->
     return ours
 
 
+def processor() -> str:
+    """Return the processor's name (Linux)."""
+    names = [
+        line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
+    ]
+    return names[0] if names else platform.machine()
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -153,7 +166,7 @@ def main() -> None:
     line("first answer (1,000 rows) in a new process to `import numpy, scipy.stats`",
          seconds_of(small) / seconds_of("import numpy, scipy.stats"), "-")  # fmt: skip
 
-    print(f"# Speed\n\n{rows:,} rows, {platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+    print(f"# Speed\n\n{rows:,} rows, {processor()}, {os.cpu_count()} cores, "
           f"Python {platform.python_version()}, NumPy {np.__version__}, belated {bl.__version__}.\n")  # fmt: skip
     print("| what | ratio | target |\n|:--|--:|--:|")
     print("\n".join(lines))

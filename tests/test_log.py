@@ -45,7 +45,7 @@ def log_of(rows=4, **changes):
         ({"assigned_at": [1, 2, np.nan, 4]}, "assigned_at", 2, "must have a time"),
         ({"arm": ["A", "B", "C", "B"]}, "propensity", None, "say which arm each column belongs to"),
         ({"arm": ["A", 1, "A", 1]}, "arm", None, "cannot be put in order"),
-        ({"arms": ["A", "B", "C"]}, "propensity", None, "they must agree"),
+        ({"arms": ["A", "B", "C"]}, "propensity", None, "2 columns but `arms` names 3 arms"),
         ({"arms": ["A", "A"]}, "arms", None, "repeats a label"),
         ({"outcome": [1.0] * 3}, "outcome", None, "has 3 rows"),
         ({"arrived_at": [1, 2, 3]}, "arrived_at", None, "so it must too"),
@@ -86,8 +86,13 @@ def test_a_bad_row_far_down_is_named():
 
 
 def test_an_empty_log_is_refused():
-    with pytest.raises(bl.LogError, match="no rows"):
-        bl.Log([], [], np.empty((0, 2)))
+    for propensity in (np.empty((0, 2)), []):
+        with pytest.raises(bl.LogError, match="no rows"):
+            bl.Log([], [], propensity)
+    with pytest.raises(bl.LogError, match="`arm` has 0 rows but `propensity` has 2"):
+        bl.Log([], [], np.full((2, 2), 0.5), arms=[0, 1])
+    with pytest.raises(bl.LogError, match="`arm` has 0 rows but `propensity` has 2"):
+        bl.Log(np.array([], dtype=int), [], np.full((2, 2), 0.5), arms=[0, 1])
 
 
 def test_what_lies_after_as_of_is_not_looked_at():

@@ -10,6 +10,9 @@ import numpy as np
 from belated.columns import Array, as_array, is_missing
 from belated.errors import LogError
 
+#: Labels looked at together: few enough to stay in the cache.
+_BLOCK = 1 << 15
+
 
 def encode(arm: Any, arms: Sequence[Any] | None, columns: int | None) -> tuple[Array, tuple[Any, ...]]:
     """Return every row's arm as a number, and the arms' labels.
@@ -17,32 +20,29 @@ def encode(arm: Any, arms: Sequence[Any] | None, columns: int | None) -> tuple[A
     `columns` is the number of propensity columns, None when only the chosen arm's is known.
     """
     array = _labels(arm)
-    if arms is None and columns is not None and array.dtype.kind in "iu" and _in_range(array, columns):
+    least, largest = _span(array) if array.dtype.kind in "iu" and len(array) else (-1, -1)
+    if arms is None and columns is not None and 0 <= least <= largest < columns:
         arms = range(columns)  # 0, 1, ..., K - 1 name columns, also those never chosen
-    if arms is None:
-        labels = _sorted_labels(array)
-        if columns is not None and len(labels) != columns:
-            raise LogError(
-                f"`propensity` has {columns} columns but `arm` holds {len(labels)} different arms; "
-                "say which arm each column belongs to with `arms`.",
-                column="propensity",
-            )
-    else:
-        labels = tuple(_plain(label) for label in arms)
-        if len(set(labels)) != len(labels):
-            raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
-        if columns is not None and len(labels) != columns:
-            raise LogError(
-                f"`propensity` has {columns} columns but `arms` names {len(labels)} arms; they must agree.",
-                column="propensity",
-            )
+    labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
+    if len(set(labels)) != len(labels):
+        raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
+    if columns is not None and len(labels) != columns:
+        whose = f"`arms` names {len(labels)}" if arms is not None else f"`arm` holds {len(labels)} different"
+        raise LogError(
+            f"`propensity` has {columns} columns but {whose} arms; say which arm each column belongs to with `arms`.",
+            column="propensity",
+        )
     if len(labels) > np.iinfo(np.uint16).max:
         raise LogError(f"`arm` holds {len(labels):,} different arms; at most 65,535 are possible.", column="arm")
+    if 0 <= least <= largest < len(labels) and labels == tuple(range(len(labels))):
+        return array.astype(np.uint16), labels
     return _codes(array, labels), labels
 
 
-def _in_range(array: Array, stop: int) -> bool:
-    return bool(len(array) and array.min() >= 0 and array.max() < stop)
+def _span(array: Array) -> tuple[int, int]:
+    """Return the least and the largest of an array of integers, block by block."""
+    blocks = [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
+    return min(int(block.min()) for block in blocks), max(int(block.max()) for block in blocks)
 
 
 def _labels(arm: Any) -> Array:
@@ -80,9 +80,7 @@ def _sorted_labels(array: Array) -> tuple[Any, ...]:
                 f"`arm` mixes labels that cannot be put in order ({', '.join(kinds)}); give their order with `arms`.",
                 column="arm",
             ) from None
-    if array.dtype.kind in "US":
-        return tuple(sorted(x.item() for x in _text_labels(array)))
-    return tuple(x.item() for x in np.unique(array))
+    return tuple(sorted(x.item() for x in _distinct(array)))
 
 
 def _hashable(array: Array) -> list[Any]:
@@ -97,8 +95,8 @@ def _hashable(array: Array) -> list[Any]:
     return values
 
 
-def _text_labels(array: Array) -> list[Any]:
-    """Distinct values of a text array: few are found by elimination, many by sorting."""
+def _distinct(array: Array) -> list[Any]:
+    """Return an array's distinct values: few are found by elimination, many by sorting."""
     rest, found = array, list[Any]()
     while len(rest) and len(found) < 32:
         found.append(rest[0])
@@ -108,8 +106,6 @@ def _text_labels(array: Array) -> list[Any]:
 
 def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
     kind = array.dtype.kind
-    if kind in "iub" and labels == tuple(range(len(labels))) and _in_range(array, len(labels)):
-        return array.astype(np.uint16)
     index = {label: k for k, label in enumerate(labels)}
     alike = (str, bytes) if kind in "US" else (bool, int, float)
     if kind == "O" or len(labels) > 32 or not all(isinstance(label, alike) for label in labels):

@@ -56,6 +56,16 @@ class Log(Table):
         The moment the log is looked at. Outcomes that arrived later are still out, and rows
         assigned later do not exist yet. By default everything that ever arrived counts.
 
+    Attributes
+    ----------
+    arms : tuple
+        The arms' labels.
+    code, outcome, propensity : array
+        Every row's arm as a position among `arms`, its outcome, its propensities; read-only.
+    anchor, rarest : array
+        For each arm, the outcome and the propensity of its least likely row that has an outcome.
+        Sums are taken about the anchor: the row with the largest weight then costs no digits.
+
     Examples
     --------
     >>> import belated as bl
@@ -198,6 +208,7 @@ class Log(Table):
         log._set(
             self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self._clock, moment
         )
+        log._anchor([self.anchor], [self.rarest])
         if self._moment is not None and (moment is None or moment > self._moment):
             _check_rows(log)  # outcomes that were still out have not been looked at
         return log
@@ -231,7 +242,13 @@ class Log(Table):
             clock,
             self._moment,
         )
+        whole._anchor([log.anchor for log in logs], [log.rarest for log in logs])
         return whole
+
+    def _anchor(self, anchors: list[Array], rarest: list[Array]) -> None:
+        """Keep, of several parts' anchors, those of the least likely rows."""
+        which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
+        self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
 
     # ---------------------------------------------------------------- order of events
 
@@ -250,7 +267,9 @@ class Log(Table):
                 rows = int(min(max(math.floor(min(self._moment, total)), 0), total))
             else:
                 rows = int(np.searchsorted(assigned, self._moment, side="right"))
-        due = np.full(total, -1, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        if rows < total:
+            due[:] = -1
         times: Array = np.empty(0) if assigned is None else assigned
         _, arrived, latest, never = self._times()
         jit.ready(rows)
@@ -375,19 +394,25 @@ def _is_sorted(times: Array) -> bool:
 
 
 def _check_rows(log: Log) -> None:
-    """Refuse the first row that cannot be, in one sentence."""
-    rows, full = len(log.code), log.has_all_propensities
-    pi = log.propensity_matrix
+    """Refuse the first row that cannot be, in one sentence; find the arms' anchors on the way."""
+    rows, pi = len(log.code), log.propensity_matrix
     assigned, arrived, latest, never = log._times()
     jit.ready(rows * (pi.shape[1] + 4))
 
-    def first_fault(start: int, stop: int) -> int:
-        return int(kernel.first_fault(log.outcome, log.code, pi, full, assigned, arrived, latest, never, start, stop))
+    def check(start: int, stop: int) -> tuple[int, Array, Array]:
+        anchor, rarest = np.zeros(len(log.arms)), np.full(len(log.arms), math.inf)
+        row = kernel.first_fault(
+            anchor, rarest, log.outcome, log.code, pi, log.has_all_propensities, assigned, arrived, latest, never,
+            start, stop,
+        )  # fmt: skip
+        return row, anchor, rarest
 
-    for row in jit.in_stretches(rows, first_fault):
+    parts = jit.in_stretches(rows, check)
+    for row, _, _ in parts:
         if row >= 0:
             column, what = _explain(log, row)
             raise LogError(f"`{column}` in row {row} {what}.", column=column, row=row)
+    log._anchor([anchor for _, anchor, _ in parts], [rarest for _, _, rarest in parts])
 
 
 def _explain(log: Log, row: int) -> tuple[str, str]:

@@ -106,7 +106,7 @@ class Sums:
         n, schedule, full = len(log.arms), log.schedule, log.has_all_propensities
         rows = schedule.rows
         jit.ready(rows * (n + 8))
-        shift = _shift(log)
+        shift = log.anchor
         propensity = log.propensity_matrix
         given_weights, given_model = h.array(log), model.array(log)
         horizon, calendar = h.planned_rows(rows), model.name == "running_mean"
@@ -193,29 +193,11 @@ def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> N
         spread[:] = math.nan
 
 
-def _shift(log: Log) -> Array:
-    """Return, for each arm, the outcome to measure the others from; 0 if none has arrived."""
-    n = len(log.arms)
-
-    def look(start: int, stop: int) -> tuple[Array, Array]:
-        anchor, least = np.zeros(n), np.full(n, math.inf)
-        kernel.anchors(
-            anchor, least, log.code, log.outcome, log.propensity_matrix, log.has_all_propensities,
-            log.schedule.due, start, stop,
-        )  # fmt: skip
-        return anchor, least
-
-    parts = jit.in_stretches(len(log.code), look)
-    best = np.argmin([least for _, least in parts], axis=0)
-    return np.asarray(np.array([anchor for anchor, _ in parts])[best, np.arange(n)])
-
-
 def _means_with_history(log: Log, history: Sequence[Log]) -> Array:
     """Return the running means of `log`'s rows over the arrivals of all parts."""
     whole = log.joined(history)
     schedule = whole.schedule
     means = np.zeros((len(whole.code), len(log.arms)))
     jit.ready(schedule.rows * (len(log.arms) + 8))
-    shift = _shift(whole)
-    kernel.running_means(means, whole.code, whole.outcome, schedule.due, schedule.order, schedule.rows, shift)
+    kernel.running_means(means, whole.code, whole.outcome, schedule.due, schedule.order, schedule.rows, whole.anchor)
     return means[: len(log.code)]

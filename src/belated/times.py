@@ -127,26 +127,24 @@ def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool 
         raise LogError(f"`{name}` has shape {array.shape}; `arm` has {rows:,} rows, so it must too.", column=name)
     if array.dtype.kind == "O":
         array = _from_objects(name, array, duration)
-    missing: Array = np.zeros(1, dtype=bool)
-    if array.dtype.kind == "M" and not duration:
+    kind = array.dtype.kind
+    if kind == "M" and not duration:
         array = _datetimes(name, array)
-        missing = np.isnat(array)
-    elif array.dtype.kind == "m" and duration:
-        pass
-    elif array.dtype.kind in "iub":
-        missing = array == NEVER
+    elif kind in "iub":
         if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
             raise LogError(f"`{name}` holds integers too large for a time.", column=name)
         array = array.astype(np.int64, copy=False)
-    elif array.dtype.kind == "f":
+    elif kind == "f":
         array = array.astype(np.float64, copy=False)
-        missing = ~np.isfinite(array)
-    else:
+    elif not (kind == "m" and duration):
         what = "numbers or durations" if duration else "numbers or datetimes"
         raise LogError(f"`{name}` holds {kind_of(array)}; it must hold {what}.", column=name)
-    if not may_miss and missing.any():
-        row = int(missing.argmax())
-        raise LogError(f"`{name}` in row {row} is missing; every assignment must have a time.", column=name, row=row)
+    if not may_miss:
+        missing = np.isnat(array) if kind == "M" else array == NEVER if kind in "iub" else ~np.isfinite(array)
+        if missing.any():
+            row = int(missing.argmax())
+            what = "is missing; every assignment must have a time"
+            raise LogError(f"`{name}` in row {row} {what}.", column=name, row=row)
     return array
 
 

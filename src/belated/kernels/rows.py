@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("land", "first_fault", "schedule", "anchors", "accumulate", "running_means")
+KERNELS = ("land", "first_fault", "schedule", "accumulate", "running_means")
 
 # Sums over every row, for every arm: h is the weight, m the outcome model minus the arm's shift.
 SPREAD = ("h", "h2", "hm", "h2m", "h2m2", "h_arrived")
@@ -60,10 +60,13 @@ def land(own, at, outcome, shift, m, h, pi, plain):
         own[at, W2R2] += w2 * r * r
 
 
-def first_fault(outcome, code, propensity, full, assigned, arrived, as_of, missing, start, stop):
+def first_fault(
+    anchor, rarest, outcome, code, propensity, full, assigned, arrived, as_of, missing, start, stop
+):  # fmt: skip
     """Return the first row from start to stop that cannot be, or -1.
 
-    `assigned` and `arrived` are in row order, or empty, as in `schedule`.
+    `assigned` and `arrived` are in row order, or empty, as in `schedule`. On the way, `anchor`
+    receives the outcome, and `rarest` the propensity, of each arm's least likely row that has one.
     """
     n_arms = propensity.shape[1]
     steps = len(assigned) == 0
@@ -89,6 +92,10 @@ def first_fault(outcome, code, propensity, full, assigned, arrived, as_of, missi
                 sound = sound and time >= (row + 1 if steps else assigned[row])
         if not sound:
             return row
+        pi = propensity[row, code[row] if full else 0]
+        if pi < rarest[code[row]] and math.isfinite(y):
+            rarest[code[row]] = pi
+            anchor[code[row]] = y
     return -1
 
 
@@ -135,21 +142,6 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop
                 else:
                     high = middle
             due[row] = high
-
-
-def anchors(anchor, least, code, outcome, propensity, full, due, start, stop):
-    """Fill `anchor` with the arrived outcome, and `least` with the propensity, of each arm's least likely row.
-
-    That row has the largest weight: with its outcome as the shift, no digits are lost even if it
-    outweighs all others.
-    """
-    for row in range(start, stop):
-        if due[row] >= 0:
-            arm = code[row]
-            pi = propensity[row, arm if full else 0]
-            if pi < least[arm]:
-                least[arm] = pi
-                anchor[arm] = outcome[row]
 
 
 def accumulate(
