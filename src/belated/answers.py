@@ -97,7 +97,7 @@ def _sums(log: Log | Sums | Ledger, estimator: Estimator) -> Sums:
 
 def as_of_text(log: Any) -> str | None:
     """Return the moment a log is looked at, as text; None if there is none."""
-    return log._clock.text(log._moment) if isinstance(log, Log) and log._moment is not None else None
+    return log.clock.text(log.moment) if isinstance(log, Log) and log.moment is not None else None
 
 
 def interval_kind(interval: str, sums: Sums, estimator: Estimator) -> str:

@@ -62,6 +62,10 @@ class Log(Table):
         The arms' labels.
     code, outcome, propensity : array
         Every row's arm as a position among `arms`, its outcome, its propensities; read-only.
+    clock : Clock
+        The kind of time the log keeps.
+    moment : int, float or None
+        `as_of` as a number of the clock.
     anchor, rarest : array
         For each arm, the outcome and the propensity of its least likely row that has an outcome.
         Sums are taken about the anchor: the row with the largest weight then costs no digits.
@@ -119,8 +123,8 @@ class Log(Table):
         self.propensity = _locked(propensity)
         self._assigned = None if assigned is None else _locked(assigned)
         self._arrived = None if arrived is None else _locked(arrived)
-        self._clock = clock
-        self._moment = moment
+        self.clock = clock
+        self.moment = moment
 
     @classmethod
     def from_frame(
@@ -176,17 +180,17 @@ class Log(Table):
     @property
     def as_of(self) -> Any:
         """The moment the log is looked at; None: everything that ever arrived counts."""
-        return None if self._moment is None else self._clock.show(self._moment)
+        return None if self.moment is None else self.clock.show(self.moment)
 
     @property
     def assigned_at(self) -> Array:
         """When each row was assigned."""
-        return self._clock.show_many(self._assigned_numbers)
+        return self.clock.show_many(self._assigned_numbers)
 
     @property
     def arrived_at(self) -> Array | None:
         """When each outcome came (NaN, inf or NaT: never); None: at once."""
-        return None if self._arrived is None else self._clock.show_many(self._arrived)
+        return None if self._arrived is None else self.clock.show_many(self._arrived)
 
     @property
     def arrived(self) -> Array:
@@ -197,19 +201,13 @@ class Log(Table):
     def _assigned_numbers(self) -> Array:
         return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
 
-    def index(self, arm: Any) -> int:
-        """Return the position of an arm among `arms`."""
-        return arm_index(self.arms, arm)
-
     def at(self, as_of: Any) -> Log:
         """Return the same experiment as it stood at another moment."""
         log = Log.__new__(Log)
-        moment = None if as_of is None else self._clock.read("as_of", as_of)
-        log._set(
-            self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self._clock, moment
-        )
+        moment = None if as_of is None else self.clock.read("as_of", as_of)
+        log._set(self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self.clock, moment)
         log._anchor([self.anchor], [self.rarest])
-        if self._moment is not None and (moment is None or moment > self._moment):
+        if self.moment is not None and (moment is None or moment > self.moment):
             _check_rows(log)  # outcomes that were still out have not been looked at
         return log
 
@@ -217,7 +215,7 @@ class Log(Table):
         """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
         logs = [self, *others]
         for log in others:
-            if log.arms != self.arms or log._clock.unit != self._clock.unit:
+            if log.arms != self.arms or log.clock.unit != self.clock.unit:
                 raise LogError("Parts of one experiment must have the same `arms` and the same kind of times.")
             if log.propensity.ndim != self.propensity.ndim or (log._arrived is None) != (self._arrived is None):
                 raise LogError("Parts of one experiment must have the same columns.")
@@ -225,7 +223,7 @@ class Log(Table):
             raise LogError(
                 "Parts of one experiment need `assigned_at`: without it each starts at step 1.", column="assigned_at"
             )
-        clock = next((log._clock for log in logs if not log._clock.whole), self._clock)
+        clock = next((log.clock for log in logs if not log.clock.whole), self.clock)
 
         def joined(columns: list[Array | None]) -> Array:
             times = [times for times in columns if times is not None]
@@ -240,7 +238,7 @@ class Log(Table):
             joined([log._assigned for log in logs]),
             None if self._arrived is None else joined([log._arrived for log in logs]),
             clock,
-            self._moment,
+            self.moment,
         )
         whole._anchor([log.anchor for log in logs], [log.rarest for log in logs])
         return whole
@@ -262,11 +260,11 @@ class Log(Table):
             assigned = assigned[order]
             if total < 2**31:
                 order = order.astype(np.int32)
-        if self._moment is not None:
+        if self.moment is not None:
             if assigned is None:
-                rows = int(min(max(math.floor(min(self._moment, total)), 0), total))
+                rows = int(min(max(math.floor(min(self.moment, total)), 0), total))
             else:
-                rows = int(np.searchsorted(assigned, self._moment, side="right"))
+                rows = int(np.searchsorted(assigned, self.moment, side="right"))
         due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
         if rows < total:
             due[:] = -1
@@ -285,11 +283,11 @@ class Log(Table):
         assigned = np.empty(0) if self._assigned is None else self._assigned
         arrived = np.empty(0) if self._arrived is None else self._arrived
         if arrived.dtype.kind == "i":
-            latest: int | float = np.iinfo(np.int64).max if self._moment is None else self._moment
+            latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
             return assigned, arrived, latest, NEVER
         # inf is never, also when everything that arrived counts
         biggest = float(np.finfo(np.float64).max)
-        return assigned, arrived, biggest if self._moment is None else min(self._moment, biggest), math.nan
+        return assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan
 
     def divide(self, moments: Array) -> tuple[Array, Array]:
         """Return, for ascending moments, how many rows each has, and at which each outcome first counts."""
@@ -309,8 +307,8 @@ class Log(Table):
         ordered = times[schedule.order] if len(schedule.order) else times
         positions = -(-np.arange(1, how_many + 1) * schedule.rows // how_many) - 1
         moments = ordered[positions]
-        if self._moment is not None:
-            last = self._moment
+        if self.moment is not None:
+            last = self.moment
         else:
             landed = self._arrived[schedule.due >= 0] if self._arrived is not None else moments
             last = max(moments[-1], landed.max()) if len(landed) else moments[-1]
@@ -350,16 +348,16 @@ class Log(Table):
         share = facts["arrived"].sum() / max(len(self), 1)
         span = ""
         if facts["span"] is not None:
-            first, last = map(self._clock.text, facts["span"])
+            first, last = map(self.clock.text, facts["span"])
             span = f", assigned from {first} to {last}"
-        as_of = "" if self._moment is None else f", as of {self._clock.text(self._moment)}"
+        as_of = "" if self.moment is None else f", as of {self.clock.text(self.moment)}"
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(len(self), 'row')} and {count(len(self.arms), 'arm')}"
         return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}"
 
     def _columns(self) -> list[Column]:
         facts = self._facts
-        delays = [self._clock.show_delay(d) for d in facts["delay"]]
+        delays = [self.clock.show_delay(d) for d in facts["delay"]]
         return [
             Column("arm", list(self.arms), "label"),
             Column("assigned", facts["assigned"].tolist(), "count"),
@@ -438,6 +436,6 @@ def _explain(log: Log, row: int) -> tuple[str, str]:
         return "outcome", f"is {y} but has no arrival; give its arrival time or delay, or make the outcome NaN"
     assigned = row + 1 if log._assigned is None else log._assigned[row]
     if time < assigned:
-        text = log._clock.text
+        text = log.clock.text
         return "arrived_at", f"is {text(time)}, before its assignment at {text(assigned)}; it must not be earlier"
     return "outcome", f"is {y} although it has arrived; it must be a finite number"

@@ -56,10 +56,10 @@ def trajectory(
     moments = _moments(log, at)
     if chosen.weights.name == "two_point" and chosen.weights.horizon is None:
         chosen = replace(chosen, weights=replace(chosen.weights, horizon=max(len(log), 1)))
-    log = log.at(log._clock.show(moments[-1]))
+    log = log.at(log.clock.show(moments[-1]))
     sums = Sums.at_moments(log, *log.divide(moments), *chosen.parts, plain=chosen.normalisation != "hajek")
     kind = interval_kind(interval, sums[-1], chosen)
-    clock = log._clock
+    clock = log.clock
     estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))
     return Trajectory(tuple(clock.show(m) for m in moments), estimates)
 
@@ -67,10 +67,10 @@ def trajectory(
 def _moments(log: Log, at: int | Sequence[Any]) -> Array:
     if np.ndim(at) == 0:
         return log.even_moments(whole("at", at, least=1))
-    moments = [log._clock.read("at", moment) for moment in at]  # type: ignore[union-attr]
+    moments = [log.clock.read("at", moment) for moment in at]  # type: ignore[union-attr]
     if not moments:
         raise OptionError("`at` names no moment; give a number of moments, or the moments.")
-    if log._moment is not None and max(moments) > log._moment:
+    if log.moment is not None and max(moments) > log.moment:
         raise OptionError("`at` names a moment after the log's `as_of`; nothing is known about it.")
     return np.unique(np.array(moments))
 
