@@ -7,32 +7,36 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
 import belated as bl
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from experiments import EPSILON_GREEDY, THOMPSON, columns
-
-POLICIES = [(EPSILON_GREEDY, 0.3), (EPSILON_GREEDY, 0.5), (EPSILON_GREEDY, 0.7), (EPSILON_GREEDY, 0.9),
-            (THOMPSON, 0.5), (THOMPSON, 0.7)]  # fmt: skip
+POLICIES = [("eps-greedy", 0.3), ("eps-greedy", 0.5), ("eps-greedy", 0.7), ("eps-greedy", 0.9),
+            ("clipped Thompson", 0.5), ("clipped Thompson", 0.7)]  # fmt: skip
 FAMILIES = [("normal", 0.5, 0.5), ("binary", 0.5, 0.2), ("binary", 0.05, 0.05)]
+
+
+def experiment(arms: int, name: str, decay: float, family: str, base: float, margin: float) -> tuple:
+    """Return a bandit with Pareto delays, half of the first arm never reporting, and a policy."""
+    kind = bl.arms.bernoulli if family == "binary" else bl.arms.normal
+    delays = {k: bl.delays.pareto(0.75 if k % 2 == 0 else 1.25).censored(0.5 if k == 0 else 0) for k in range(arms)}
+    bandit = bl.Bandit({k: kind(base + margin if k == 0 else base) for k in range(arms)}, delays)
+    if name == "eps-greedy":
+        return bandit, bl.policies.epsilon_greedy(decay=decay, burn_in=0.1)
+    thompson = bl.policies.thompson_beta if family == "binary" else bl.policies.thompson_normal
+    return bandit, thompson(1 / arms, decay).batched(20)
 
 
 def cell(job: tuple) -> tuple:
     """Return coverage (default, paper's), the ratio of their median widths, and the share with an interval."""
-    horizon, arms, (policy, decay), (family, base, margin), replications, seed = job
-    means = np.full(arms, base)
-    means[0] += margin
+    horizon, arms, (name, decay), (family, base, margin), replications, seed = job
+    bandit, policy = experiment(arms, name, decay, family, base, margin)
     hits, widths, total = np.zeros(2), [], 0
     for r in range(replications):
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(r,)))
-        log = bl.Log(**columns(rng, horizon, means, policy, decay, family == "binary"))
+        log = bl.simulate(bandit, policy, horizon, 10_000 * seed + r)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", bl.BelatedWarning)
             estimate = bl.estimate(log)
@@ -67,7 +71,7 @@ def main() -> None:
         pairs = zip(results, results, strict=True)
         for (horizon, arms, (policy, decay), (family, base, _)), pair in zip(grid, pairs, strict=True):
             (default, paper, *_), worst = np.min(pair, axis=0), np.max(pair, axis=0)
-            name = f"{'clipped Thompson' if policy == THOMPSON else 'eps-greedy'}, t^-{decay}"
+            name = f"{policy}, t^-{decay}"
             what = family if family == "normal" else f"binary, {base}"
             figures = f"{100 * default:.1f} | {100 * paper:.1f} | {worst[2]:.2f}"
             print(f"| {horizon:,} | {arms} | {name} | {what} | {figures} |", flush=True)

@@ -10,44 +10,22 @@ from __future__ import annotations
 import sys
 import warnings
 
-import numpy as np
-
 import belated as bl
 
-FLOWS = np.array(["A", "B", "C"])
-TRUTH = np.array([1.0, 1.0, 0.7])
-MEAN_DELAY = np.array([20, 60, 20])
-NEVER = np.array([0.0, 0.5, 0.0])
-
-
-def run(customers: int, rng: np.random.Generator) -> bl.Log:
-    """Run the experiment once and return its log."""
-    n = len(FLOWS)
-    uniforms, noise, lost = rng.random(customers), rng.normal(size=customers), rng.random(customers)
-    waits = rng.geometric(1 / MEAN_DELAY, size=(customers, n))
-    count, total = np.zeros(n), np.zeros(n)
-    landing: list[list[int]] = [[] for _ in range(customers)]
-    arm, propensity = np.zeros(customers, dtype=int), np.zeros((customers, n))
-    outcome, delay = np.full(customers, np.nan), np.full(customers, np.nan)
-    for t in range(customers):
-        for row in landing[t]:
-            count[arm[row]] += 1
-            total[arm[row]] += outcome[row]
-        explore = 1.0 if t < customers // 20 else (t + 1) ** -0.7
-        p = np.full(n, explore / n)
-        p[np.argmax(total / np.maximum(count, 1))] += 1 - explore
-        k = arm[t] = min(int(np.searchsorted(p.cumsum(), uniforms[t])), n - 1)
-        propensity[t] = p
-        wait = int(waits[t, k])
-        if lost[t] >= NEVER[k] and t + wait < customers:
-            outcome[t], delay[t] = TRUTH[k] + noise[t], wait
-            landing[t + wait].append(t)
-    return bl.Log(FLOWS[arm], outcome, propensity, delay=delay)
+BANDIT = bl.Bandit(
+    {"A": bl.arms.normal(1.0), "B": bl.arms.normal(1.0), "C": bl.arms.normal(0.7)},
+    {
+        "A": bl.delays.geometric(20),
+        "B": bl.delays.geometric(60).censored(0.5),
+        "C": bl.delays.geometric(20),
+    },
+)
+POLICY = bl.policies.epsilon_greedy(decay=0.7, burn_in=0.05)
 
 
 def main() -> None:
     """Show one experiment, then how often the answers hold over many."""
-    log = run(2000, np.random.default_rng(8))
+    log = bl.simulate(BANDIT, POLICY, 2000, seed=8)
     print(log, end="\n\n")
     print(bl.estimate(log), end="\n\n")
     print("Is B better than A? (In truth they are equal.)")
@@ -55,7 +33,7 @@ def main() -> None:
     print("The same question put to every estimator:")
     print(bl.compare(log).contrast("B", "A"), end="\n\n")
 
-    repeats = 300
+    repeats = 1000
     asked = {
         "sample mean, t interval": ("mean", "t"),
         "usual IPW (nh0)": ("nh0", "normal"),
@@ -64,11 +42,10 @@ def main() -> None:
         "belated's default": ("daipw", "auto"),
     }
     hits = dict.fromkeys(asked, 0)
-    rng = np.random.default_rng(1)
     for i in range(repeats):
         if sys.stderr.isatty():
             print(f"\rrunning the experiment again, {i + 1} of {repeats}", end="", file=sys.stderr)
-        again = run(500, rng)
+        again = bl.simulate(BANDIT, POLICY, 500, seed=i)
         for name, (estimator, interval) in asked.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", bl.BelatedWarning)

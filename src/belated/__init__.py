@@ -16,6 +16,7 @@ from belated.errors import (
     MergeError,
     MissingLibraryError,
     OptionError,
+    PolicyError,
     PropensitiesNeededError,
     UnknownArmError,
 )
@@ -23,6 +24,9 @@ from belated.estimators import ESTIMATORS, Estimator
 from belated.ledger import Ledger
 from belated.log import Log
 from belated.outcome_models import OutcomeModel
+from belated.simulation import arms, delays, policies
+from belated.simulation.bandits import Bandit
+from belated.simulation.simulate import simulate
 from belated.sums import Sums
 from belated.trajectory import Trajectory, trajectory
 from belated.weights import Weights, two_point
@@ -33,6 +37,7 @@ __all__ = [
     "ESTIMATORS",
     "Answer",
     "Answers",
+    "Bandit",
     "BelatedError",
     "BelatedWarning",
     "Comparison",
@@ -46,13 +51,18 @@ __all__ = [
     "MissingLibraryError",
     "OptionError",
     "OutcomeModel",
+    "PolicyError",
     "PropensitiesNeededError",
     "Sums",
     "Trajectory",
     "UnknownArmError",
     "Weights",
+    "arms",
     "compare",
+    "delays",
     "estimate",
+    "policies",
+    "simulate",
     "trajectory",
     "two_point",
 ]

@@ -41,6 +41,22 @@ def real(name: str, value: Any) -> float:
     return number
 
 
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a float above 0."""
+    number = real(name, value)
+    if number <= 0:
+        raise OptionError(f"`{name}` is {value!r}; it must be above 0.")
+    return number
+
+
+def probability(name: str, value: Any) -> float:
+    """Return `value` as a float in [0, 1]."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise OptionError(f"`{name}` is {value!r}; it must lie in [0, 1].")
+    return number
+
+
 def whole(name: str, value: Any, *, least: int) -> int:
     """Return `value` as an integer of at least `least`."""
     try:

@@ -75,3 +75,11 @@ def is_missing(x: Any) -> bool:
     if x is None or type(x).__name__ in ("NAType", "NaTType"):
         return True
     return bool(x != x) if isinstance(x, (float, np.floating, np.datetime64, np.timedelta64)) else False
+
+
+def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
+    """Return a sample to draw from: a column of numbers, not empty, finite unless `infinite` is allowed."""
+    drawn = numbers(name, list(values))
+    if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
+        raise LogError(f"`{name}` must hold at least one number, and none that is missing.", column=name)
+    return drawn

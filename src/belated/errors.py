@@ -36,6 +36,10 @@ class PropensitiesNeededError(BelatedError):
     """The log holds only the chosen arm's probability, and this question needs every arm's."""
 
 
+class PolicyError(BelatedError):
+    """A policy that did not answer with a probability for each arm."""
+
+
 class MergeError(BelatedError):
     """Sums that do not belong together."""
 

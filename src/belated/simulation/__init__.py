@@ -1,0 +1,1 @@
+"""Experiments that never were: bandits, delays and policies, simulated to logs."""

@@ -1,0 +1,68 @@
+"""What an arm's outcomes are drawn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from belated.checks import positive, probability, real
+from belated.columns import Array, sample
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A distribution of outcomes, with its true mean and standard deviation."""
+
+    name: str
+    mean: float
+    sd: float
+    parameters: tuple[float, ...]
+    values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+
+
+def normal(mean: float = 0.0, sd: float = 1.0) -> Arm:
+    """Normal outcomes."""
+    mean, sd = real("mean", mean), positive("sd", sd)
+    return Arm("normal", mean, sd, (mean, sd))
+
+
+def bernoulli(rate: float) -> Arm:
+    """Outcomes that are 1 with probability `rate`, otherwise 0."""
+    rate = probability("rate", rate)
+    return Arm("bernoulli", rate, math.sqrt(rate * (1 - rate)), (rate,))
+
+
+def exponential(mean: float = 1.0) -> Arm:
+    """Exponential outcomes."""
+    return gamma(1.0, mean)
+
+
+def gamma(shape: float, scale: float = 1.0) -> Arm:
+    """Gamma outcomes, of mean shape times scale."""
+    shape, scale = positive("shape", shape), positive("scale", scale)
+    return Arm("gamma", shape * scale, math.sqrt(shape) * scale, (shape, scale))
+
+
+def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
+    """Outcomes whose logarithm is normal with mean `location` and standard deviation `scale`."""
+    location, scale = real("location", location), positive("scale", scale)
+    mean = math.exp(location + scale**2 / 2)
+    return Arm("lognormal", mean, mean * math.sqrt(math.expm1(scale**2)), (location, scale))
+
+
+def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
+    """Student's t outcomes; the mean exists above 1 degree of freedom, the variance above 2."""
+    degrees, location, scale = positive("degrees", degrees), real("location", location), positive("scale", scale)
+    mean = location if degrees > 1 else math.nan
+    sd = scale * math.sqrt(degrees / (degrees - 2)) if degrees > 2 else math.inf
+    return Arm("student_t", mean, sd, (location, scale, degrees))
+
+
+def empirical(values: Iterable[Any]) -> Arm:
+    """Outcomes drawn from a sample, with replacement."""
+    drawn = sample("values", values)
+    return Arm("empirical", float(drawn.mean()), float(drawn.std()), (), drawn)

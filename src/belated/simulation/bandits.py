@@ -1,0 +1,71 @@
+"""Bandit: arms, their outcomes and their delays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from belated.columns import Array
+from belated.errors import OptionError
+from belated.simulation.arms import Arm
+from belated.simulation.delays import Delay, none
+
+
+@dataclass(frozen=True)
+class Bandit:
+    """What there is to choose from.
+
+    Parameters
+    ----------
+    arms : mapping from label to Arm
+    delays : Delay, or mapping from label to Delay
+        One for all arms, or one for each (those left out report at once).
+
+    Examples
+    --------
+    >>> from belated import arms, delays, Bandit
+    >>> bandit = Bandit(
+    ...     {"A": arms.normal(1.0), "B": arms.normal(0.5)},
+    ...     {"A": delays.pareto(0.75).censored(0.5), "B": delays.pareto(1.25)},
+    ... )
+    >>> bandit.means
+    {'A': 1.0, 'B': 0.5}
+    """
+
+    arms: Mapping[Any, Arm]
+    delays: Delay | Mapping[Any, Delay] = field(default_factory=none)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arms, Mapping) or not self.arms:
+            raise OptionError("`arms` must map each arm's label to what its outcomes are drawn from.")
+        for label, arm in self.arms.items():
+            if not isinstance(arm, Arm):
+                raise OptionError(f"`arms[{label!r}]` is {arm!r}; it must be an arm, such as arms.normal(1.0).")
+        given = {None: self.delays} if isinstance(self.delays, Delay) else self.delays
+        for label, delay in given.items():
+            if not isinstance(delay, Delay):
+                raise OptionError(f"`delays[{label!r}]` is {delay!r}; it must be a delay, such as delays.poisson(5).")
+            if label is not None and label not in self.arms:
+                raise OptionError(f"`delays` names {label!r}, which is not one of the arms {list(self.arms)!r}.")
+
+    @property
+    def means(self) -> dict[Any, float]:
+        """Every arm's true mean."""
+        return {label: arm.mean for label, arm in self.arms.items()}
+
+    def delay(self, label: Any) -> Delay:
+        """Return an arm's delays."""
+        return self.delays if isinstance(self.delays, Delay) else self.delays.get(label, none())
+
+
+def tables(parts: Sequence[Arm | Delay], kinds: tuple[str, ...]) -> tuple[Array, Array, Array, Array]:
+    """Return kinds, parameters, joined samples and where each begins, as the kernel reads them."""
+    parameters = np.zeros((len(parts), 3))
+    for row, part in zip(parameters, parts, strict=True):
+        row[: len(part.parameters)] = part.parameters
+    starts = np.cumsum([0, *(len(part.values) for part in parts)])
+    samples = np.concatenate([part.values for part in parts])
+    return np.array([kinds.index(part.name) for part in parts]), parameters, samples, starts

@@ -1,0 +1,107 @@
+"""Policies: from what has arrived to the probability of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from belated.checks import positive, real, whole
+from belated.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How the next arm is chosen: a pure function of the arrived counts, totals and the step.
+
+    `batch` is how many steps share one decision; `burn_in` how long arms are equally likely: a
+    number of steps, or below 1 a share of the horizon.
+    """
+
+    name: str
+    parameters: tuple[float, ...] = ()
+    burn_in: float = 0
+    batch: int = 1
+    shares: Mapping[Any, float] | None = None
+    function: Callable[..., Any] | None = field(default=None, compare=False)
+
+    def batched(self, batch: int) -> Policy:
+        """Return the same policy, deciding once for every `batch` steps."""
+        return replace(self, batch=whole("batch", batch, least=1))
+
+    def burn_in_steps(self, horizon: int) -> int:
+        """Return the number of steps at which arms are equally likely."""
+        return int(self.burn_in * horizon) if self.burn_in < 1 else int(self.burn_in)
+
+
+def uniform() -> Policy:
+    """Every arm with the same probability, always."""
+    return Policy("fixed")
+
+
+def fixed(shares: Mapping[Any, float]) -> Policy:
+    """Every arm with its own probability, always."""
+    numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
+    if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > 1e-6:
+        raise OptionError(f"`shares` is {dict(shares)!r}; probabilities must not be negative and must sum to 1.")
+    return Policy("fixed", shares=numbers)
+
+
+def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> Policy:
+    """The arm with the best average with probability 1 - eps_t, the others sharing eps_t = c t ** -decay.
+
+    An arm of which nothing has arrived has average 0; ties go to the first arm. eps_t is at most
+    (K - 1) / K, so that the best arm is never less likely than the others.
+    """
+    return Policy("epsilon_greedy", (*_floor(c, decay), 0.0, 0.0), _burn_in(burn_in))
+
+
+def thompson_normal(
+    c: float = 1.0, decay: float = 0.5, noise_sd: float = 1.0, prior_sd: float = 1.0, burn_in: float = 0.0
+) -> Policy:
+    """Thompson sampling with normal outcomes of known noise and prior N(0, prior_sd^2), at least c t ** -decay each.
+
+    The probabilities are exact: each arm's posterior probability of being the best, raised to the
+    floor where they fall below it, the others scaled.
+    """
+    noise, prior = positive("noise_sd", noise_sd), positive("prior_sd", prior_sd)
+    return Policy("thompson_normal", (*_floor(c, decay), noise, (noise / prior) ** 2), _burn_in(burn_in))
+
+
+def thompson_beta(
+    c: float = 1.0, decay: float = 0.5, successes: float = 1.0, failures: float = 1.0, burn_in: float = 0.0
+) -> Policy:
+    """Thompson sampling with 0/1 outcomes and a Beta(successes, failures) prior, at least c t ** -decay each."""
+    prior = (positive("successes", successes), positive("failures", failures))
+    return Policy("thompson_beta", (*_floor(c, decay), *prior), _burn_in(burn_in))
+
+
+def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float = 0.0) -> Policy:
+    """The arm with the largest average + width sqrt(log t / n) with probability 1 - eps_t, eps_t = c t ** -decay.
+
+    An arm of which nothing has arrived comes first.
+    """
+    return Policy("ucb", (*_floor(c, decay), positive("width", width), 0.0), _burn_in(burn_in))
+
+
+def own(function: Callable[..., Any], burn_in: float = 0.0) -> Policy:
+    """A policy of one's own: a function of (count, total, t) that returns a probability for each arm.
+
+    `count` and `total` are what has arrived of each arm, `t` the step from 1. A function compiled
+    with ``numba.njit`` runs at full speed, a plain one at Python's.
+    """
+    if not callable(function):
+        raise OptionError(f"`function` is {function!r}; it must be a function of (count, total, t).")
+    return Policy("own", (), _burn_in(burn_in), function=function)
+
+
+def _floor(c: float, decay: float) -> tuple[float, float]:
+    if not 0 <= real("decay", decay) < 1:
+        raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1), or some arms are hardly ever tried.")
+    return positive("c", c), float(decay)
+
+
+def _burn_in(burn_in: float) -> float:
+    if real("burn_in", burn_in) < 0 or (burn_in >= 1 and burn_in != int(burn_in)):
+        raise OptionError(f"`burn_in` is {burn_in!r}; it must be a share of the horizon below 1, or a number of steps.")
+    return burn_in
