@@ -125,8 +125,8 @@ def _one_arm(h, mu, gamma, y, normalisation):
         v = sum(h[t] ** 2 * (z[t] - q) ** 2 for t in rows) / sum_h**2
     answer.values, answer.variances = float(q), float(v)
     answer.effective_size = float(sum_w**2 / sum(x**2 for x in w.values()))
-    arrived = list(w.values()), [y[t] for t in w], q
-    answer.t_variances, answer.true_hc3 = float(t_variance(*arrived)), float(true_hc3(*arrived))
+    arrived = list(w.values()), [y[t] for t in w]
+    answer.t_variances, answer.true_hc3 = float(t_variance(*arrived, q)), float(true_hc3(*arrived))
 
     answer.rest = float(1 - max(w.values()) / sum_w)
     return answer
@@ -164,17 +164,18 @@ def t_variance(w, y, q):
     homoskedastic = sum((x - centre) ** 2 for x in y) / (n - 1) * sum(x**2 for x in w) / total**2
     top = max(w) / total
     slope = (1 / (1 - top) ** 2 - 1) / top
-    bound = sum(x**2 * (v - q) ** 2 * (1 + x / total * slope) for x, v in zip(w, y, strict=True)) / total**2
-    moved = q - sum(x * v for x, v in zip(w, y, strict=True)) / total
-    return max(homoskedastic, bound) + moved**2
+    mean = sum(x * v for x, v in zip(w, y, strict=True)) / total
+    bound = sum(x**2 * (v - mean) ** 2 * (1 + x / total * slope) for x, v in zip(w, y, strict=True)) / total**2
+    return max(homoskedastic, bound) + (q - mean) ** 2
 
 
-def true_hc3(w, y, q):
-    """HC3 = sum w^2 e^2 / (1 - w / W)^2 / W^2."""
+def true_hc3(w, y):
+    """HC3 = sum w^2 e^2 / (1 - w / W)^2 / W^2, with residuals about the weighted mean."""
     total = sum(w)
     if len(w) < 2 or max(w) == total:
         return math.nan
-    return sum((x * (v - q) / (1 - x / total)) ** 2 for x, v in zip(w, y, strict=True)) / total**2
+    mean = sum(x * v for x, v in zip(w, y, strict=True)) / total
+    return sum((x * (v - mean) / (1 - x / total)) ** 2 for x, v in zip(w, y, strict=True)) / total**2
 
 
 def trajectory(estimator, arm, outcome, propensity, assigned, arrived, moments):

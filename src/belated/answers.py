@@ -95,6 +95,12 @@ def _sums(log: Log | Sums | Ledger, estimator: Estimator) -> Sums:
     return sums
 
 
+def _coefficients(name: str, given: Any) -> dict[Any, float]:
+    if not isinstance(given, Mapping):
+        raise OptionError(f"`{name}` is {given!r}; it must map arms to numbers, such as {{'A': 0.2, 'B': 0.8}}.")
+    return {arm: real(f"{name}[{arm!r}]", number) for arm, number in given.items()}
+
+
 def as_of_text(log: Any) -> str | None:
     """Return the moment a log is looked at, as text; None if there is none."""
     return log.clock.text(log.moment) if isinstance(log, Log) and log.moment is not None else None
@@ -174,6 +180,7 @@ class Estimate(Table):
 
     def arm(self, arm: Any, *, alternative: str = "two-sided") -> Answer:
         """Return the answer for one arm's mean."""
+        arm_index(self.arms, arm)
         return self._answer(one_line(arm), {arm: 1.0}, alternative)
 
     def contrast(self, arm: Any, baseline: Any, *, alternative: str = "two-sided") -> Answer:
@@ -184,7 +191,7 @@ class Estimate(Table):
 
     def policy(self, policy: Mapping[Any, float], *, alternative: str = "two-sided") -> Answer:
         """Return the answer for the mean outcome of a policy, a probability for each arm."""
-        weights = {arm: real(f"policy[{arm!r}]", share) for arm, share in policy.items()}
+        weights = _coefficients("policy", policy)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > 1e-6:
             raise OptionError(
                 f"`policy` is {dict(policy)!r}; its probabilities must not be negative and must sum to 1. "
@@ -195,7 +202,7 @@ class Estimate(Table):
 
     def linear(self, coefficients: Mapping[Any, float], *, alternative: str = "two-sided") -> Answer:
         """Return the answer for any linear combination of the arms' means."""
-        weights = {arm: real(f"coefficients[{arm!r}]", c) for arm, c in coefficients.items()}
+        weights = _coefficients("coefficients", coefficients)
         if not any(weights.values()):
             raise OptionError("`coefficients` are all 0; at least one must not be.")
         name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
@@ -229,7 +236,7 @@ class Estimate(Table):
         shared = None if baseline is None else float(self.std_errors[arm_index(self.arms, baseline)])
         tail = joint_tail(errors, shared, (1 - self.level) / 2)
         for i in live:
-            low, high = answers[i].combination.limits(tail)
+            low, high = map(float, answers[i].combination.limits(tail))
             p_value = joint_p_value(errors, shared, answers[i].p_value)
             answers[i] = replace(answers[i], low=low, high=high, p_value=p_value, joint=True)
         return answers
@@ -348,18 +355,26 @@ class Answer(Table):
 def make_answer(name: str, combination: Combination, level: float, null: float, alternative: str) -> Answer:
     """Return the answer that a combination of arms gives."""
     statistic, below, above = combination.test(null)
-    if alternative == "two-sided":
-        low, high = combination.limits((1 - level) / 2)
-        p_value = min(2 * min(below, above), 1.0)
-    else:
-        low, high = combination.limits(1 - level)
-        p_value = above if alternative == "greater" else below
-        if not math.isnan(low):
-            low, high = (low, math.inf) if alternative == "greater" else (-math.inf, high)
+    tail = (1 - level) / 2 if alternative == "two-sided" else 1 - level
+    low, high = map(float, combination.limits(tail))
+    p_value = {"two-sided": min(2 * min(below, above), 1.0), "greater": above, "less": below}[alternative]
+    if alternative != "two-sided" and not math.isnan(low):
+        low, high = (low, math.inf) if alternative == "greater" else (-math.inf, high)
+    estimate, std_error = float(combination.estimate), float(combination.std_error)
     return Answer(
-        name, combination.estimate, combination.std_error, low, high, level, statistic, p_value, combination.kind,
-        null, alternative, combination,
-    )  # fmt: skip
+        name,
+        estimate,
+        std_error,
+        low,
+        high,
+        level,
+        statistic,
+        p_value,
+        combination.kind,
+        null,
+        alternative,
+        combination,
+    )
 
 
 @dataclass(frozen=True, repr=False)

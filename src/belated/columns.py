@@ -28,6 +28,8 @@ def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Ar
 
 def as_array(name: str, values: Any) -> Array:
     """Return `values` as an array, if they are a column."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(object), None)
     try:
         array = np.asarray(values)
     except ValueError:  # rows of uneven length
@@ -56,17 +58,22 @@ def as_floats(name: str, array: Array) -> Array:
     """Return an array of objects as floats, or name the first that is not a number."""
     if array.dtype.kind == "O":
         flat = [math.nan if is_missing(x) else x for x in array.ravel().tolist()]
-        for row, x in enumerate(flat):
-            if isinstance(x, (str, bytes)) or not hasattr(x, "__float__"):
-                row //= array.shape[1] if array.ndim == 2 else 1
-                raise LogError(f"`{name}` in row {row} is {x!r}; it must be a number.", column=name, row=row)
-        return np.array([float(x) for x in flat]).reshape(array.shape)
+        floats = np.empty(len(flat))
+        for i, x in enumerate(flat):
+            try:
+                if isinstance(x, (str, bytes, np.datetime64, np.timedelta64)):
+                    raise TypeError
+                floats[i] = float(x)
+            except (TypeError, ValueError, OverflowError):
+                row = i // array.shape[1] if array.ndim == 2 else i
+                raise LogError(f"`{name}` in row {row} is {x!r}; it must be a number.", column=name, row=row) from None
+        return floats.reshape(array.shape)
     raise LogError(f"`{name}` holds {kind_of(array)}; it must hold numbers.", column=name)
 
 
 def kind_of(array: Array) -> str:
     """Return in a word what an array holds."""
-    kinds = {"U": "text", "S": "bytes", "M": "datetimes", "m": "durations", "c": "complex numbers"}
+    kinds = {"U": "text", "S": "bytes", "M": "datetimes", "m": "durations", "c": "complex numbers", "b": "booleans"}
     return kinds.get(array.dtype.kind, str(array.dtype))
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from belated.answers import Answer, Estimate, answer_columns, as_of_text, interval_kind
 from belated.checks import fraction, one_of
+from belated.errors import OptionError
 from belated.estimators import ESTIMATORS, needs_all_propensities
 from belated.intervals import INTERVALS
-from belated.log import Log
+from belated.log import Log, a_log
 from belated.sums import Sums
 from belated.tables import Column, Table, percent
 
@@ -20,6 +21,7 @@ def compare(log: Log, *, level: float = 0.95, interval: str = "auto") -> Compari
 
     Those that need every arm's propensity are left out if the log does not have them.
     """
+    a_log(log)
     shared: dict[Any, Sums] = {}
     estimates = {}
     for name, estimator in ESTIMATORS.items():
@@ -57,6 +59,16 @@ class Comparison(Table):
         """Return every estimator's answer for one policy."""
         return Answers("estimator", {name: e.policy(policy) for name, e in self.estimates.items()})
 
+    def linear(self, coefficients: Mapping[Any, float]) -> Answers:
+        """Return every estimator's answer for one linear combination."""
+        return Answers("estimator", {name: e.linear(coefficients) for name, e in self.estimates.items()})
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
     def _title(self) -> str:
         left_out = [name for name in ESTIMATORS if name not in self.estimates]
         why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
@@ -80,7 +92,15 @@ class Answers(Table):
     by: str
     answers: dict[Any, Answer]
 
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.answers)
+
     def __getitem__(self, key: Any) -> Answer:
+        if key not in self.answers:
+            raise OptionError(f"There is no answer for {key!r}; there are {len(self)}, by {self.by}.")
         return self.answers[key]
 
     def _title(self) -> str:

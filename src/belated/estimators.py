@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,12 @@ class ArmStatistics:
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
 
+    def subset(self, arms: Array) -> ArmStatistics:
+        """Return the statistics of some arms."""
+        chosen: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        subset: dict[str, Any] = {name: None if v is None else v[..., arms] for name, v in chosen.items()}
+        return ArmStatistics(**subset)
+
 
 def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:
     """Read an estimator from sums."""
@@ -122,6 +128,11 @@ def _second_moment(zeroth: Array, first: Array, second: Array, about: Array) -> 
     return np.maximum(second - first * mean, 0.0) + zeroth * (mean - about) ** 2
 
 
+def _spread(sums: Sums) -> Array:
+    """Sum of (Y - mean)^2 over arrived outcomes, unweighted."""
+    return np.asarray(np.maximum(sums["y2"] - sums["y"] ** 2 / sums["arrived"], 0.0))
+
+
 def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
     w, n = sums["w"], sums["arrived"]
     # equation (3): sum h (Y - mu) gamma / sum h gamma + sum h mu / sum h
@@ -133,25 +144,25 @@ def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
         unseen = np.abs(sums["hm"] + c * sums["h"]) <= rounding * sums["h"]
         unseen &= np.abs(sums["wm"] + c * w) <= rounding * w
         augmentation = np.where(unseen & (w > 0), 0.0, augmentation)
-    about = sums["wy"] / w + augmentation
-    squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], about)
-    variance = squares / w**2
-    # homoskedastic, and HC3: sum w^2 e^2 / (1 - l)^2 with leverage l = w / W, from above by
+    centre = sums["wy"] / w
+    about = centre + augmentation
+    spread = _spread(sums)
+    # HC3, sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W, from above by
     # sum w^2 e^2 (1 + l s), s such that 1 + l s = 1 / (1 - l)^2 at the largest leverage
-    spread = np.maximum(sums["y2"] - sums["y"] ** 2 / n, 0.0) / (n - 1)
-    largest = sums["w_max"] / w
+    largest = np.minimum(sums["w_max"] / w, 1 - 1e-12)
     slope = (2 - largest) / (1 - largest) ** 2
-    cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], about)
+    squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], centre)
+    cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
     hc3 = (squares + slope * cubes / w) / w**2
-    robust = np.maximum(spread * sums["w2"] / w**2, hc3) + augmentation**2
+    robust = np.maximum(spread / (n - 1) * sums["w2"] / w**2, hc3) + augmentation**2
     return ArmStatistics(
         value=sums.shift + about,
-        variance=variance,
+        variance=_second_moment(sums["w2"], sums["w2y"], sums["w2y2"], about) / w**2,
         robust=np.where(n >= 2, robust, np.nan),
         augmentation=augmentation,
         effective_size=w**2 / sums["w2"],
         arrived=n,
-        constant=(n > 0) & (_second_moment(n, sums["y"], sums["y2"], sums["y"] / n) == 0),
+        constant=(n > 0) & (spread == 0),
     )
 
 
@@ -172,5 +183,5 @@ def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
         augmentation=np.zeros_like(h),
         effective_size=sums["w"] ** 2 / sums["w2"],
         arrived=n,
-        constant=seen & (_second_moment(n, sums["y"], sums["y2"], sums["y"] / n) == 0),
+        constant=seen & (_spread(sums) == 0),
     )

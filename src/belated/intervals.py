@@ -29,17 +29,22 @@ class Combination:
     """A linear combination of arms under one kind of interval.
 
     Arms with coefficient 0 play no part, so an arm that was never seen spoils only its own answers.
+    Statistics of shape (..., arms) are combined over the last axis, many experiments at once.
     """
 
-    estimate: float
     kind: str
     coefficients: Array
     arms: ArmStatistics  # of the arms with a coefficient only
 
-    @property
-    def has_interval(self) -> bool:
+    @cached_property
+    def estimate(self) -> Array:
+        """The combination of the arms' estimates."""
+        return np.asarray(np.sum(self.coefficients * self.arms.value, axis=-1))
+
+    @cached_property
+    def has_interval(self) -> Array:
         """Whether every arm in the combination has the two arrivals an interval needs."""
-        return bool((self.arms.arrived >= 2).all() and math.isfinite(self.estimate))
+        return np.asarray((self.arms.arrived >= 2).all(axis=-1) & np.isfinite(self.estimate))
 
     @property
     def degrees(self) -> Array:
@@ -53,53 +58,54 @@ class Combination:
         return self.arms.variance if self.kind == "normal" or robust is None else robust
 
     @cached_property
-    def std_error(self) -> float:
+    def std_error(self) -> Array:
         """The standard error that the interval uses; for `wilson`, half the width at one normal deviation."""
         if self.kind == "wilson":
             low, high = self.limits(float(special.ndtr(-1.0)))
             return (high - low) / 2
-        return math.sqrt(np.sum(self.coefficients**2 * self.variances))
+        return np.asarray(np.sqrt(np.sum(self.coefficients**2 * self.variances, axis=-1)))
 
-    def limits(self, tail: float) -> tuple[float, float]:
-        """Return the limits that leave `tail` on either side."""
-        if not self.has_interval:
-            return math.nan, math.nan
+    def limits(self, tail: float) -> tuple[Array, Array]:
+        """Return the limits that leave `tail` on either side, NaN where there is no interval."""
         if self.kind == "wilson":
-            return self._mover(tail)
-        reach = -self._quantile(tail) * self.std_error
-        return self.estimate - reach, self.estimate + reach
+            low, high = self._mover(tail)
+        else:
+            reach = -self._quantile(tail) * self.std_error
+            low, high = self.estimate - reach, self.estimate + reach
+        return np.where(self.has_interval, low, np.nan), np.where(self.has_interval, high, np.nan)
 
     def test(self, null: float) -> tuple[float, float, float]:
-        """Return the statistic against `null`, and the probabilities of a smaller and of a larger one."""
+        """Return the statistic of one experiment against `null`, and the chances of a smaller and a larger one."""
         if not self.has_interval:
             return math.nan, math.nan, math.nan
         if self.kind == "wilson":
             statistic = self._inverted(null)
             return statistic, float(special.ndtr(statistic)), float(special.ndtr(-statistic))
-        distance = self.estimate - null
+        distance = float(self.estimate - null)
         if self.std_error == 0:
             statistic = 0.0 if distance == 0 else math.copysign(math.inf, distance)
         else:
-            statistic = distance / self.std_error
+            statistic = distance / float(self.std_error)
         if self.kind == "normal" or math.isinf(statistic):
             return statistic, float(special.ndtr(statistic)), float(special.ndtr(-statistic))
         degrees = self._welch()
         return statistic, float(special.stdtr(degrees, statistic)), float(special.stdtr(degrees, -statistic))
 
-    def _quantile(self, tail: float) -> float:
-        return float(special.ndtri(tail) if self.kind == "normal" else special.stdtrit(self._welch(), tail))
+    def _quantile(self, tail: float) -> Array:
+        return np.asarray(special.ndtri(tail) if self.kind == "normal" else special.stdtrit(self._welch(), tail))
 
-    def _welch(self) -> float:
+    def _welch(self) -> Array:
         """Welch-Satterthwaite degrees of freedom."""
         parts = self.coefficients**2 * self.variances
-        total = parts.sum()
-        return float(total**2 / np.sum(parts**2 / self.degrees)) if total > 0 else float(self.degrees.min())
+        with np.errstate(invalid="ignore"):
+            degrees = np.sum(parts, axis=-1) ** 2 / np.sum(parts**2 / self.degrees, axis=-1)
+        return np.asarray(np.where(np.isfinite(degrees), degrees, np.min(self.degrees, axis=-1)))
 
     # ---------------------------------------------------------------- wilson
 
     @property
     def _rates(self) -> Array:
-        return np.clip(self.arms.value, 0.0, 1.0)
+        return np.asarray(np.clip(self.arms.value, 0.0, 1.0))
 
     def _scores(self, tail: float) -> tuple[Array, Array]:
         """Return each arm's score interval (Wilson 1927) at its effective size."""
@@ -112,33 +118,34 @@ class Combination:
         reach = np.sqrt(s * (1 - s) * q * (1 - q) + s**2 / 4)
         return np.minimum(centre - reach, q), np.maximum(centre + reach, q)
 
-    def _mover(self, tail: float) -> tuple[float, float]:
+    def _mover(self, tail: float) -> tuple[Array, Array]:
         """Combine the arms' intervals (Zou and Donner 2008)."""
         c, q = self.coefficients, self._rates
         low, high = self._scores(tail)
         down = np.where(c > 0, c * (q - low), c * (q - high))
         up = np.where(c > 0, c * (high - q), c * (low - q))
-        centre = float(c @ q)
-        return centre - math.sqrt(down @ down), centre + math.sqrt(up @ up)
+        centre = np.sum(c * q, axis=-1)
+        return centre - np.sqrt(np.sum(down**2, axis=-1)), centre + np.sqrt(np.sum(up**2, axis=-1))
 
     def _inverted(self, null: float) -> float:
         """Return the normal quantile of the tail at which a limit meets `null`."""
-        centre = float(self.coefficients @ self._rates)
+        centre, error = float(self.coefficients @ self._rates), float(self.std_error)
         if centre == null:
             return 0.0
         sign = math.copysign(1.0, centre - null)
 
         def gap(z: float) -> float:  # falls from |centre - null|; 0 where the limit meets null
             low, high = self._mover(float(special.ndtr(-z)))
-            return low - null if sign > 0 else null - high
+            return float(low - null if sign > 0 else null - high)
 
+        # by regula falsi (Illinois): importing scipy.optimize takes longer than all of this module's work
         inside, f_inside = 0.0, abs(centre - null)
-        outside = max(2 * f_inside / self.std_error, 1e-3) if self.std_error > 0 else 1.0
+        outside = max(2 * f_inside / error, 1e-3) if error > 0 else 1.0
         while (f_outside := gap(outside)) > 0:
             inside, f_inside, outside = outside, f_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here
                 return sign * math.inf
-        for _ in range(100):  # regula falsi, Illinois variant
+        for _ in range(100):
             z = (inside * f_outside - outside * f_inside) / (f_outside - f_inside)
             f = gap(z)
             if f > 0:
@@ -155,12 +162,7 @@ class Combination:
 def combine(arms: ArmStatistics, coefficients: Array, kind: str) -> Combination:
     """Return the combination of arms with the given coefficients."""
     used = coefficients != 0
-    robust = None if arms.robust is None else arms.robust[used]
-    subset = ArmStatistics(
-        arms.value[used], arms.variance[used], robust, arms.augmentation[used],
-        arms.effective_size[used], arms.arrived[used], arms.constant[used],
-    )  # fmt: skip
-    return Combination(float(coefficients[used] @ subset.value), kind, coefficients[used], subset)
+    return Combination(kind, coefficients[used], arms.subset(used))
 
 
 #: Contrasts beyond which Dunnett's integral is not worth its time over Sidak's bound.
@@ -190,6 +192,8 @@ def joint_p_value(errors: Array, baseline_error: float | None, p_value: float) -
     if baseline_error is None or len(errors) > _DUNNETT_LIMIT:
         return sidak
     z = -special.ndtri(p_value / 2)
+    if not baseline_error > 0:
+        return sidak
     x = np.linspace(-9.0, 9.0, 1001)
     density = np.exp(-(x**2) / 2)
     total = np.hypot(errors, baseline_error)[:, np.newaxis]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from belated.columns import Array, as_array, is_missing
-from belated.errors import LogError
+from belated.errors import BelatedWarning, LogError
 
 #: Labels looked at together: few enough to stay in the cache.
 _BLOCK = 1 << 15
@@ -23,7 +24,18 @@ def encode(arm: Any, arms: Sequence[Any] | None, columns: int | None) -> tuple[A
     least, largest = _span(array) if array.dtype.kind in "iu" and len(array) else (-1, -1)
     if arms is None and columns is not None and 0 <= least <= largest < columns:
         arms = range(columns)  # 0, 1, ..., K - 1 name columns, also those never chosen
-    labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
+        if least > 0:
+            warnings.warn(
+                f"`arm` holds integers from {least} to {largest} and `propensity` has {columns} columns: they were "
+                f"taken for columns 0 to {columns - 1}; if they are not, give `arms`.",
+                BelatedWarning,
+                stacklevel=3,
+            )
+    try:
+        labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
+        hash(labels)
+    except TypeError:
+        raise LogError(f"`arms` is {arms!r}; it must list the arms' labels.", column="arms") from None
     if len(set(labels)) != len(labels):
         raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
     if columns is not None and len(labels) != columns:
@@ -47,10 +59,14 @@ def _span(array: Array) -> tuple[int, int]:
 
 def _labels(arm: Any) -> Array:
     array = as_array("arm", arm)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.dtype.kind in "Mm":
+        array = array.astype(f"{array.dtype.kind}8[us]").astype(object)
     if array.ndim != 1:  # labels that are themselves sequences
         array = np.empty(len(arm), dtype=object)
         array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in arm]
-    if array.dtype.kind == "O" and set(map(type, array.tolist())) == {int}:
+    if array.dtype.kind == "O" and set(map(type, array.tolist())) == {int} and max(map(abs, array)) < 2**63:
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
         row = int(np.isnan(array).argmax())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -9,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.checks import real
-from belated.columns import Array
+from belated.columns import Array, numbers
 from belated.errors import LogError, OptionError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
@@ -30,6 +30,14 @@ class _Pending:
     propensity: float
 
 
+def _hashable(key: Any) -> Hashable:
+    try:
+        hash(key)
+    except TypeError:
+        raise LogError(f"`keys` holds {key!r}; a key must be text, a number or another hashable value.") from None
+    return key  # type: ignore[no-any-return]
+
+
 class Ledger:
     """Assignments now, outcomes later: the same answers as from the whole log, without keeping it.
 
@@ -42,7 +50,7 @@ class Ledger:
     Attributes
     ----------
     sums : Sums
-        What has been assigned and has landed so far. Add those of other ledgers to it.
+        What has been assigned and has landed so far. ``a.sums + b.sums`` merges two ledgers'.
 
     Examples
     --------
@@ -55,17 +63,24 @@ class Ledger:
     """
 
     def __init__(self, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> None:
+        if len(set(arms)) != len(arms) or not len(arms):
+            raise OptionError(f"`arms` is {list(arms)!r}; it must name each arm once.")
         sums = Sums.empty(arms, weights, outcome_model)
         if "given" in (sums.weights.name, sums.outcome_model.name):
             raise OptionError("A ledger computes weights and outcome model itself; name them.")
         if sums.weights.name == "two_point" and sums.weights.horizon is None:
             raise OptionError("A ledger needs the horizon of two-point weights: two_point(horizon, decay).")
-        self.sums = sums
+        self._sums = sums
         self._out: dict[Hashable, _Pending] = {}
-        self._names = count()
+        self._next = 0
         self._remaining = np.ones(len(sums.arms))
         self._seen_n = np.zeros(len(sums.arms))
         self._seen_y = np.zeros(len(sums.arms))
+
+    @property
+    def sums(self) -> Sums:
+        """What has been assigned and has landed so far."""
+        return self._sums
 
     def assign(self, arm: Any, propensity: Any, keys: Iterable[Hashable] | None = None) -> list[Hashable]:
         """Record a batch of assignments made now, and return their keys.
@@ -79,12 +94,12 @@ class Ledger:
         keys : iterable, optional
             Names by which the outcomes will be landed; 0, 1, 2, ... by default.
         """
-        sums = self.sums
+        sums, arm = self._sums, list(arm)
         log = Log(arm, np.full(len(arm), np.nan), propensity, arms=sums.arms)  # checks the rows
         rows, full = len(log.code), log.has_all_propensities
         sums.weights.check(full)
-        names: list[Hashable] = [next(self._names) for _ in range(rows)] if keys is None else list(keys)
-        if len(names) != rows or len(set(names)) != rows:
+        names = self._new_keys(rows) if keys is None else list(keys)
+        if len(names) != rows or len(set(map(_hashable, names))) != rows:
             raise LogError(f"`keys` must name each of the {rows} rows once.", column="keys")
         for row, name in enumerate(names):
             if name in self._out:
@@ -103,15 +118,24 @@ class Ledger:
             sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, True, h, m,
         )  # fmt: skip
         complete(spread, sums.outcome_model, sums.shift, full or not sums.weights.need_all_propensities)
-        self.sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
+        self._sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
         for row, name in enumerate(names):
             k = int(log.code[row])
+            if isinstance(name, int):
+                self._next = max(self._next, name + 1)
             self._out[name] = _Pending(k, h[row], float(m[row] + sums.shift[k]), float(pi[row, k if full else 0]))
         return names
 
+    def _new_keys(self, rows: int) -> list[Hashable]:
+        """Return the next whole numbers that are not keys already."""
+        free = (key for key in count(self._next) if key not in self._out)
+        return [next(free) for _ in range(rows)]
+
     def land(self, keys: Iterable[Hashable], outcome: Iterable[float]) -> None:
         """Record outcomes that have come now; all of them, or none if one cannot be."""
-        names, values = list(keys), [real("outcome", y) for y in outcome]
+        if not isinstance(keys, Iterable) or not isinstance(outcome, Iterable) or isinstance(keys, str):
+            raise LogError("`keys` and `outcome` must be lists, one outcome for each key.", column="keys")
+        names, values = [_hashable(name) for name in keys], numbers("outcome", list(outcome)).tolist()
         if len(names) != len(values):
             raise LogError(f"`keys` has {len(names)} values but `outcome` has {len(values)}.", column="keys")
         if len(set(names)) != len(names):
@@ -123,11 +147,14 @@ class Ledger:
                     column="keys",
                     row=row,
                 )
+            if not math.isfinite(values[row]):
+                what = f"is {values[row]}; it must be a finite number"
+                raise LogError(f"`outcome` in row {row} {what}.", column="outcome", row=row)
         for name, y in zip(names, values, strict=True):
             self._land_one(self._out.pop(name), y)
 
     def _land_one(self, row: _Pending, y: float) -> None:
-        sums, k = self.sums, row.arm
+        sums, k = self._sums, row.arm
         if row.h[k] / row.propensity > sums["w_max"][k]:  # the shift is the outcome with the largest weight
             shift = sums.shift.copy()
             shift[k] = y
@@ -139,7 +166,7 @@ class Ledger:
         spread[kernel.H_ARRIVED] += row.h
         self._seen_n[k] += 1
         self._seen_y[k] += y - shift
-        self.sums = replace(sums, spread=spread, own=own)
+        self._sums = replace(sums, spread=spread, own=own)
 
     def __repr__(self) -> str:
         assigned, landed = int(self.sums["assigned"].sum()), int(self.sums["arrived"].sum())

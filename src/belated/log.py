@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from belated.columns import Array, numbers
-from belated.errors import LogError, UnknownArmError
+from belated.columns import Array, as_array, numbers
+from belated.errors import LogError, OptionError, UnknownArmError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.labels import encode
@@ -56,6 +56,8 @@ class Log(Table):
         The moment the log is looked at. Outcomes that arrived later are still out, and rows
         assigned later do not exist yet. By default everything that ever arrived counts.
 
+    Columns that need no conversion are kept as views: do not change them while the log is in use.
+
     Attributes
     ----------
     arms : tuple
@@ -68,7 +70,7 @@ class Log(Table):
         `as_of` as a number of the clock.
     anchor, rarest : array
         For each arm, the outcome and the propensity of its least likely row that has an outcome.
-        Sums are taken about the anchor: the row with the largest weight then costs no digits.
+        Sums are taken about the anchor: the row that weighs most then costs no digits.
 
     Examples
     --------
@@ -90,6 +92,10 @@ class Log(Table):
         delay: Any = None,
         as_of: Any = None,
     ) -> None:
+        if hasattr(propensity, "columns"):  # a dataframe: its columns have names
+            from belated.frames import named_matrix
+
+            propensity, arms = named_matrix(propensity, as_array("arm", arm), arms)
         pi = numbers("propensity", propensity, dimensions=(1, 2))
         rows = len(pi)
         if rows == 0:
@@ -102,7 +108,7 @@ class Log(Table):
             if len(column) != rows:
                 raise LogError(f"`{name}` has {len(column):,} rows but `propensity` has {rows:,}.", column=name)
         assigned, arrived, clock = read_times(assigned_at, arrived_at, delay, rows)
-        moment = None if as_of is None else clock.read("as_of", as_of)
+        moment = _moment(clock, as_of)
         self._set(labels, codes, y, pi, assigned, arrived, clock, moment)
         _check_rows(self)
 
@@ -203,8 +209,11 @@ class Log(Table):
 
     def at(self, as_of: Any) -> Log:
         """Return the same experiment as it stood at another moment."""
+        return self.at_number(_moment(self.clock, as_of))
+
+    def at_number(self, moment: int | float | None) -> Log:
+        """Return the same experiment as it stood at a moment given as a number of its clock."""
         log = Log.__new__(Log)
-        moment = None if as_of is None else self.clock.read("as_of", as_of)
         log._set(self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self.clock, moment)
         log._anchor([self.anchor], [self.rarest])
         if self.moment is not None and (moment is None or moment > self.moment):
@@ -366,6 +375,20 @@ class Log(Table):
             Column("median_delay", delays, "number"),
             Column("smallest_propensity", facts["smallest"].tolist(), "number"),
         ]
+
+
+def a_log(log: Any) -> Log:
+    """Return `log` if it is a Log."""
+    if not isinstance(log, Log):
+        raise OptionError(
+            f"`log` is a {type(log).__name__}; it must be a Log, such as Log.from_frame makes of a table."
+        )
+    return log
+
+
+def _moment(clock: Clock, as_of: Any) -> int | float | None:
+    """Return a moment as a number of the clock; infinitely late is None, when everything counts."""
+    return None if as_of is None or (isinstance(as_of, float) and as_of == math.inf) else clock.read("as_of", as_of)
 
 
 def arm_index(arms: tuple[Any, ...], arm: Any) -> int:

@@ -11,7 +11,7 @@ from belated.checks import one_of
 from belated.columns import Array
 from belated.kernels import rows as kernel
 from belated.log import Log
-from belated.weights import given_array
+from belated.weights import check_given, given_array
 
 _KINDS = {"running_mean": kernel.RUNNING_MEAN, "zero": kernel.ZERO, "given": kernel.GIVEN_MODEL}
 
@@ -27,6 +27,10 @@ class OutcomeModel:
 
     name: str
     given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        one_of("outcome_model", self.name, _KINDS)
+        check_given("outcome_model", self.name, self.given)
 
     @property
     def kind(self) -> int:

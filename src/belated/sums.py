@@ -14,7 +14,7 @@ from belated.columns import Array
 from belated.errors import MergeError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
-from belated.log import Log
+from belated.log import Log, a_log
 from belated.outcome_models import OutcomeModel, read_outcome_model
 from belated.weights import Weights, read_weights
 
@@ -67,7 +67,7 @@ class Sums:
         log: Log,
         weights: Any = "sqrt",
         outcome_model: Any = "running_mean",
-        history: Sequence[Log] = (),
+        history: Log | Sequence[Log] = (),
         plain: bool = True,
     ) -> Sums:
         """Return the sums of a log's rows.
@@ -77,7 +77,7 @@ class Sums:
         log : Log
         weights, outcome_model
             A name, an object, an array or a function; see `Weights` and `OutcomeModel`.
-        history : sequence of Log
+        history : Log or sequence of Log
             Other parts of the same experiment, whose arrived outcomes the running mean may see
             but whose rows are not counted here. With it the parts' sums add up to those of the
             whole log; without it each part's running mean knows only its own rows, which is
@@ -86,6 +86,7 @@ class Sums:
             Whether to make the sums that only estimators that are not of Hajek's kind need.
         """
         model = read_outcome_model(outcome_model)
+        log, history = a_log(log), [history] if isinstance(history, Log) else history
         if history and model.name == "running_mean":
             means = _means_with_history(log, history)
             return replace(cls.of(log, weights, means, plain=plain), outcome_model=model)
@@ -160,12 +161,13 @@ class Sums:
         for name in ("arms", "weights", "outcome_model"):
             a, b = getattr(self, name), getattr(other, name)
             if a != b:
-                raise MergeError(f"These sums cannot be merged: their {name} differ, {a!r} and {b!r}.")
+                kinds = [getattr(x, "name", x) for x in (a, b)]
+                raise MergeError(f"These sums cannot be merged: their {name} differ, {kinds[0]!r} and {kinds[1]!r}.")
         if self.weights.name == "two_point":
             raise MergeError(
                 "Sums with two-point weights cannot be merged: each row's weight depends on all rows before it."
             )
-        # the shift is the outcome of the row with the largest weight
+        # the shift is an outcome that weighs much, as in `Log.anchor`
         shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
         a, b = self.recentred(shift), other.recentred(shift)
         own = a.own + b.own

@@ -29,6 +29,11 @@ class Column:
     kind: str
     errors: list[float] | None = None
 
+    @property
+    def style(self) -> str:
+        """How the column is aligned, in HTML."""
+        return "text-align: left" if self.kind == "label" else "text-align: right"
+
     def texts(self) -> list[str]:
         """Return the values as people read them."""
         if self.kind == "label":
@@ -100,17 +105,15 @@ class Table:
         """Return the table as HTML; labels are escaped."""
         columns = self._columns()
         table = ElementTree.Element("table", {"class": "belated"})
-        ElementTree.SubElement(table, "caption").text = _xml(self._title())
+        ElementTree.SubElement(table, "caption").text = one_line(self._title(), longest=500)
         head = ElementTree.SubElement(ElementTree.SubElement(table, "thead"), "tr")
         body = ElementTree.SubElement(table, "tbody")
         for column in columns:
-            style = "text-align: left" if column.kind == "label" else "text-align: right"
-            ElementTree.SubElement(head, "th", {"scope": "col", "style": style}).text = column.name
+            ElementTree.SubElement(head, "th", {"scope": "col", "style": column.style}).text = column.name
         for row in zip(*(column.texts() for column in columns), strict=True):
             line = ElementTree.SubElement(body, "tr")
             for column, text in zip(columns, row, strict=True):
-                style = "text-align: left" if column.kind == "label" else "text-align: right"
-                ElementTree.SubElement(line, "td", {"style": style}).text = _xml(text)
+                ElementTree.SubElement(line, "td", {"style": column.style}).text = text
         return ElementTree.tostring(table, encoding="unicode", method="html")
 
     def to_dict(self) -> dict[str, Any]:
@@ -151,14 +154,10 @@ def percent(level: float) -> str:
     return f"{100 * level:.6g}%"
 
 
-def one_line(value: Any) -> str:
+def one_line(value: Any, longest: int = 60) -> str:
     """Return a label on one line of bearable length, without control characters."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _xml(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _markdown(text: str) -> str:
@@ -187,6 +186,8 @@ def _number(value: Any) -> str:
     if not isinstance(value, (int, float, np.number)):
         return str(value)
     number = float(value)
+    if math.isinf(number):
+        return "∞" if number > 0 else "-∞"
     return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
 
 
@@ -223,4 +224,4 @@ def _estimate(value: Any, error: float) -> str:
     decimals = 1 - math.floor(math.log10(error))
     if decimals > 12 or abs(value) >= 1e15 or error < abs(value) * 1e-13:
         return f"{value:.6g}"
-    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
+    return f"{round(value, decimals) + 0.0:,.{max(decimals, 0)}f}"

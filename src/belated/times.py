@@ -14,6 +14,9 @@ from belated.errors import LogError, OptionError
 
 #: The integer that stands for "never" among integer times; NumPy's NaT has the same bits.
 NEVER = np.iinfo(np.int64).min
+_LAST = np.iinfo(np.int64).max
+
+_UNITS = ("s", "ms", "us", "ns", "ps", "fs", "as")
 
 
 @dataclass(frozen=True)
@@ -29,30 +32,30 @@ class Clock:
 
     def read(self, name: str, moment: Any) -> int | float:
         """Return a moment as a number of this clock."""
+        is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
         if self.unit is None:
-            kind = np.asarray(moment).dtype.kind
-            if kind not in "iuf" or np.ndim(moment):
+            if not is_number or moment != moment:
                 raise OptionError(f"`{name}` is {moment!r}; this log's times are numbers, so it must be one too.")
-            if kind in "iu":
-                return int(moment)
-            number = float(moment)
-            if math.isnan(number):
-                raise OptionError(f"`{name}` is NaN; it must be a moment.")
-            if self.whole:  # the last whole moment not after it
-                return math.floor(min(max(number, -(2.0**62)), 2.0**62))
-            return number
+            if not self.whole:
+                return float(moment)
+            # the last whole moment not after it
+            return min(max(math.floor(moment), NEVER + 1), _LAST) if math.isfinite(moment) else _ends(moment)
         try:
-            if isinstance(moment, (int, float)) and not isinstance(moment, bool):
+            if is_number or np.ndim(moment):
                 raise TypeError
-            array = _datetimes(name, np.asarray([moment], dtype=None if _has_zone(moment) else "datetime64"))
-            if np.isnat(array[0]):
+            if isinstance(moment, str):
+                moment_read: Any = dt.datetime.fromisoformat(moment)
+            else:
+                moment_read = moment
+            array = _datetimes(_from_objects(name, np.array([moment_read], dtype=object), duration=False))
+            if array.dtype.kind != "M" or np.isnat(array[0]):
                 raise ValueError
         except (TypeError, ValueError, LogError):
             raise OptionError(
                 f"`{name}` is {moment!r}; this log's times are datetimes, so it must be one too, "
                 "such as '2026-03-01' or datetime(2026, 3, 1)."
             ) from None
-        return int(array.astype(f"datetime64[{self.unit}]").view(np.int64)[0])
+        return int(_in_unit(array, self.unit).view(np.int64)[0])
 
     def show(self, time: Any) -> Any:
         """Return a number of this clock as the user would write the moment."""
@@ -79,8 +82,8 @@ class Clock:
         return np.timedelta64(round(delay), self.unit)  # type: ignore[call-overload]
 
 
-def _has_zone(moment: Any) -> bool:
-    return isinstance(moment, dt.datetime) and moment.tzinfo is not None
+def _ends(moment: float) -> int:
+    return _LAST if moment > 0 else NEVER + 1
 
 
 def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tuple[Array | None, Array | None, Clock]:
@@ -104,10 +107,9 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
                 "`assigned_at` and the arrival times must be of one kind: both datetimes or both numbers.",
                 column="arrived_at",
             )
-        # one unit, the finer of the two
-        common = assigned.dtype if arrived is None else np.promote_types(assigned.dtype, arrived.dtype)
-        made, came = (None if a is None else a.astype(common, copy=False).view(np.int64) for a in (assigned, arrived))
-        return made, came, Clock(unit=np.datetime_data(common)[0])
+        unit = _common_unit([assigned] if arrived is None else [assigned, arrived])
+        made, came = (None if a is None else _in_unit(a, unit).view(np.int64) for a in (assigned, arrived))
+        return made, came, Clock(unit=unit)
     if "f" in kinds:
         assigned, arrived = (None if a is None else as_float_times(a) for a in (assigned, arrived))
     whole = assigned is None or assigned.dtype.kind != "f"
@@ -127,53 +129,89 @@ def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool 
         raise LogError(f"`{name}` has shape {array.shape}; `arm` has {rows:,} rows, so it must too.", column=name)
     if array.dtype.kind == "O":
         array = _from_objects(name, array, duration)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     kind = array.dtype.kind
     if kind == "M" and not duration:
-        array = _datetimes(name, array)
-    elif kind in "iub":
-        if array.dtype == np.uint64 and len(array) and array.max() > np.iinfo(np.int64).max:
+        array = _datetimes(array)
+    elif kind == "m" and duration:
+        if np.datetime_data(array.dtype)[0] in ("Y", "M"):
+            raise LogError(f"`{name}` is in months or years, whose lengths differ; give days or less.", column=name)
+    elif kind in "iu":
+        if array.dtype == np.uint64 and len(array) and array.max() > _LAST:
             raise LogError(f"`{name}` holds integers too large for a time.", column=name)
         array = array.astype(np.int64, copy=False)
     elif kind == "f":
         array = array.astype(np.float64, copy=False)
-    elif not (kind == "m" and duration):
+    else:
         what = "numbers or durations" if duration else "numbers or datetimes"
         raise LogError(f"`{name}` holds {kind_of(array)}; it must hold {what}.", column=name)
     if not may_miss:
-        missing = np.isnat(array) if kind == "M" else array == NEVER if kind in "iub" else ~np.isfinite(array)
+        missing = np.isnat(array) if kind == "M" else array == NEVER if kind in "iu" else ~np.isfinite(array)
         if missing.any():
             row = int(missing.argmax())
-            what = "is missing; every assignment must have a time"
-            raise LogError(f"`{name}` in row {row} {what}.", column=name, row=row)
+            what = f"is {array[row]}" if kind == "f" and not np.isnan(array[row]) else "is missing"
+            raise LogError(f"`{name}` in row {row} {what}; every assignment must have a time.", column=name, row=row)
     return array
 
 
 def _from_objects(name: str, array: Array, duration: bool) -> Array:
-    values = [None if is_missing(x) else x for x in array.tolist()]
+    """Return a column of Python objects as one of numbers, datetimes or durations, missing ones included."""
+    values: list[Any] = [None if is_missing(x) else x for x in array.tolist()]
     present = next((x for x in values if x is not None), None)
-    if isinstance(present, dt.timedelta) and duration:
-        return np.array(values, dtype="timedelta64[us]")
-    if isinstance(present, dt.date) and not duration:
-        utc = [
-            x.astimezone(dt.UTC).replace(tzinfo=None) if isinstance(x, dt.datetime) and x.tzinfo else x for x in values
-        ]
-        return np.array(utc, dtype="datetime64[us]")
+    kinds: tuple[type, ...] = (int, float, np.number)
+    if duration and isinstance(present, (dt.timedelta, np.timedelta64)):
+        kinds = (dt.timedelta, np.timedelta64)
+    elif not duration and isinstance(present, (dt.date, np.datetime64)):
+        kinds = (dt.date, np.datetime64)
+    for row, x in enumerate(values):
+        if x is not None and (not isinstance(x, kinds) or isinstance(x, bool)) and not hasattr(x, "as_integer_ratio"):
+            what = "a number or a duration" if duration else "a number or a datetime"
+            like = "" if x is present else ", as the others are"
+            raise LogError(f"`{name}` in row {row} is {x!r}; it must be {what}{like}.", column=name, row=row)
+    if kinds[0] is dt.timedelta:
+        return _common_array(values, "timedelta64")
+    if kinds[0] is dt.date:
+        aware = [x.astimezone(dt.UTC).replace(tzinfo=None) if getattr(x, "tzinfo", None) else x for x in values]
+        return _common_array(aware, "datetime64")
     if present is not None and all(x is None or (isinstance(x, int) and abs(x) < 2**62) for x in values):
         return np.array([NEVER if x is None else int(x) for x in values], dtype=np.int64)
-    text = next((row for row, x in enumerate(values) if isinstance(x, (str, bytes))), None)
-    if text is not None:
-        what = "a number or a duration" if duration else "a number or a datetime"
-        raise LogError(f"`{name}` in row {text} is {values[text]!r}; it must be {what}.", column=name, row=text)
     return as_floats(name, array)
 
 
-def _datetimes(name: str, array: Array) -> Array:
-    if array.dtype.kind == "O":
-        array = _from_objects(name, array, duration=False)
-    unit, count = np.datetime_data(array.dtype)
-    if unit in ("Y", "M", "W", "D", "h", "m") or count != 1 or unit == "generic":
-        array = array.astype("datetime64[s]")
+def _common_array(values: list[Any], kind: str) -> Array:
+    """Return Python's and NumPy's datetimes or durations, None for missing, as one array."""
+    kinds = {str(x.dtype) for x in values if isinstance(x, np.generic)}
+    finest = "ns" if f"{kind}[ns]" in kinds else "us"
+    missing = np.datetime64("NaT") if kind == "datetime64" else np.timedelta64("NaT")
+    return np.array([missing if x is None else x for x in values], dtype=f"{kind}[{finest}]")
+
+
+def _datetimes(array: Array) -> Array:
+    """Return datetimes in whole seconds or finer."""
+    unit, multiple = np.datetime_data(array.dtype)
+    if unit in ("Y", "M", "W", "D", "h", "m", "generic") or multiple != 1:
+        return array.astype("datetime64[s]")
     return array
+
+
+def _common_unit(arrays: list[Array]) -> str:
+    """Return the finest unit of the arrays, or microseconds if a date does not fit nanoseconds."""
+    units = [np.datetime_data(a.dtype)[0] for a in arrays]
+    finest = max(units, key=_UNITS.index)
+    return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in arrays) else "us"
+
+
+def _in_unit(array: Array, unit: str) -> Array:
+    """Return datetimes in another unit; those that do not fit become the first or last that do."""
+    dtype = np.dtype(f"datetime64[{unit}]")
+    if array.dtype == dtype:
+        return array
+    limit = _LAST // 1000 ** _UNITS.index(unit)
+    seconds = array.astype("datetime64[s]").view(np.int64)
+    moved = array.astype(dtype)
+    moved.view(np.int64)[seconds >= limit] = _LAST
+    moved.view(np.int64)[(seconds <= -limit) & (seconds != NEVER)] = NEVER + 1
+    return moved
 
 
 def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
@@ -182,18 +220,20 @@ def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
     if dates and delay.dtype.kind == "f" and np.isnan(delay).all():
         delay = np.full(rows, "NaT", dtype="timedelta64[s]")
     if dates != (delay.dtype.kind == "m"):
-        want, have = ("durations (timedelta)", "datetimes") if dates else ("numbers", "numbers")
+        want, have = ("durations (timedelta)", "datetimes") if dates else ("numbers", "no datetimes")
         raise LogError(f"`delay` must hold {want}, as `assigned_at` holds {have}.", column="delay")
-    negative = delay < np.zeros(1, dtype=delay.dtype)[0]
-    if delay.dtype.kind == "i" and negative.any():
-        missing = delay == NEVER
-        negative &= ~missing
-        if missing.any() and not negative.any():
-            base = np.arange(1, rows + 1) if assigned is None else assigned
-            return np.where(missing, NEVER if base.dtype.kind == "i" else math.nan, base + np.where(missing, 0, delay))
+    missing = delay == NEVER if delay.dtype.kind == "i" else np.zeros(1, dtype=bool)
+    negative = (delay < np.zeros(1, dtype=delay.dtype)[0]) & ~missing
     if negative.any():
         row = int(negative.argmax())
         raise LogError(f"`delay` in row {row} is {delay[row]}; a delay cannot be negative.", column="delay", row=row)
+    if delay.dtype.kind == "i":
+        latest = rows if assigned is None else max(assigned.max(), 0)
+        if delay.max() > _LAST - latest:
+            raise LogError("`delay` is too long: the time of arrival does not fit 64 bits.", column="delay")
+    if missing.any():
+        base = np.arange(1, rows + 1) if assigned is None else assigned
+        return np.where(missing, NEVER if base.dtype.kind == "i" else math.nan, base + np.where(missing, 0, delay))
     if assigned is not None:
         return np.add(assigned, delay)
     arrived: Array = np.arange(1, rows + 1, dtype=delay.dtype)

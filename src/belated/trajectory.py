@@ -15,7 +15,7 @@ from belated.comparison import Answers
 from belated.errors import OptionError
 from belated.estimators import Estimator, check_propensities, read_estimator
 from belated.intervals import INTERVALS
-from belated.log import Log
+from belated.log import Log, a_log
 from belated.sums import Sums
 from belated.tables import Column, Table, count, percent
 
@@ -50,13 +50,13 @@ def trajectory(
         a horizon plan for all rows, at every moment.
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
-    check_propensities(chosen, known=log.has_all_propensities)
+    check_propensities(chosen, known=a_log(log).has_all_propensities)
     one_of("interval", interval, INTERVALS)
-    fraction("level", level)
+    level = fraction("level", level)
     moments = _moments(log, at)
     if chosen.weights.name == "two_point" and chosen.weights.horizon is None:
         chosen = replace(chosen, weights=replace(chosen.weights, horizon=max(len(log), 1)))
-    log = log.at(log.clock.show(moments[-1]))
+    log = log.at_number(moments[-1])
     sums = Sums.at_moments(log, *log.divide(moments), *chosen.parts, plain=chosen.normalisation != "hajek")
     kind = interval_kind(interval, sums[-1], chosen)
     clock = log.clock
@@ -65,9 +65,9 @@ def trajectory(
 
 
 def _moments(log: Log, at: int | Sequence[Any]) -> Array:
-    if np.ndim(at) == 0:
+    if not isinstance(at, (Sequence, np.ndarray)) or isinstance(at, str):
         return log.even_moments(whole("at", at, least=1))
-    moments = [log.clock.read("at", moment) for moment in at]  # type: ignore[union-attr]
+    moments = [log.clock.read("at", moment) for moment in at]
     if not moments:
         raise OptionError("`at` names no moment; give a number of moments, or the moments.")
     if log.moment is not None and max(moments) > log.moment:

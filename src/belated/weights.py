@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from belated.checks import one_of, real, whole
-from belated.columns import Array
+from belated.columns import Array, numbers
 from belated.errors import OptionError, PropensitiesNeededError
 from belated.kernels import rows as kernel
 from belated.log import Log
@@ -37,6 +37,10 @@ class Weights:
     horizon: int | None = None
     decay: float = 0.5
     given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        one_of("weights", self.name, _KINDS)
+        check_given("weights", self.name, self.given)
 
     @property
     def kind(self) -> int:
@@ -97,12 +101,18 @@ def read_weights(weights: Any) -> Weights:
     return Weights("given", given=weights)
 
 
+def check_given(role: str, name: str, given: Any) -> None:
+    """Refuse a choice that is "given" without an array or function, or has one it does not use."""
+    if (name == "given") != (given is not None):
+        raise OptionError(f"`{role}` is {name!r}; an array or a function comes with 'given', and only with it.")
+
+
 def given_array(name: str, given: Any, log: Log, least: float) -> Array:
     """Return a user's (rows, arms) array for `log`, calling it first if it is a function."""
     shape = (len(log.code), len(log.arms))
     if given is None:
         return np.empty((0, shape[1]))
-    array = np.ascontiguousarray(given(log) if callable(given) else given, dtype=np.float64)
+    array = np.ascontiguousarray(numbers(name, given(log) if callable(given) else given, dimensions=(1, 2)))
     if array.shape != shape:
         raise OptionError(f"`{name}` has shape {array.shape}; it must be (rows, arms) = {shape}.")
     bad = ~(np.isfinite(array) & (array >= least)).all(axis=1)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
+
 from belated.kernels import rows
 
 #: Row-arm visits that the interpreter may make before compiling; about a third of a second.
@@ -44,7 +46,8 @@ def ready(work: int) -> None:
 def in_stretches(rows: int, task: Callable[[int, int], _Result], *, divisible: bool = True) -> list[_Result]:
     """Call ``task(start, stop)`` for stretches that cover `rows`, in threads if they are many."""
     if rows < LONG or not divisible or not _compiled:
-        return [task(0, rows)]
+        with np.errstate(all="ignore"):  # the interpreter's arithmetic, as silent as the compiler's
+            return [task(0, rows)]
     cuts = [rows * i // STRETCHES for i in range(STRETCHES + 1)]
     with ThreadPoolExecutor(min(STRETCHES, os.cpu_count() or 1)) as threads:
         return list(threads.map(task, cuts[:-1], cuts[1:]))

@@ -196,7 +196,7 @@ def accumulate(
                     seen_y[k] += outcome[other] - shift[k]
                     m[k] = seen_y[k] / seen_n[k]
                     other = previous[other]
-            arm = code[row]
+            arm = int(code[row])
             pi = propensity[row, arm if full else 0]
             if modelling == GIVEN_MODEL:
                 for k in range(n_arms):

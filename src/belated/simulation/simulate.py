@@ -64,7 +64,7 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0) -> Log
     if failed:
         raise _failure(function, failed, code, outcome, delay, n_arms)
     outcome[np.isinf(delay)] = np.nan
-    log = Log(code, outcome, propensity, delay=delay, as_of=steps)
+    log = Log(code, outcome, propensity, arms=range(n_arms), delay=delay, as_of=steps)
     log.arms = tuple(bandit.arms)
     return log
 
