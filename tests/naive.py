@@ -25,7 +25,7 @@ ESTIMATORS = {
 
 #: What `estimate` gives by arm. The scales are how large the terms are that cancel in a value and in a variance, which
 #: rounding is relative to; `rest` is what the row with the largest weight leaves to the others.
-ANSWERS = ("observed_share", "values", "variances", "effective_size", "t_variances", "true_hc3", "rest")
+ANSWERS = ("observed_share", "values", "variances", "effective_size", "skew_size", "t_variances", "true_hc3", "rest")
 SCALES = ("value_scale", "variance_scale")
 
 
@@ -125,6 +125,7 @@ def _one_arm(h, mu, gamma, y, normalisation):
         v = sum(h[t] ** 2 * (z[t] - q) ** 2 for t in rows) / sum_h**2
     answer.values, answer.variances = float(q), float(v)
     answer.effective_size = float(sum_w**2 / sum(x**2 for x in w.values()))
+    answer.skew_size = float(sum(x**2 for x in w.values()) ** 3 / sum(x**3 for x in w.values()) ** 2)
     arrived = list(w.values()), [y[t] for t in w]
     answer.t_variances, answer.true_hc3 = float(t_variance(*arrived, q)), float(true_hc3(*arrived))
 
@@ -182,15 +183,18 @@ def trajectory(estimator, arm, outcome, propensity, assigned, arrived, moments):
     return [estimate(estimator, arm, outcome, propensity, assigned, arrived, moment) for moment in moments]
 
 
-def wilson(rate, size, level):
-    """The score interval of a rate, with Student's quantile at size - 1 degrees of freedom."""
-    z = stats.t.ppf((1 + level) / 2, size - 1)
+def wilson(rate, size, skew_size, level):
+    """The score interval of a rate, with Student's quantile at a size between the two, minus 1."""
+    z = stats.t.ppf((1 + level) / 2, max(math.sqrt(size * skew_size) - 1, 1))
     centre = (rate + z**2 / (2 * size)) / (1 + z**2 / size)
     reach = z * math.sqrt(rate * (1 - rate) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
     return centre - reach, centre + reach
 
 
-def mover(rates, sizes, level):
+def mover(rates, sizes, skew_sizes, level):
     """The interval of the first rate minus the second."""
-    (p, q), ((p_low, p_high), (q_low, q_high)) = rates, [wilson(*x, level) for x in zip(rates, sizes, strict=True)]
+    (p, q), ((p_low, p_high), (q_low, q_high)) = (
+        rates,
+        [wilson(*x, level) for x in zip(rates, sizes, skew_sizes, strict=True)],
+    )
     return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)

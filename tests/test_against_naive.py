@@ -202,14 +202,14 @@ def test_t_standard_error_of_an_arm_that_one_row_dominates(smallest, order):
 @examples(60)
 def test_wilson_and_mover_equal_the_twin(experiment, level):
     log, twin = experiment.log(), experiment.twin("dipw")
-    rates, sizes = twin.values[:2], twin.effective_size[:2]
-    if not (sizes >= 2).all():
+    known = twin.values[:2], twin.effective_size[:2], twin.skew_size[:2]
+    if not np.isfinite(twin.t_variances[:2]).all():
         return
     est = quietly(bl.estimate, log, "dipw", interval="wilson", level=level)
     for i in range(2):
-        assert_close([est.arm(i).low, est.arm(i).high], naive.wilson(rates[i], sizes[i], level), 1e-9)
+        assert_close([est.arm(i).low, est.arm(i).high], naive.wilson(*(x[i] for x in known), level), 1e-9)
     contrast = est.contrast(0, 1)
-    assert_close([contrast.low, contrast.high], naive.mover(rates, sizes, level), 1e-9)
+    assert_close([contrast.low, contrast.high], naive.mover(*known, level), 1e-9)
 
 
 @given(experiments())

@@ -170,6 +170,46 @@ def test_a_mean_of_1e8_loses_no_digits():
     np.testing.assert_allclose(far.values - 1e8, near.values, atol=2e-8)
 
 
+def test_a_model_that_starts_far_from_the_outcomes_is_noted():
+    near, far = bl.estimate(log_of()), bl.estimate(log_of(outcome=log_of().outcome + 1000))
+    assert "Note" not in str(near)
+    assert "subtract a typical outcome beforehand, or use 'dipw'" in str(far)
+    assert "Note" in far.to_markdown()
+    assert "<tfoot>" in far.to_html()
+    assert "Note" not in str(bl.estimate(log_of(outcome=log_of().outcome + 1000), "dipw"))
+
+
+def test_one_row_that_outweighs_all_leaves_a_sane_interval():
+    rng = np.random.default_rng(0)
+    for tiny in (1e-12, 1e-20):
+        pi = np.full((40, 2), 0.5)
+        pi[7] = [tiny, 1 - tiny]
+        log = bl.Log(np.arange(7, 47) % 2, rng.normal(size=40), pi[:, ::-1])
+        for name in ("daipw", "dipw", "hajek"):
+            assert (bl.estimate(log, name).std_errors < 20).all()
+
+
+def test_simultaneous_contrasts_of_constant_outcomes():
+    log = bl.Log(["A", "B", "C"] * 5, [1.0, 2.0, 3.0] * 5, np.full((15, 3), 1 / 3))
+    with pytest.warns(bl.BelatedWarning, match="equal"):
+        joint = bl.estimate(log, "dipw").contrasts("A", simultaneous=True)
+    assert [(a.low, a.high, a.p_value) for a in joint.answers] == [(1.0, 1.0, 0.0), (2.0, 2.0, 0.0)]
+
+
+def test_a_long_trajectory_of_many_arms():
+    log = bl.Log(np.arange(80) % 1000, np.arange(80.0), np.full((80, 1000), 1e-3))
+    assert len(bl.trajectory(log, at=80)) == 80
+
+
+def test_answers_and_comparisons_can_be_walked_through():
+    comparison = bl.compare(log_of())
+    assert list(comparison) == list(bl.ESTIMATORS)
+    answers = comparison.linear({"A": 1.0, "B": 1.0})
+    assert len(answers) == len(list(answers)) == len(bl.ESTIMATORS)
+    with pytest.raises(bl.OptionError, match="no answer for 'x'"):
+        answers["x"]
+
+
 def test_tiny_propensities_give_finite_answers():
     pi = np.full((200, 2), 0.5)
     pi[::50] = [1e-12, 1 - 1e-12]
@@ -229,6 +269,18 @@ def test_a_million_equal_weights_add_up_exactly():
         (lambda log: bl.estimate("log.csv"), "must be a Log, Sums or Ledger"),
         (lambda log: bl.estimate(bl.Sums.of(log), "dipw"), "These sums were made with"),
         (lambda log: bl.estimate(log).arm("Z"), "the arms are 'A', 'B', 'C'"),
+        (lambda log: bl.estimate(log).arm(["A"]), "the arms are 'A', 'B', 'C'"),
+        (lambda log: bl.estimate(log).policy([0.5, 0.5]), "must map arms to numbers"),
+        (lambda log: bl.estimate(log).linear(None), "must map arms to numbers"),
+        (lambda log: bl.compare(bl.Sums.of(log)), "it must be a Log"),
+        (lambda log: bl.compare(log, interval="wilson"), "needs outcomes that are 0 or 1"),
+        (lambda log: bl.trajectory("x"), "it must be a Log"),
+        (lambda log: bl.Sums.of(np.ones(3)), "it must be a Log"),
+        (lambda log: bl.estimate(log, weights=bl.Weights("given")), "comes with 'given'"),
+        (lambda log: bl.Weights("foo"), "`weights` is 'foo'"),
+        (lambda log: bl.OutcomeModel("zero", np.ones(3)), "comes with 'given'"),
+        (lambda log: bl.estimate(log, weights=[["a", "b", "c"]] * 400), "must be a number"),
+        (lambda log: bl.Sums.of(log) + bl.Sums.of(log, "uniform"), "their weights differ, 'sqrt' and 'uniform'"),
         (lambda log: bl.estimate(log).contrast("A", "A"), "two different arms"),
         (lambda log: bl.estimate(log).policy({"A": 0.5}), "must sum to 1"),
         (lambda log: bl.estimate(log).policy({"A": 1.5, "B": -0.5}), "must not be negative"),

@@ -101,6 +101,55 @@ def test_types_people_have():
     assert log.assigned_at[1] == np.datetime64("2026-01-02")
 
 
+@pytest.mark.parametrize(
+    "arm",
+    [
+        pd.Series(pd.Categorical(["A", "B"] * 3, categories=["B", "A"], ordered=True)),
+        pl.Series(["A", "B"] * 3, dtype=pl.Enum(["B", "A"])),
+    ],
+    ids=["pandas", "polars"],
+)
+def test_ordered_categories_do_not_swap_propensities(arm):
+    frame = (type(arm).__module__.startswith("pandas") and pd.DataFrame) or pl.DataFrame
+    table = frame({"arm": arm, "outcome": [1.0] * 6, "p_A": [0.9] * 6, "p_B": [0.1] * 6})
+    log = bl.Log.from_frame(table, propensity=["p_A", "p_B"])
+    assert dict(zip(log.arms, log.propensity[0], strict=True)) == {"A": 0.9, "B": 0.1}
+
+
+def test_a_struct_of_propensities_follows_its_names():
+    table = pl.DataFrame({"arm": ["A", "B"], "outcome": [1.0, 2.0], "propensity": [{"B": 0.7, "A": 0.3}] * 2})
+    log = bl.Log.from_frame(table)
+    assert dict(zip(log.arms, log.propensity[0], strict=True)) == {"A": 0.3, "B": 0.7}
+
+
+def test_columns_may_have_any_names_and_categories_any_type():
+    frame = pd.DataFrame({0: pd.Categorical([1, 0, 1]), 1: [1.0, 2.0, 3.0], 2: [0.5] * 3})
+    log = bl.Log.from_frame(frame, arm=0, outcome=1, propensity=2)
+    assert log.arms == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"p_A": ["x", "y"]}, "Column 'p_A': `propensity`"),
+        ({"p_A": [None, 0.5]}, "for arm 'A' is nan"),
+        ({"p_A": [dt.date(2026, 1, 1)] * 2}, "Column 'p_A': `propensity` holds datetimes"),
+    ],
+)
+def test_propensity_columns_are_checked_like_any_other(columns, sentence):
+    frame = pl.DataFrame({"arm": ["A", "B"], "outcome": [1.0, 2.0], "p_A": [0.5] * 2, "p_B": [0.5] * 2, **columns})
+    with pytest.raises(bl.LogError, match=sentence):
+        bl.Log.from_frame(frame, propensity=["p_A", "p_B"])
+    with pytest.raises(bl.LogError, match="no column"):
+        bl.Log.from_frame(frame, propensity=None)
+
+
+def test_a_column_of_nothing():
+    frame = pl.DataFrame({"arm": ["A", "B"], "outcome": [None, None], "propensity": [0.5, 0.5], "came": [None, None]})
+    frame = frame.with_columns(pl.col("came").cast(pl.Int64), pl.col("outcome").cast(pl.Int64))
+    assert not bl.Log.from_frame(frame, arrived_at="came").arrived.any()
+
+
 def test_not_a_frame():
     with pytest.raises(bl.LogError, match="not a dataframe"):
         bl.Log.from_frame([1, 2, 3])

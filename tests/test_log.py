@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import belated as bl
@@ -53,6 +54,15 @@ def log_of(rows=4, **changes):
         ({"arrived_at": [1, 2, "a", 4]}, "arrived_at", 2, "is 'a'; it must be a number or a datetime"),
         ({"assigned_at": np.array(["2026-01-01"] * 4, "datetime64[D]")}, "arrived_at", None, "of one kind"),
         ({"arrived_at": np.array(["a"] * 4)}, "arrived_at", None, "holds text"),
+        ({"assigned_at": [1, 2, np.inf, 4]}, "assigned_at", 2, "is inf"),
+        ({"assigned_at": [True] * 4}, "assigned_at", None, "holds booleans"),
+        ({"arrived_at": [dt.datetime(2026, 1, 1), 5, None, None]}, "arrived_at", 1, "as the others are"),
+        ({"arrived_at": None, "delay": [dt.timedelta(1), 3, None, None]}, "delay", 1, "as the others are"),
+        ({"arrived_at": None, "delay": np.ones(4, "timedelta64[M]")}, "delay", None, "months or years"),
+        ({"assigned_at": [2**62] * 4, "arrived_at": None, "delay": [2**62 + 1] * 4}, "delay", None, "64 bits"),
+        ({"outcome": [10**400, 1, 1, 1]}, "outcome", 0, "must be a number"),
+        ({"arms": 2}, "arms", None, "must list the arms' labels"),
+        ({"arms": [["A"], ["B"]]}, "arms", None, "must list the arms' labels"),
         ({"propensity": 0.5}, "propensity", None, "one value for every row"),
         ({"propensity": np.zeros((4, 2, 2))}, "propensity", None, "must be (rows,) or (rows, arms)"),
         ({"propensity": np.zeros((4, 0))}, "propensity", None, "no columns"),
@@ -144,6 +154,64 @@ def test_durations_may_be_missing():
     assert nothing.arrived.tolist() == [False, False]
 
 
+def test_masked_values_are_missing():
+    mask = [False, True, False, True]
+    came = np.ma.masked_array([1, 2, 3, 4], mask)
+    log = log_of(outcome=np.ma.masked_array([1.0, 9.0, 2.0, 9.0], mask), arrived_at=came)
+    assert log.arrived.tolist() == [True, False, True, False]
+    assert np.isnan(log.outcome[1])
+
+
+def test_dates_that_do_not_fit_nanoseconds():
+    made = np.array(["2026-01-01", "2026-01-02"], "datetime64[ns]")
+    came = np.array(["2026-01-01", "9999-12-31"], "datetime64[s]")
+    log = bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, arrived_at=came, as_of="2026-06-01")
+    assert log.arrived.tolist() == [True, False]
+    assert len(bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, as_of="9999-12-31")) == 2
+    assert len(bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, as_of=dt.datetime(1, 1, 1))) == 0
+
+
+@pytest.mark.parametrize(
+    "as_of", ["20260102", "2026-01-02T00:00Z", "2026-01-02T02:00+02:00", np.datetime64("2026-01-02")]
+)
+def test_moments_are_read_as_iso_says(as_of):
+    made = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], ">M8[s]")
+    log = bl.Log(["A", "B", "A"], [1, 2, 3], HALF * 3, assigned_at=made, as_of=as_of)
+    assert len(log) == 2
+    with pytest.raises(bl.OptionError):
+        log.at(np.int64(5))
+    with pytest.raises(bl.OptionError):
+        log.at(["2026-01-02"])
+
+
+def test_lists_of_numpy_times_may_have_gaps():
+    made = [np.datetime64("2026-01-01"), np.datetime64("2026-01-02T05", "h")]
+    log = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=made, arrived_at=[made[0], None])
+    assert log.arrived.tolist() == [True, False]
+    late = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=made, delay=[np.timedelta64(3, "h"), None])
+    assert late.arrived_at[0] == np.datetime64("2026-01-01T03")
+
+
+def test_infinitely_late_is_everything():
+    assert log_of(as_of=np.inf).as_of is None
+    assert log_of(as_of=10**30).arrived.all()
+
+
+def test_propensities_in_a_frame_follow_their_names():
+    pi = pd.DataFrame({"B": [0.1] * 4, "A": [0.9] * 4})
+    log = log_of(propensity=pi)
+    assert log.arms == ("B", "A")
+    assert log.propensity[0].tolist() == [0.1, 0.9]
+    assert log_of(propensity=pi, arms=["A", "B"]).propensity[0].tolist() == [0.9, 0.1]
+
+
+def test_integers_that_may_be_columns_or_not_are_asked_about():
+    with pytest.warns(bl.BelatedWarning, match="taken for columns 0 to 2"):
+        log = bl.Log([1, 2], [1.0, 2.0], np.full((2, 3), 1 / 3))
+    assert log.arms == (0, 1, 2)
+    assert bl.Log([1, 2], [1.0, 2.0], HALF * 2).arms == (1, 2)
+
+
 def test_numbers_and_datetimes_do_not_mix():
     made = np.array(["2026-01-01"] * 4, "datetime64[s]")
     with pytest.raises(bl.LogError, match="durations"):
@@ -161,6 +229,7 @@ def test_numbers_and_datetimes_do_not_mix():
     [
         (["b", "a", "b", "a"], ("a", "b")),
         (np.array(["b", "a", "b", "a"]), ("a", "b")),
+        (np.array([["b"], ["a"], ["b"], ["a"]]), ("a", "b")),
         (np.array([b"b", b"a", b"b", b"a"]), (b"a", b"b")),
         ([20, 10, 20, 10], (10, 20)),
         ([1, 0, 1, 0], (0, 1)),
@@ -174,7 +243,9 @@ def test_numbers_and_datetimes_do_not_mix():
 def test_arms_are_labels_of_any_kind(labels, arms):
     log = log_of(arm=labels)
     assert log.arms == arms
-    assert [log.arms[k] for k in log.code] == [tuple(x) if isinstance(x, list) else x for x in labels]
+    assert [log.arms[k] for k in log.code] == np.ravel(np.array(labels, dtype=object)).tolist() or isinstance(
+        labels[0], tuple
+    )
 
 
 def test_mixed_labels_keep_their_types():

@@ -275,6 +275,19 @@ class Estimate(Table):
                 each = f"arm {listed}" if len(names) == 1 else f"each of the arms {listed}"
                 warnings.warn(f"{before} {each} {after}", BelatedWarning, stacklevel=3)
 
+    def _notes(self) -> list[str]:
+        moved = np.abs(self.statistics.augmentation)
+        robust = self.statistics.robust
+        far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
+        names = [one_line(repr(arm)) for arm, is_far in zip(self.arms, far, strict=True) if is_far]
+        if not names:
+            return []
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        return [
+            f"Note: before any outcome has arrived the outcome model is 0, far from the outcomes of {listed}, and that "
+            "makes up most of the uncertainty here; subtract a typical outcome beforehand, or use 'dipw'."
+        ]
+
     def _title(self) -> str:
         rows = int(self.sums["assigned"].sum())
         as_of = f", as of {self.as_of}" if self.as_of else ""

@@ -29,7 +29,8 @@ def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Ar
 def as_array(name: str, values: Any) -> Array:
     """Return `values` as an array, if they are a column."""
     if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(object), None)
+        mask, values = np.ma.getmaskarray(values), values.data.astype(object)
+        values[mask] = None
     try:
         array = np.asarray(values)
     except ValueError:  # rows of uneven length

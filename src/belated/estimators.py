@@ -75,6 +75,7 @@ class ArmStatistics:
     robust: Array | None  # the small-sample variance; None if the estimator is not of Hajek's kind
     augmentation: Array  # what the outcome model moved the estimate by
     effective_size: Array  # (sum w)^2 / sum w^2
+    skew_size: Array  # (sum w^2)^3 / (sum w^3)^2: as many equal weights would leave the same skewness
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
 
@@ -161,6 +162,7 @@ def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
         robust=np.where(n >= 2, robust, np.nan),
         augmentation=augmentation,
         effective_size=w**2 / sums["w2"],
+        skew_size=sums["w2"] ** 3 / sums["w3"] ** 2,
         arrived=n,
         constant=(n > 0) & (spread == 0),
     )
@@ -182,6 +184,7 @@ def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
         robust=None,
         augmentation=np.zeros_like(h),
         effective_size=sums["w"] ** 2 / sums["w2"],
+        skew_size=sums["w2"] ** 3 / sums["w3"] ** 2,
         arrived=n,
         constant=seen & (_spread(sums) == 0),
     )

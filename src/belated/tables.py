@@ -63,6 +63,10 @@ class Table:
     def _columns(self) -> list[Column]:
         raise NotImplementedError
 
+    def _notes(self) -> list[str]:
+        """What to keep in mind when reading the table, shown below it."""
+        return []
+
     def __repr__(self) -> str:
         return self.to_text()
 
@@ -90,7 +94,7 @@ class Table:
                 for column, text, width in zip(columns, row, widths, strict=True)
             ]
             lines.append("  ".join(aligned).rstrip())
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._notes()])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
@@ -99,7 +103,8 @@ class Table:
         rule = [":--" if column.kind == "label" else "--:" for column in columns]
         rows = [list(row) for row in zip(*cells, strict=True)]
         lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
-        return "\n".join([_markdown(self._title()), "", *lines])
+        notes = [line for note in self._notes() for line in ("", _markdown(note))]
+        return "\n".join([_markdown(self._title()), "", *lines, *notes])
 
     def to_html(self) -> str:
         """Return the table as HTML; labels are escaped."""
@@ -114,6 +119,10 @@ class Table:
             line = ElementTree.SubElement(body, "tr")
             for column, text in zip(columns, row, strict=True):
                 ElementTree.SubElement(line, "td", {"style": column.style}).text = text
+        if self._notes():
+            foot = ElementTree.SubElement(ElementTree.SubElement(table, "tfoot"), "tr")
+            cell = ElementTree.SubElement(foot, "td", {"colspan": str(len(columns)), "style": "text-align: left"})
+            cell.text = " ".join(self._notes())
         return ElementTree.tostring(table, encoding="unicode", method="html")
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -158,13 +160,13 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
     """Return a column of Python objects as one of numbers, datetimes or durations, missing ones included."""
     values: list[Any] = [None if is_missing(x) else x for x in array.tolist()]
     present = next((x for x in values if x is not None), None)
-    kinds: tuple[type, ...] = (int, float, np.number)
+    kinds: tuple[type, ...] = (int, float, np.number, Decimal, Fraction)
     if duration and isinstance(present, (dt.timedelta, np.timedelta64)):
         kinds = (dt.timedelta, np.timedelta64)
     elif not duration and isinstance(present, (dt.date, np.datetime64)):
         kinds = (dt.date, np.datetime64)
     for row, x in enumerate(values):
-        if x is not None and (not isinstance(x, kinds) or isinstance(x, bool)) and not hasattr(x, "as_integer_ratio"):
+        if x is not None and (not isinstance(x, kinds) or isinstance(x, bool)):
             what = "a number or a duration" if duration else "a number or a datetime"
             like = "" if x is present else ", as the others are"
             raise LogError(f"`{name}` in row {row} is {x!r}; it must be {what}{like}.", column=name, row=row)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import belated as bl
+
+HALF = [0.5, 0.5]
+
+
+def test_a_refused_batch_leaves_nothing_behind():
+    ledger = bl.Ledger(["A", "B"])
+    before = str(ledger)
+    for arm, propensity, keys in (
+        (["C"], [HALF], None),
+        (["A"], [[0.9, 0.9]], None),
+        (["A", "B"], [HALF] * 2, ["x", "x"]),
+        (["A"], [HALF], [[1]]),
+        (["A"], [HALF], [1, 2]),
+    ):
+        with pytest.raises(bl.LogError):
+            ledger.assign(arm, propensity, keys)
+    assert str(ledger) == before
+    assert ledger.assign(["A"], [HALF]) == [0]
+
+
+def test_outcomes_land_all_or_not_at_all():
+    ledger = bl.Ledger(["A", "B"])
+    keys = ledger.assign(["A", "B", "A"], [HALF] * 3)
+    for wrong, outcome, row in (([*keys, 9], [1.0] * 4, 3), (keys, [1.0, np.nan, 2.0], 1), (keys, [1.0, 2.0], None)):
+        with pytest.raises(bl.LogError) as caught:
+            ledger.land(wrong, outcome)
+        assert caught.value.row == row
+    assert ledger.sums["arrived"].sum() == 0
+    ledger.land(keys[:2], [True, 2.0])
+    with pytest.raises(bl.LogError, match="has landed already"):
+        ledger.land(keys[:1], [1.0])
+    with pytest.raises(bl.LogError, match="must be lists"):
+        ledger.land(keys[2], 1.0)
+
+
+def test_keys_of_ones_own_and_numbers_do_not_collide():
+    ledger = bl.Ledger(["A", "B"])
+    ledger.assign(["A", "B"], [HALF] * 2, ["x", 0])
+    assert ledger.assign(["A"], [HALF]) == [1]
+    with pytest.raises(bl.LogError, match="still out"):
+        ledger.assign(["A"], [HALF], ["x"])
+
+
+def test_ledgers_are_merged_by_their_sums():
+    parts = [bl.Ledger(["A", "B"], outcome_model="zero") for _ in range(2)]
+    rng = np.random.default_rng(0)
+    arm, y = rng.integers(0, 2, 40), rng.normal(size=40) + 100
+    labels = np.array(["A", "B"])[arm]
+    for i, ledger in enumerate(parts):
+        part = slice(20 * i, 20 * i + 20)
+        ledger.land(ledger.assign(labels[part], [HALF] * 20), y[part])
+    whole = bl.estimate(bl.Log(labels, y, [HALF] * 40), "dipw")
+    merged = bl.estimate(parts[0].sums + parts[1].sums, "dipw")
+    np.testing.assert_allclose(merged.values, whole.values, rtol=1e-13)
+    np.testing.assert_allclose(merged.std_errors, whole.std_errors, rtol=1e-10)
+    with pytest.raises(AttributeError):
+        parts[0].sums = parts[1].sums
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: bl.Ledger(["A", "A"]), "name each arm once"),
+        (lambda: bl.Ledger([]), "name each arm once"),
+        (lambda: bl.Ledger(["A"], weights=np.ones((1, 1))), "name them"),
+        (lambda: bl.Ledger(["A"], weights="two_point"), "needs the horizon"),
+    ],
+)
+def test_a_ledger_that_cannot_be(make, sentence):
+    with pytest.raises(bl.OptionError, match=sentence):
+        make()
