@@ -200,7 +200,8 @@ def _common_unit(arrays: list[Array]) -> str:
     """Return the finest unit of the arrays, or microseconds if a date does not fit nanoseconds."""
     units = [np.datetime_data(a.dtype)[0] for a in arrays]
     finest = max(units, key=_UNITS.index)
-    return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in arrays) else "us"
+    moved = [a for a, unit in zip(arrays, units, strict=True) if unit != finest]
+    return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in moved) else "us"
 
 
 def _in_unit(array: Array, unit: str) -> Array:

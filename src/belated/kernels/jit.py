@@ -18,8 +18,8 @@ import numpy as np
 
 from belated.kernels import rows
 
-#: Row-arm visits that the interpreter may make before compiling; about a third of a second.
-BUDGET = 250_000
+#: Row-arm visits that the interpreter may make before compiling: about as long as loading the compiler takes.
+BUDGET = 600_000
 
 #: Rows from which a pass is cut into stretches for several threads. Where the cuts are depends on
 #: the rows alone, never on the machine, and so do the results, to the last bit.
