@@ -15,6 +15,7 @@ from belated.errors import LogError, OptionError, UnknownArmError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.labels import encode
+from belated.soundness import check_rows
 from belated.tables import Column, Table, count
 from belated.times import NEVER, Clock, as_float_times, read_times
 
@@ -110,7 +111,7 @@ class Log(Table):
         assigned, arrived, clock = read_times(assigned_at, arrived_at, delay, rows)
         moment = _moment(clock, as_of)
         self._set(labels, codes, y, pi, assigned, arrived, clock, moment)
-        _check_rows(self)
+        self._check()
 
     def _set(
         self,
@@ -217,7 +218,7 @@ class Log(Table):
         log._set(self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self.clock, moment)
         log._anchor([self.anchor], [self.rarest])
         if self.moment is not None and (moment is None or moment > self.moment):
-            _check_rows(log)  # outcomes that were still out have not been looked at
+            log._check()  # outcomes that were still out have not been looked at
         return log
 
     def joined(self, others: Sequence[Log]) -> Log:
@@ -251,6 +252,10 @@ class Log(Table):
         )
         whole._anchor([log.anchor for log in logs], [log.rarest for log in logs])
         return whole
+
+    def _check(self) -> None:
+        """Refuse the first row that cannot be."""
+        self._anchor(*check_rows(self.arms, self.code, self.outcome, self.propensity, *self._times(), self.clock))
 
     def _anchor(self, anchors: list[Array], rarest: list[Array]) -> None:
         """Keep, of several parts' anchors, those of the least likely rows."""
@@ -412,53 +417,3 @@ def _is_sorted(times: Array) -> bool:
         if not (block[:-1] <= block[1:]).all():
             return False
     return True
-
-
-def _check_rows(log: Log) -> None:
-    """Refuse the first row that cannot be, in one sentence; find the arms' anchors on the way."""
-    rows, pi = len(log.code), log.propensity_matrix
-    assigned, arrived, latest, never = log._times()
-    jit.ready(rows * (pi.shape[1] + 4))
-
-    def check(start: int, stop: int) -> tuple[int, Array, Array]:
-        anchor, rarest = np.zeros(len(log.arms)), np.full(len(log.arms), math.inf)
-        row = kernel.first_fault(
-            anchor, rarest, log.outcome, log.code, pi, log.has_all_propensities, assigned, arrived, latest, never,
-            start, stop,
-        )  # fmt: skip
-        return row, anchor, rarest
-
-    parts = jit.in_stretches(rows, check)
-    for row, _, _ in parts:
-        if row >= 0:
-            column, what = _explain(log, row)
-            raise LogError(f"`{column}` in row {row} {what}.", column=column, row=row)
-    log._anchor([anchor for _, anchor, _ in parts], [rarest for _, _, rarest in parts])
-
-
-def _explain(log: Log, row: int) -> tuple[str, str]:
-    """Return what is wrong with a row: the column, and the rest of the sentence."""
-    pi, y = log.propensity[row], log.outcome[row]
-    if pi.ndim == 0:
-        if pi == 0:
-            return "propensity", "is 0; the chosen arm cannot have probability 0"
-        if not 0 < pi <= 1 + 1e-6:
-            return "propensity", f"is {pi}; it must lie in (0, 1]"
-    else:
-        for arm, p in zip(log.arms, pi, strict=True):
-            if not 0 <= p <= 1 + 1e-6:
-                return "propensity", f"for arm {arm!r} is {p}; it must lie in [0, 1]"
-        if abs(pi.sum() - 1) > 1e-6:
-            return "propensity", f"sums to {pi.sum():.9g}; it must sum to 1 (within 1e-6)"
-        if pi[log.code[row]] == 0:
-            return "propensity", f"gives the chosen arm {log.arms[log.code[row]]!r} probability 0; it must be above 0"
-    if log._arrived is None:
-        return "outcome", f"is {y}; it must be a finite number, or NaN if it is still out"
-    time = log._arrived[row]
-    if time == NEVER or not time < math.inf:
-        return "outcome", f"is {y} but has no arrival; give its arrival time or delay, or make the outcome NaN"
-    assigned = row + 1 if log._assigned is None else log._assigned[row]
-    if time < assigned:
-        text = log.clock.text
-        return "arrived_at", f"is {text(time)}, before its assignment at {text(assigned)}; it must not be earlier"
-    return "outcome", f"is {y} although it has arrived; it must be a finite number"
