@@ -248,6 +248,16 @@ def test_long_logs_equal_short_ones_added_up():
     np.testing.assert_allclose(a.std_errors, b.std_errors, rtol=1e-12)
 
 
+def test_merged_parts_keep_the_largest_weight():
+    rng = np.random.default_rng(6)
+    pi = np.repeat([0.5, 0.02], 20)
+    log = [bl.Log(np.zeros(len(p), int), rng.normal(size=len(p)), p, arms=[0]) for p in (pi[:20], pi[20:])]
+    whole = bl.Log(np.zeros(40, int), np.concatenate([part.outcome for part in log]), pi, arms=[0])
+    parts = [bl.Sums.of(part, "sqrt", "zero") for part in log]
+    for merged in (parts[0] + parts[1], parts[1] + parts[0]):
+        assert bl.estimate(merged, "dipw").std_errors == pytest.approx(bl.estimate(whole, "dipw").std_errors, rel=1e-12)
+
+
 def test_a_million_equal_weights_add_up_exactly():
     n = 1_000_000
     log = bl.Log(np.tile([0, 0, 1, 1], n // 4), np.tile([0.0, 3.0], n // 2), np.full((n, 2), [0.1, 0.9]))

@@ -110,7 +110,7 @@ def test_numbers_have_the_digits_they_deserve():
         "-0.000123",
         "5",
     ]
-    assert texts([123456.0], "estimate", [2345.0]) == ["123,500"]
+    assert texts([123456.0, -0.001], "estimate", [2345.0, 0.1]) == ["123,500", "0.00"]
     assert texts([float("nan"), float("inf"), -float("inf")], "estimate", [1.0, 1.0, 1.0]) == ["–", "∞", "-∞"]
     assert texts([0.00001, 0.01234, 0.5, float("nan")], "p_value") == ["<0.0001", "0.0123", "0.500", "–"]
     assert texts([0.123456, float("nan")], "share") == ["12.3%", "–"]
