@@ -239,6 +239,7 @@ def test_a_simulated_log_can_wait_for_what_is_still_out():
         (lambda: bl.Bandit({"A": 1.0}), "such as arms.normal(1.0)"),
         (lambda: bl.Bandit({"A": bl.arms.normal()}, {"B": bl.delays.none()}), "not one of the arms"),
         (lambda: bl.simulate(TWO, bl.policies.uniform(), 0), "`horizon` is 0"),
+        (lambda: bl.simulate(TWO, bl.policies.uniform(), 10, -1), "`seed` is -1"),
         (lambda: bl.simulate(TWO, "thompson", 10), "must be a policy"),
         (lambda: bl.simulate(TWO, bl.policies.thompson_beta(), 10), "needs Bernoulli arms"),
         (lambda: bl.simulate(TWO, bl.policies.fixed({"A": 1.0}), 10), "the arms are ['A', 'B']"),

@@ -212,7 +212,7 @@ def decide(p, kind, parameters, count, total, t):
         if kind == THOMPSON_BETA:
             first[k] = parameters[2] + total[k]
             second[k] = parameters[3] + count[k] - total[k]
-        else:  # prior N(0, (noise / prior)^2): as if `prior ** 2` outcomes of 0 had been seen
+        else:  # a prior N(0, prior_sd^2) is as good as (noise_sd / prior_sd)^2 outcomes of 0
             weight = count[k] + parameters[3]
             first[k] = total[k] / weight
             second[k] = parameters[2] / math.sqrt(weight)

@@ -42,7 +42,7 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0) -> Log
     """
     from belated.kernels import bandit as kernel
 
-    steps = whole("horizon", horizon, least=1)
+    steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
     n_arms = len(bandit.arms)
     if not isinstance(policy, Policy):
         raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
