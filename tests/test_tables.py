@@ -113,6 +113,7 @@ def test_numbers_have_the_digits_they_deserve():
     assert texts([123456.0, -0.001], "estimate", [2345.0, 0.1]) == ["123,500", "0.00"]
     assert texts([float("nan"), float("inf"), -float("inf")], "estimate", [1.0, 1.0, 1.0]) == ["–", "∞", "-∞"]
     assert texts([0.00001, 0.01234, 0.5, float("nan")], "p_value") == ["<0.0001", "0.0123", "0.500", "–"]
+    assert texts([1.23456, float("nan"), -float("inf")], "statistic") == ["1.23", "–", "-∞"]
     assert texts([0.123456, float("nan")], "share") == ["12.3%", "–"]
     assert texts([1234567, float("nan")], "count") == ["1,234,567", "–"]
     durations = [np.timedelta64(90, "m"), np.timedelta64(36, "h"), np.timedelta64(250, "ms"), np.timedelta64("NaT")]

@@ -423,4 +423,4 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
         return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
 
     columns = [column(name) for name in ("estimate", "std_error", "low", "high")]
-    return [*columns, column("statistic", "number"), column("p_value", "p_value")] if test else columns
+    return [*columns, column("statistic", "statistic"), column("p_value", "p_value")] if test else columns

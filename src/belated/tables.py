@@ -20,8 +20,8 @@ _ENDS = 12
 class Column:
     """A named column; `kind` says how its values are written.
 
-    Kinds: "label", "count", "share", "number" (four digits), "p_value", and "estimate", whose
-    digits follow those of the standard errors in `errors`.
+    Kinds: "label", "count", "share", "number" (four digits), "statistic" (two decimals), "p_value",
+    and "estimate", whose digits follow those of the standard errors in `errors`.
     """
 
     name: str
@@ -40,8 +40,8 @@ class Column:
             return [one_line(value) for value in self.values]
         if self.kind == "estimate" and self.errors is not None:
             return [_estimate(v, e) for v, e in zip(self.values, self.errors, strict=True)]
-        write = {"count": _count, "share": _share, "number": _number, "p_value": _p_value}[self.kind]
-        return [write(value) for value in self.values]
+        writers = {"count": _count, "share": _share, "number": _number, "statistic": _statistic, "p_value": _p_value}
+        return [writers[self.kind](value) for value in self.values]
 
     def data(self) -> Any:
         """Return the values as one type."""
@@ -198,6 +198,10 @@ def _number(value: Any) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "-∞"
     return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
+
+
+def _statistic(value: Any) -> str:
+    return _number(value) if _missing(value) or math.isinf(value) else f"{value:.2f}"
 
 
 def _duration(value: np.timedelta64) -> str:
