@@ -25,7 +25,7 @@ ESTIMATORS = {
 
 #: What `estimate` gives by arm. The scales are how large the terms are that cancel in a value and in a variance, which
 #: rounding is relative to; `rest` is what the row with the largest weight leaves to the others.
-ANSWERS = ("observed_share", "values", "variances", "effective_size", "skew_size", "t_variances", "true_hc3", "rest")
+ANSWERS = ("observed_share", "values", "variances", "effective_size", "inflation", "t_variances", "true_hc3", "rest")
 SCALES = ("value_scale", "variance_scale")
 
 
@@ -125,8 +125,8 @@ def _one_arm(h, mu, gamma, y, normalisation):
         v = sum(h[t] ** 2 * (z[t] - q) ** 2 for t in rows) / sum_h**2
     answer.values, answer.variances = float(q), float(v)
     answer.effective_size = float(sum_w**2 / sum(x**2 for x in w.values()))
-    answer.skew_size = float(sum(x**2 for x in w.values()) ** 3 / sum(x**3 for x in w.values()) ** 2)
     arrived = list(w.values()), [y[t] for t in w]
+    answer.inflation = float(inflation(*arrived))
     answer.t_variances, answer.true_hc3 = float(t_variance(*arrived, q)), float(true_hc3(*arrived))
 
     answer.rest = float(1 - max(w.values()) / sum_w)
@@ -156,18 +156,34 @@ def _scales(h, mu, gamma, y, normalisation, q, ever, has_model):
     return size + residuals + modelled, variance
 
 
-def t_variance(w, y, q):
-    """The larger of the homoskedastic variance and a bound of HC3, plus the square of what the model moved."""
-    n, total = len(w), sum(w)
-    if n < 2 or max(w) == total:
-        return math.nan
-    centre = sum(y) / n
-    homoskedastic = sum((x - centre) ** 2 for x in y) / (n - 1) * sum(x**2 for x in w) / total**2
+def homoskedastic(w, y):
+    """The sample variance of the outcomes times sum w^2 / W^2."""
+    mean = sum(y) / len(y)
+    return sum((x - mean) ** 2 for x in y) / (len(y) - 1) * sum(x**2 for x in w) / sum(w) ** 2
+
+
+def hc3_bound(w, y):
+    """A bound of HC3: 1 / (1 - l)^2 is replaced by the chord from l = 0 to the largest leverage."""
+    total = sum(w)
     top = max(w) / total
     slope = (1 / (1 - top) ** 2 - 1) / top
     mean = sum(x * v for x, v in zip(w, y, strict=True)) / total
-    bound = sum(x**2 * (v - mean) ** 2 * (1 + x / total * slope) for x, v in zip(w, y, strict=True)) / total**2
-    return max(homoskedastic, bound) + (q - mean) ** 2
+    return sum(x**2 * (v - mean) ** 2 * (1 + x / total * slope) for x, v in zip(w, y, strict=True)) / total**2
+
+
+def t_variance(w, y, q):
+    """The larger of the homoskedastic variance and a bound of HC3, plus the square of what the model moved."""
+    if len(w) < 2 or max(w) == sum(w):
+        return math.nan
+    mean = sum(x * v for x, v in zip(w, y, strict=True)) / sum(w)
+    return max(homoskedastic(w, y), hc3_bound(w, y)) + (q - mean) ** 2
+
+
+def inflation(w, y):
+    """How far the bound of HC3 exceeds the homoskedastic variance, at least 1."""
+    if len(w) < 2 or max(w) == sum(w) or homoskedastic(w, y) == 0:
+        return 1.0
+    return max(hc3_bound(w, y) / homoskedastic(w, y), 1)
 
 
 def true_hc3(w, y):
@@ -183,18 +199,19 @@ def trajectory(estimator, arm, outcome, propensity, assigned, arrived, moments):
     return [estimate(estimator, arm, outcome, propensity, assigned, arrived, moment) for moment in moments]
 
 
-def wilson(rate, size, skew_size, level):
-    """The score interval of a rate, with Student's quantile at a size between the two, minus 1."""
-    z = stats.t.ppf((1 + level) / 2, max(math.sqrt(size * skew_size) - 1, 1))
+def wilson(rate, effective_size, inflation, level):
+    """The score interval of a rate at the inflated size, with Student's quantile at the effective size minus 1."""
+    z = stats.t.ppf((1 + level) / 2, max(effective_size - 1, 1))
+    size = effective_size / inflation
     centre = (rate + z**2 / (2 * size)) / (1 + z**2 / size)
     reach = z * math.sqrt(rate * (1 - rate) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
     return centre - reach, centre + reach
 
 
-def mover(rates, sizes, skew_sizes, level):
+def mover(rates, sizes, inflations, level):
     """The interval of the first rate minus the second."""
     (p, q), ((p_low, p_high), (q_low, q_high)) = (
         rates,
-        [wilson(*x, level) for x in zip(rates, sizes, skew_sizes, strict=True)],
+        [wilson(*x, level) for x in zip(rates, sizes, inflations, strict=True)],
     )
     return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)

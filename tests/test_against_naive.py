@@ -202,7 +202,7 @@ def test_t_standard_error_of_an_arm_that_one_row_dominates(smallest, order):
 @examples(60)
 def test_wilson_and_mover_equal_the_twin(experiment, level):
     log, twin = experiment.log(), experiment.twin("dipw")
-    known = twin.values[:2], twin.effective_size[:2], twin.skew_size[:2]
+    known = twin.values[:2], twin.effective_size[:2], twin.inflation[:2]
     if not np.isfinite(twin.t_variances[:2]).all():
         return
     est = quietly(bl.estimate, log, "dipw", interval="wilson", level=level)

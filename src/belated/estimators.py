@@ -75,7 +75,7 @@ class ArmStatistics:
     robust: Array | None  # the small-sample variance; None if the estimator is not of Hajek's kind
     augmentation: Array  # what the outcome model moved the estimate by
     effective_size: Array  # (sum w)^2 / sum w^2
-    skew_size: Array  # (sum w^2)^3 / (sum w^3)^2: as many equal weights would leave the same skewness
+    inflation: Array  # of the leverage-corrected variance over the homoskedastic one, at least 1
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
 
@@ -155,14 +155,15 @@ def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
     squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], centre)
     cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
     hc3 = (squares + slope * cubes / w) / w**2
-    robust = np.maximum(spread / (n - 1) * sums["w2"] / w**2, hc3) + augmentation**2
+    homoskedastic = spread / (n - 1) * sums["w2"] / w**2
+    robust = np.maximum(homoskedastic, hc3) + augmentation**2
     return ArmStatistics(
         value=sums.shift + about,
         variance=_second_moment(sums["w2"], sums["w2y"], sums["w2y2"], about) / w**2,
         robust=np.where(n >= 2, robust, np.nan),
         augmentation=augmentation,
         effective_size=w**2 / sums["w2"],
-        skew_size=sums["w2"] ** 3 / sums["w3"] ** 2,
+        inflation=np.where(homoskedastic > 0, np.maximum(hc3 / homoskedastic, 1.0), 1.0),
         arrived=n,
         constant=(n > 0) & (spread == 0),
     )
@@ -184,7 +185,7 @@ def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
         robust=None,
         augmentation=np.zeros_like(h),
         effective_size=sums["w"] ** 2 / sums["w2"],
-        skew_size=sums["w2"] ** 3 / sums["w3"] ** 2,
+        inflation=np.ones_like(h),
         arrived=n,
         constant=seen & (_spread(sums) == 0),
     )

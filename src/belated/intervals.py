@@ -4,8 +4,8 @@
 variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
 with Kish's effective size minus 1 degrees of freedom, at least 1 (Welch-Satterthwaite for
 combinations).
-`wilson`, for 0/1 outcomes, is the score interval at the effective size, with the same augmentation
-and a Student quantile that grows as weights become uneven, combined over arms by MOVER.
+`wilson`, for 0/1 outcomes, is the score interval at the effective size, reduced where those two
+variances exceed the homoskedastic one, with the same quantile, combined over arms by MOVER.
 """
 
 from __future__ import annotations
@@ -48,15 +48,8 @@ class Combination:
 
     @property
     def degrees(self) -> Array:
-        """Degrees of freedom, by arm.
-
-        A score interval knows its variance from the rate; what uneven weights leave is skewness,
-        for which its quantile is that of a size between the effective one and that of the skewness.
-        """
-        size = self.arms.effective_size
-        if self.kind == "wilson":
-            size = np.sqrt(size * self.arms.skew_size)
-        return np.asarray(np.maximum(size - 1, 1.0))
+        """Degrees of freedom, by arm."""
+        return np.asarray(np.maximum(self.arms.effective_size - 1, 1.0))
 
     @property
     def variances(self) -> Array:
@@ -116,7 +109,7 @@ class Combination:
 
     def _scores(self, tail: float) -> tuple[Array, Array]:
         """Return each arm's score interval (Wilson 1927) at its effective size."""
-        q, n = self._rates, self.arms.effective_size
+        q, n = self._rates, self.arms.effective_size / self.arms.inflation
         near = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
         n = n / (1 + self.arms.augmentation**2 * n / (near * (1 - near)))
         with np.errstate(divide="ignore", over="ignore"):
