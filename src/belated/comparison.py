@@ -31,8 +31,8 @@ def compare(log: Log, *, level: float = 0.95, interval: str = "auto") -> Compari
             shared[estimator.parts] = Sums.of(log, *estimator.parts)
         sums = shared[estimator.parts]
         # the estimators that are not of Hajek's kind have no score interval
-        scored = interval == "wilson" and estimator.normalisation != "hajek"
-        kind = interval_kind("t" if scored else one_of("interval", interval, INTERVALS), sums, estimator)
+        unscored = interval == "wilson" and estimator.normalisation != "hajek"
+        kind = interval_kind("t" if unscored else one_of("interval", interval, INTERVALS), sums, estimator)
         estimates[name] = Estimate(sums, estimator, fraction("level", level), kind, as_of_text(log))
     next(iter(estimates.values())).warn()
     return Comparison(estimates)
