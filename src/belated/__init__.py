@@ -27,6 +27,7 @@ from belated.outcome_models import OutcomeModel
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.simulate import simulate
+from belated.simulation.study import Study, study
 from belated.sums import Sums
 from belated.trajectory import Trajectory, trajectory
 from belated.weights import Weights, two_point
@@ -53,6 +54,7 @@ __all__ = [
     "OutcomeModel",
     "PolicyError",
     "PropensitiesNeededError",
+    "Study",
     "Sums",
     "Trajectory",
     "UnknownArmError",
@@ -63,6 +65,7 @@ __all__ = [
     "estimate",
     "policies",
     "simulate",
+    "study",
     "trajectory",
     "two_point",
 ]

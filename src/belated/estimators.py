@@ -85,6 +85,11 @@ class ArmStatistics:
         subset: dict[str, Any] = {name: None if v is None else v[..., arms] for name, v in chosen.items()}
         return ArmStatistics(**subset)
 
+    def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
+        """Return the statistics of arms that are those of many experiments, (experiments, arms)."""
+        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ArmStatistics(**{name: None if v is None else v.reshape(shape) for name, v in parts.items()})
+
 
 def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:
     """Read an estimator from sums."""

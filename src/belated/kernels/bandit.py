@@ -1,223 +1,210 @@
-"""One run of a bandit experiment: draws, policies, and a calendar of arrivals.
+"""Runs of a bandit experiment: draws, policies, a calendar of arrivals, and every estimator's sums.
 
-Imported only to simulate, because it brings numba. A policy is one pure function of what has
-arrived, `decide`, or the user's own.
+Imported only to simulate, because it brings numba. A run is played in blocks of rows: first the
+block's random numbers, then its steps one after another, then its sums, which the compiler turns
+into vector instructions. No row outlives its block but in the calendar, which knows the outcomes
+that are still to come.
+
+Indices are unsigned: numba then leaves out the code for negative ones, a fifth of all instructions.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from belated.kernels import streams
+from belated.kernels.best import GRID, clipped
+
 ARMS = ("normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical")
 NORMAL, BERNOULLI, GAMMA, LOGNORMAL, STUDENT_T, EMPIRICAL = range(6)
-
-DELAYS = ("none", "constant", "geometric", "poisson", "negative_binomial", "pareto", "lognormal", "empirical")
-AT_ONCE, CONSTANT, GEOMETRIC, POISSON, NEGATIVE_BINOMIAL, PARETO, LATE_LOGNORMAL, LATE_EMPIRICAL = range(8)
 
 POLICIES = ("fixed", "epsilon_greedy", "thompson_normal", "thompson_beta", "ucb", "own")
 FIXED, EPSILON_GREEDY, THOMPSON_NORMAL, THOMPSON_BETA, UCB, OWN = range(6)
 
-# Gauss-Legendre on [0, 1], and the integrals from 0 to each node of the polynomials through the nodes
-_N = 10
-_X, _W = np.polynomial.legendre.leggauss(_N)
-_NODES, _WEIGHTS = (_X + 1) / 2, _W / 2
-_POWERS = np.arange(_N)
-_PARTIAL = (_NODES[:, np.newaxis] ** (_POWERS + 1) / (_POWERS + 1)) @ np.linalg.inv(_NODES[:, np.newaxis] ** _POWERS)
+#: What follows the last tabled delay: nothing, a Pareto or a geometric tail; or no table at all.
+TAILS = ("none", "pareto", "geometric", "lognormal")
+NO_TAIL, PARETO_TAIL, GEOMETRIC_TAIL, ALL_LOGNORMAL = range(4)
 
-# Where the panels of the quadrature end, in standard deviations from the centre. A Beta posterior is
-# taken on the logit scale, where it is smooth for any parameters and its tails are exponential.
-_NORMAL_KNOTS = np.array([-8.5, -5.5, -3.5, -2.0, -0.7, 0.7, 2.0, 3.5, 5.5, 8.5])
-_BETA_KNOTS = np.array([-40.0, -25.0, -16.0, -11.0, -7.5, -5.0, -3.2, -1.9, -0.8,
-                        0.0, 0.8, 1.9, 3.2, 5.0, 7.5, 11.0, 16.0, 25.0, 40.0])  # fmt: skip
+#: In a table: an outcome that never comes, one whose delay is in the tail; and the longest delay there is.
+NEVER, TAIL = 1 << 62, -1
+LONGEST = float(1 << 60)
 
-#: Log of a density that is nothing.
-_NOTHING = -50.0
+#: Equally wide cells of [0, 1), each with the place in a table of delays where the search begins.
+GUIDE = 1024
+
+#: Rows played before their sums are taken: the block stays in the first cache.
+BLOCK = 1024
+
+# What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
+# the running mean, both minus the shift; then over all rows, h = sqrt(pi).
+MOMENTS = (
+    "assigned", "arrived", "w_max", "y", "y2", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
+    "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
+    "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
+)  # fmt: skip
+_FIRST_OWN, _FIRST_SPREAD = MOMENTS.index("y"), MOMENTS.index("h")
+
+#: Sums in any order of addition: vector registers, as wide as the machine's.
+_VECTORS = {"reassoc", "contract", "nsz", "nnan"}
+
+_index = np.uint32
+
+_ONE_BITS = np.float64(1.0).view(np.int64)
+
+
+class Arms(NamedTuple):
+    """Outcome distributions; `first`, `second`, `third` are a kind's parameters."""
+
+    kind: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    third: np.ndarray
+    samples: np.ndarray
+    starts: np.ndarray
+    all_normal: bool
+
+
+class Delays(NamedTuple):
+    """Delay distributions, tabled: a uniform u becomes values[i], i the first with u < cumulative[i].
+
+    `guide` (arms, cells) says where to begin for u in each of equally wide cells. The last entry of
+    each arm's table stands for what follows it: never, or a tail.
+    """
+
+    sure: np.ndarray  # whether every outcome comes at once: nothing to draw
+    comes: np.ndarray  # the share of outcomes that come, above 1 if sure
+    guide: np.ndarray
+    starts: np.ndarray
+    cumulative: np.ndarray
+    values: np.ndarray
+    tail: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    never: np.ndarray
+
+
+class Rule(NamedTuple):
+    """A policy; `share` is c t ** -decay for each step t, cut so that it can be everyone's floor."""
+
+    kind: int
+    share: np.ndarray
+    parameters: np.ndarray
+    burn_in: int
+    batch: int
+
+
+class Calendar(NamedTuple):
+    """Outcomes that are still to come: the row pushed last for each step, and the one pushed before each row."""
+
+    last: np.ndarray
+    previous: np.ndarray
+    arm: np.ndarray
+    outcome: np.ndarray
+
+
+class Rows(NamedTuple):
+    """A block's rows, if they are to be kept."""
+
+    code: np.ndarray
+    outcome: np.ndarray
+    late: np.ndarray
+
+
+class Desk(NamedTuple):
+    """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
+
+    block: np.ndarray  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's propensity, and model
+    state: np.ndarray  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, FIRST, SECOND
+    arrived: np.ndarray  # for each arm, BLOCK outcomes that arrived, their propensities and models
+    ends: np.ndarray  # where each arm's next arrived outcome goes
+
+    def pi(self, n_arms: int) -> np.ndarray:
+        """Return the block's propensities, (arms, rows)."""
+        return self.block[FIRST_PI : FIRST_PI + n_arms * BLOCK].reshape(n_arms, BLOCK)
+
+
+CHOICE, NOISE, LATENESS, CAME, FIRST_PI = 0, BLOCK, 2 * BLOCK, 3 * BLOCK, 4 * BLOCK
+COUNT, TOTAL, MEAN, ASSIGNED, P, FIRST, SECOND = range(7)
+
+
+def new_desk(n_arms: int) -> Desk:
+    """Return an empty desk."""
+    block = np.zeros(FIRST_PI + 2 * n_arms * BLOCK)
+    return Desk(block, np.zeros(7 * n_arms), np.zeros(3 * n_arms * BLOCK), np.zeros(n_arms, np.int64))
+
+
+def new_calendar(horizon: int) -> Calendar:
+    """Return an empty calendar; playing a run to its end leaves it empty again."""
+    numbers = np.zeros((3, horizon + 2), np.int32)
+    return Calendar(*numbers, np.empty(horizon + 2))
 
 
 @njit(cache=True)
-def draw_outcome(rng, kind, a, b, c, samples, start, stop):
-    """Draw an outcome: a location or shape, b scale, c degrees of freedom."""
+def draw_outcome(stream, arms, arm):
+    """Draw an outcome of an arm."""
+    kind, first, second = arms.kind[arm], arms.first[arm], arms.second[arm]
     if kind == NORMAL:
-        return a + b * rng.standard_normal()
+        return first + second * streams.normal(stream)
     if kind == BERNOULLI:
-        return 1.0 if rng.random() < a else 0.0
+        return 1.0 if streams.uniform(stream) < first else 0.0
     if kind == GAMMA:
-        return b * rng.standard_gamma(a)
+        return second * streams.gamma(stream, first)
     if kind == LOGNORMAL:
-        return math.exp(a + b * rng.standard_normal())
+        return math.exp(first + second * streams.normal(stream))
     if kind == STUDENT_T:
-        return a + b * rng.standard_t(c)
-    return samples[start + int(rng.random() * (stop - start))]
+        half = arms.third[arm] / 2.0
+        return first + second * streams.normal(stream) / math.sqrt(streams.gamma(stream, half) / half)
+    size = arms.starts[arm + 1] - arms.starts[arm]
+    return arms.samples[arms.starts[arm] + int(streams.uniform(stream) * size)]
+
+
+@njit(cache=True, error_model="numpy")
+def draw_tail(stream, delays, arm, u):
+    """Return a delay from the tail."""
+    tail = delays.tail[arm]
+    u /= 1.0 - delays.never[arm]
+    if tail == PARETO_TAIL:
+        late = delays.second[arm] * (1.0 - u) ** (-1.0 / delays.first[arm]) - delays.second[arm]
+    elif tail == GEOMETRIC_TAIL:
+        late = math.log1p(-u) / math.log1p(-delays.first[arm])
+    else:
+        late = math.exp(delays.first[arm] + delays.second[arm] * streams.normal(stream))
+    return np.int64(min(late, LONGEST))
 
 
 @njit(cache=True)
-def draw_delay(rng, kind, a, b, never, samples, start, stop):
-    """Draw a delay in whole steps, infinite if the outcome never comes."""
-    late = 0.0
-    if kind == CONSTANT:
-        late = a
-    elif kind == GEOMETRIC:  # failures before the first success
-        late = rng.geometric(a) - 1.0
-    elif kind == POISSON:
-        late = float(rng.poisson(a))
-    elif kind == NEGATIVE_BINOMIAL:
-        late = float(rng.negative_binomial(a, b))
-    elif kind == PARETO:
-        late = math.floor(b * (1.0 - rng.random()) ** (-1.0 / a) - b)
-    elif kind == LATE_LOGNORMAL:
-        late = math.floor(math.exp(a + b * rng.standard_normal()))
-    elif kind == LATE_EMPIRICAL:
-        late = samples[start + int(rng.random() * (stop - start))]
-    if never > 0.0 and rng.random() < never:
-        return math.inf
-    return late
-
-
-@njit(cache=True)
-def raise_to_floor(p, floor):
-    """Raise probabilities below the floor to it, and scale the others: water-filling."""
-    for _ in range(len(p)):
-        rest = free = 0.0
-        for k in range(len(p)):
-            if p[k] <= floor:
-                p[k] = floor
-                free += floor
-            else:
-                rest += p[k]
-        if rest == 0.0 or abs(free + rest - 1.0) <= 1e-15:
-            return
-        scale = (1.0 - free) / rest
-        for k in range(len(p)):
-            if p[k] > floor:
-                p[k] *= scale
-
-
-@njit(cache=True)
-def log_density(beta, first, second, x):
-    """Log density at x, without its constant: Normal(first, second), or the logit of a Beta(first, second)."""
-    if beta:
-        tail = math.log1p(math.exp(-abs(x)))
-        return -first * (tail + max(-x, 0.0)) - second * (tail + max(x, 0.0))
-    return -0.5 * ((x - first) / second) ** 2
-
-
-@njit(cache=True)
-def probabilities_of_being_best(p, beta, first, second):
-    """Fill `p` with each arm's probability of the largest draw from independent posteriors.
-
-    Normal with means `first` and standard deviations `second`, or Beta(first, second): the
-    integral of f_k times the product of the other arms' F_j, by Gauss-Legendre on panels that are
-    narrow where any density moves. The F_j are integrals of the f_j on the same nodes.
-    """
+def decide(p, rule, count, total, t, first, second, memo):
+    """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total."""
     n_arms = len(p)
-    if n_arms == 1:
-        p[0] = 1.0
-        return
-    if n_arms == 2 and not beta:
-        z = (first[0] - first[1]) / math.sqrt(2.0 * (second[0] ** 2 + second[1] ** 2))
-        p[0], p[1] = 0.5 * math.erfc(-z), 0.5 * math.erfc(z)
-        return
-    knots = _BETA_KNOTS if beta else _NORMAL_KNOTS
-    centre, constant = np.empty(n_arms), np.empty(n_arms)
-    edges = np.empty(n_arms * len(knots))
-    used, narrowest = 0, math.inf
-    for k in range(n_arms):
-        if beta:
-            centre[k], sd = math.log(first[k] / second[k]), math.sqrt(1.0 / first[k] + 1.0 / second[k])
-            constant[k] = math.lgamma(first[k] + second[k]) - math.lgamma(first[k]) - math.lgamma(second[k])
-        else:
-            centre[k], sd = first[k], second[k]
-            constant[k] = -math.log(sd) - 0.5 * math.log(2.0 * math.pi)
-        narrowest = min(narrowest, sd)
-        for z in knots:
-            x = centre[k] + z * sd
-            if log_density(beta, first[k], second[k], x) + constant[k] > _NOTHING:
-                edges[used] = x
-                used += 1
-    edges = np.sort(edges[:used])
-    panels = 0  # edges closer than the narrowest arm's deviation are one
-    for i in range(1, used):
-        if edges[i] - edges[panels] >= narrowest or i == used - 1:
-            panels += 1
-            edges[panels] = edges[i]
-    below = np.zeros(n_arms)  # each arm's F at the panel's left end
-    density, at = np.empty((n_arms, _N)), np.empty((n_arms, _N))
-    p[:] = 0.0
-    for panel in range(panels):
-        start, width = edges[panel], edges[panel + 1] - edges[panel]
-        empty = 0  # arms that are surely above the panel
-        for k in range(n_arms):
-            nearest = min(max(centre[k], start), start + width)
-            if log_density(beta, first[k], second[k], nearest) + constant[k] < _NOTHING:
-                density[k, :] = 0.0
-                at[k, :] = below[k]
-                empty += below[k] == 0.0
-                continue
-            for i in range(_N):
-                x = start + width * _NODES[i]
-                density[k, i] = width * math.exp(log_density(beta, first[k], second[k], x) + constant[k])
-            for i in range(_N):
-                total = below[k]
-                for j in range(_N):
-                    total += _PARTIAL[i, j] * density[k, j]
-                at[k, i] = total
-            for i in range(_N):
-                below[k] += _WEIGHTS[i] * density[k, i]
-        if empty:
-            continue
-        for k in range(n_arms):
-            for i in range(_N):
-                if density[k, i] > 0.0:
-                    others = _WEIGHTS[i] * density[k, i]
-                    for j in range(n_arms):
-                        if j != k:
-                            others *= at[j, i]
-                    p[k] += others
-    total = 0.0
-    for k in range(n_arms):
-        p[k] = max(p[k], 0.0)
-        total += p[k]
-    p /= total
-
-
-@njit(cache=True)
-def decide(p, kind, parameters, count, total, t):
-    """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total.
-
-    `parameters` are c, decay, and the policy's own two; FIXED: the probabilities.
-    """
-    n_arms = len(p)
-    if kind == FIXED:
-        p[:] = parameters
-        return
-    share = parameters[0] * float(t) ** -parameters[1]
-    if kind in (EPSILON_GREEDY, UCB):
+    share = rule.share[t]
+    if rule.kind == FIXED:
+        p[:] = rule.parameters
+    elif rule.kind == EPSILON_GREEDY or rule.kind == UCB:
         best, highest = 0, -math.inf
         for k in range(n_arms):
             score = total[k] / count[k] if count[k] > 0 else 0.0
-            if kind == UCB:
-                score = score + parameters[2] * math.sqrt(math.log(t) / count[k]) if count[k] > 0 else math.inf
+            if rule.kind == UCB:
+                score = score + rule.parameters[0] * math.sqrt(math.log(t) / count[k]) if count[k] > 0 else math.inf
             if score > highest:
                 best, highest = k, score
-        # never less likely than the others
-        eps = min(share, (n_arms - 1.0) / n_arms)
-        p[:] = eps / (n_arms - 1) if n_arms > 1 else 0.0
-        p[best] = 1.0 - eps
-        return
-    first, second = np.empty(n_arms), np.empty(n_arms)
-    for k in range(n_arms):
-        if kind == THOMPSON_BETA:
-            first[k] = parameters[2] + total[k]
-            second[k] = parameters[3] + count[k] - total[k]
-        else:  # a prior N(0, prior_sd^2) is as good as (noise_sd / prior_sd)^2 outcomes of 0
-            weight = count[k] + parameters[3]
-            first[k] = total[k] / weight
-            second[k] = parameters[2] / math.sqrt(weight)
-    probabilities_of_being_best(p, kind == THOMPSON_BETA, first, second)
-    raise_to_floor(p, min(share, 1.0 / n_arms))
+        p[:] = share / max(n_arms - 1, 1)
+        p[best] = 1.0 - share
+    elif memo is not None:
+        beta = rule.kind == THOMPSON_BETA
+        for k in range(n_arms):
+            if beta:
+                first[k] = rule.parameters[0] + total[k]
+                second[k] = rule.parameters[1] + count[k] - total[k]
+            else:  # a prior N(0, prior_sd^2) is as good as (noise_sd / prior_sd)^2 outcomes of 0
+                weight = count[k] + rule.parameters[1]
+                first[k] = total[k] / weight
+                second[k] = rule.parameters[0] / math.sqrt(weight)
+        clipped(p, beta, first, second, share, memo)
 
 
 @njit(cache=True)
@@ -234,53 +221,256 @@ def is_distribution(p, n_arms):
 
 
 @njit(cache=True)
-def run(
-    rng, batch, burn_in, kind, parameters, own_policy,
-    arm_kind, arm_parameters, arm_samples, arm_starts,
-    delay_kind, delay_parameters, delay_samples, delay_starts, never,
-    code, outcome, propensity, delay,
-):  # fmt: skip
-    """Run an experiment into the last four arrays; return the step at which the policy failed, or 0."""
-    horizon, n_arms = propensity.shape
-    count, total = np.zeros(n_arms), np.zeros(n_arms)
-    p = np.full(n_arms, 1.0 / n_arms)
-    last = np.full(horizon + 1, -1)  # a calendar of arrivals, as in `rows.accumulate`
-    previous = np.empty(horizon, np.int64)
-    for t in range(1, horizon + 1):
-        row = last[t]
-        while row >= 0:
-            count[code[row]] += 1.0
-            total[code[row]] += outcome[row]
-            row = previous[row]
-        if t > burn_in and (t - burn_in - 1) % batch == 0:
-            if own_policy is None:
-                decide(p, kind, parameters, count, total, t)
-            else:
-                chosen = own_policy(count.copy(), total.copy(), t)
-                if not is_distribution(chosen, n_arms):
-                    return t
-                p[:] = chosen
-        u = rng.random()
-        arm, below = 0, p[0]
-        while u >= below and arm < n_arms - 1:
-            arm += 1
-            below += p[arm]
-        while p[arm] == 0.0:  # rounding pushed the draw past the last possible arm
-            arm -= 1
-        row = t - 1
+def first_largest(values):
+    """Return the index of the largest value, the first of equals."""
+    best = 0
+    for k in range(1, len(values)):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+@cache
+def player(fixed):
+    """Return `play` for so many arms, or for any number if `fixed` is 0: loops over two arms are best unrolled."""
+
+    @njit(cache=True, nogil=True, error_model="numpy")
+    def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, peek, desk, calendar, rows):
+        """Play the steps from start to stop; return the one at which the policy failed, or 0.
+
+        `peek` lets the recorded running mean see an outcome that came at once, as the published
+        code does. Without a calendar every outcome comes at once, or never. `rows` receive
+        the rows themselves, if they are to be kept.
+        """
+        block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
+        sure, guide, starts, cumulative, values = (
+            delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
+        comes = delays.comes
+        first, second, share, burn_in, batch = arms.first, arms.second, rule.share, rule.burn_in, rule.batch
+        n_arms = fixed if fixed else len(ends)
+        total_, mean_, assigned_ = _index(TOTAL * n_arms), _index(MEAN * n_arms), _index(ASSIGNED * n_arms)
+        first_m = _index(FIRST_PI + n_arms * BLOCK)
+        n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
+        mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
+        count, total = state[:n], state[TOTAL * n : (TOTAL + 1) * n]
+        posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
+        greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
+        best, eps = _index(first_largest(p)), 1.0 - p.max()
         for k in range(n_arms):
-            propensity[row, k] = p[k]
-        code[row] = arm
-        outcome[row] = draw_outcome(
-            rng, arm_kind[arm], arm_parameters[arm, 0], arm_parameters[arm, 1], arm_parameters[arm, 2],
-            arm_samples, arm_starts[arm], arm_starts[arm + 1],
-        )  # fmt: skip
-        delay[row] = draw_delay(
-            rng, delay_kind[arm], delay_parameters[arm, 0], delay_parameters[arm, 1], never[arm],
-            delay_samples, delay_starts[arm], delay_starts[arm + 1],
-        )  # fmt: skip
-        seen = t + max(delay[row], 1.0)
-        if seen <= horizon:
-            previous[row] = last[int(seen)]
-            last[int(seen)] = row
-    return 0
+            ends[k] = k * 3 * BLOCK
+        streams.fill_uniform(stream, block, CHOICE, stop - start)
+        if all_normal:
+            streams.fill_normal(stream, block, NOISE, stop - start)
+        if not sure.all():
+            streams.fill_uniform(stream, block, LATENESS, stop - start)
+        for t in range(start, stop):
+            b = _index(t - start)
+            if calendar is not None:
+                row = calendar.last[_index(t)]
+                if row:
+                    calendar.last[_index(t)] = 0
+                    while row:
+                        k = _index(calendar.arm[_index(row)])
+                        state[k] += 1.0
+                        state[k + total_] += calendar.outcome[_index(row)]
+                        state[k + mean_] = state[k + total_] / state[k]
+                        row = calendar.previous[_index(row)]
+            u = block[b]
+            if greedy and t > burn_in:
+                if batch == 1 or (t - burn_in - 1) % batch == 0:
+                    beaten = False
+                    top = state[best + mean_]
+                    for k in range(n_arms):
+                        beaten |= (state[_index(k) + mean_] >= top) and k != best
+                    if beaten:
+                        best = _index(first_largest(mean))
+                    eps = share[_index(t)]
+                other = eps / max(n_arms - 1, 1)
+                chance = 1.0 - eps
+                for k in range(n_arms):
+                    block[b + _index(FIRST_PI + k * BLOCK)] = other
+                block[b + _index(FIRST_PI) + best * _index(BLOCK)] = chance
+                arm = best
+                if u < eps:
+                    chance = other
+                    i = min(_index(np.int64(u / other)), _index(n_arms - 2))
+                    arm = _index(i + 1) if i >= best else i
+            else:
+                if t > burn_in and (t - burn_in - 1) % batch == 0:
+                    if own_policy is None:
+                        decide(p, rule, count, total, t, posterior[0], posterior[1], memo)
+                    else:
+                        chosen = own_policy(count.copy(), total.copy(), t)
+                        if not is_distribution(chosen, n_arms):
+                            return t
+                        p[:] = chosen
+                for k in range(n_arms):
+                    block[b + _index(FIRST_PI + k * BLOCK)] = p[k]
+                arm = _index(0)
+                below = p[0]
+                while u >= below and arm < n_arms - 1:
+                    arm = _index(arm + 1)
+                    below += p[arm]
+                while p[arm] == 0.0:  # rounding pushed the draw past the last possible arm
+                    arm = _index(arm - 1)
+                chance = p[arm]
+            if all_normal:
+                y = first[arm] + second[arm] * block[b + _index(NOISE)]
+            else:
+                y = draw_outcome(stream, arms, arm)
+            late = np.int64(0)
+            v = block[b + _index(LATENESS)]
+            if calendar is None:
+                late = np.int64(0) if v < comes[arm] else np.int64(NEVER)
+            elif not sure[arm]:
+                i = starts[arm] + guide[arm, _index(np.int64(v * GUIDE))]
+                while v >= cumulative[_index(i)]:
+                    i += 1
+                late = values[_index(i)]
+                if late == TAIL:
+                    late = draw_tail(stream, delays, arm, v)
+            counts = 1.0 if late <= horizon - t else 0.0
+            model = state[arm + mean_]
+            for k in range(n_arms):
+                block[b + first_m + _index(k * BLOCK)] = state[_index(k) + mean_]
+            if peek and late == 0:
+                model = (state[arm + total_] + y) / (state[arm] + 1.0)
+                block[b + first_m + arm * _index(BLOCK)] = model
+            at = _index(ends[arm])
+            arrived[at] = y
+            arrived[at + _index(BLOCK)] = chance
+            arrived[at + _index(2 * BLOCK)] = model
+            ends[arm] = at + np.int64(counts)
+            state[arm + assigned_] += 1.0
+            block[b + _index(CAME)] = counts
+            if rows is not None:
+                rows.code[b], rows.outcome[b], rows.late[b] = arm, y, late
+            if calendar is None:
+                state[arm] += counts
+                state[arm + total_] += y * counts
+                state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
+            else:  # what comes after the horizon goes to a step that is never played
+                due = _index(min(t + max(late, 1), horizon + 1))
+                calendar.arm[_index(t)] = arm
+                calendar.outcome[_index(t)] = y
+                calendar.previous[_index(t)] = calendar.last[due]
+                calendar.last[due] = t
+        if greedy and stop - 1 > burn_in:
+            p[:] = eps / max(n_arms - 1, 1)
+            p[best] = 1.0 - eps
+        return 0
+
+    return play
+
+
+@njit(cache=True, nogil=True)
+def begin(desk, calendar, memo):
+    """Clear the desk for a new run."""
+    n_arms = len(desk.ends)
+    desk.state[:] = 0.0
+    desk.state[P * n_arms : (P + 1) * n_arms] = 1.0 / n_arms
+    if calendar is not None:
+        calendar.last[-1] = 0
+    if memo is not None:
+        memo[GRID] = math.nan
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORS)
+def add_spread(out, block, k, n, shift):
+    """Add a block's sums over all rows."""
+    h = h2 = hm = h2m = h2m2 = h_arrived = 0.0
+    at = FIRST_PI + k * BLOCK
+    pi, came = block[at : at + n], block[CAME : CAME + n]
+    m = block[at + len(out) * BLOCK : at + len(out) * BLOCK + n]
+    for i in range(n):
+        p = pi[i]
+        root = math.sqrt(p)
+        x = m[i] - shift
+        h += root
+        h2 += p
+        hm += root * x
+        h2m += p * x
+        h2m2 += p * x * x
+        h_arrived += root * came[i]
+    for f, value in enumerate((h, h2, hm, h2m, h2m2, h_arrived)):
+        out[k, _FIRST_SPREAD + f] += value
+
+
+@njit(cache=True, nogil=True, fastmath=_VECTORS, error_model="numpy")
+def add_own(out, arrived, k, n, shift):
+    """Add a block's sums over an arm's arrived rows: in two loops, as many as there are registers for."""
+    at = k * 3 * BLOCK
+    outcome, pi, model = arrived[at : at + n], arrived[at + BLOCK : at + BLOCK + n], arrived[at + 2 * BLOCK :]
+    sy = sy2 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
+    for i in range(n):
+        y, m = outcome[i] - shift, model[i] - shift
+        w2 = 1.0 / pi[i]
+        w = math.sqrt(w2)
+        w3, y2 = w2 * w, y * y
+        sy += y
+        sy2 += y2
+        sw += w
+        swy += w * y
+        swm += w * m
+        sw2 += w2
+        sw2y += w2 * y
+        sw2y2 += w2 * y2
+        sw3 += w3
+        sw3y += w3 * y
+        sw3y2 += w3 * y2
+    sw4 = sw4y = sw4y2 = sw6 = sw6y = sw6y2 = sm = sym = sm2 = sw2m = sw2ym = sw2m2 = 0.0
+    for i in range(n):
+        y, m = outcome[i] - shift, model[i] - shift
+        w2 = 1.0 / pi[i]
+        w4, y2, w2m = w2 * w2, y * y, w2 * m
+        w6 = w4 * w2
+        sw4 += w4
+        sw4y += w4 * y
+        sw4y2 += w4 * y2
+        sw6 += w6
+        sw6y += w6 * y
+        sw6y2 += w6 * y2
+        sm += m
+        sym += y * m
+        sm2 += m * m
+        sw2m += w2m
+        sw2ym += w2m * y
+        sw2m2 += w2m * m
+    least = _ONE_BITS
+    for bits in pi.view(np.int64):  # positive numbers are ordered as their bits, and vectors of integers have minima
+        least = min(least, bits)
+    out[k, 1] += n
+    if n:
+        out[k, 2] = max(out[k, 2], 1.0 / math.sqrt(np.int64(least).view(np.float64)))
+    for f, value in enumerate((
+        sy, sy2, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
+        sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,
+    )):  # fmt: skip
+        out[k, _FIRST_OWN + f] += value
+
+
+@cache
+def replicator(fixed, compiled):
+    """Return `replicate` for so many arms, or for any number if `fixed` is 0; not compiled if a policy is not."""
+    play = player(fixed) if compiled else player(fixed).py_func
+
+    def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, peek, shift, desk, calendar):
+        """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
+        n_arms = len(shift)
+        for run in range(len(states)):
+            begin(desk, calendar, memo)
+            for start in range(1, horizon + 1, BLOCK):
+                stop = min(start + BLOCK, horizon + 1)
+                failed = play(
+                    states[run], start, stop, horizon, arms, delays, rule, own_policy, memo, peek, desk, calendar, None
+                )  # fmt: skip
+                if failed:
+                    return run, failed
+                for k in range(n_arms):
+                    add_spread(out[run], desk.block, k, stop - start, shift[k])
+                    add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * BLOCK, shift[k])
+            for k in range(n_arms):
+                out[run, k, 0] = desk.state[ASSIGNED * n_arms + k]
+        return -1, 0
+
+    return njit(cache=True, nogil=True)(replicate) if compiled else replicate

@@ -11,42 +11,48 @@ import numpy as np
 
 from belated.checks import positive, probability, real
 from belated.columns import Array, sample
+from belated.simulation.described import Described, described
 
 
-@dataclass(frozen=True)
-class Arm:
+@dataclass(frozen=True, eq=False, repr=False)
+class Arm(Described):
     """A distribution of outcomes, with its true mean and standard deviation."""
 
     name: str
     mean: float
     sd: float
     parameters: tuple[float, ...]
-    values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    values: Array = field(default_factory=lambda: np.empty(0))
 
 
+@described
 def normal(mean: float = 0.0, sd: float = 1.0) -> Arm:
     """Normal outcomes."""
     mean, sd = real("mean", mean), positive("sd", sd)
     return Arm("normal", mean, sd, (mean, sd))
 
 
+@described
 def bernoulli(rate: float) -> Arm:
     """Outcomes that are 1 with probability `rate`, otherwise 0."""
     rate = probability("rate", rate)
     return Arm("bernoulli", rate, math.sqrt(rate * (1 - rate)), (rate,))
 
 
+@described
 def exponential(mean: float = 1.0) -> Arm:
     """Exponential outcomes."""
-    return gamma(1.0, mean)
+    return gamma(1.0, positive("mean", mean))
 
 
+@described
 def gamma(shape: float, scale: float = 1.0) -> Arm:
     """Gamma outcomes, of mean shape times scale."""
     shape, scale = positive("shape", shape), positive("scale", scale)
     return Arm("gamma", shape * scale, math.sqrt(shape) * scale, (shape, scale))
 
 
+@described
 def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
     """Outcomes whose logarithm is normal with mean `location` and standard deviation `scale`."""
     location, scale = real("location", location), positive("scale", scale)
@@ -54,6 +60,7 @@ def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
     return Arm("lognormal", mean, mean * math.sqrt(math.expm1(scale**2)), (location, scale))
 
 
+@described
 def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
     """Student's t outcomes; the mean exists above 1 degree of freedom, the variance above 2."""
     degrees, location, scale = positive("degrees", degrees), real("location", location), positive("scale", scale)
@@ -62,6 +69,7 @@ def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
     return Arm("student_t", mean, sd, (location, scale, degrees))
 
 
+@described
 def empirical(values: Iterable[Any]) -> Arm:
     """Outcomes drawn from a sample, with replacement."""
     drawn = sample("values", values)

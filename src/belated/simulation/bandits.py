@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from belated.columns import Array
 from belated.errors import OptionError
 from belated.simulation.arms import Arm
 from belated.simulation.delays import Delay, none
@@ -59,13 +56,3 @@ class Bandit:
     def delay(self, label: Any) -> Delay:
         """Return an arm's delays."""
         return self.delays if isinstance(self.delays, Delay) else self.delays.get(label, none())
-
-
-def tables(parts: Sequence[Arm | Delay], kinds: tuple[str, ...]) -> tuple[Array, Array, Array, Array]:
-    """Return kinds, parameters, joined samples and where each begins, as the kernel reads them."""
-    parameters = np.zeros((len(parts), 3))
-    for row, part in zip(parameters, parts, strict=True):
-        row[: len(part.parameters)] = part.parameters
-    starts = np.cumsum([0, *(len(part.values) for part in parts)])
-    samples = np.concatenate([part.values for part in parts])
-    return np.array([kinds.index(part.name) for part in parts]), parameters, samples, starts

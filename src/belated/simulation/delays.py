@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from scipy import special
+
 from belated.checks import positive, probability, real, whole
 from belated.columns import Array, sample
 from belated.errors import OptionError
+from belated.simulation.described import Described, described
 
 
-@dataclass(frozen=True)
-class Delay:
+@dataclass(frozen=True, eq=False, repr=False)
+class Delay(Described):
     """A distribution of delays; `never` is the share of outcomes that do not come at all."""
 
     name: str
     parameters: tuple[float, ...]
     never: float = 0.0
-    values: Array = field(default_factory=lambda: np.empty(0), repr=False, compare=False)
+    values: Array = field(default_factory=lambda: np.empty(0))
+
+    @cached_property
+    def table(self) -> tuple[Array, Array]:
+        """The delays that outcomes which come can have, in order, and the probability of each or an earlier one.
+
+        All of them if they end; otherwise the first thousand, up to a tail that has a formula.
+        """
+        return _TABLES[self.name](self)
 
     def censored(self, never: float) -> Delay:
         """Return the same delays with a share of outcomes that never come."""
         return replace(self, never=probability("never", never))
 
+    def __repr__(self) -> str:
+        return super().__repr__() + (f".censored({self.never!r})" if self.never else "")
 
+
+#: Delays tabled before a tail is left to its formula, and the most that are tabled where there is none.
+_HEAD = 1024
+_MOST = 1 << 22
+
+#: Chances too small for a uniform of 53 bits to tell from 0.
+_NOTHING = 2.0**-54
+
+
+@described
 def none() -> Delay:
     """Outcomes that come at once: known before the next step."""
     return Delay("none", ())
 
 
+@described
 def constant(steps: int) -> Delay:
     """Outcomes that all take the same number of steps."""
     return Delay("constant", (float(whole("steps", steps, least=0)),))
 
 
+@described
 def geometric(mean: float) -> Delay:
     """Delays that end at each step with the same chance: 0, 1, 2, ... with the given mean."""
     if real("mean", mean) < 0:
@@ -45,11 +71,13 @@ def geometric(mean: float) -> Delay:
     return Delay("geometric", (1 / (1 + mean),))
 
 
+@described
 def poisson(mean: float) -> Delay:
     """Poisson delays."""
     return Delay("poisson", (positive("mean", mean),))
 
 
+@described
 def negative_binomial(size: float, rate: float) -> Delay:
     """Failures before the `size`-th success of chance `rate`."""
     size, rate = positive("size", size), probability("rate", rate)
@@ -58,6 +86,7 @@ def negative_binomial(size: float, rate: float) -> Delay:
     return Delay("negative_binomial", (size, rate))
 
 
+@described
 def pareto(shape: float, scale: float = 1.0) -> Delay:
     """Heavy-tailed delays: floor(P - scale), P Pareto with the given shape and scale.
 
@@ -66,15 +95,65 @@ def pareto(shape: float, scale: float = 1.0) -> Delay:
     return Delay("pareto", (positive("shape", shape), positive("scale", scale)))
 
 
+@described
 def lognormal(location: float, scale: float) -> Delay:
     """Delays whose logarithm is normal, rounded down."""
     return Delay("lognormal", (real("location", location), positive("scale", scale)))
 
 
+@described
 def empirical(values: Iterable[Any]) -> Delay:
     """Delays drawn from a sample, with replacement: whole steps, infinite for never."""
-    drawn = sample("values", values, infinite=True)
+    drawn = np.sort(sample("values", values, infinite=True))
     bad = (drawn < 0) | ((drawn != np.floor(drawn)) & np.isfinite(drawn))
     if bad.any():
         raise OptionError(f"`values` holds {drawn[bad][0]}; delays must be whole steps, 0 or more, or {math.inf}.")
     return Delay("empirical", (), 0.0, drawn)
+
+
+def _listed(delay: Delay) -> tuple[Array, Array]:
+    values = delay.values if delay.name == "empirical" else np.array(delay.parameters or (0.0,))
+    finite, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+    return finite, np.cumsum(counts) / len(values)
+
+
+def _head(delay: Delay) -> tuple[Array, Array]:
+    steps, a = np.arange(_HEAD, dtype=np.float64), delay.parameters
+    if delay.name == "pareto":  # P(P - scale < d + 1)
+        return steps, 1 - (1 + (steps + 1) / a[1]) ** -a[0]
+    return steps, -np.expm1((steps + 1) * math.log1p(-a[0])) if a[0] < 1 else np.ones(_HEAD)
+
+
+def _counted(delay: Delay) -> tuple[Array, Array]:
+    """Table a Poisson or negative binomial as far as there is anything left."""
+
+    def later(steps: Array) -> Array:
+        if delay.name == "poisson":
+            return np.asarray(special.pdtrc(steps, *delay.parameters))
+        return np.asarray(special.betaincc(delay.parameters[0], steps + 1.0, delay.parameters[1]))
+
+    end = 64
+    while later(np.array(float(end))) > _NOTHING:
+        end *= 2
+        if end > _MOST:
+            raise OptionError(f"`{delay.name}` delays of {delay.parameters} are longer than {_MOST:,} steps.")
+    steps = np.arange(end, dtype=np.float64)
+    cumulative = 1 - later(steps)
+    kept = slice(np.searchsorted(cumulative, _NOTHING), np.searchsorted(cumulative, 1.0) + 1)
+    return steps[kept], cumulative[kept]
+
+
+def _untabled(delay: Delay) -> tuple[Array, Array]:
+    return np.empty(0), np.empty(0)
+
+
+_TABLES: dict[str, Callable[[Delay], tuple[Array, Array]]] = {
+    "none": _listed,
+    "constant": _listed,
+    "empirical": _listed,
+    "pareto": _head,
+    "geometric": _head,
+    "poisson": _counted,
+    "negative_binomial": _counted,
+    "lognormal": _untabled,
+}

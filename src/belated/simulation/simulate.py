@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from belated.checks import whole
-from belated.columns import Array
-from belated.errors import OptionError, PolicyError
+from belated.errors import OptionError
 from belated.log import Log
-from belated.simulation.bandits import Bandit, tables
+from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 
 
-def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0) -> Log:
+def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0) -> Log:
     """Run an experiment once.
 
     Parameters
@@ -25,6 +22,8 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0) -> Log
         The number of steps, one assignment each.
     seed : int
         The same seed gives the same log, everywhere.
+    replication : int
+        Which of a study's runs: ``study(..., seed=seed)`` sums up replications 0, 1, 2, ...
 
     Returns
     -------
@@ -40,50 +39,26 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0) -> Log
     >>> len(log), log.as_of
     (100, 100)
     """
-    from belated.kernels import bandit as kernel
+    from belated.simulation.stage import Stage
 
+    check(bandit, policy)
     steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
-    n_arms = len(bandit.arms)
-    if not isinstance(policy, Policy):
-        raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
-    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in bandit.arms.values()):
-        raise OptionError("`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms.")
-    arms, delays = list(bandit.arms.values()), [bandit.delay(label) for label in bandit.arms]
-    code, outcome = np.empty(steps, dtype=np.int64), np.empty(steps)
-    propensity, delay = np.empty((steps, n_arms)), np.empty(steps)
-    function: Any = policy.function
-    plain = function is not None and not hasattr(function, "py_func")  # not compiled by numba
-    run = kernel.run.py_func if plain else kernel.run
-    failed = run(
-        np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed))),
-        policy.batch, policy.burn_in_steps(steps), kernel.POLICIES.index(policy.name), _parameters(bandit, policy),
-        (lambda *state: np.asarray(function(*state), dtype=np.float64)) if plain else function,
-        *tables(arms, kernel.ARMS), *tables(delays, kernel.DELAYS), np.array([delay.never for delay in delays]),
-        code, outcome, propensity, delay,
-    )  # fmt: skip
-    if failed:
-        raise _failure(function, failed, code, outcome, delay, n_arms)
-    outcome[np.isinf(delay)] = np.nan
-    log = Log(code, outcome, propensity, arms=range(n_arms), delay=delay, as_of=steps)
+    replication = whole("replication", replication, least=0)
+    code, outcome, propensity, delay = Stage(bandit, policy, steps).rows(seed, replication)
+    log = Log(code, outcome, propensity, arms=range(len(bandit.arms)), delay=delay, as_of=steps)
     log.arms = tuple(bandit.arms)
     return log
 
 
-def _parameters(bandit: Bandit, policy: Policy) -> Array:
-    if policy.name != "fixed":
-        return np.array([*policy.parameters, 0.0])
-    if policy.shares is None:
-        return np.full(len(bandit.arms), 1 / len(bandit.arms))
-    if set(policy.shares) != set(bandit.arms):
+def check(bandit: Any, policy: Any) -> None:
+    """Refuse a bandit and a policy that do not go together."""
+    if not isinstance(bandit, Bandit):
+        raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit.")
+    if not isinstance(policy, Policy):
+        raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
+    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in bandit.arms.values()):
+        raise OptionError("`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms.")
+    if policy.shares is not None and set(policy.shares) != set(bandit.arms):
         raise OptionError(f"`policy` has shares for {list(policy.shares)!r}; the arms are {list(bandit.arms)!r}.")
-    return np.array([policy.shares[label] for label in bandit.arms])
-
-
-def _failure(function: Any, step: int, code: Array, outcome: Array, delay: Array, n_arms: int) -> PolicyError:
-    """Ask the policy once more, to show what it answered."""
-    before = slice(step - 1)
-    known = np.arange(1, step) + np.maximum(delay[before], 1) <= step
-    count = np.bincount(code[before][known], minlength=n_arms).astype(np.float64)
-    total = np.bincount(code[before][known], outcome[before][known], minlength=n_arms)
-    answer = np.asarray(function(count, total, step)).tolist()
-    return PolicyError(f"The policy answered {answer} at step {step}; it must be {n_arms} probabilities that sum to 1.")
+    if policy.name == "own" and policy.function is None:
+        raise OptionError("`policy` is a function that was not saved with the study; give it again.")

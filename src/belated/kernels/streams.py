@@ -1,0 +1,193 @@
+"""Random numbers drawn in place: NumPy's SFC64 streams, bit for bit, without a call for each number.
+
+A stream is four 64-bit words. `streams` seeds one for each replication as
+``SFC64(SeedSequence(seed, spawn_key=(replication,)))`` would; uniforms and normals are those of
+``numpy.random.Generator``, in the same order (the tests hold both).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
+
+_POOL = 4  # words that SeedSequence mixes its entropy into
+_MASK = 0xFFFFFFFF
+_WARM_UP = 12  # numbers that SFC64 throws away
+
+_ONE, _NIBBLE, _BYTE, _UNIT = np.uint64(1), np.uint64(8), np.uint64(0xFF), 1.0 / 9007199254740992.0
+_LOW52 = np.uint64(0x000FFFFFFFFFFFFF)
+
+
+def streams(seed: int, replications: np.ndarray) -> np.ndarray:
+    """Return the streams of some replications, (replications, 4) words.
+
+    SeedSequence (O'Neill's seed_seq replacement) hashes 32-bit words: the seed's, padded to the
+    pool, then the spawn key's. Here every word is a column, one row for each replication.
+    """
+    key = np.asarray(replications, dtype=np.uint64)
+    words = [np.full(len(key), (seed >> shift) & _MASK, np.uint64) for shift in range(0, max(seed.bit_length(), 1), 32)]
+    words += [np.zeros(len(key), np.uint64)] * (_POOL - len(words))
+    words.append(key & np.uint64(_MASK))
+    if (key >> np.uint64(32)).any():
+        raise ValueError("More than 2**32 replications.")
+    pool = _mixed(words)
+    halves = [_hashed(pool[i % _POOL], i) for i in range(6)]
+    state = np.empty((len(key), 4), np.uint64)
+    for i in range(3):
+        state[:, i] = halves[2 * i] | halves[2 * i + 1] << np.uint64(32)
+    state[:, 3] = 1
+    _warm_up(state)
+    return state
+
+
+def _times(a, constant):
+    return a * np.uint64(constant) & np.uint64(_MASK)
+
+
+def _powers(first, factor, n):
+    powers = [first]
+    for _ in range(n):
+        powers.append(powers[-1] * factor & _MASK)
+    return powers
+
+
+_A = _powers(0x43B0D7E5, 0x931E8875, 64)
+_B = _powers(0x8B51F9DD, 0x58F38DED, 8)
+
+
+def _mixed(words):
+    """Return the pool into which the words are mixed."""
+    hashes = iter(range(64))
+
+    def hashed(word):
+        i = next(hashes)
+        word = _times(word ^ np.uint64(_A[i]), _A[i + 1])
+        return word ^ word >> np.uint64(16)
+
+    def mix(x, y):
+        both = (_times(x, 0xCA01F9DD) - _times(y, 0x4973F715)) & np.uint64(_MASK)
+        return both ^ both >> np.uint64(16)
+
+    pool = [hashed(word) for word in words[:_POOL]]
+    for source in range(_POOL):
+        for target in range(_POOL):
+            if source != target:
+                pool[target] = mix(pool[target], hashed(pool[source]))
+    for word in words[_POOL:]:
+        for target in range(_POOL):
+            pool[target] = mix(pool[target], hashed(word))
+    return pool
+
+
+def _hashed(word, i):
+    """Return the i-th word of output."""
+    word = _times(word ^ np.uint64(_B[i]), _B[i + 1])
+    return word ^ word >> np.uint64(16)
+
+
+@njit(cache=True)
+def _warm_up(state):
+    for r in range(len(state)):
+        for _ in range(_WARM_UP):
+            next_word(state[r])
+
+
+@njit(cache=True)
+def next_word(s):
+    """Return the next 64 random bits of a stream."""
+    word = s[0] + s[1] + s[3]
+    s[3] += _ONE
+    s[0] = s[1] ^ s[1] >> np.uint64(11)
+    s[1] = s[2] + (s[2] << np.uint64(3))
+    s[2] = (s[2] << np.uint64(24) | s[2] >> np.uint64(40)) + word
+    return word
+
+
+@njit(cache=True)
+def uniform(s):
+    """Draw from [0, 1)."""
+    return (next_word(s) >> np.uint64(11)) * _UNIT
+
+
+@njit(cache=True)
+def normal(s):
+    """Draw a standard normal: the ziggurat, as NumPy draws it."""
+    return normal_from(s, next_word(s))
+
+
+@njit(cache=True)
+def normal_from(s, word):
+    """Turn a stream's last word into a standard normal, drawing more if need be."""
+    while True:
+        layer = word & _BYTE
+        bits = (word >> np.uint64(9)) & _LOW52
+        x = bits * wi_double[layer]
+        if (word >> _NIBBLE) & _ONE:
+            x = -x
+        if bits < ki_double[layer]:
+            return x
+        if layer == 0:
+            while True:
+                far = -ziggurat_nor_inv_r * math.log1p(-uniform(s))
+                if -2.0 * math.log1p(-uniform(s)) > far * far:
+                    far += ziggurat_nor_r
+                    return -far if (bits >> _NIBBLE) & _ONE else far
+        elif (fi_double[layer - _ONE] - fi_double[layer]) * uniform(s) + fi_double[layer] < math.exp(-0.5 * x * x):
+            return x
+        word = next_word(s)
+
+
+@njit(cache=True)
+def gamma(s, shape):
+    """Draw a standard gamma (Marsaglia and Tsang 2000)."""
+    if shape == 1.0:
+        return -math.log1p(-uniform(s))
+    boost = 1.0
+    if shape < 1.0:
+        boost = (1.0 - uniform(s)) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(s)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0 and math.log1p(-uniform(s)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            return boost * d * v
+
+
+@njit(cache=True)
+def fill_uniform(s, out, at, n):
+    """Draw n numbers from [0, 1) into `out` from `at` on, the stream's words held in registers."""
+    a, b, c, count = s[0], s[1], s[2], s[3]
+    for i in range(at, at + n):
+        word = a + b + count
+        count += _ONE
+        a = b ^ b >> np.uint64(11)
+        b = c + (c << np.uint64(3))
+        c = (c << np.uint64(24) | c >> np.uint64(40)) + word
+        out[i] = (word >> np.uint64(11)) * _UNIT
+    s[0], s[1], s[2], s[3] = a, b, c, count
+
+
+@njit(cache=True)
+def fill_normal(s, out, at, n):
+    """Draw n standard normals into `out` from `at` on, all but one in a hundred without leaving the registers."""
+    a, b, c, count = s[0], s[1], s[2], s[3]
+    for i in range(at, at + n):
+        word = a + b + count
+        count += _ONE
+        a = b ^ b >> np.uint64(11)
+        b = c + (c << np.uint64(3))
+        c = (c << np.uint64(24) | c >> np.uint64(40)) + word
+        layer = word & _BYTE
+        bits = (word >> np.uint64(9)) & _LOW52
+        x = bits * wi_double[layer]
+        out[i] = -x if (word >> _NIBBLE) & _ONE else x
+        if bits >= ki_double[layer]:
+            s[0], s[1], s[2], s[3] = a, b, c, count
+            out[i] = normal_from(s, word)
+            a, b, c, count = s[0], s[1], s[2], s[3]
+    s[0], s[1], s[2], s[3] = a, b, c, count

@@ -1,0 +1,142 @@
+"""Stage: an experiment made ready for the kernel, to be played any number of times.
+
+Imported only to simulate, because it brings numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from belated.columns import Array
+from belated.errors import OptionError, PolicyError
+from belated.kernels import bandit as kernel
+from belated.kernels.best import new_memo
+from belated.kernels.streams import streams
+from belated.simulation.bandits import Bandit
+from belated.simulation.policies import Policy
+
+#: A row's number must fit the calendar.
+LONGEST_HORIZON = 2**31 - 3
+
+
+class Stage:
+    """A bandit and a policy at one horizon, as the kernel reads them."""
+
+    def __init__(self, bandit: Bandit, policy: Policy, horizon: int) -> None:
+        if horizon > LONGEST_HORIZON:
+            raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
+        self.n_arms, self.horizon, self.policy = len(bandit.arms), horizon, policy
+        self.arms, self.delays = _arms(bandit), _delays(bandit)
+        self.rule = _rule(bandit, policy, horizon)
+        self.shift = np.array([arm.mean if np.isfinite(arm.mean) else 0.0 for arm in bandit.arms.values()])
+        thompson = self.rule.kind in (kernel.THOMPSON_NORMAL, kernel.THOMPSON_BETA)
+        self.memo = new_memo(self.n_arms) if thompson else None
+        self.desk = kernel.new_desk(self.n_arms)
+        at_once = (self.delays.tail == kernel.NO_TAIL).all() and set(self.delays.values) <= {0, kernel.NEVER}
+        self.calendar = None if at_once else kernel.new_calendar(horizon)
+        self.fixed = 2 if self.n_arms == 2 else 0  # two arms have a kernel of their own
+        self.function: Any = policy.function
+        self.compiled = self.function is None or hasattr(self.function, "py_func")
+        if not self.compiled:
+            self.function = lambda *known: np.asarray(policy.function(*known), dtype=np.float64)  # type: ignore[misc]
+
+    def moments(self, seed: int, start: int, stop: int, peek: bool = False) -> Array:
+        """Play the replications from start to stop; return their moments, (replications, arms, moments)."""
+        out = np.zeros((stop - start, self.n_arms, len(kernel.MOMENTS)))
+        replicate = kernel.replicator(self.fixed, self.compiled)
+        _, failed = replicate(
+            out, streams(seed, np.arange(start, stop)), self.horizon, self.arms, self.delays, self.rule,
+            self.function, self.memo, peek, self.shift, self.desk, self.calendar,
+        )  # fmt: skip
+        if failed:
+            raise self._failure(failed)
+        return out
+
+    def rows(self, seed: int, replication: int) -> tuple[Array, Array, Array, Array]:
+        """Play one replication; return each row's arm, outcome, propensities and delay, infinite for never."""
+        play = kernel.player(self.fixed)
+        play = play if self.compiled else play.py_func
+        code, late = np.empty(self.horizon, np.int64), np.empty(self.horizon, np.int64)
+        outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
+        stream = streams(seed, np.array([replication]))[0]
+        kernel.begin(self.desk, self.calendar, self.memo)
+        for start in range(0, self.horizon, kernel.BLOCK):
+            stop = min(start + kernel.BLOCK, self.horizon)
+            failed = play(
+                stream, start + 1, stop + 1, self.horizon, self.arms, self.delays, self.rule, self.function,
+                self.memo, False, self.desk, self.calendar,
+                kernel.Rows(code[start:stop], outcome[start:stop], late[start:stop]),
+            )  # fmt: skip
+            if failed:
+                raise self._failure(failed)
+            propensity[start:stop] = self.desk.pi(self.n_arms)[:, : stop - start].T
+        delay = np.where(late == kernel.NEVER, np.inf, late.astype(np.float64))
+        return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
+
+    def _failure(self, step: int) -> PolicyError:
+        """Ask the policy once more, to show what it answered."""
+        count, total = self.desk.state.reshape(-1, self.n_arms)[[kernel.COUNT, kernel.TOTAL]]
+        answer = np.asarray(self.function(count.copy(), total.copy(), step)).tolist()
+        must = f"it must be {self.n_arms} probabilities that sum to 1"
+        return PolicyError(f"The policy answered {answer} at step {step}; {must}.")
+
+
+def _arms(bandit: Bandit) -> kernel.Arms:
+    arms = list(bandit.arms.values())
+    parameters = np.zeros((3, len(arms)))
+    for k, arm in enumerate(arms):
+        parameters[: len(arm.parameters), k] = arm.parameters
+    kinds = np.array([kernel.ARMS.index(arm.name) for arm in arms])
+    samples = np.concatenate([np.zeros(1), *(arm.values for arm in arms)])
+    starts = np.cumsum([1, *(len(arm.values) for arm in arms)])
+    return kernel.Arms(kinds, *parameters, samples, starts, bool((kinds == kernel.NORMAL).all()))
+
+
+def _delays(bandit: Bandit) -> kernel.Delays:
+    """Return tables of delays, each ending in what follows it: the tail, and what never comes."""
+    delays = [bandit.delay(label) for label in bandit.arms]
+    tails = np.array([kernel.TAILS.index(d.name) if d.name in kernel.TAILS else kernel.NO_TAIL for d in delays])
+    guide = np.empty((len(delays), kernel.GUIDE), np.int32)
+    values, cumulative, sure = [], [], []
+    parameters = np.zeros((2, len(delays)))
+    for k, delay in enumerate(delays):
+        steps, chances = delay.table
+        come = 1.0 - delay.never
+        chances = chances * come
+        ends = [kernel.TAIL, kernel.NEVER] if tails[k] else [kernel.NEVER]
+        values.append([*np.minimum(steps, kernel.LONGEST).astype(np.int64).tolist(), *ends])
+        cumulative.append(np.concatenate([chances, [come] * (len(ends) - 1), [2.0]]))
+        guide[k] = np.searchsorted(cumulative[k], np.arange(kernel.GUIDE) / kernel.GUIDE, side="right")
+        sure.append(bool(len(steps) and steps[0] == 0 and chances[0] >= 1))
+        parameters[: len(delay.parameters), k] = delay.parameters[:2]
+    comes = [2.0 if at_once else chances[-2] for at_once, chances in zip(sure, [[0.0, *c] for c in cumulative], strict=True)]
+    return kernel.Delays(
+        sure=np.array(sure),
+        comes=np.array(comes),
+        guide=guide,
+        starts=np.cumsum([0, *map(len, values)])[:-1],
+        cumulative=np.concatenate(cumulative),
+        values=np.concatenate(values).astype(np.int64),
+        tail=tails,
+        first=parameters[0],
+        second=parameters[1],
+        never=np.array([delay.never for delay in delays]),
+    )
+
+
+def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
+    n_arms = len(bandit.arms)
+    kind = kernel.POLICIES.index(policy.name)
+    share, parameters = np.zeros(horizon + 1), np.zeros(2)
+    if kind == kernel.FIXED:
+        shares = policy.shares or dict.fromkeys(bandit.arms, 1 / n_arms)
+        parameters = np.array([shares[label] for label in bandit.arms])
+    elif kind != kernel.OWN:
+        c, decay, *rest = policy.parameters
+        # as a floor no more than 1 / K; as what all but the best share, so that the best is never less likely
+        most = 1 / n_arms if policy.name.startswith("thompson") else (n_arms - 1) / n_arms
+        share[1:] = np.minimum(c * np.arange(1, horizon + 1, dtype=np.float64) ** -decay, most)
+        parameters = np.array(rest)
+    return kernel.Rule(kind, share, parameters, policy.burn_in_steps(horizon), policy.batch)

@@ -1,0 +1,540 @@
+"""study: an experiment run many times, and what each estimator made of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from belated.checks import fraction, one_of, real, whole
+from belated.columns import Array
+from belated.errors import BelatedError, OptionError
+from belated.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
+from belated.intervals import INTERVALS, combine
+from belated.log import arm_index
+from belated.simulation import description
+from belated.simulation.bandits import Bandit
+from belated.simulation.crew import run
+from belated.simulation.moments import sums_of_runs
+from belated.simulation.policies import Policy
+from belated.simulation.simulate import check
+from belated.tables import Column, Table, count, one_line, percent
+
+#: Steps in one task: long enough not to notice the task, short enough to stop at.
+_TASK = 1_000_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be estimated: a linear combination of the arms' means."""
+
+    name: str
+    coefficients: tuple[float, ...]
+
+
+def study(
+    bandit: Bandit,
+    policy: Policy,
+    horizons: int | Sequence[int],
+    replications: int = 1000,
+    *,
+    estimators: Sequence[str] = tuple(ESTIMATORS),
+    targets: Sequence[Any] | None = None,
+    intervals: Sequence[str] = ("normal", "auto"),
+    level: float = 0.95,
+    seed: int = 0,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+    as_published: bool = False,
+) -> Study:
+    """Run an experiment many times at each horizon.
+
+    Parameters
+    ----------
+    bandit : Bandit
+    policy : Policy
+    horizons : int or sequence of int
+    replications : int
+        Runs at each horizon. Run r is ``simulate(bandit, policy, horizon, seed, replication=r)``.
+    estimators : sequence of str
+    targets : sequence
+        Each an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients
+        for a policy or any linear combination. Default: every arm, and every contrast with the first.
+    intervals : sequence of {"normal", "t", "wilson", "auto"}
+    level : float
+    seed : int
+    workers : int, optional
+        Threads; default: one for each core.
+    executor : concurrent.futures.Executor, optional
+        Where to run instead: processes, or a cluster (``dask.distributed.Client().get_executor()``).
+        The numbers do not depend on it. A policy that is a plain Python function gains from processes.
+    progress : bool, optional
+        Whether to show how far it is, on stderr; default: if that is a terminal.
+    as_published : bool
+        Whether the outcome model sees an outcome that came at once, as in the authors' published code.
+
+    Returns
+    -------
+    Study
+        Estimators, targets, intervals and level can be changed afterwards, by `Study.viewed`,
+        without running anything again. After Ctrl-C it holds the replications that were done.
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> bandit = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)}, bl.delays.poisson(5).censored(0.5))
+    >>> result = bl.study(bandit, bl.policies.epsilon_greedy(burn_in=0.1), 500, replications=200)
+    >>> result.coverage("daipw", ("A", "B")) > 0.9
+    True
+    """
+    check(bandit, policy)
+    lengths = [horizons] if isinstance(horizons, int) else list(horizons)
+    steps = [whole("horizons", horizon, least=1) for horizon in lengths]
+    if not steps or len(set(steps)) < len(steps):
+        raise OptionError(f"`horizons` is {horizons!r}; it must name at least one, and none twice.")
+    if workers is not None:
+        whole("workers", workers, least=1)
+    runs, seed = whole("replications", replications, least=2), whole("seed", seed, least=0)
+    empty = Study(bandit, policy, seed, as_published, {}, {}, (), (), (), 0.5)
+    view = empty.viewed(estimators=estimators, targets=targets, intervals=intervals, level=level)
+    tasks = []
+    for horizon in steps:
+        size = max(1, min(_TASK // (horizon * max(len(bandit.arms), 2) // 2), math.ceil(runs / 4)))
+        tasks += [(horizon, start, min(start + size, runs)) for start in range(0, runs, size)]
+    tasks.sort(key=lambda task: task[1] / runs)  # all horizons advance together
+    done = run(_Task(bandit, policy, seed, as_published), tasks, workers or os.cpu_count() or 1, executor, progress)
+    moments: dict[int, Array] = {}
+    seconds: dict[int, float] = {}
+    for horizon in steps:
+        parts = sorted((start, part, took) for (h, start, _), (part, took) in done.items() if h == horizon)
+        if sum(len(part) for _, part, _ in parts) >= 2:
+            moments[horizon] = np.concatenate([part for _, part, _ in parts])
+            seconds[horizon] = sum(took for _, _, took in parts)
+    if not moments:
+        raise KeyboardInterrupt
+    return replace(view, moments=moments, seconds=seconds, asked=runs)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Replications of one experiment; what an executor carries."""
+
+    bandit: Bandit
+    policy: Policy
+    seed: int
+    peek: bool
+
+    def __call__(self, horizon: int, start: int, stop: int) -> tuple[Array, float]:
+        from belated.simulation.stage import Stage
+
+        since = time.thread_time()
+        moments = Stage(self.bandit, self.policy, horizon).moments(self.seed, start, stop, self.peek)
+        return moments, time.thread_time() - since
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study(Table):
+    """What many runs of an experiment say about estimators, and about the policy.
+
+    Attributes
+    ----------
+    bandit, policy, seed, as_published
+        What was run.
+    moments : dict from horizon to array
+        Of each run, the sums from which every estimate is read.
+    seconds : dict from horizon to float
+        The processors' time.
+    estimators, targets, intervals, level
+        What the table shows; see `viewed`.
+    asked : int
+        Replications that were asked for; fewer are there if the study was stopped.
+    """
+
+    bandit: Bandit
+    policy: Policy
+    seed: int
+    as_published: bool
+    moments: dict[int, Array]
+    seconds: dict[int, float]
+    estimators: tuple[str, ...]
+    targets: tuple[Target, ...]
+    intervals: tuple[str, ...]
+    level: float
+    asked: int = 0
+    _cells: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """The horizons, in the order they were given."""
+        return tuple(self.moments)
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The arms' labels."""
+        return tuple(self.bandit.arms)
+
+    @cached_property
+    def means(self) -> Array:
+        """The arms' true means."""
+        return np.array([arm.mean for arm in self.bandit.arms.values()])
+
+    def viewed(
+        self,
+        *,
+        estimators: Sequence[str] | None = None,
+        targets: Sequence[Any] | None = None,
+        intervals: Sequence[str] | None = None,
+        level: float | None = None,
+    ) -> Study:
+        """Return the same runs seen through other estimators, targets, intervals or another level."""
+        chosen = self.estimators if estimators is None else [one_of("estimators", e, ESTIMATORS) for e in estimators]
+        kinds = self.intervals if intervals is None else [one_of("intervals", i, INTERVALS) for i in intervals]
+        if "wilson" in kinds and not self._binary:
+            raise OptionError("`intervals` names 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
+        kept = [self.target(t) for t in targets] if targets is not None else list(self.targets) or self._every_target()
+        if not (chosen and kinds and kept):
+            raise OptionError("A study needs at least one estimator, one target and one interval.")
+        return replace(
+            self,
+            estimators=tuple(dict.fromkeys(chosen)),
+            intervals=tuple(dict.fromkeys(kinds)),
+            targets=tuple(dict.fromkeys(kept)),
+            level=self.level if level is None else fraction("level", level),
+            _cells={},
+        )
+
+    @property
+    def _binary(self) -> bool:
+        return all(
+            arm.name == "bernoulli" or (arm.name == "empirical" and np.isin(arm.values, (0, 1)).all())
+            for arm in self.bandit.arms.values()
+        )
+
+    def _every_target(self) -> list[Target]:
+        return [*map(self.target, self.arms), *(self.target((arm, self.arms[0])) for arm in self.arms[1:])]
+
+    def target(self, given: Any) -> Target:
+        """Return an arm, a pair (arm, baseline) or a mapping from arms to coefficients as a Target."""
+        if isinstance(given, Target):
+            return given
+        pair = isinstance(given, (tuple, list)) and len(given) == 2 and not (_hashable(given) and given in self.arms)
+        if isinstance(given, Mapping):
+            coefficients = {arm: real(f"targets[{arm!r}]", c) for arm, c in given.items()}
+            name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in coefficients.items() if c)
+        elif pair:
+            coefficients, name = {given[0]: 1.0, given[1]: -1.0}, f"{one_line(given[0])} - {one_line(given[1])}"
+        else:
+            coefficients, name = {given: 1.0}, one_line(given)
+        vector = np.zeros(len(self.arms))
+        for arm, c in coefficients.items():
+            vector[arm_index(self.arms, arm)] += c
+        if not vector.any():
+            raise OptionError(f"`targets` holds {given!r}, whose coefficients are all 0.")
+        if np.isnan(vector @ np.where(vector != 0, self.means, 0.0)):
+            raise OptionError(f"`targets` holds {given!r}, and an arm in it has no mean to be estimated.")
+        return Target(name, tuple(vector.tolist()))
+
+    # ---------------------------------------------------------------- results
+
+    def statistics(self, estimator: str | Estimator, horizon: int | None = None) -> ArmStatistics:
+        """Return what an estimator made of each run, arrays of shape (replications, arms)."""
+        chosen = estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
+        moments = self.moments[self._horizon(horizon)]
+        return evaluate(sums_of_runs(moments, self.means, chosen, self._horizon(horizon)), chosen).reshaped(
+            moments.shape[:2]
+        )
+
+    def cell(self, estimator: str, target: Any, interval: str | None = None, horizon: int | None = None) -> Cell:
+        """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
+        horizon, wanted = self._horizon(horizon), self.target(target)
+        kind = self.intervals[-1] if interval is None else one_of("interval", interval, INTERVALS)
+        scores = self._binary and ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)].normalisation == "hajek"
+        if kind in ("auto", "wilson"):
+            kind = "wilson" if scores else "t"
+        key = (horizon, estimator, wanted, kind)
+        if key not in self._cells:
+            if (horizon, estimator) not in self._cells:
+                self._cells[horizon, estimator] = self.statistics(estimator, horizon)
+            combination = combine(self._cells[horizon, estimator], np.array(wanted.coefficients), kind)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                low, high = combination.limits((1 - self.level) / 2)
+                error, std_error = combination.estimate - self.truth(wanted), combination.std_error
+            self._cells[key] = Cell(horizon, estimator, wanted.name, kind, self.truth(wanted), error, std_error, low, high)
+        cell: Cell = self._cells[key]
+        return cell
+
+    def truth(self, target: Any) -> float:
+        """Return the true value of a target."""
+        vector = np.array(self.target(target).coefficients)
+        return float(vector @ np.where(vector != 0, self.means, 0.0))
+
+    def coverage(self, estimator: str, target: Any, interval: str | None = None, horizon: int | None = None) -> float:
+        """Return how often the interval held the truth."""
+        return self.cell(estimator, target, interval, horizon).coverage
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell of the table."""
+        cells = [
+            self.cell(estimator, target, interval, horizon)
+            for horizon in self.horizons
+            for target in self.targets
+            for estimator in self.estimators
+            for interval in self.intervals
+        ]
+        return list({(c.horizon, c.target, c.estimator, c.interval): c for c in cells}.values())
+
+    @property
+    def policy_table(self) -> PolicyTable:
+        """What the policy did: regret, which arms it chose, and what came of them."""
+        return PolicyTable(self)
+
+    def _horizon(self, horizon: int | None) -> int:
+        if horizon is None and len(self.moments) == 1:
+            return self.horizons[0]
+        if horizon not in self.moments:
+            raise OptionError(f"`horizon` is {horizon!r}; it must be one of {', '.join(map(str, self.horizons))}.")
+        return horizon
+
+    # ---------------------------------------------------------------- keeping
+
+    def save(self, path: str | Path) -> None:
+        """Write the study to a file, whole or not at all; `load` reads it."""
+        about = {
+            "format": _FORMAT, "bandit": description.bandit_to(self.bandit), "policy": description.policy_to(self.policy),
+            "seed": self.seed, "as_published": self.as_published, "level": self.level, "asked": self.asked,
+            "estimators": self.estimators, "intervals": self.intervals, "horizons": self.horizons,
+            "targets": [[t.name, t.coefficients] for t in self.targets],
+            "seconds": [self.seconds[h] for h in self.horizons],
+        }  # fmt: skip
+        arrays = {f"moments_{horizon}": moments for horizon, moments in self.moments.items()}
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            with beside.open("wb") as file:
+                np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """Read a study that was saved."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                about = json.loads(str(file["about"]))
+                if about["format"] != _FORMAT:
+                    raise KeyError("format")
+                moments = {horizon: file[f"moments_{horizon}"] for horizon in about["horizons"]}
+                targets = tuple(Target(name, tuple(c)) for name, c in about["targets"])
+                bandit, policy = description.bandit_from(about["bandit"]), description.policy_from(about["policy"])
+        except FileNotFoundError:
+            raise
+        except BelatedError:
+            raise
+        except Exception as error:
+            raise OptionError(f"{str(path)!r} is not a study that was saved ({type(error).__name__}).") from None
+        seconds = dict(zip(about["horizons"], about["seconds"], strict=True))
+        estimators, intervals = tuple(about["estimators"]), tuple(about["intervals"])
+        return cls(
+            bandit, policy, about["seed"], about["as_published"], moments, seconds,
+            estimators, targets, intervals, about["level"], about["asked"],
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- display
+
+    def plot(self, *args: Any, **options: Any) -> Any:
+        """Draw the study; see `belated.display.plots.study_lines`."""
+        from belated.display import plots
+
+        return plots.study_lines(self, *args, **options)
+
+    def _title(self) -> str:
+        runs = max(len(m) for m in self.moments.values())
+        return f"{count(runs, 'replication')}, {percent(self.level)} intervals, {self.policy!r}"
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if any(len(m) < self.asked for m in self.moments.values()):
+            done = ", ".join(f"{len(m):,} at {h:,}" for h, m in self.moments.items())
+            notes.append(f"Note: stopped early, {done} of {count(self.asked, 'replication')}.")
+        if any(cell.missing for cell in self.cells):
+            notes.append("Note: replications in which the target had no interval are left out; `missing` counts them.")
+        return notes
+
+    def _columns(self) -> list[Column]:
+        cells = self.cells
+
+        def column(name: str, kind: str, error: str | None = None) -> Column:
+            errors = [getattr(c, error) for c in cells] if error else None
+            return Column(name, [getattr(c, name) for c in cells], kind, errors)
+
+        columns = [
+            column("horizon", "count"),
+            column("target", "label"),
+            column("estimator", "label"),
+            column("interval", "label"),
+            column("bias", "estimate", "bias_error"),
+            column("abs_error", "estimate", "bias_error"),
+            column("sd", "estimate", "sd_error"),
+            column("mean_se", "estimate", "sd_error"),
+            column("rmse", "estimate", "sd_error"),
+            column("coverage", "share"),
+            column("coverage_low", "share"),
+            column("coverage_high", "share"),
+            column("length", "estimate", "sd_error"),
+        ]
+        return [*columns, column("missing", "count")] if any(c.missing for c in cells) else columns
+
+
+_FORMAT = "belated study 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """How one estimator did for one target at one horizon; arrays have an entry for each replication."""
+
+    horizon: int
+    estimator: str
+    target: str
+    interval: str
+    truth: float
+    error: Array
+    std_error: Array
+    low: Array
+    high: Array
+
+    @cached_property
+    def _there(self) -> Array:
+        return np.asarray(np.isfinite(self.low) & np.isfinite(self.high))
+
+    @property
+    def missing(self) -> int:
+        """Replications without an interval."""
+        return int((~self._there).sum())
+
+    @property
+    def replications(self) -> int:
+        """Replications with an interval."""
+        return int(self._there.sum())
+
+    @property
+    def studentised(self) -> Array:
+        """Errors over standard errors, of replications with an interval."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((self.error / self.std_error)[self._there])
+
+    def _mean(self, values: Array) -> float:
+        return float(values[self._there].mean()) if self.replications else math.nan
+
+    @property
+    def bias(self) -> float:
+        """The mean error."""
+        return self._mean(self.error)
+
+    @property
+    def abs_error(self) -> float:
+        """The mean absolute error."""
+        return self._mean(np.abs(self.error))
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of the estimate."""
+        return float(self.error[self._there].std(ddof=1)) if self.replications > 1 else math.nan
+
+    @property
+    def mean_se(self) -> float:
+        """The mean standard error."""
+        return self._mean(self.std_error)
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared error."""
+        return math.sqrt(self._mean(self.error**2))
+
+    @property
+    def bias_error(self) -> float:
+        """The Monte Carlo error of the bias."""
+        return self.sd / math.sqrt(self.replications) if self.replications else math.nan
+
+    @property
+    def sd_error(self) -> float:
+        """The Monte Carlo error of the standard deviation, were the estimates normal."""
+        return self.sd / math.sqrt(2 * (self.replications - 1)) if self.replications > 1 else math.nan
+
+    @property
+    def coverage(self) -> float:
+        """How often the interval held the truth."""
+        return self._mean((self.low <= self.truth) & (self.truth <= self.high))
+
+    @property
+    def coverage_low(self) -> float:
+        """The lower end of the coverage's own 95 % interval (Wilson's)."""
+        return self._coverage_limits()[0]
+
+    @property
+    def coverage_high(self) -> float:
+        """The upper end of the coverage's own 95 % interval."""
+        return self._coverage_limits()[1]
+
+    def _coverage_limits(self) -> tuple[float, float]:
+        n, p = self.replications, self.coverage
+        if not n:
+            return math.nan, math.nan
+        z2 = float(special.ndtri(0.975)) ** 2
+        centre, reach = p + z2 / (2 * n), math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2)))
+        return (centre - reach) / (1 + z2 / n), (centre + reach) / (1 + z2 / n)
+
+    @property
+    def length(self) -> float:
+        """The mean length of the interval."""
+        return self._mean(self.high - self.low)
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyTable(Table):
+    """What a study's policy did."""
+
+    study: Study
+
+    def _title(self) -> str:
+        return f"{self.study.policy!r}: means over replications"
+
+    def _columns(self) -> list[Column]:
+        study = self.study
+        gaps = np.nanmax(study.means) - study.means
+        assigned = {h: m[:, :, 0] for h, m in study.moments.items()}
+        regrets = {h: rows @ gaps for h, rows in assigned.items()}
+        errors = [float(r.std(ddof=1)) / math.sqrt(len(r)) for r in regrets.values()]
+        columns = [
+            Column("horizon", list(study.horizons), "count"),
+            Column("regret", [float(r.mean()) for r in regrets.values()], "estimate", errors),
+        ]
+        for k, arm in enumerate(study.arms):
+            shares = [float(rows[:, k].mean()) / h for h, rows in assigned.items()]
+            columns.append(Column(f"chosen {one_line(arm)}", shares, "share"))
+        for k, arm in enumerate(study.arms):
+            arrived = [float(m[:, k, 1].sum() / max(m[:, k, 0].sum(), 1)) for m in study.moments.values()]
+            columns.append(Column(f"observed {one_line(arm)}", arrived, "share"))
+        per_step = [1e9 * study.seconds[h] / (h * len(m)) for h, m in study.moments.items()]
+        seconds = [study.seconds[h] for h in study.horizons]
+        return [*columns, Column("cpu_seconds", seconds, "number"), Column("ns_per_step", per_step, "number")]
+
+
+def _hashable(value: Iterable[Any]) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
