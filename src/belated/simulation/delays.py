@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-
 from scipy import special
 
 from belated.checks import positive, probability, real, whole
