@@ -34,7 +34,7 @@ def real(name: str, value: Any) -> float:
     """Return `value` as a finite float."""
     try:
         number = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise OptionError(f"`{name}` is {value!r}; it must be a finite number.")

@@ -76,14 +76,14 @@ class Table:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def to_text(self) -> str:
-        """Return the table as text for a terminal."""
+    def to_text(self, *, every: bool = False) -> str:
+        """Return the table as text for a terminal; a long one's middle is left out unless `every` row is asked for."""
         columns = self._columns()
         cells = [[column.name, *column.texts()] for column in columns]
         widths = [max(map(len, texts)) for texts in cells]
         lines = [self._title()]
         rows = list(zip(*cells, strict=True))
-        hidden = len(rows) - 1 - 2 * _ENDS
+        hidden = 0 if every else len(rows) - 1 - 2 * _ENDS
         for i, row in enumerate(rows):
             if hidden > 1 and i == _ENDS + 1:
                 lines.append(f"... {hidden:,} more rows ...")

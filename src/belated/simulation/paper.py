@@ -135,7 +135,7 @@ def reproduce(
             len(scenario.horizons) if lines else 1
         ):
             raise KeyboardInterrupt
-    return Paper(studies, as_published, tuple(names))
+    return Paper(studies, as_published, tuple(names), seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +145,7 @@ class Paper:
     studies: dict[Scenario, Study]
     as_published: bool
     figures: tuple[str, ...]
+    seed: int
 
     @property
     def estimators(self) -> tuple[str, ...]:

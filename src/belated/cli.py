@@ -1,0 +1,204 @@
+"""The command line: belated simulate, study, paper."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from belated import __version__
+from belated.errors import BelatedError, OptionError
+
+app = typer.Typer(
+    name="belated",
+    help="Valid statistics for bandit experiments whose outcomes come late, or never.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
+Seed = Annotated[int | None, typer.Option(help="Instead of the file's.", show_default=False)]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads; default: one for each core.", show_default=False)]
+
+
+@contextmanager
+def _sentences() -> Iterator[None]:
+    """Turn what is wrong into one sentence on stderr and exit code 2; Ctrl-C into 130."""
+    try:
+        yield
+    except BelatedError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    except OSError as error:
+        where = f"`{error.filename}`: " if error.filename else ""
+        typer.echo(f"Error: {where}{error.strerror}.", err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        typer.echo("Stopped; nothing was written.", err=True)
+        raise typer.Exit(130) from None
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"belated {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Valid statistics for bandit experiments whose outcomes come late, or never."""
+
+
+@app.command()
+def simulate(
+    description: Description,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The log: .csv or .parquet.", show_default=False)],
+    horizon: Annotated[
+        int | None, typer.Option(help="Steps; default: the file's only or longest.", show_default=False)
+    ] = None,
+    seed: Seed = None,
+    replication: Annotated[int, typer.Option(min=0, help="Which of a study's runs.")] = 0,
+) -> None:
+    """Run an experiment once, and write its log.
+
+    One row for each step: `step`, `arm`, each arm's propensity as `p_<arm>`, and, if it ever comes,
+    the `outcome` and the step at which it was `arrived`.
+
+    Example: `belated simulate experiment.toml -o log.parquet --seed 1`
+    """
+    from belated.simulation import description as descriptions
+    from belated.simulation.log_files import write_log
+    from belated.simulation.simulate import simulate as run
+
+    with _sentences():
+        about = descriptions.read(description)
+        steps = max(about.horizons) if horizon is None else horizon
+        log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
+        write_log(log, output)
+        typer.echo(f"{len(log):,} rows to {output}", err=True)
+
+
+@app.command()
+def study(
+    description: Description,
+    replications: Annotated[int | None, typer.Option(help="Instead of the file's.", show_default=False)] = None,
+    seed: Seed = None,
+    workers: Workers = None,
+    format: Annotated[str, typer.Option(help="table, markdown, csv or json.")] = "table",  # noqa: A002
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the study, for `bl.Study.load`.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw it: this name with .png and .svg.", show_default=False)
+    ] = None,
+) -> None:
+    """Run an experiment many times, and say how each estimator did.
+
+    Ctrl-C stops it; what is done by then is shown, with a note.
+
+    Example: `belated study experiment.toml --replications 10000 --plot coverage`
+    """
+    from belated.checks import one_of
+    from belated.simulation import description as descriptions
+    from belated.simulation.study import study as run
+
+    with _sentences():
+        shown = one_of("format", format, ("table", "markdown", "csv", "json"))
+        about = descriptions.read(description)
+        chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}
+        result = run(
+            about.bandit,
+            about.policy,
+            about.horizons,
+            about.replications if replications is None else replications,
+            seed=about.seed if seed is None else seed,
+            level=about.level,
+            workers=workers,
+            **{name: value for name, value in chosen.items() if value is not None},
+        )
+        if save is not None:
+            result.save(save)
+        if plot is not None:
+            from belated.display import plots
+
+            plots.save(plots.study_lines(result), plot, "How each estimator did")
+        for table in (result, result.policy_table) if shown in ("table", "markdown") else (result,):
+            typer.echo(_shown(table, shown))
+
+
+def _shown(table: Any, form: str) -> str:
+    import csv
+    import io
+    import json
+    import math
+
+    if form in ("table", "markdown"):
+        return f"{table.to_text(every=True) if form == 'table' else table.to_markdown()}\n"
+    columns = table.to_dict()
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if form == "json":
+        clean = [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
+        return json.dumps(clean, indent=1)
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue().rstrip("\n")
+
+
+@app.command()
+def paper(
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this figure; may be repeated: zero-margin, nonzero-margin, no-delay, negative-binomial, pareto, "
+            "weak-margin, strong-margin.",
+            show_default=False,
+        ),
+    ] = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Use the definitions of the authors' code.")
+    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A folder.")] = Path("paper"),
+    replications: Annotated[int, typer.Option(min=2, help="Runs of each cell.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0)] = 2023,
+    workers: Workers = None,
+) -> None:
+    """Reproduce the simulation study of Shi, Wang and Wu (ICML 2023).
+
+    Writes every figure as PNG and SVG, every number as CSV, and a page that sets ours beside the
+    authors' records with the Monte Carlo error of each difference.
+
+    Example: `belated paper --figure no-delay --as-published -o no-delay`
+    """
+    from belated.simulation.paper import reproduce
+    from belated.simulation.paper_files import write
+
+    with _sentences():
+        if output.exists() and not output.is_dir():
+            raise OptionError(f"`{output}` is a file; the output must be a folder.")
+        done = reproduce(figure, as_published=as_published, replications=replications, seed=seed, workers=workers)
+        files = write(done, output, __version__)
+        z = [abs(d.z) for d in done.comparison()]
+        close = sum(x <= 2 for x in z)
+        typer.echo(f"{close:,} of {len(z):,} recorded quantities lie within two Monte Carlo errors of ours.")
+        typer.echo(f"{len(files)} files in {output}; open {output / 'index.html'}")
+
+
+def run() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    sys.exit(run())

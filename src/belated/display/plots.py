@@ -1,0 +1,431 @@
+"""Figures: how estimators did, as lines over horizons, histograms and normal quantiles.
+
+Each figure is drawn from data that a function returns: `study_panels` and `study_errors` for studies,
+`histogram` and `quantile` for one facet. Nothing here touches pyplot or matplotlib's settings.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from belated.checks import positive
+from belated.columns import Array
+from belated.errors import MissingLibraryError, OptionError
+from belated.tables import count, one_line, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Okabe and Ito's colours (without yellow), markers and dashes: any one of them tells estimators apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
+_INK, _GREY, _FAINT = "#222222", "#777777", "#E6E6E6"
+_MOST_BINS, _MOST_POINTS, _LARGEST = 120, 2000, 1e100
+
+
+# ---------------------------------------------------------------- data
+
+
+def study_panels(study: Any, target: Any = None, interval: str | None = None) -> dict[str, Any]:
+    """Return what `study_lines` draws: the arguments of `lines`."""
+    kind = study.intervals[-1] if interval is None else interval
+    wanted = study.target(study.targets[-1] if target is None else target)
+    horizons = sorted(study.horizons)
+    cells = {e: [study.cell(e, wanted, kind, h) for h in horizons] for e in study.estimators}
+
+    def panel(value: Callable[[Any], float]) -> dict[str, Array]:
+        return {e: np.array([value(cell) for cell in row]) for e, row in cells.items()}
+
+    criteria = {"bias": "bias", "standard deviation": "sd", "coverage": "coverage", "interval length": "length"}
+    panels = {name: panel(lambda c, a=attribute: getattr(c, a)) for name, attribute in criteria.items()}  # type: ignore[misc]
+    reach = {e: special.ndtri(0.975) * error for e, error in panel(lambda c: c.bias_error).items()}
+    low, high = panel(lambda c: c.coverage_low), panel(lambda c: c.coverage_high)
+    return {
+        "panels": {name: {e: (np.array(horizons), y) for e, y in rows.items()} for name, rows in panels.items()},
+        "reference": {"bias": 0.0, "coverage": study.level},
+        "bands": {
+            "bias": {e: (y - reach[e], y + reach[e]) for e, y in panels["bias"].items()},
+            "coverage": {e: (low[e], high[e]) for e in cells},
+        },
+        "title": f"{wanted.name}: {percent(study.level)} {kind} intervals, {_replications(study)}",
+    }
+
+
+def study_errors(
+    study: Any, target: Any = None, horizon: int | None = None, interval: str | None = None
+) -> dict[str, Any]:
+    """Return what `study_histograms` and `study_quantiles` draw: studentised errors, and a title."""
+    wanted = study.target(study.targets[-1] if target is None else target)
+    length = max(study.horizons) if horizon is None else horizon
+    values = {e: study.cell(e, wanted, interval, length).studentised for e in study.estimators}
+    return {"values": values, "title": f"{wanted.name} at horizon {length:,}, {_replications(study)}"}
+
+
+def _replications(study: Any) -> str:
+    return count(max(len(moments) for moments in study.moments.values()), "replication")
+
+
+def histogram(values: Any, width: float = 0.2) -> dict[str, Any]:
+    """Return a density histogram of the finite values, in bins centred on multiples of `width`.
+
+    Returns
+    -------
+    dict
+        ``edges``, ``density``, ``width`` (a multiple of what was asked for if that would have taken more than
+        120 bins), ``mean``, ``sd``, ``used``, and ``dropped``: values that are not finite, or beyond 1e100.
+    """
+    kept, dropped = _finite(values)
+    width = positive("width", width)
+    about = {"mean": _mean(kept), "sd": _sd(kept), "used": len(kept), "dropped": dropped}
+    if not len(kept):
+        return {"edges": np.array([]), "density": np.array([]), "width": width, **about}
+    width *= max(1, math.ceil(np.ptp(kept) / width / (_MOST_BINS - 1)))
+    bins = np.floor(kept / width + 0.5)
+    first = bins.min()
+    counts = np.bincount((bins - first).astype(np.int64))
+    edges = (first + np.arange(len(counts) + 1) - 0.5) * width
+    return {"edges": edges, "density": counts / (len(kept) * width), "width": width, **about}
+
+
+def quantile(values: Any) -> dict[str, Any]:
+    """Return the finite values' quantiles against the normal's; of many, 2,000 spread evenly over the normal's.
+
+    Returns
+    -------
+    dict
+        ``theoretical``, ``sample``, ``mean``, ``sd``, ``used``, ``dropped``.
+    """
+    kept, dropped = _finite(values)
+    n = len(kept)
+    rank = np.arange(n)
+    if n > _MOST_POINTS:
+        reach = special.ndtri(1 - 0.5 / n)
+        even = special.ndtr(np.linspace(-reach, reach, _MOST_POINTS))
+        rank = np.unique(np.clip(np.rint(even * n - 0.5), 0, n - 1).astype(np.int64))
+    normal = special.ndtri((rank + 0.5) / max(n, 1))
+    about = {"mean": _mean(kept), "sd": _sd(kept), "used": n, "dropped": dropped}
+    return {"theoretical": normal, "sample": np.sort(kept)[rank], **about}
+
+
+def _finite(values: Any) -> tuple[Array, int]:
+    array = np.asarray(values, dtype=np.float64).ravel()
+    kept = array[np.abs(array) <= _LARGEST]
+    return kept, len(array) - len(kept)
+
+
+def _mean(values: Array) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _sd(values: Array) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+
+
+# ---------------------------------------------------------------- figures
+
+
+def lines(
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]],
+    *,
+    reference: Mapping[str, float] | None = None,
+    bands: Mapping[str, Mapping[str, tuple[Any, Any]]] | None = None,
+    xlabel: str = "horizon",
+    title: str = "",
+) -> Figure:
+    """Draw one facet for each criterion, and in it one line for each estimator.
+
+    Parameters
+    ----------
+    panels : mapping from criterion to mapping from estimator to (x, y)
+    reference : mapping from criterion to float, optional
+        Where a dashed horizontal line says what would be ideal.
+    bands : mapping from criterion to mapping from estimator to (low, high), optional
+        Monte Carlo intervals, drawn as bars.
+    xlabel, title : str
+
+    Notes
+    -----
+    Where some estimators are so far off that the others could not be told apart, the axis is logarithmic (away from
+    the reference, if there is one), and the facet says so. Points are moved a little sideways so as not to hide
+    each other.
+    """
+    figure, facets = _figure(panels, title)
+    from matplotlib.lines import Line2D
+    from matplotlib.transforms import ScaledTranslation
+
+    names = list(dict.fromkeys(name for rows in panels.values() for name in rows))
+    ticks = sorted({float(at) for rows in panels.values() for x, _ in rows.values() for at in np.asarray(x)})
+    step = 12.0 if len(ticks) == 1 else min(2.5, 60 / max(len(ticks), 1) / max(len(names), 1))
+    looks: list[dict[str, Any]] = [
+        {
+            "color": _COLOURS[k % len(_COLOURS)], "marker": _MARKERS[k % len(_MARKERS)], "markersize": 4.5,
+            "linestyle": _DASHES[k % len(_DASHES)] if len(ticks) > 1 else "none", "linewidth": 1.2,
+            "markeredgecolor": "white", "markeredgewidth": 0.4,
+        }
+        for k in range(len(names))
+    ]  # fmt: skip
+    for (criterion, rows), axes in zip(panels.items(), facets, strict=True):
+        ideal = (reference or {}).get(criterion)
+        ranges = (bands or {}).get(criterion, {})
+        if ideal is not None:
+            axes.axhline(ideal, color=_GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+        for name, (x, y) in rows.items():
+            k = names.index(name)
+            aside = ScaledTranslation((k - (len(names) - 1) / 2) * step / 72, 0, figure.dpi_scale_trans)
+            heights = _drawable(y)
+            axes.plot(x, heights, transform=axes.transData + aside, zorder=3, **looks[k])
+            if name in ranges:
+                low, high = map(_drawable, ranges[name])
+                axes.vlines(
+                    x, low, high, color=looks[k]["color"], linewidth=0.8, transform=axes.transData + aside, zorder=2
+                )
+        _scale(axes, [_drawable(y) for _, y in rows.values()], ideal, [map(_drawable, r) for r in ranges.values()])
+        _across(axes, ticks)
+        axes.set_xlabel(_safe(xlabel), color=_INK, fontsize=9)
+    handles = [Line2D([], [], **look) for look in looks]
+    labels = [_safe(name, 28) for name in names]
+    if labels:
+        most = max(1, min(len(labels), int(100 / (max(map(len, labels)) + 6))))
+        figure.legend(
+            handles, labels, loc="outside upper center", ncols=math.ceil(len(labels) / math.ceil(len(labels) / most)),
+            frameon=False, fontsize=9, labelcolor=_INK, handlelength=3,
+        )  # fmt: skip
+    return figure
+
+
+def histograms(
+    values: Mapping[str, Any], *, width: float = 0.2, title: str = "", xlabel: str = "studentised error"
+) -> Figure:
+    """Draw a density histogram of each estimator's values, with the standard normal density.
+
+    Parameters
+    ----------
+    values : mapping from estimator to array
+    width : float
+        Of the bins; see `histogram`.
+    title, xlabel : str
+    """
+    figure, facets = _figure(values, title)
+    z = np.linspace(-4, 4, 201)
+    for array, axes in zip(values.values(), facets, strict=True):
+        data = histogram(array, width)
+        if data["used"]:
+            axes.stairs(data["density"], data["edges"], fill=True, color=_COLOURS[0], alpha=0.45, linewidth=0)
+            axes.stairs(data["density"], data["edges"], color=_COLOURS[0], linewidth=0.8)
+        axes.plot(z, np.exp(-z * z / 2) / math.sqrt(2 * math.pi), color=_INK, linewidth=1, linestyle=(0, (4, 2)))
+        axes.set_ylim(bottom=0)
+        axes.locator_params(nbins=6)
+        axes.set_xlabel(_safe(xlabel), color=_INK, fontsize=9)
+        _small_print(axes, data)
+    return figure
+
+
+def quantiles(values: Mapping[str, Any], *, title: str = "") -> Figure:
+    """Draw each estimator's values against the standard normal's quantiles.
+
+    Parameters
+    ----------
+    values : mapping from estimator to array
+    title : str
+    """
+    figure, facets = _figure(values, title)
+    for array, axes in zip(values.values(), facets, strict=True):
+        data = quantile(array)
+        axes.plot([-4, 4], [-4, 4], color=_INK, linewidth=1, linestyle=(0, (4, 2)))
+        axes.plot(data["theoretical"], data["sample"], ".", color=_COLOURS[0], markersize=3, markeredgewidth=0)
+        axes.locator_params(nbins=6)
+        axes.set_xlabel("normal quantile", color=_INK, fontsize=9)
+        _small_print(axes, data)
+    return figure
+
+
+def study_lines(study: Any, target: Any = None, interval: str | None = None) -> Figure:
+    """Draw bias, standard deviation, coverage and length over a study's horizons.
+
+    Parameters
+    ----------
+    study : Study
+        ``study.viewed(estimators=...)`` chooses what is drawn.
+    target : optional
+        As in `study`; default: the last, a contrast unless others were asked for.
+    interval : str, optional
+        Default: the study's last.
+    """
+    return lines(**study_panels(study, target, interval))
+
+
+def study_histograms(study: Any, target: Any = None, horizon: int | None = None, interval: str | None = None) -> Figure:
+    """Draw histograms of the estimators' studentised errors at one horizon; default: the longest."""
+    return histograms(**study_errors(study, target, horizon, interval))
+
+
+def study_quantiles(study: Any, target: Any = None, horizon: int | None = None, interval: str | None = None) -> Figure:
+    """Draw the estimators' studentised errors at one horizon against normal quantiles."""
+    return quantiles(**study_errors(study, target, horizon, interval))
+
+
+# ---------------------------------------------------------------- files
+
+
+def save(figure: Figure, path: str | Path, title: str) -> list[Path]:
+    """Write a figure as PNG and SVG, each whole or not at all; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : str or Path
+        Without suffix.
+    title : str
+        What the files say they show, to programs and to those who cannot see it.
+
+    Returns
+    -------
+    list of Path
+    """
+    base, written = Path(path), []
+    about = one_line(title, longest=500)
+    for suffix, unwanted in (("png", "Software"), ("svg", "Date")):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=suffix, dpi=150, metadata={"Title": about, unwanted: None})
+        whole = base.with_name(f"{base.name}.{suffix}")
+        beside = base.with_name(f".{whole.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            beside.write_bytes(_renumbered(buffer.getvalue()) if suffix == "svg" else buffer.getvalue())
+            beside.replace(whole)
+        finally:
+            beside.unlink(missing_ok=True)
+        written.append(whole)
+    return written
+
+
+def _renumbered(svg: bytes) -> bytes:
+    """Return an SVG whose ids, which matplotlib salts at random unless a global setting says how, are numbers."""
+    numbers: dict[bytes, int] = {}
+
+    def number(found: re.Match[bytes]) -> bytes:
+        return b"%b-%d" % (found[1], numbers.setdefault(found[2], len(numbers)))
+
+    named = re.sub(rb'((?:id="|#)\w*?)([0-9a-f]{10})(?=["\)])', number, svg)
+    return named.replace(b"<svg ", b'<svg role="img" ', 1)
+
+
+# ---------------------------------------------------------------- style
+
+
+def _figure(names: Iterable[Any], title: str) -> tuple[Figure, list[Axes]]:
+    """Return a figure with one facet for each name, in two columns."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.") from None
+    facets = list(names)
+    if not facets:
+        raise OptionError("There is nothing to draw; a figure needs at least one facet.")
+    columns, rows = min(2, len(facets)), math.ceil(len(facets) / 2)
+    figure = Figure(figsize=(4.2 * columns, 2.7 * rows + 0.8), facecolor="white", layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    if title:
+        figure.suptitle(_safe(title, 48 * columns), fontsize=11, color=_INK)
+    axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]
+    for name, facet in zip(facets, axes, strict=True):
+        facet.set_title(_safe(name, 40), loc="left", fontsize=10, color=_INK)
+        facet.spines[["top", "right"]].set_visible(False)
+        facet.spines[["left", "bottom"]].set_color(_GREY)
+        facet.tick_params(colors=_GREY, labelcolor=_INK, labelsize=8.5, length=3)
+        facet.grid(axis="y", color=_FAINT, linewidth=0.7)
+        facet.set_axisbelow(True)
+    return figure, axes
+
+
+def _safe(label: Any, longest: int = 60) -> str:
+    """Return a label as matplotlib should show it: short, on one line, no mathematics, only letters the font has."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    fonts = [get_font(findfont(FontProperties(family=[family]))) for family in FontProperties().get_family()]
+    letters = (
+        c if any(font.get_char_index(ord(c)) for font in fonts) else c.encode("ascii", "backslashreplace").decode()
+        for c in str(label)[: longest + 1]
+    )
+    return one_line("".join(letters), longest).replace("$", r"\$")
+
+
+def _small_print(axes: Axes, data: Mapping[str, Any]) -> None:
+    dropped = f", {data['dropped']:,} not finite" if data["dropped"] else ""
+    text = f"mean {data['mean']:.3g}, sd {data['sd']:.3g}{dropped}" if data["used"] else f"no finite values{dropped}"
+    axes.set_title(text, loc="right", fontsize=8, color=_GREY)
+
+
+def _drawable(values: Any) -> Array:
+    array = np.array(values, dtype=np.float64)
+    array[~(np.abs(array) <= _LARGEST)] = math.nan
+    return array
+
+
+def _across(axes: Axes, ticks: list[float]) -> None:
+    """Put the x axis's ticks at the horizons, as many as have room."""
+    if not ticks:
+        return
+    wide = ticks[0] > 0 and ticks[-1] >= 20 * ticks[0]
+    forward, back = (np.log, np.exp) if wide else (np.array, np.array)
+    first, last = forward(ticks[0]), forward(ticks[-1])
+    reach = 0.1 * (last - first) or 0.5
+    if wide:
+        axes.set_xscale("log")
+    axes.set_xlim(float(back(first - reach)), float(back(last + reach)))
+    axes.set_xticks(_apart([ticks[-1], *ticks], forward, float(last - first), 0.14))
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+
+
+def _scale(axes: Axes, heights: Sequence[Array], ideal: float | None, ranges: Sequence[Any]) -> None:
+    """Make the y axis logarithmic where the furthest points would flatten the others."""
+    y = np.concatenate([*heights, []])
+    y = y[np.isfinite(y)]
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.locator_params(axis="y", nbins=6)
+    if not len(y):
+        return
+    if ideal is None:
+        if y.min() <= 0 or y.max() < 20 * y.min():
+            return
+        decades = 10.0 ** np.arange(math.floor(math.log10(y.min())), math.ceil(math.log10(y.max())) + 1)
+        candidates = [d * k for k in (1, 2, 5, 3) for d in decades]
+        forward: Callable[[Any], Any] = np.log
+        axes.set_yscale("log")
+    else:
+        away, noise = np.abs(y - ideal), np.concatenate([*((high - low) / 2 for low, high in ranges), []])
+        noise = noise[np.isfinite(noise)]
+        unit = max(np.quantile(away, 0.25), np.quantile(noise, 0.25) if len(noise) else 0.0, away.max() / 1000)
+        if away.max() < 20 * unit or not unit:
+            return
+        steps = 10.0 ** np.arange(math.ceil(math.log10(away.max())), math.floor(math.log10(unit)) - 1, -1)
+        multiples = [np.arange(math.ceil(y.min() / s), y.max() / s) * s for d in steps for s in (d, d / 2, d / 5)]
+        candidates = [ideal, *np.concatenate(multiples)]
+        forward = lambda v: np.arcsinh((np.asarray(v) - ideal) / unit)  # noqa: E731
+        axes.set_yscale("function", functions=(forward, lambda v: ideal + unit * np.sinh(v)))
+    inside = [c for c in candidates if y.min() <= c <= y.max() or c == ideal]
+    axes.set_yticks(_apart(inside, forward, float(np.ptp(forward(y))), 0.1))
+    axes.set_yticks([], minor=True)
+    axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.6g}")
+    axes.set_title("log scale", loc="right", fontsize=8, color=_GREY)
+
+
+def _apart(candidates: Iterable[float], forward: Callable[[Any], Any], span: float, gap: float) -> list[float]:
+    """Return those of the candidates, the first first, that stand at least a share `gap` of the span apart."""
+    kept: list[float] = []
+    for candidate in candidates:
+        if all(abs(forward(candidate) - forward(other)) >= gap * span for other in kept):
+            kept.append(candidate)
+    return kept

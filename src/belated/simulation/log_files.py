@@ -1,0 +1,47 @@
+"""A log to a file: CSV or Parquet, a row for each step."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from belated.display.pages import write_whole
+from belated.errors import MissingLibraryError, OptionError
+from belated.log import Log
+
+
+def columns_of(log: Log) -> dict[str, Any]:
+    """Return a simulated log's columns; outcomes that have not come by `as_of` are missing, as they would be."""
+    came = np.asarray(log.arrived_at <= log.as_of)
+    labels = np.array([str(arm) for arm in log.arms], dtype=object)
+    columns: dict[str, Any] = {"step": log.assigned_at, "arm": labels[log.code]}
+    columns |= {f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)}
+    columns["outcome"] = [y if seen else None for y, seen in zip(log.outcome.tolist(), came, strict=True)]
+    columns["arrived"] = [int(t) if seen else None for t, seen in zip(log.arrived_at.tolist(), came, strict=True)]
+    return columns
+
+
+def write_log(log: Log, path: str | Path) -> Path:
+    """Write a simulated log to a file, whole or not at all."""
+    path = Path(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise OptionError(f"`{path}` must end in .csv or .parquet.")
+    columns = columns_of(log)
+    if path.suffix == ".parquet":
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise MissingLibraryError("pyarrow is not installed; `pip install pyarrow` brings it.") from None
+        sink = pyarrow.BufferOutputStream()
+        parquet.write_table(pyarrow.table(columns), sink)
+        return write_whole(path, sink.getvalue().to_pybytes())
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values()), strict=True))
+    return write_whole(path, file.getvalue())
