@@ -215,3 +215,59 @@ def mover(rates, sizes, inflations, level):
         [wilson(*x, level) for x in zip(rates, sizes, inflations, strict=True)],
     )
     return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
+
+
+def delay_from(u, table, never, tail):
+    """Turn a uniform number into a delay by inverting the distribution function; infinite for never."""
+    values, cumulative = table
+    for value, chance in zip(values, cumulative, strict=True):
+        if u < chance * (1 - never):
+            return float(value)
+    if u >= 1 - never or tail[0] not in ("pareto", "geometric"):
+        return math.inf
+    u /= 1 - never
+    if tail[0] == "pareto":
+        shape, scale = tail[1]
+        return float(math.floor(scale * (1 - u) ** (-1 / shape) - scale))
+    return float(math.floor(math.log1p(-u) / math.log1p(-tail[1][0])))
+
+
+def epsilon_greedy_run(means, sds, tables, never, tails, c, decay, burn_in, batch, horizon, rng, block=1024):
+    """Run a bandit with normal outcomes, step by step, looking back at all of history at every decision.
+
+    Random numbers come in blocks of rows: uniforms for the choices, normals, and uniforms for the
+    delays unless every outcome comes at once. The best arm is chosen by uniforms from eps on.
+    """
+    arms = len(means)
+    sure = all(n == 0 and list(t[0]) == [0.0] for t, n in zip(tables, never, strict=True))
+    rows = SimpleNamespace(arm=[], outcome=[], delay=[], propensity=[])
+    p, best = [1 / arms] * arms, None
+    for t in range(1, horizon + 1):
+        at = (t - 1) % block
+        if at == 0:
+            size = min(block, horizon - t + 1)
+            choice, noise = rng.random(size), rng.standard_normal(size)
+            lateness = np.zeros(size) if sure else rng.random(size)
+        if t > burn_in and (t - burn_in - 1) % batch == 0:
+            known = [[] for _ in means]
+            for s, (arm, y, d) in enumerate(zip(rows.arm, rows.outcome, rows.delay, strict=True), start=1):
+                if s + max(d, 1) <= t:
+                    known[arm].append(y)
+            averages = [math.fsum(ys) / len(ys) if ys else 0.0 for ys in known]
+            best = averages.index(max(averages))
+            eps = min(c * t**-decay, (arms - 1) / arms)
+            p = [eps / (arms - 1)] * arms
+            p[best] = 1 - eps
+        u = choice[at]
+        if best is None:
+            arm = next(k for k in range(arms) if u < sum(p[: k + 1]) or k == arms - 1)
+        elif u >= eps:
+            arm = best
+        else:
+            arm = [k for k in range(arms) if k != best][min(int(u / p[best - 1]), arms - 2)]
+        at_once = never[arm] == 0 and list(tables[arm][0]) == [0.0]
+        rows.arm.append(arm)
+        rows.outcome.append(means[arm] + sds[arm] * noise[at])
+        rows.delay.append(0.0 if at_once else delay_from(lateness[at], tables[arm], never[arm], tails[arm]))
+        rows.propensity.append(p)
+    return rows

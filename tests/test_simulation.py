@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import belated as bl
-from belated.kernels import bandit as kernel
+import naive
 
 TWO = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5, 2.0)})
 
@@ -76,6 +76,34 @@ def test_pareto_and_lognormal_delays_are_rounded_down():
         assert (late < d).mean() == pytest.approx(stats.norm.cdf(math.log(d) - 2), abs=0.01)
 
 
+@pytest.mark.parametrize("horizon", [300, 2500])  # within a block of the kernel, and over several
+@pytest.mark.parametrize(
+    "delays",
+    [
+        (bl.delays.none(), bl.delays.none()),
+        (bl.delays.none().censored(0.5), bl.delays.none()),
+        (bl.delays.pareto(0.4).censored(0.2), bl.delays.negative_binomial(5, 0.5)),
+        (bl.delays.constant(1), bl.delays.empirical([0, 2, 700, math.inf])),
+        (bl.delays.geometric(3000.0), bl.delays.poisson(40)),
+    ],
+    ids=["at once", "or never", "pareto", "listed", "long"],
+)
+def test_a_run_is_its_plain_twin(delays, horizon):
+    policy = bl.policies.epsilon_greedy(0.9, 0.4, burn_in=0.1).batched(3)
+    log = bl.simulate(bl.Bandit({"A": TWO.arms["A"], "B": TWO.arms["B"]}, dict(zip("AB", delays, strict=True))), policy, horizon, 5, 2)
+    twin = naive.epsilon_greedy_run(
+        means=[1.0, 0.5], sds=[1.0, 2.0], tables=[d.table for d in delays], never=[d.never for d in delays],
+        tails=[(d.name, d.parameters) for d in delays],
+        c=0.9, decay=0.4, burn_in=int(0.1 * horizon), batch=3, horizon=horizon,
+        rng=np.random.Generator(np.random.SFC64(np.random.SeedSequence(5, spawn_key=(2,)))),
+    )  # fmt: skip
+    np.testing.assert_array_equal(log.code, twin.arm)
+    np.testing.assert_allclose(log.propensity, twin.propensity, rtol=1e-12)
+    late = log.arrived_at - log.assigned_at
+    np.testing.assert_array_equal(np.where(np.isfinite(twin.delay), twin.delay, -1), np.where(np.isfinite(late), late, -1))
+    np.testing.assert_array_equal(np.where(np.isfinite(twin.delay), twin.outcome, -9), np.nan_to_num(log.outcome, nan=-9))
+
+
 def test_the_same_seed_gives_the_same_log():
     policy = bl.policies.epsilon_greedy(burn_in=0.1)
     a, b, c = (bl.simulate(TWO, policy, 500, seed) for seed in (1, 1, 2))
@@ -134,23 +162,6 @@ def best_by_quadrature(posteriors):
 
         answer.append(sum(integrate.quad(f, a, b, epsabs=1e-11, epsrel=1e-8)[0] for a, b in pairwise(points)))
     return np.array(answer)
-
-
-@pytest.mark.parametrize("arms", [2, 3, 5])
-@pytest.mark.parametrize("family", ["normal", "beta"])
-def test_the_probability_of_being_best_is_exact(arms, family):
-    rng = np.random.default_rng(arms)
-    for _ in range(3):
-        if family == "normal":
-            first, second = rng.normal(size=arms), 10 ** rng.uniform(-2, 0.5, arms)
-            posteriors = [stats.norm(a, b) for a, b in zip(first, second, strict=True)]
-        else:
-            size, rate = 10 ** rng.uniform(0, 3, arms), rng.random(arms) ** 2
-            first, second = 1 + size * rate, 1 + size * (1 - rate)
-            posteriors = [stats.beta(a, b) for a, b in zip(first, second, strict=True)]
-        p = np.empty(arms)
-        kernel.probabilities_of_being_best(p, family == "beta", first, second)
-        np.testing.assert_allclose(p, best_by_quadrature(posteriors), atol=1e-9)
 
 
 def test_thompson_logs_its_exact_clipped_probabilities():

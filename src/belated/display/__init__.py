@@ -1,1 +1,1 @@
-"""What people look at: figures of studies."""
+"""What people look at: figures and pages."""

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 _INK, _GREY, _FAINT = "#222222", "#777777", "#E6E6E6"
-_MOST_BINS, _MOST_POINTS, _LARGEST = 120, 2000, 1e100
+_MOST_BINS, _MOST_POINTS, _LARGEST, _LONGEST = 120, 2000, 1e100, 22
 
 
 # ---------------------------------------------------------------- data
@@ -59,7 +59,7 @@ def study_panels(study: Any, target: Any = None, interval: str | None = None) ->
             "bias": {e: (y - reach[e], y + reach[e]) for e, y in panels["bias"].items()},
             "coverage": {e: (low[e], high[e]) for e in cells},
         },
-        "title": f"{wanted.name}: {percent(study.level)} {kind} intervals, {_replications(study)}",
+        "title": f"{one_line(wanted.name, 50)}: {percent(study.level)} {kind} intervals, {_replications(study)}",
     }
 
 
@@ -70,7 +70,7 @@ def study_errors(
     wanted = study.target(study.targets[-1] if target is None else target)
     length = max(study.horizons) if horizon is None else horizon
     values = {e: study.cell(e, wanted, interval, length).studentised for e in study.estimators}
-    return {"values": values, "title": f"{wanted.name} at horizon {length:,}, {_replications(study)}"}
+    return {"values": values, "title": f"{one_line(wanted.name, 50)} at horizon {length:,}, {_replications(study)}"}
 
 
 def _replications(study: Any) -> str:
@@ -158,16 +158,17 @@ def lines(
     Notes
     -----
     Where some estimators are so far off that the others could not be told apart, the axis is logarithmic (away from
-    the reference, if there is one), and the facet says so. Points are moved a little sideways so as not to hide
-    each other.
+    the reference, if there is one), and the facet says so. Points of one horizon stand a little side by side.
     """
-    figure, facets = _figure(panels, title)
+    figure, facets = _figure(panels)
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
     names = list(dict.fromkeys(name for rows in panels.values() for name in rows))
     ticks = sorted({float(at) for rows in panels.values() for x, _ in rows.values() for at in np.asarray(x)})
-    step = 12.0 if len(ticks) == 1 else min(2.5, 60 / max(len(ticks), 1) / max(len(names), 1))
+    if not ticks:
+        raise OptionError("There is nothing to draw; `panels` holds no points.")
+    step = 12.0 if len(ticks) == 1 else min(2.5, 60 / len(ticks) / len(names))
     looks: list[dict[str, Any]] = [
         {
             "color": _COLOURS[k % len(_COLOURS)], "marker": _MARKERS[k % len(_MARKERS)], "markersize": 4.5,
@@ -184,24 +185,23 @@ def lines(
         for name, (x, y) in rows.items():
             k = names.index(name)
             aside = ScaledTranslation((k - (len(names) - 1) / 2) * step / 72, 0, figure.dpi_scale_trans)
-            heights = _drawable(y)
-            axes.plot(x, heights, transform=axes.transData + aside, zorder=3, **looks[k])
+            place: dict[str, Any] = {"transform": axes.transData + aside, "zorder": 3}
+            axes.plot(x, _drawable(y), **place, **looks[k])
             if name in ranges:
                 low, high = map(_drawable, ranges[name])
-                axes.vlines(
-                    x, low, high, color=looks[k]["color"], linewidth=0.8, transform=axes.transData + aside, zorder=2
-                )
-        _scale(axes, [_drawable(y) for _, y in rows.values()], ideal, [map(_drawable, r) for r in ranges.values()])
+                axes.vlines(x, low, high, color=looks[k]["color"], linewidth=0.8, alpha=0.6, **place)
+        bars = [np.array([_drawable(end) for end in ranges[name]]) for name in rows if name in ranges]
+        points = np.concatenate([_drawable(y) for _, y in rows.values()])
+        _up(axes, points, ideal, np.concatenate([np.empty((2, 0)), *bars], axis=1))
         _across(axes, ticks)
         axes.set_xlabel(_safe(xlabel), color=_INK, fontsize=9)
-    handles = [Line2D([], [], **look) for look in looks]
-    labels = [_safe(name, 28) for name in names]
-    if labels:
-        most = max(1, min(len(labels), int(100 / (max(map(len, labels)) + 6))))
-        figure.legend(
-            handles, labels, loc="outside upper center", ncols=math.ceil(len(labels) / math.ceil(len(labels) / most)),
-            frameon=False, fontsize=9, labelcolor=_INK, handlelength=3,
-        )  # fmt: skip
+    labels = [_safe(name, _LONGEST) for name in names]
+    deep = math.ceil(len(labels) * (max(map(len, labels)) + 8) / (56 * min(2, len(facets))))
+    figure.legend(
+        [Line2D([], [], **look) for look in looks], labels, title=_safe(title, 100) or None, title_fontsize=11,
+        ncols=math.ceil(len(labels) / deep), loc="outside upper center", frameon=False, fontsize=9, labelcolor=_INK,
+        handlelength=3,
+    )  # fmt: skip
     return figure
 
 
@@ -226,6 +226,7 @@ def histograms(
             axes.stairs(data["density"], data["edges"], color=_COLOURS[0], linewidth=0.8)
         axes.plot(z, np.exp(-z * z / 2) / math.sqrt(2 * math.pi), color=_INK, linewidth=1, linestyle=(0, (4, 2)))
         axes.set_ylim(bottom=0)
+        axes.set_ylabel("density", color=_INK, fontsize=9)
         axes.locator_params(nbins=6)
         axes.set_xlabel(_safe(xlabel), color=_INK, fontsize=9)
         _small_print(axes, data)
@@ -247,6 +248,7 @@ def quantiles(values: Mapping[str, Any], *, title: str = "") -> Figure:
         axes.plot(data["theoretical"], data["sample"], ".", color=_COLOURS[0], markersize=3, markeredgewidth=0)
         axes.locator_params(nbins=6)
         axes.set_xlabel("normal quantile", color=_INK, fontsize=9)
+        axes.set_ylabel("quantile", color=_INK, fontsize=9)
         _small_print(axes, data)
     return figure
 
@@ -324,7 +326,7 @@ def _renumbered(svg: bytes) -> bytes:
 # ---------------------------------------------------------------- style
 
 
-def _figure(names: Iterable[Any], title: str) -> tuple[Figure, list[Axes]]:
+def _figure(names: Iterable[Any], title: str = "") -> tuple[Figure, list[Axes]]:
     """Return a figure with one facet for each name, in two columns."""
     try:
         from matplotlib.figure import Figure
@@ -337,10 +339,10 @@ def _figure(names: Iterable[Any], title: str) -> tuple[Figure, list[Axes]]:
     figure = Figure(figsize=(4.2 * columns, 2.7 * rows + 0.8), facecolor="white", layout="constrained")
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     if title:
-        figure.suptitle(_safe(title, 48 * columns), fontsize=11, color=_INK)
+        figure.suptitle(_safe(title, 50 * columns), fontsize=11, color=_INK)
     axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]
     for name, facet in zip(facets, axes, strict=True):
-        facet.set_title(_safe(name, 40), loc="left", fontsize=10, color=_INK)
+        facet.set_title(_safe(name, _LONGEST), loc="left", fontsize=10, color=_INK)
         facet.spines[["top", "right"]].set_visible(False)
         facet.spines[["left", "bottom"]].set_color(_GREY)
         facet.tick_params(colors=_GREY, labelcolor=_INK, labelsize=8.5, length=3)
@@ -362,7 +364,7 @@ def _safe(label: Any, longest: int = 60) -> str:
 
 
 def _small_print(axes: Axes, data: Mapping[str, Any]) -> None:
-    dropped = f", {data['dropped']:,} not finite" if data["dropped"] else ""
+    dropped = f", {data['dropped']:,} dropped" if data["dropped"] else ""
     text = f"mean {data['mean']:.3g}, sd {data['sd']:.3g}{dropped}" if data["used"] else f"no finite values{dropped}"
     axes.set_title(text, loc="right", fontsize=8, color=_GREY)
 
@@ -375,57 +377,61 @@ def _drawable(values: Any) -> Array:
 
 def _across(axes: Axes, ticks: list[float]) -> None:
     """Put the x axis's ticks at the horizons, as many as have room."""
-    if not ticks:
-        return
     wide = ticks[0] > 0 and ticks[-1] >= 20 * ticks[0]
     forward, back = (np.log, np.exp) if wide else (np.array, np.array)
-    first, last = forward(ticks[0]), forward(ticks[-1])
+    first, last = map(float, forward([ticks[0], ticks[-1]]))
     reach = 0.1 * (last - first) or 0.5
-    if wide:
-        axes.set_xscale("log")
-    axes.set_xlim(float(back(first - reach)), float(back(last + reach)))
-    axes.set_xticks(_apart([ticks[-1], *ticks], forward, float(last - first), 0.14))
+    axes.set_xscale("log" if wide else "linear")
+    axes.set_xlim(*back([first - reach, last + reach]))
+    axes.set_xticks(_apart([ticks[-1], *ticks], forward, last - first, 0.14))
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
 
 
-def _scale(axes: Axes, heights: Sequence[Array], ideal: float | None, ranges: Sequence[Any]) -> None:
-    """Make the y axis logarithmic where the furthest points would flatten the others."""
-    y = np.concatenate([*heights, []])
-    y = y[np.isfinite(y)]
-    axes.ticklabel_format(axis="y", useOffset=False)
-    axes.locator_params(axis="y", nbins=6)
-    if not len(y):
+def _up(axes: Axes, points: Array, ideal: float | None, bars: Array) -> None:
+    """Scale the y axis to points, Monte Carlo bars (low, high) and reference.
+
+    Where the furthest points would flatten the others, the scale is logarithmic, away from the reference if there is
+    one: asinh, in units of what is small among the points' distances from it, but not below Monte Carlo noise.
+    """
+    everything = np.concatenate([points, bars.ravel(), [] if ideal is None else [ideal]])
+    everything = everything[np.isfinite(everything)]
+    if not len(everything):
         return
-    if ideal is None:
-        if y.min() <= 0 or y.max() < 20 * y.min():
-            return
-        decades = 10.0 ** np.arange(math.floor(math.log10(y.min())), math.ceil(math.log10(y.max())) + 1)
-        candidates = [d * k for k in (1, 2, 5, 3) for d in decades]
-        forward: Callable[[Any], Any] = np.log
-        axes.set_yscale("log")
-    else:
-        away, noise = np.abs(y - ideal), np.concatenate([*((high - low) / 2 for low, high in ranges), []])
-        noise = noise[np.isfinite(noise)]
-        unit = max(np.quantile(away, 0.25), np.quantile(noise, 0.25) if len(noise) else 0.0, away.max() / 1000)
-        if away.max() < 20 * unit or not unit:
-            return
-        steps = 10.0 ** np.arange(math.ceil(math.log10(away.max())), math.floor(math.log10(unit)) - 1, -1)
-        multiples = [np.arange(math.ceil(y.min() / s), y.max() / s) * s for d in steps for s in (d, d / 2, d / 5)]
-        candidates = [ideal, *np.concatenate(multiples)]
-        forward = lambda v: np.arcsinh((np.asarray(v) - ideal) / unit)  # noqa: E731
-        axes.set_yscale("function", functions=(forward, lambda v: ideal + unit * np.sinh(v)))
-    inside = [c for c in candidates if y.min() <= c <= y.max() or c == ideal]
-    axes.set_yticks(_apart(inside, forward, float(np.ptp(forward(y))), 0.1))
-    axes.set_yticks([], minor=True)
-    axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.6g}")
-    axes.set_title("log scale", loc="right", fontsize=8, color=_GREY)
+    low, high = float(everything.min()), float(everything.max())
+    candidates: list[float] = []
+    forward: Callable[[Any], Any] = np.array
+    back: Callable[[Any], Any] = np.array
+    if ideal is None and high >= 20 * low > 0:
+        decades = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+        candidates, note = [float(d * k) for k in (1, 2, 5, 3) for d in decades], "log scale"
+        forward, back = np.log, np.exp
+    elif ideal is not None:
+        away, noise = np.abs(points - ideal), np.abs(bars[1] - bars[0]) / 2
+        small = [float(np.nanquantile(a, 0.25)) for a in (away, noise) if np.isfinite(a).any()]
+        furthest = max(high - ideal, ideal - low)
+        unit = max([*small, furthest / 1000])
+        if furthest > 20 * unit:
+            steps = 10.0 ** np.arange(math.ceil(math.log10(furthest)), math.ceil(math.log10(unit)) - 1, -1)
+            steps = np.ravel(np.outer(steps, (1, 0.5, 0.2)))
+            multiples = [np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step for step in steps]
+            candidates, note = [ideal, *np.concatenate(multiples).tolist()], f"log scale about {ideal:.4g}"
+            forward, back = lambda v: np.arcsinh((np.asarray(v) - ideal) / unit), lambda v: ideal + unit * np.sinh(v)
+    bottom, top = map(float, forward([low, high]))
+    reach = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
+    axes.set_ylim(*back([bottom - reach, top + reach]))
+    if candidates:
+        axes.set_yscale("log") if ideal is None else axes.set_yscale("function", functions=(forward, back))
+        axes.set_yticks([], minor=True)
+        axes.set_yticks(_apart([c for c in candidates if low <= c <= high], forward, top - bottom, 0.11))
+        axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.6g}")
+        axes.set_title(note, loc="right", fontsize=8, color=_GREY)
 
 
-def _apart(candidates: Iterable[float], forward: Callable[[Any], Any], span: float, gap: float) -> list[float]:
+def _apart(candidates: list[float], forward: Callable[[Any], Any], span: float, gap: float) -> list[float]:
     """Return those of the candidates, the first first, that stand at least a share `gap` of the span apart."""
-    kept: list[float] = []
-    for candidate in candidates:
-        if all(abs(forward(candidate) - forward(other)) >= gap * span for other in kept):
-            kept.append(candidate)
-    return kept
+    kept: dict[float, float] = {}
+    for candidate, place in zip(candidates, forward(candidates).tolist(), strict=True):
+        if candidate not in kept and all(abs(place - other) >= gap * span for other in kept.values()):
+            kept[candidate] = place
+    return list(kept)

@@ -28,7 +28,8 @@ def run(
     bar = _Bar(len(arguments), what) if shown else None
     futures: dict[Future[Any], tuple[Any, ...]] = {}
     try:
-        futures = {crew.submit(task, *each): each for each in arguments}
+        for each in arguments:
+            futures[crew.submit(task, *each)] = each
         for future in as_completed(futures):
             results[futures[future]] = future.result()
             if bar:

@@ -235,6 +235,8 @@ class Study(Table):
             coefficients = {arm: real(f"targets[{arm!r}]", c) for arm, c in given.items()}
             name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in coefficients.items() if c)
         elif pair:
+            if arm_index(self.arms, given[0]) == arm_index(self.arms, given[1]):
+                raise OptionError(f"`targets` holds {given!r}; a contrast needs two different arms.")
             coefficients, name = {given[0]: 1.0, given[1]: -1.0}, f"{one_line(given[0])} - {one_line(given[1])}"
         else:
             coefficients, name = {given: 1.0}, one_line(given)
@@ -334,7 +336,7 @@ class Study(Table):
     def load(cls, path: str | Path) -> Study:
         """Read a study that was saved."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 about = json.loads(str(file["about"]))
                 if about["format"] != _FORMAT:
                     raise KeyError("format")
