@@ -40,9 +40,7 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
-BANDIT = bl.Bandit(
-    {"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)}, {"A": bl.delays.pareto(0.75).censored(0.5)}
-)
+BANDIT = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)}, {"A": bl.delays.pareto(0.75).censored(0.5)})
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -75,7 +73,13 @@ def test_study_shows_tables(file):
 
 def test_study_as_data(file, tmp_path):
     expected = bl.study(
-        BANDIT, bl.policies.epsilon_greedy(burn_in=0.1), [200, 400], 50, seed=1, estimators=["daipw", "nh"], targets=[("A", "B")]
+        BANDIT,
+        bl.policies.epsilon_greedy(burn_in=0.1),
+        [200, 400],
+        50,
+        seed=1,
+        estimators=["daipw", "nh"],
+        targets=[("A", "B")],
     )
     rows = json.loads(call("study", file, "--format", "json").stdout)
     assert [row["bias"] for row in rows] == expected.to_dict()["bias"]

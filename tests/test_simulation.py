@@ -90,7 +90,9 @@ def test_pareto_and_lognormal_delays_are_rounded_down():
 )
 def test_a_run_is_its_plain_twin(delays, horizon):
     policy = bl.policies.epsilon_greedy(0.9, 0.4, burn_in=0.1).batched(3)
-    log = bl.simulate(bl.Bandit({"A": TWO.arms["A"], "B": TWO.arms["B"]}, dict(zip("AB", delays, strict=True))), policy, horizon, 5, 2)
+    log = bl.simulate(
+        bl.Bandit({"A": TWO.arms["A"], "B": TWO.arms["B"]}, dict(zip("AB", delays, strict=True))), policy, horizon, 5, 2
+    )
     twin = naive.epsilon_greedy_run(
         means=[1.0, 0.5], sds=[1.0, 2.0], tables=[d.table for d in delays], never=[d.never for d in delays],
         tails=[(d.name, d.parameters) for d in delays],
@@ -100,8 +102,12 @@ def test_a_run_is_its_plain_twin(delays, horizon):
     np.testing.assert_array_equal(log.code, twin.arm)
     np.testing.assert_allclose(log.propensity, twin.propensity, rtol=1e-12)
     late = log.arrived_at - log.assigned_at
-    np.testing.assert_array_equal(np.where(np.isfinite(twin.delay), twin.delay, -1), np.where(np.isfinite(late), late, -1))
-    np.testing.assert_array_equal(np.where(np.isfinite(twin.delay), twin.outcome, -9), np.nan_to_num(log.outcome, nan=-9))
+    np.testing.assert_array_equal(
+        np.where(np.isfinite(twin.delay), twin.delay, -1), np.where(np.isfinite(late), late, -1)
+    )
+    np.testing.assert_array_equal(
+        np.where(np.isfinite(twin.delay), twin.outcome, -9), np.nan_to_num(log.outcome, nan=-9)
+    )
 
 
 def test_the_same_seed_gives_the_same_log():

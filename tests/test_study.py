@@ -227,7 +227,9 @@ bl.study(b, bl.policies.uniform(), 10, 2)
 print("ready", flush=True)
 print(bl.study(b, bl.policies.uniform(), 10_000_000, 100_000, estimators=["dipw"]))
 """
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
         assert run.stdout.readline() == "ready\n"
         try:
             run.communicate(timeout=4)

@@ -95,9 +95,7 @@ def study(
     seed: Seed = None,
     workers: Workers = None,
     format: Annotated[str, typer.Option(help="table, markdown, csv or json.")] = "table",  # noqa: A002
-    save: Annotated[
-        Path | None, typer.Option(help="Keep the study, for `bl.Study.load`.", show_default=False)
-    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the study, for `bl.Study.load`.", show_default=False)] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw it: this name with .png and .svg.", show_default=False)
     ] = None,
@@ -147,7 +145,9 @@ def _shown(table: Any, form: str) -> str:
     columns = table.to_dict()
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if form == "json":
-        clean = [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
+        clean = [
+            {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows
+        ]
         return json.dumps(clean, indent=1)
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, list(columns), lineterminator="\n")

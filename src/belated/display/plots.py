@@ -86,9 +86,8 @@ def histogram(values: Any, width: float = 0.2) -> dict[str, Any]:
         ``edges``, ``density``, ``width`` (a multiple of what was asked for if that would have taken more than
         120 bins), ``mean``, ``sd``, ``used``, and ``dropped``: values that are not finite, or beyond 1e100.
     """
-    kept, dropped = _finite(values)
+    kept, about = _finite(values)
     width = positive("width", width)
-    about = {"mean": _mean(kept), "sd": _sd(kept), "used": len(kept), "dropped": dropped}
     if not len(kept):
         return {"edges": np.array([]), "density": np.array([]), "width": width, **about}
     width *= max(1, math.ceil(np.ptp(kept) / width / (_MOST_BINS - 1)))
@@ -107,7 +106,7 @@ def quantile(values: Any) -> dict[str, Any]:
     dict
         ``theoretical``, ``sample``, ``mean``, ``sd``, ``used``, ``dropped``.
     """
-    kept, dropped = _finite(values)
+    kept, about = _finite(values)
     n = len(kept)
     rank = np.arange(n)
     if n > _MOST_POINTS:
@@ -115,22 +114,16 @@ def quantile(values: Any) -> dict[str, Any]:
         even = special.ndtr(np.linspace(-reach, reach, _MOST_POINTS))
         rank = np.unique(np.clip(np.rint(even * n - 0.5), 0, n - 1).astype(np.int64))
     normal = special.ndtri((rank + 0.5) / max(n, 1))
-    about = {"mean": _mean(kept), "sd": _sd(kept), "used": n, "dropped": dropped}
     return {"theoretical": normal, "sample": np.sort(kept)[rank], **about}
 
 
-def _finite(values: Any) -> tuple[Array, int]:
+def _finite(values: Any) -> tuple[Array, dict[str, Any]]:
+    """Return the values that can be drawn, and what to say about them."""
     array = np.asarray(values, dtype=np.float64).ravel()
     kept = array[np.abs(array) <= _LARGEST]
-    return kept, len(array) - len(kept)
-
-
-def _mean(values: Array) -> float:
-    return float(values.mean()) if len(values) else math.nan
-
-
-def _sd(values: Array) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else math.nan
+    mean = float(kept.mean()) if len(kept) else math.nan
+    sd = float(kept.std(ddof=1)) if len(kept) > 1 else math.nan
+    return kept, {"mean": mean, "sd": sd, "used": len(kept), "dropped": len(array) - len(kept)}
 
 
 # ---------------------------------------------------------------- figures

@@ -15,10 +15,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from belated.kernels import streams
 from belated.kernels.best import GRID, clipped
+from belated.kernels.compiler import compiled
 
 ARMS = ("normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical")
 NORMAL, BERNOULLI, GAMMA, LOGNORMAL, STUDENT_T, EMPIRICAL = range(6)
@@ -144,7 +144,7 @@ def new_calendar(horizon: int) -> Calendar:
     return Calendar(*numbers, np.empty(horizon + 2))
 
 
-@njit(cache=True)
+@compiled
 def draw_outcome(stream, arms, arm):
     """Draw an outcome of an arm."""
     kind, first, second = arms.kind[arm], arms.first[arm], arms.second[arm]
@@ -163,7 +163,7 @@ def draw_outcome(stream, arms, arm):
     return arms.samples[arms.starts[arm] + int(streams.uniform(stream) * size)]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def draw_tail(stream, delays, arm, u):
     """Return a delay from the tail."""
     tail = delays.tail[arm]
@@ -177,7 +177,7 @@ def draw_tail(stream, delays, arm, u):
     return np.int64(min(late, LONGEST))
 
 
-@njit(cache=True)
+@compiled
 def decide(p, rule, count, total, t, first, second, memo):
     """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total."""
     n_arms = len(p)
@@ -207,7 +207,7 @@ def decide(p, rule, count, total, t, first, second, memo):
         clipped(p, beta, first, second, share, memo)
 
 
-@njit(cache=True)
+@compiled
 def is_distribution(p, n_arms):
     """Return whether `p` is a probability vector."""
     if len(p) != n_arms:
@@ -220,7 +220,7 @@ def is_distribution(p, n_arms):
     return abs(total - 1.0) <= 1e-6
 
 
-@njit(cache=True)
+@compiled
 def first_largest(values):
     """Return the index of the largest value, the first of equals."""
     best = 0
@@ -231,10 +231,13 @@ def first_largest(values):
 
 
 @cache
-def player(fixed):
-    """Return `play` for so many arms, or for any number if `fixed` is 0: loops over two arms are best unrolled."""
+def player(fixed, own):
+    """Return `play` for so many arms, or for any number if `fixed` is 0: loops over two arms are best unrolled.
 
-    @njit(cache=True, nogil=True, error_model="numpy")
+    With `own`, for a user's own policy, which is not kept on disk.
+    """
+
+    @compiled(cache=not own, nogil=True, error_model="numpy")
     def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, peek, desk, calendar, rows):
         """Play the steps from start to stop; return the one at which the policy failed, or 0.
 
@@ -363,7 +366,7 @@ def player(fixed):
     return play
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def begin(desk, calendar, memo):
     """Clear the desk for a new run."""
     n_arms = len(desk.ends)
@@ -375,7 +378,7 @@ def begin(desk, calendar, memo):
         memo[GRID] = math.nan
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORS)
+@compiled(nogil=True, fastmath=_VECTORS)
 def add_spread(out, block, k, n, shift):
     """Add a block's sums over all rows."""
     h = h2 = hm = h2m = h2m2 = h_arrived = 0.0
@@ -396,7 +399,7 @@ def add_spread(out, block, k, n, shift):
         out[k, _FIRST_SPREAD + f] += value
 
 
-@njit(cache=True, nogil=True, fastmath=_VECTORS, error_model="numpy")
+@compiled(nogil=True, fastmath=_VECTORS, error_model="numpy")
 def add_own(out, arrived, k, n, shift):
     """Add a block's sums over an arm's arrived rows: in two loops, as many as there are registers for."""
     at = k * 3 * BLOCK
@@ -450,9 +453,9 @@ def add_own(out, arrived, k, n, shift):
 
 
 @cache
-def replicator(fixed, compiled):
-    """Return `replicate` for so many arms, or for any number if `fixed` is 0; not compiled if a policy is not."""
-    play = player(fixed) if compiled else player(fixed).py_func
+def replicator(fixed, own, plain):
+    """Return `replicate`, as `player` returns `play`; not compiled if the user's policy is `plain` Python."""
+    play = player(fixed, own).py_func if plain else player(fixed, own)
 
     def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, peek, shift, desk, calendar):
         """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
@@ -473,4 +476,4 @@ def replicator(fixed, compiled):
                 out[run, k, 0] = desk.state[ASSIGNED * n_arms + k]
         return -1, 0
 
-    return njit(cache=True, nogil=True)(replicate) if compiled else replicate
+    return replicate if plain else compiled(replicate, cache=not own, nogil=True)

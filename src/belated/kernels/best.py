@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from belated.kernels.compiler import compiled
 
 #: Nodes at most: deviations that differ by 1e4, among 50 arms, need 600.
 NODES = 800
@@ -61,13 +62,13 @@ _EXP = _polynomial(lambda u: np.exp(-(u + 1.0) * _REACH**2 / 256.0), 9)
 _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@njit(cache=True)
+@compiled
 def new_memo(n_arms):
     """Return a memo for so many arms, of nothing yet; `memo[GRID] = nan` makes it so again."""
     return np.full((COLUMNS + 2 * n_arms, max(NODES, n_arms)), np.nan)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def normal_column(memo, k, mean, sd, n):
     """Fill an arm's F and f / F."""
     cdf, rate = COLUMNS + 2 * k, COLUMNS + 2 * k + 1
@@ -90,7 +91,7 @@ def normal_column(memo, k, mean, sd, n):
         memo[rate, i] = precision * f / below
 
 
-@njit(cache=True)
+@compiled
 def stirling(z):
     """Return log Gamma(z) less (z - 1/2) log z - z + log(2 pi) / 2, without cancellation where z is large."""
     if z < 12.0:
@@ -99,7 +100,7 @@ def stirling(z):
     return (1.0 / 12.0 - s * (1.0 / 360.0 - s * (1.0 / 1260.0 - s * (1.0 / 1680.0 - s / 1188.0)))) / z
 
 
-@njit(cache=True)
+@compiled
 def beta_column(memo, k, a, b, n):
     """Fill an arm's F and f / F: F is 1 at the last node, and falls by the integrals of f between nodes.
 
@@ -123,7 +124,7 @@ def beta_column(memo, k, a, b, n):
         memo[rate, i] = f / memo[cdf, i]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def grow(memo, k, row, grown, both, n):
     """Move an arm's F and f / F by an outcome: a success, where `row` is X and `grown` is a, or a failure, of b."""
     cdf, rate = COLUMNS + 2 * k, COLUMNS + 2 * k + 1
@@ -135,7 +136,7 @@ def grow(memo, k, row, grown, both, n):
         memo[rate, i] = factor * memo[row, i] * f / below
 
 
-@njit(cache=True)
+@compiled
 def beta_bottom(a, b):
     """Return where the logit of a Beta(a, b) has a density of exp(-FAR) of its height, or a point below.
 
@@ -150,7 +151,7 @@ def beta_bottom(a, b):
     return x
 
 
-@njit(cache=True)
+@compiled
 def place(memo, k, beta, first, second):
     """Note where an arm's mode is, and the scale on which its density moves."""
     memo[MODE, k] = math.log(first / second) if beta else first
@@ -158,14 +159,14 @@ def place(memo, k, beta, first, second):
     memo[SCALE, k] = min(math.sqrt(1.0 / first + 1.0 / second), 1.0) if beta else second
 
 
-@njit(cache=True)
+@compiled
 def spacing(memo, k, centre, stretch):
     """Return how far nodes are apart on an arm's flank, in its deviations, for a grid of step 1."""
     away = abs(memo[MODE, k] - centre) / memo[SCALE, k] + FLANK
     return math.sqrt((stretch / memo[SCALE, k]) ** 2 + away * away)
 
 
-@njit(cache=True)
+@compiled
 def lay(memo, beta, first, second):
     """Lay nodes for these posteriors, and every arm's columns on them."""
     n_arms = len(first)
@@ -222,7 +223,7 @@ def lay(memo, beta, first, second):
             memo[row, i] = memo[row, start + i]
 
 
-@njit(cache=True)
+@compiled
 def follow(memo, beta, first, second):
     """Bring the columns of the arms that moved up to date; return whether the nodes still suit them."""
     if math.isnan(memo[GRID, COUNT]):
@@ -254,7 +255,7 @@ def follow(memo, beta, first, second):
     return True
 
 
-@njit(cache=True)
+@compiled
 def integrate(p, memo):
     """Fill `p` from the columns; return its sum, which is 1 but for what the nodes miss."""
     n = int(memo[GRID, COUNT])
@@ -279,7 +280,7 @@ def integrate(p, memo):
     return total
 
 
-@njit(cache=True)
+@compiled
 def probabilities_of_being_best(p, beta, first, second, memo):
     """Fill `p` with each arm's probability of the largest draw from independent posteriors, to 1e-9.
 
@@ -302,7 +303,7 @@ def probabilities_of_being_best(p, beta, first, second, memo):
         p[k] /= total
 
 
-@njit(cache=True)
+@compiled
 def raise_to_floor(p, floor):
     """Raise probabilities below the floor to it, and scale the others: water-filling."""
     for _ in range(len(p)):
@@ -321,7 +322,7 @@ def raise_to_floor(p, floor):
                 p[k] *= scale
 
 
-@njit(cache=True)
+@compiled
 def mean_and_proxy(beta, first, second):
     """Return a posterior's mean and variance proxy; for a Beta, Marchal and Arbel's (2017, theorem 1) upper bound."""
     if beta:
@@ -329,7 +330,7 @@ def mean_and_proxy(beta, first, second):
     return first, second * second
 
 
-@njit(cache=True)
+@compiled
 def clipped(p, beta, first, second, floor, memo):
     """Fill `p` with the probabilities of being best, then raise those below the floor, at most 1 / arms, to it.
 

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -59,16 +59,8 @@ def compile_kernels() -> None:
     with _lock:
         if _compiled:
             return
+        from belated.kernels.compiler import compiled
+
         for name in rows.KERNELS:
-            setattr(rows, name, _compile(getattr(rows, name)))
+            setattr(rows, name, compiled(getattr(rows, name), nogil=True, error_model="numpy"))
         _compiled = True
-
-
-def _compile(function: Any) -> Any:
-    import numba
-
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that could hold the cache: compile for this process only
-        return numba.njit(**options)(function)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
+
+from belated.kernels.compiler import compiled
 
 _POOL = 4  # words that SeedSequence mixes its entropy into
 _MASK = 0xFFFFFFFF
@@ -88,14 +89,14 @@ def _hashed(word, i):
     return word ^ word >> np.uint64(16)
 
 
-@njit(cache=True)
+@compiled
 def _warm_up(state):
     for r in range(len(state)):
         for _ in range(_WARM_UP):
             next_word(state[r])
 
 
-@njit(cache=True)
+@compiled
 def next_word(s):
     """Return the next 64 random bits of a stream."""
     word = s[0] + s[1] + s[3]
@@ -106,19 +107,19 @@ def next_word(s):
     return word
 
 
-@njit(cache=True)
+@compiled
 def uniform(s):
     """Draw from [0, 1)."""
     return (next_word(s) >> np.uint64(11)) * _UNIT
 
 
-@njit(cache=True)
+@compiled
 def normal(s):
     """Draw a standard normal: the ziggurat, as NumPy draws it."""
     return normal_from(s, next_word(s))
 
 
-@njit(cache=True)
+@compiled
 def normal_from(s, word):
     """Turn a stream's last word into a standard normal, drawing more if need be."""
     while True:
@@ -140,7 +141,7 @@ def normal_from(s, word):
         word = next_word(s)
 
 
-@njit(cache=True)
+@compiled
 def gamma(s, shape):
     """Draw a standard gamma (Marsaglia and Tsang 2000)."""
     if shape == 1.0:
@@ -158,7 +159,7 @@ def gamma(s, shape):
             return boost * d * v
 
 
-@njit(cache=True)
+@compiled
 def fill_uniform(s, out, at, n):
     """Draw n numbers from [0, 1) into `out` from `at` on, the stream's words held in registers."""
     a, b, c, count = s[0], s[1], s[2], s[3]
@@ -172,7 +173,7 @@ def fill_uniform(s, out, at, n):
     s[0], s[1], s[2], s[3] = a, b, c, count
 
 
-@njit(cache=True)
+@compiled
 def fill_normal(s, out, at, n):
     """Draw n standard normals into `out` from `at` on, all but one in a hundred without leaving the registers."""
     a, b, c, count = s[0], s[1], s[2], s[3]

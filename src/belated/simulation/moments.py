@@ -23,7 +23,12 @@ def sums_of_runs(moments: Array, means: Array, estimator: Estimator, horizon: in
     from belated.kernels.bandit import MOMENTS
 
     weights, model = estimator.weights.name, estimator.outcome_model.name
-    if (weights, model) not in (("sqrt", "running_mean"), ("sqrt", "zero"), ("uniform", "zero"), ("propensity", "zero")):
+    if (weights, model) not in (
+        ("sqrt", "running_mean"),
+        ("sqrt", "zero"),
+        ("uniform", "zero"),
+        ("propensity", "zero"),
+    ):
         raise OptionError(f"A study does not keep sums for weights {weights!r} with outcome model {model!r}.")
     flat = moments.reshape(-1, moments.shape[2])
     own: dict[str, Any] = {name: flat[:, i] for i, name in enumerate(MOMENTS)}

@@ -102,9 +102,16 @@ def _page(paper: Paper, differences: list[Difference], version: str) -> str:
         figures=[{"name": n, "caption": FIGURES[n].caption, "alt": _alt(FIGURES[n])} for n in paper.figures],
         differences=[
             {
-                "scenario": one_line(d.scenario.delay), "margin": d.scenario.margin, "horizon": f"{d.horizon:,}",
-                "estimator": d.estimator, "quantity": d.quantity, "ours": f"{d.ours:.5f}", "authors": f"{d.authors:.5f}",
-                "difference": f"{d.difference:+.5f}", "error": f"{d.monte_carlo_error:.5f}", "z": f"{d.z:+.1f}",
+                "scenario": one_line(d.scenario.delay),
+                "margin": d.scenario.margin,
+                "horizon": f"{d.horizon:,}",
+                "estimator": d.estimator,
+                "quantity": d.quantity,
+                "ours": f"{d.ours:.5f}",
+                "authors": f"{d.authors:.5f}",
+                "difference": f"{d.difference:+.5f}",
+                "error": f"{d.monte_carlo_error:.5f}",
+                "z": f"{d.z:+.1f}",
                 "far": abs(d.z) > 2,
             }  # fmt: skip
             for d in differences

@@ -38,14 +38,15 @@ class Stage:
         self.calendar = None if at_once else kernel.new_calendar(horizon)
         self.fixed = 2 if self.n_arms == 2 else 0  # two arms have a kernel of their own
         self.function: Any = policy.function
-        self.compiled = self.function is None or hasattr(self.function, "py_func")
-        if not self.compiled:
+        self.own = self.function is not None
+        self.plain = self.own and not hasattr(self.function, "py_func")  # not compiled by numba
+        if self.plain:
             self.function = lambda *known: np.asarray(policy.function(*known), dtype=np.float64)  # type: ignore[misc]
 
     def moments(self, seed: int, start: int, stop: int, peek: bool = False) -> Array:
         """Play the replications from start to stop; return their moments, (replications, arms, moments)."""
         out = np.zeros((stop - start, self.n_arms, len(kernel.MOMENTS)))
-        replicate = kernel.replicator(self.fixed, self.compiled)
+        replicate = kernel.replicator(self.fixed, self.own, self.plain)
         _, failed = replicate(
             out, streams(seed, np.arange(start, stop)), self.horizon, self.arms, self.delays, self.rule,
             self.function, self.memo, peek, self.shift, self.desk, self.calendar,
@@ -56,8 +57,8 @@ class Stage:
 
     def rows(self, seed: int, replication: int) -> tuple[Array, Array, Array, Array]:
         """Play one replication; return each row's arm, outcome, propensities and delay, infinite for never."""
-        play = kernel.player(self.fixed)
-        play = play if self.compiled else play.py_func
+        play = kernel.player(self.fixed, self.own)
+        play = play.py_func if self.plain else play
         code, late = np.empty(self.horizon, np.int64), np.empty(self.horizon, np.int64)
         outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
         stream = streams(seed, np.array([replication]))[0]
@@ -111,7 +112,9 @@ def _delays(bandit: Bandit) -> kernel.Delays:
         guide[k] = np.searchsorted(cumulative[k], np.arange(kernel.GUIDE) / kernel.GUIDE, side="right")
         sure.append(bool(len(steps) and steps[0] == 0 and chances[0] >= 1))
         parameters[: len(delay.parameters), k] = delay.parameters[:2]
-    comes = [2.0 if at_once else chances[-2] for at_once, chances in zip(sure, [[0.0, *c] for c in cumulative], strict=True)]
+    comes = [
+        2.0 if at_once else chances[-2] for at_once, chances in zip(sure, [[0.0, *c] for c in cumulative], strict=True)
+    ]
     return kernel.Delays(
         sure=np.array(sure),
         comes=np.array(comes),

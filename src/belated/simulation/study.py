@@ -253,7 +253,9 @@ class Study(Table):
 
     def statistics(self, estimator: str | Estimator, horizon: int | None = None) -> ArmStatistics:
         """Return what an estimator made of each run, arrays of shape (replications, arms)."""
-        chosen = estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
+        chosen = (
+            estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
+        )
         moments = self.moments[self._horizon(horizon)]
         return evaluate(sums_of_runs(moments, self.means, chosen, self._horizon(horizon)), chosen).reshaped(
             moments.shape[:2]
@@ -274,7 +276,9 @@ class Study(Table):
             with np.errstate(invalid="ignore", divide="ignore"):
                 low, high = combination.limits((1 - self.level) / 2)
                 error, std_error = combination.estimate - self.truth(wanted), combination.std_error
-            self._cells[key] = Cell(horizon, estimator, wanted.name, kind, self.truth(wanted), error, std_error, low, high)
+            self._cells[key] = Cell(
+                horizon, estimator, wanted.name, kind, self.truth(wanted), error, std_error, low, high
+            )
         cell: Cell = self._cells[key]
         return cell
 
