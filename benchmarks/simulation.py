@@ -1,0 +1,168 @@
+"""How fast studies run, as ratios to drawing their random numbers alone.
+
+Every ratio comes from one run of one process, each time the best of several rounds in turn, so
+that a noisy machine disturbs both sides alike. The random numbers of a step are what the model
+draws: a uniform for the arm, a normal for the outcome, a uniform for whether it ever comes, and a
+delay. They are drawn alone in three ways: by NumPy in arrays, by a compiled loop that asks the same
+generator for one number after another, and as belated draws them, in place.
+
+    python benchmarks/simulation.py > benchmarks/SIMULATION.md
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+import numpy as np
+import speed
+
+import belated as bl
+from belated.kernels import streams
+from belated.simulation.paper import reproduce
+from belated.simulation.paper_files import write
+
+ROUNDS = 7
+STEPS = 2_000_000
+NONE = bl.delays.none()
+DELAYS = {
+    "none": (NONE, NONE),
+    "Pareto": (bl.delays.pareto(0.75), bl.delays.pareto(1.25)),
+    "negative binomial": (bl.delays.negative_binomial(50, 0.5), bl.delays.negative_binomial(5, 0.5)),
+    "Poisson": (bl.delays.poisson(50), bl.delays.poisson(5)),
+}
+GREEDY = bl.policies.epsilon_greedy(burn_in=0.1)
+
+
+def generator() -> np.random.Generator:
+    """The same bit generator as belated's."""
+    return np.random.Generator(np.random.SFC64(1))
+
+
+@numba.njit
+def one_by_one(rng, n, delay):
+    """Draw each step's numbers, one after another."""
+    total = 0.0
+    for _ in range(n):
+        total += rng.random() + rng.standard_normal() + rng.random()
+        if delay == 1:
+            total += rng.pareto(0.75)
+        elif delay == 2:
+            total += rng.negative_binomial(50, 0.5)
+        elif delay == 3:
+            total += rng.poisson(50.0)
+    return total
+
+
+def in_arrays(rng: np.random.Generator, n: int, delay: int) -> None:
+    """Draw the same in arrays that stay in the cache."""
+    for _ in range(n // 1000):
+        rng.random(1000)
+        rng.standard_normal(1000)
+        rng.random(1000)
+        if delay:
+            [None, lambda: rng.pareto(0.75, 1000), lambda: rng.negative_binomial(50, 0.5, 1000),
+             lambda: rng.poisson(50, 1000)][delay]()  # fmt: skip
+
+
+@numba.njit
+def in_place(stream, block, n):
+    """Draw two uniforms and a normal for each step, as the kernel does."""
+    for _ in range(n // len(block)):
+        streams.fill_uniform(stream, block, 0, len(block))
+        streams.fill_normal(stream, block, 0, len(block))
+        streams.fill_uniform(stream, block, 0, len(block))
+
+
+def bandit(delay: str, arms: int = 2, never: float = 0.5) -> bl.Bandit:
+    """The paper's bandit, or more arms like its second."""
+    first, second = DELAYS[delay]
+    outcomes = {k: bl.arms.normal(1.0 if k == 0 else 0.5) for k in range(arms)}
+    return bl.Bandit(outcomes, {0: first.censored(never), **dict.fromkeys(range(1, arms), second)})
+
+
+def ran(given: bl.Bandit, policy: bl.policies.Policy, horizon: int, steps: int = STEPS, workers: int = 1) -> Callable[[], object]:
+    """A study of so many steps."""
+    return lambda: bl.study(given, policy, horizon, max(2, steps // horizon), workers=workers, progress=False)
+
+
+def best(*tasks: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """The best times of several tasks, taken in turn."""
+    for task in tasks:
+        task()
+    times = [[] for _ in tasks]
+    for _ in range(rounds):
+        for task, taken in zip(tasks, times, strict=True):
+            since = time.perf_counter()
+            task()
+            taken.append(time.perf_counter() - since)
+    return [min(taken) for taken in times]
+
+
+def say(what: str, value: str, target: str = "-") -> None:
+    """Print a row, and that it is there."""
+    print(f"| {what} | {value} | {target} |", flush=True)
+    print(what, value, file=sys.stderr)
+
+
+def main() -> None:
+    """Measure everything."""
+    print("# Simulation\n")
+    print(
+        f"{speed.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, numba {numba.__version__}, belated {bl.__version__}.\n"
+    )
+    print("| what | ratio | target |\n|:--|--:|--:|")
+    rng, stream, block = generator(), streams.streams(1, np.array([0]))[0], np.empty(1024)
+    own = 0.0
+    floor_of_all = 0.0
+    for i, name in enumerate(DELAYS):
+        study, arrays, numbers, place = best(
+            ran(bandit(name), GREEDY, 10_000),
+            lambda i=i: in_arrays(rng, STEPS, i),
+            lambda i=i: one_by_one(rng, STEPS, i),
+            lambda: in_place(stream, block, STEPS),
+        )
+        own = own or study
+        target = "at most 1.6" if name == "none" else "at most 2"
+        say(f"epsilon-greedy, K = 2, delays {name}, to its numbers drawn by NumPy in arrays", f"{study / arrays:.2f}", target)
+        say(f"the same, to its numbers drawn one by one in a compiled loop", f"{study / numbers:.2f}", target)
+        if name == "none":
+            say("the same, to its numbers drawn in place", f"{study / place:.2f}")
+            say("a step, in nanoseconds", f"{study / STEPS * 1e9:.0f}")
+        floor_of_all += {"Pareto": 90e6}.get(name, 50e6) / STEPS * numbers
+    for horizon in (1_000, 100_000, 1_000_000, 10_000_000):
+        steps = max(STEPS, 2 * horizon)
+        long, short = best(ran(bandit("none"), GREEDY, horizon, steps), ran(bandit("none"), GREEDY, 10_000, steps), rounds=3)
+        say(f"a step at horizon {horizon:,} to one at 10,000, no delays", f"{long / short:.2f}", "about 1")
+    for name in ("none", "Pareto"):
+        half, all_come = best(ran(bandit(name), GREEDY, 10_000), ran(bandit(name, never=0.0), GREEDY, 10_000))
+        say(f"a step when half of an arm's outcomes never come to one when all do, delays {name}", f"{half / all_come:.2f}", "about 1")
+    one, two = best(ran(bandit("none"), GREEDY, 10_000, 10 * STEPS), ran(bandit("none"), GREEDY, 10_000, 10 * STEPS, 2), rounds=5)
+    say("one core to two", f"{one / two:.2f}", "at least 1.8")
+    equal = bl.Bandit({k: bl.arms.normal(0.5) for k in range(5)})
+    rates = bl.Bandit({k: bl.arms.bernoulli(0.5) for k in range(5)})
+    for name, given, policy in (
+        ("normal, different means", bandit("none", 5, 0.0), bl.policies.thompson_normal()),
+        ("normal, equal means", equal, bl.policies.thompson_normal()),
+        ("Beta, equal means", rates, bl.policies.thompson_beta()),
+    ):
+        exact, greedy = best(ran(given, policy, 10_000, 200_000), ran(bandit("none"), GREEDY, 10_000, 200_000))
+        say(f"clipped Thompson, K = 5, {name}, to epsilon-greedy with K = 2", f"{exact / greedy:.1f}", "at most 60")
+    with tempfile.TemporaryDirectory() as folder:
+        whole, drawn = best(
+            lambda: write(reproduce(as_published=True, progress=False), Path(folder), bl.__version__), lambda: None, rounds=2
+        )
+    share = floor_of_all / (os.cpu_count() or 1)
+    say("the paper's whole study, figures and all, to its numbers drawn one by one on all cores", f"{whole / share:.2f}", "at most 3")
+    say("the same, in seconds", f"{whole:.1f}")
+
+
+if __name__ == "__main__":
+    main()
