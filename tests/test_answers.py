@@ -366,4 +366,4 @@ def test_a_small_answer_needs_no_compiler():
         "bl.estimate(bl.Log([0, 1] * 500, np.arange(1000.0), np.full((1000, 2), 0.5))).contrast(1, 0)\n"
         "assert not {'numba', 'pandas', 'narwhals', 'scipy.stats'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", code], check=True)

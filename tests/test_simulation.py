@@ -3,13 +3,13 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import naive
 import numba
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 import belated as bl
-import naive
 
 TWO = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5, 2.0)})
 

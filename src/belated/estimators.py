@@ -88,7 +88,8 @@ class ArmStatistics:
     def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
         """Return the statistics of arms that are those of many experiments, (experiments, arms)."""
         parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        return ArmStatistics(**{name: None if v is None else v.reshape(shape) for name, v in parts.items()})
+        reshaped: dict[str, Any] = {name: None if v is None else v.reshape(shape) for name, v in parts.items()}
+        return ArmStatistics(**reshaped)
 
 
 def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:

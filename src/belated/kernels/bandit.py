@@ -52,7 +52,7 @@ _FIRST_OWN, _FIRST_SPREAD = MOMENTS.index("y"), MOMENTS.index("h")
 #: Sums in any order of addition: vector registers, as wide as the machine's.
 _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
 
-_index = np.uint32
+_index: Any = np.uint32
 
 _ONE_BITS = np.float64(1.0).view(np.int64)
 
@@ -140,8 +140,8 @@ def new_desk(n_arms: int) -> Desk:
 
 def new_calendar(horizon: int) -> Calendar:
     """Return an empty calendar; playing a run to its end leaves it empty again."""
-    numbers = np.zeros((3, horizon + 2), np.int32)
-    return Calendar(*numbers, np.empty(horizon + 2))
+    last, previous, arm = np.zeros((3, horizon + 2), np.int32)
+    return Calendar(last, previous, arm, np.empty(horizon + 2))
 
 
 @compiled
@@ -181,10 +181,11 @@ def draw_tail(stream, delays, arm, u):
 def decide(p, rule, count, total, t, first, second, memo):
     """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total."""
     n_arms = len(p)
-    share = rule.share[t]
     if rule.kind == FIXED:
         p[:] = rule.parameters
-    elif rule.kind == EPSILON_GREEDY or rule.kind == UCB:
+        return
+    share = rule.share[t]
+    if rule.kind == EPSILON_GREEDY or rule.kind == UCB:
         best, highest = 0, -math.inf
         for k in range(n_arms):
             score = total[k] / count[k] if count[k] > 0 else 0.0
@@ -317,11 +318,8 @@ def player(fixed, own):
                 while p[arm] == 0.0:  # rounding pushed the draw past the last possible arm
                     arm = _index(arm - 1)
                 chance = p[arm]
-            if all_normal:
-                y = first[arm] + second[arm] * block[b + _index(NOISE)]
-            else:
-                y = draw_outcome(stream, arms, arm)
-            late = np.int64(0)
+            y = first[arm] + second[arm] * block[b + _index(NOISE)] if all_normal else draw_outcome(stream, arms, arm)
+            late: Any = np.int64(0)
             v = block[b + _index(LATENESS)]
             if calendar is None:
                 late = np.int64(0) if v < comes[arm] else np.int64(NEVER)

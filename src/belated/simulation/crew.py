@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from itertools import islice
 from typing import Any
 
 _WIDTH = 30
+
+#: Tasks handed to an executor before the first is done: enough for any cluster to be busy.
+_AHEAD = 256
 
 
 def run(
@@ -17,42 +22,38 @@ def run(
     workers: int,
     executor: Executor | None = None,
     progress: bool | None = None,
-    what: str = "",
 ) -> dict[tuple[Any, ...], Any]:
     """Call ``task(*a)`` for each of `arguments`; return the results by argument, those done if interrupted."""
-    own = ThreadPoolExecutor(workers) if executor is None else None
-    crew = own or executor
-    assert crew is not None  # noqa: S101
     results: dict[tuple[Any, ...], Any] = {}
+    under_way: dict[Future[Any], tuple[Any, ...]] = {}
+    waiting = iter(arguments)
     shown = sys.stderr.isatty() if progress is None else progress
-    bar = _Bar(len(arguments), what) if shown else None
-    futures: dict[Future[Any], tuple[Any, ...]] = {}
-    try:
-        for each in arguments:
-            futures[crew.submit(task, *each)] = each
-        for future in as_completed(futures):
-            results[futures[future]] = future.result()
+    bar = _Bar(len(arguments)) if shown else None
+    with ThreadPoolExecutor(workers) if executor is None else nullcontext(executor) as crew:
+        try:
+            while len(results) < len(arguments):
+                for each in islice(waiting, _AHEAD - len(under_way)):
+                    under_way[crew.submit(task, *each)] = each
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    results[under_way.pop(future)] = future.result()
+                if bar:
+                    bar.show(len(results))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            for future in under_way:
+                future.cancel()
             if bar:
-                bar.show(len(results))
-    except KeyboardInterrupt:
-        for future in futures:
-            future.cancel()
-        results |= {each: f.result() for f, each in futures.items() if f.done() and not f.cancelled()}
-    finally:
-        if bar:
-            bar.clear()
-        for future in futures:
-            future.cancel()
-        if own:
-            own.shutdown(cancel_futures=True)
-    return results
+                bar.clear()
+    ended = {each: future for future, each in under_way.items() if future.done() and not future.cancelled()}
+    return results | {each: future.result() for each, future in ended.items()}
 
 
 class _Bar:
     """A line on stderr: how much is done, and when the rest will be."""
 
-    def __init__(self, total: int, what: str) -> None:
-        self.total, self.what, self.since, self.last = total, what, time.monotonic(), 0.0
+    def __init__(self, total: int) -> None:
+        self.total, self.since, self.last = total, time.monotonic(), 0.0
 
     def show(self, done: int) -> None:
         now = time.monotonic()
@@ -61,7 +62,7 @@ class _Bar:
         self.last = now
         filled = _WIDTH * done // self.total
         left = (now - self.since) / done * (self.total - done)
-        line = f"{self.what}[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}, {_duration(left)} left"
+        line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}, {_duration(left)} left"
         sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()
 

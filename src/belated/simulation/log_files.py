@@ -16,12 +16,13 @@ from belated.log import Log
 
 def columns_of(log: Log) -> dict[str, Any]:
     """Return a simulated log's columns; outcomes that have not come by `as_of` are missing, as they would be."""
-    came = np.asarray(log.arrived_at <= log.as_of)
+    arrived_at = np.asarray(log.arrived_at, dtype=np.float64)
+    came = arrived_at <= float(log.as_of)
     labels = np.array([str(arm) for arm in log.arms], dtype=object)
     columns: dict[str, Any] = {"step": log.assigned_at, "arm": labels[log.code]}
     columns |= {f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)}
     columns["outcome"] = [y if seen else None for y, seen in zip(log.outcome.tolist(), came, strict=True)]
-    columns["arrived"] = [int(t) if seen else None for t, seen in zip(log.arrived_at.tolist(), came, strict=True)]
+    columns["arrived"] = [int(t) if seen else None for t, seen in zip(arrived_at.tolist(), came, strict=True)]
     return columns
 
 

@@ -113,7 +113,7 @@ def _page(paper: Paper, differences: list[Difference], version: str) -> str:
                 "error": f"{d.monte_carlo_error:.5f}",
                 "z": f"{d.z:+.1f}",
                 "far": abs(d.z) > 2,
-            }  # fmt: skip
+            }
             for d in differences
         ],
         source=_SOURCE,

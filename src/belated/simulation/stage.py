@@ -5,6 +5,7 @@ Imported only to simulate, because it brings numba.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,14 @@ class Stage:
 
 def _arms(bandit: Bandit) -> kernel.Arms:
     arms = list(bandit.arms.values())
-    parameters = np.zeros((3, len(arms)))
+    first, second, third = parameters = np.zeros((3, len(arms)))
     for k, arm in enumerate(arms):
         parameters[: len(arm.parameters), k] = arm.parameters
     kinds = np.array([kernel.ARMS.index(arm.name) for arm in arms])
     samples = np.concatenate([np.zeros(1), *(arm.values for arm in arms)])
     starts = np.cumsum([1, *(len(arm.values) for arm in arms)])
-    return kernel.Arms(kinds, *parameters, samples, starts, bool((kinds == kernel.NORMAL).all()))
+    all_normal = bool((kinds == kernel.NORMAL).all())
+    return kernel.Arms(kinds, first, second, third, samples, starts, all_normal)
 
 
 def _delays(bandit: Bandit) -> kernel.Delays:
@@ -132,7 +134,7 @@ def _delays(bandit: Bandit) -> kernel.Delays:
 def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
     n_arms = len(bandit.arms)
     kind = kernel.POLICIES.index(policy.name)
-    share, parameters = np.zeros(horizon + 1), np.zeros(2)
+    share, parameters = np.zeros(1), np.zeros(2)
     if kind == kernel.FIXED:
         shares = policy.shares or dict.fromkeys(bandit.arms, 1 / n_arms)
         parameters = np.array([shares[label] for label in bandit.arms])
@@ -140,6 +142,16 @@ def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
         c, decay, *rest = policy.parameters
         # as a floor no more than 1 / K; as what all but the best share, so that the best is never less likely
         most = 1 / n_arms if policy.name.startswith("thompson") else (n_arms - 1) / n_arms
-        share[1:] = np.minimum(c * np.arange(1, horizon + 1, dtype=np.float64) ** -decay, most)
+        share = _shares(c, decay, most, horizon)
         parameters = np.array(rest)
     return kernel.Rule(kind, share, parameters, policy.burn_in_steps(horizon), policy.batch)
+
+
+@lru_cache(maxsize=4)  # tasks of one study share it: powers cost as much as playing a step
+def _shares(c: float, decay: float, most: float, horizon: int) -> Array:
+    """Return c t ** -decay for t = 0 (unused), 1, ..., at most `most`."""
+    share = np.arange(horizon + 1, dtype=np.float64)
+    share[0] = 1.0
+    np.power(share, -decay, out=share)
+    share *= c
+    return np.minimum(share, most, out=share)

@@ -320,18 +320,20 @@ class Study(Table):
     def save(self, path: str | Path) -> None:
         """Write the study to a file, whole or not at all; `load` reads it."""
         about = {
-            "format": _FORMAT, "bandit": description.bandit_to(self.bandit), "policy": description.policy_to(self.policy),
+            "format": _FORMAT,
+            "bandit": description.bandit_to(self.bandit), "policy": description.policy_to(self.policy),
             "seed": self.seed, "as_published": self.as_published, "level": self.level, "asked": self.asked,
             "estimators": self.estimators, "intervals": self.intervals, "horizons": self.horizons,
             "targets": [[t.name, t.coefficients] for t in self.targets],
             "seconds": [self.seconds[h] for h in self.horizons],
         }  # fmt: skip
-        arrays = {f"moments_{horizon}": moments for horizon, moments in self.moments.items()}
+        arrays: dict[str, Any] = {f"moments_{horizon}": moments for horizon, moments in self.moments.items()}
+        arrays["about"] = np.array(json.dumps(about))
         path = Path(path)
         beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             with beside.open("wb") as file:
-                np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+                np.savez_compressed(file, **arrays)
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
