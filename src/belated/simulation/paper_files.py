@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from belated.columns import Array
 from belated.display import plots
 from belated.display.pages import page, write_whole
 from belated.errors import OptionError
@@ -58,7 +59,16 @@ def draw(paper: Paper, figure: Figure) -> Any:
     data = figure_data(paper, figure)
     if figure.histogram:
         return plots.histograms(data, width=figure.histogram, title=figure.caption)
-    return plots.lines(data, reference={"Coverage": 0.95}, xlabel="Time", title=figure.caption)
+    runs = min(len(m) for m in paper.studies[figure.scenario].moments.values())
+    bars = {name: _monte_carlo(np.array(values), runs) for name, (_, values) in data["Coverage"].items()}
+    reference = {"Coverage": 0.95}
+    return plots.lines(data, reference=reference, bands={"Coverage": bars}, xlabel="Time", title=figure.caption)
+
+
+def _monte_carlo(shares: Array, runs: int) -> tuple[Array, Array]:
+    """Return the ends of the shares' 95 % Monte Carlo intervals."""
+    reach = special.ndtri(0.975) * np.sqrt(shares * (1 - shares) / runs)
+    return shares - reach, shares + reach
 
 
 def _alt(figure: Figure) -> str:
