@@ -40,6 +40,9 @@ GUIDE = 1024
 #: Rows played before their sums are taken: the block stays in the first cache.
 BLOCK = 1024
 
+#: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
+COLUMN = BLOCK + 24
+
 # What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
 # the running mean, both minus the shift; then over all rows, h = sqrt(pi).
 MOMENTS = (
@@ -125,17 +128,17 @@ class Desk(NamedTuple):
 
     def pi(self, n_arms: int) -> np.ndarray:
         """Return the block's propensities, (arms, rows)."""
-        return self.block[FIRST_PI : FIRST_PI + n_arms * BLOCK].reshape(n_arms, BLOCK)
+        return self.block[FIRST_PI : FIRST_PI + n_arms * COLUMN].reshape(n_arms, COLUMN)
 
 
-CHOICE, NOISE, LATENESS, CAME, FIRST_PI = 0, BLOCK, 2 * BLOCK, 3 * BLOCK, 4 * BLOCK
+CHOICE, NOISE, LATENESS, CAME, FIRST_PI = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
 COUNT, TOTAL, MEAN, ASSIGNED, P, FIRST, SECOND = range(7)
 
 
 def new_desk(n_arms: int) -> Desk:
     """Return an empty desk."""
-    block = np.zeros(FIRST_PI + 2 * n_arms * BLOCK)
-    return Desk(block, np.zeros(7 * n_arms), np.zeros(3 * n_arms * BLOCK), np.zeros(n_arms, np.int64))
+    block = np.zeros(FIRST_PI + 2 * n_arms * COLUMN)
+    return Desk(block, np.zeros(7 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
 
 
 def new_calendar(horizon: int) -> Calendar:
@@ -253,7 +256,7 @@ def player(fixed, own):
         first, second, share, burn_in, batch = arms.first, arms.second, rule.share, rule.burn_in, rule.batch
         n_arms = fixed if fixed else len(ends)
         total_, mean_, assigned_ = _index(TOTAL * n_arms), _index(MEAN * n_arms), _index(ASSIGNED * n_arms)
-        first_m = _index(FIRST_PI + n_arms * BLOCK)
+        first_m = _index(FIRST_PI + n_arms * COLUMN)
         n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
         mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
         count, total = state[:n], state[TOTAL * n : (TOTAL + 1) * n]
@@ -261,7 +264,7 @@ def player(fixed, own):
         greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
         best, eps = _index(first_largest(p)), 1.0 - p.max()
         for k in range(n_arms):
-            ends[k] = k * 3 * BLOCK
+            ends[k] = k * 3 * COLUMN
         streams.fill_uniform(stream, block, CHOICE, stop - start)
         if all_normal:
             streams.fill_normal(stream, block, NOISE, stop - start)
@@ -292,8 +295,8 @@ def player(fixed, own):
                 other = eps / max(n_arms - 1, 1)
                 chance = 1.0 - eps
                 for k in range(n_arms):
-                    block[b + _index(FIRST_PI + k * BLOCK)] = other
-                block[b + _index(FIRST_PI) + best * _index(BLOCK)] = chance
+                    block[b + _index(FIRST_PI + k * COLUMN)] = other
+                block[b + _index(FIRST_PI) + best * _index(COLUMN)] = chance
                 arm = best
                 if u < eps:
                     chance = other
@@ -309,7 +312,7 @@ def player(fixed, own):
                             return t
                         p[:] = chosen
                 for k in range(n_arms):
-                    block[b + _index(FIRST_PI + k * BLOCK)] = p[k]
+                    block[b + _index(FIRST_PI + k * COLUMN)] = p[k]
                 arm = _index(0)
                 below = p[0]
                 while u >= below and arm < n_arms - 1:
@@ -322,6 +325,7 @@ def player(fixed, own):
             late: Any = np.int64(0)
             v = block[b + _index(LATENESS)]
             if calendar is None:
+                counts = 1.0 if v < comes[arm] else 0.0
                 late = np.int64(0) if v < comes[arm] else np.int64(NEVER)
             elif not sure[arm]:
                 i = starts[arm] + guide[arm, _index(np.int64(v * GUIDE))]
@@ -330,17 +334,18 @@ def player(fixed, own):
                 late = values[_index(i)]
                 if late == TAIL:
                     late = draw_tail(stream, delays, arm, v)
-            counts = 1.0 if late <= horizon - t else 0.0
+            if calendar is not None:
+                counts = 1.0 if late <= horizon - t else 0.0
             model = state[arm + mean_]
             for k in range(n_arms):
-                block[b + first_m + _index(k * BLOCK)] = state[_index(k) + mean_]
+                block[b + first_m + _index(k * COLUMN)] = state[_index(k) + mean_]
             if peek and late == 0:
                 model = (state[arm + total_] + y) / (state[arm] + 1.0)
-                block[b + first_m + arm * _index(BLOCK)] = model
+                block[b + first_m + arm * _index(COLUMN)] = model
             at = _index(ends[arm])
             arrived[at] = y
-            arrived[at + _index(BLOCK)] = chance
-            arrived[at + _index(2 * BLOCK)] = model
+            arrived[at + _index(COLUMN)] = chance
+            arrived[at + _index(2 * COLUMN)] = model
             ends[arm] = at + np.int64(counts)
             state[arm + assigned_] += 1.0
             block[b + _index(CAME)] = counts
@@ -380,9 +385,9 @@ def begin(desk, calendar, memo):
 def add_spread(out, block, k, n, shift):
     """Add a block's sums over all rows."""
     h = h2 = hm = h2m = h2m2 = h_arrived = 0.0
-    at = FIRST_PI + k * BLOCK
+    at = FIRST_PI + k * COLUMN
     pi, came = block[at : at + n], block[CAME : CAME + n]
-    m = block[at + len(out) * BLOCK : at + len(out) * BLOCK + n]
+    m = block[at + len(out) * COLUMN : at + len(out) * COLUMN + n]
     for i in range(n):
         p = pi[i]
         root = math.sqrt(p)
@@ -400,8 +405,8 @@ def add_spread(out, block, k, n, shift):
 @compiled(nogil=True, fastmath=_VECTORS, error_model="numpy")
 def add_own(out, arrived, k, n, shift):
     """Add a block's sums over an arm's arrived rows: in two loops, as many as there are registers for."""
-    at = k * 3 * BLOCK
-    outcome, pi, model = arrived[at : at + n], arrived[at + BLOCK : at + BLOCK + n], arrived[at + 2 * BLOCK :]
+    at = k * 3 * COLUMN
+    outcome, pi, model = arrived[at : at + n], arrived[at + COLUMN : at + COLUMN + n], arrived[at + 2 * COLUMN :]
     sy = sy2 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
     for i in range(n):
         y, m = outcome[i] - shift, model[i] - shift
@@ -469,7 +474,7 @@ def replicator(fixed, own, plain):
                     return run, failed
                 for k in range(n_arms):
                     add_spread(out[run], desk.block, k, stop - start, shift[k])
-                    add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * BLOCK, shift[k])
+                    add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * COLUMN, shift[k])
             for k in range(n_arms):
                 out[run, k, 0] = desk.state[ASSIGNED * n_arms + k]
         return -1, 0
