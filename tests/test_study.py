@@ -279,3 +279,21 @@ def test_what_cannot_be_studied_is_refused(options, sentence):
     with pytest.raises(bl.BelatedError) as caught:
         bl.study(**given)
     assert sentence in str(caught.value)
+
+
+def test_a_users_function_is_not_kept_in_the_cache_where_another_process_could_not_read_it():
+    kernel = pytest.importorskip("belated.kernels.bandit")
+    for function in kernel.for_own_policy(plain=False):
+        assert type(function._cache).__name__ == "NullCache"
+    for function in (kernel.play, kernel.replicate):
+        assert function.py_func.__closure__ is None  # closures have keys of their own in every process
+
+
+def test_progress_is_one_line_that_goes_away(capsys):
+    bl.study(RATES, GREEDY, 50, 10, progress=True)
+    shown = capsys.readouterr().err
+    assert "100%" in shown
+    assert "\n" not in shown
+    assert shown.endswith("\r\x1b[K")
+    bl.study(RATES, GREEDY, 50, 10)
+    assert capsys.readouterr().err == ""

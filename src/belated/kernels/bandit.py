@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,139 +235,133 @@ def first_largest(values):
     return best
 
 
-@cache
-def player(fixed, own):
-    """Return `play` for so many arms, or for any number if `fixed` is 0: loops over two arms are best unrolled.
+@compiled(nogil=True, error_model="numpy")
+def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two, peek, desk, calendar, rows):
+    """Play the steps from start to stop; return the one at which the policy failed, or 0.
 
-    With `own`, for a user's own policy, which is not kept on disk.
+    `peek` lets the recorded running mean see an outcome that came at once, as the published
+    code does. Without a calendar every outcome comes at once, or never. `rows` receive
+    the rows themselves, if they are to be kept. `two`, unless None, says that there are two arms,
+    whose loops are then unrolled.
     """
-
-    @compiled(cache=not own, nogil=True, error_model="numpy")
-    def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, peek, desk, calendar, rows):
-        """Play the steps from start to stop; return the one at which the policy failed, or 0.
-
-        `peek` lets the recorded running mean see an outcome that came at once, as the published
-        code does. Without a calendar every outcome comes at once, or never. `rows` receive
-        the rows themselves, if they are to be kept.
-        """
-        block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
-        sure, guide, starts, cumulative, values = (
-            delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
-        comes = delays.comes
-        first, second, share, burn_in, batch = arms.first, arms.second, rule.share, rule.burn_in, rule.batch
-        n_arms = fixed if fixed else len(ends)
-        total_, mean_, assigned_ = _index(TOTAL * n_arms), _index(MEAN * n_arms), _index(ASSIGNED * n_arms)
-        first_m = _index(FIRST_PI + n_arms * COLUMN)
-        n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
-        mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
-        count, total = state[:n], state[TOTAL * n : (TOTAL + 1) * n]
-        posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
-        greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
-        best, eps = _index(first_largest(p)), 1.0 - p.max()
-        for k in range(n_arms):
-            ends[k] = k * 3 * COLUMN
-        streams.fill_uniform(stream, block, CHOICE, stop - start)
-        if all_normal:
-            streams.fill_normal(stream, block, NOISE, stop - start)
-        if not sure.all():
-            streams.fill_uniform(stream, block, LATENESS, stop - start)
-        for t in range(start, stop):
-            b = _index(t - start)
-            if calendar is not None:
-                row = calendar.last[_index(t)]
-                if row:
-                    calendar.last[_index(t)] = 0
-                    while row:
-                        k = _index(calendar.arm[_index(row)])
-                        state[k] += 1.0
-                        state[k + total_] += calendar.outcome[_index(row)]
-                        state[k + mean_] = state[k + total_] / state[k]
-                        row = calendar.previous[_index(row)]
-            u = block[b]
-            if greedy and t > burn_in:
-                if batch == 1 or (t - burn_in - 1) % batch == 0:
-                    beaten = False
-                    top = state[best + mean_]
-                    for k in range(n_arms):
-                        beaten |= (state[_index(k) + mean_] >= top) and k != best
-                    if beaten:
-                        best = _index(first_largest(mean))
-                    eps = share[_index(t)]
-                other = eps / max(n_arms - 1, 1)
-                chance = 1.0 - eps
+    block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
+    sure, guide, starts, cumulative, values = (
+        delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
+    comes = delays.comes
+    first, second, share, burn_in, batch = arms.first, arms.second, rule.share, rule.burn_in, rule.batch
+    if two is None:  # noqa: SIM108 - a branch that the compiler takes
+        n_arms = len(ends)
+    else:
+        n_arms = 2
+    total_, mean_, assigned_ = _index(TOTAL * n_arms), _index(MEAN * n_arms), _index(ASSIGNED * n_arms)
+    first_m = _index(FIRST_PI + n_arms * COLUMN)
+    n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
+    mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
+    count, total = state[:n], state[TOTAL * n : (TOTAL + 1) * n]
+    posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
+    greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
+    best, eps = _index(first_largest(p)), 1.0 - p.max()
+    for k in range(n_arms):
+        ends[k] = k * 3 * COLUMN
+    streams.fill_uniform(stream, block, CHOICE, stop - start)
+    if all_normal:
+        streams.fill_normal(stream, block, NOISE, stop - start)
+    if not sure.all():
+        streams.fill_uniform(stream, block, LATENESS, stop - start)
+    for t in range(start, stop):
+        b = _index(t - start)
+        if calendar is not None:
+            row = calendar.last[_index(t)]
+            calendar.last[_index(t)] = 0
+            while row:
+                k = _index(calendar.arm[_index(row)])
+                state[k] += 1.0
+                state[k + total_] += calendar.outcome[_index(row)]
+                state[k + mean_] = state[k + total_] / state[k]
+                row = calendar.previous[_index(row)]
+        u = block[b]
+        if greedy and t > burn_in:
+            if batch == 1 or (t - burn_in - 1) % batch == 0:
+                beaten = False
+                top = state[best + mean_]
                 for k in range(n_arms):
-                    block[b + _index(FIRST_PI + k * COLUMN)] = other
-                block[b + _index(FIRST_PI) + best * _index(COLUMN)] = chance
-                arm = best
-                if u < eps:
-                    chance = other
-                    i = min(_index(np.int64(u / other)), _index(n_arms - 2))
-                    arm = _index(i + 1) if i >= best else i
-            else:
-                if t > burn_in and (t - burn_in - 1) % batch == 0:
-                    if own_policy is None:
-                        decide(p, rule, count, total, t, posterior[0], posterior[1], memo)
-                    else:
-                        chosen = own_policy(count.copy(), total.copy(), t)
-                        if not is_distribution(chosen, n_arms):
-                            return t
-                        p[:] = chosen
-                for k in range(n_arms):
-                    block[b + _index(FIRST_PI + k * COLUMN)] = p[k]
-                arm = _index(0)
-                below = p[0]
-                while u >= below and arm < n_arms - 1:
-                    arm = _index(arm + 1)
-                    below += p[arm]
-                while p[arm] == 0.0:  # rounding pushed the draw past the last possible arm
-                    arm = _index(arm - 1)
-                chance = p[arm]
-            y = first[arm] + second[arm] * block[b + _index(NOISE)] if all_normal else draw_outcome(stream, arms, arm)
-            late: Any = np.int64(0)
-            v = block[b + _index(LATENESS)]
-            if calendar is None:
-                counts = 1.0 if v < comes[arm] else 0.0
-                late = np.int64(0) if v < comes[arm] else np.int64(NEVER)
-            elif not sure[arm]:
-                i = starts[arm] + guide[arm, _index(np.int64(v * GUIDE))]
-                while v >= cumulative[_index(i)]:
-                    i += 1
-                late = values[_index(i)]
-                if late == TAIL:
-                    late = draw_tail(stream, delays, arm, v)
-            if calendar is not None:
-                counts = 1.0 if late <= horizon - t else 0.0
-            model = state[arm + mean_]
+                    beaten |= (state[_index(k) + mean_] >= top) and k != best
+                if beaten:
+                    best = _index(first_largest(mean))
+                eps = share[_index(t)]
+            other = eps / max(n_arms - 1, 1)
+            chance = 1.0 - eps
             for k in range(n_arms):
-                block[b + first_m + _index(k * COLUMN)] = state[_index(k) + mean_]
-            if peek and late == 0:
-                model = (state[arm + total_] + y) / (state[arm] + 1.0)
-                block[b + first_m + arm * _index(COLUMN)] = model
-            at = _index(ends[arm])
-            arrived[at] = y
-            arrived[at + _index(COLUMN)] = chance
-            arrived[at + _index(2 * COLUMN)] = model
-            ends[arm] = at + np.int64(counts)
-            state[arm + assigned_] += 1.0
-            block[b + _index(CAME)] = counts
-            if rows is not None:
-                rows.code[b], rows.outcome[b], rows.late[b] = arm, y, late
-            if calendar is None:
-                state[arm] += counts
-                state[arm + total_] += y * counts
-                state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
-            else:  # what comes after the horizon goes to a step that is never played
-                due = _index(min(t + max(late, 1), horizon + 1))
-                calendar.arm[_index(t)] = arm
-                calendar.outcome[_index(t)] = y
-                calendar.previous[_index(t)] = calendar.last[due]
-                calendar.last[due] = t
-        if greedy and stop - 1 > burn_in:
-            p[:] = eps / max(n_arms - 1, 1)
-            p[best] = 1.0 - eps
-        return 0
-
-    return play
+                block[b + _index(FIRST_PI + k * COLUMN)] = other
+            block[b + _index(FIRST_PI) + best * _index(COLUMN)] = chance
+            arm = best
+            if u < eps:
+                chance = other
+                i = min(_index(np.int64(u / other)), _index(n_arms - 2))
+                arm = _index(i + 1) if i >= best else i
+        else:
+            if t > burn_in and (t - burn_in - 1) % batch == 0:
+                if own_policy is None:
+                    decide(p, rule, count, total, t, posterior[0], posterior[1], memo)
+                else:
+                    chosen = own_policy(count.copy(), total.copy(), t)
+                    if not is_distribution(chosen, n_arms):
+                        return t
+                    p[:] = chosen
+            for k in range(n_arms):
+                block[b + _index(FIRST_PI + k * COLUMN)] = p[k]
+            arm = _index(0)
+            below = p[0]
+            while u >= below and arm < n_arms - 1:
+                arm = _index(arm + 1)
+                below += p[arm]
+            while p[arm] == 0.0:  # rounding pushed the draw past the last possible arm
+                arm = _index(arm - 1)
+            chance = p[arm]
+        y = first[arm] + second[arm] * block[b + _index(NOISE)] if all_normal else draw_outcome(stream, arms, arm)
+        late: Any = np.int64(0)
+        v = block[b + _index(LATENESS)]
+        if calendar is None:
+            counts = 1.0 if v < comes[arm] else 0.0
+            late = np.int64(0) if v < comes[arm] else np.int64(NEVER)
+        elif not sure[arm]:
+            i = starts[arm] + guide[arm, _index(np.int64(v * GUIDE))]
+            while v >= cumulative[_index(i)]:
+                i += 1
+            late = values[_index(i)]
+            if late == TAIL:
+                late = draw_tail(stream, delays, arm, v)
+        if calendar is not None:
+            counts = 1.0 if late <= horizon - t else 0.0
+        model = state[arm + mean_]
+        for k in range(n_arms):
+            block[b + first_m + _index(k * COLUMN)] = state[_index(k) + mean_]
+        if peek and late == 0:
+            model = (state[arm + total_] + y) / (state[arm] + 1.0)
+            block[b + first_m + arm * _index(COLUMN)] = model
+        at = _index(ends[arm])
+        arrived[at] = y
+        arrived[at + _index(COLUMN)] = chance
+        arrived[at + _index(2 * COLUMN)] = model
+        ends[arm] = at + np.int64(counts)
+        state[arm + assigned_] += 1.0
+        block[b + _index(CAME)] = counts
+        if rows is not None:
+            rows.code[b], rows.outcome[b], rows.late[b] = arm, y, late
+        if calendar is None:
+            state[arm] += counts
+            state[arm + total_] += y * counts
+            state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
+        else:  # what comes after the horizon goes to a step that is never played
+            due = _index(min(t + max(late, 1), horizon + 1))
+            calendar.arm[_index(t)] = arm
+            calendar.outcome[_index(t)] = y
+            calendar.previous[_index(t)] = calendar.last[due]
+            calendar.last[due] = t
+    if greedy and stop - 1 > burn_in:
+        p[:] = eps / max(n_arms - 1, 1)
+        p[best] = 1.0 - eps
+    return 0
 
 
 @compiled(nogil=True)
@@ -455,28 +450,36 @@ def add_own(out, arrived, k, n, shift):
         out[k, _FIRST_OWN + f] += value
 
 
-@cache
-def replicator(fixed, own, plain):
-    """Return `replicate`, as `player` returns `play`; not compiled if the user's policy is `plain` Python."""
-    play = player(fixed, own).py_func if plain else player(fixed, own)
-
-    def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, peek, shift, desk, calendar):
-        """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
-        n_arms = len(shift)
-        for run in range(len(states)):
-            begin(desk, calendar, memo)
-            for start in range(1, horizon + 1, BLOCK):
-                stop = min(start + BLOCK, horizon + 1)
-                failed = play(
-                    states[run], start, stop, horizon, arms, delays, rule, own_policy, memo, peek, desk, calendar, None
-                )  # fmt: skip
-                if failed:
-                    return run, failed
-                for k in range(n_arms):
-                    add_spread(out[run], desk.block, k, stop - start, shift[k])
-                    add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * COLUMN, shift[k])
+@compiled(nogil=True)
+def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, two, peek, shift, desk, calendar):
+    """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
+    n_arms = len(shift)
+    for run in range(len(states)):
+        begin(desk, calendar, memo)
+        for start in range(1, horizon + 1, BLOCK):
+            stop = min(start + BLOCK, horizon + 1)
+            failed = play(
+                states[run], start, stop, horizon, arms, delays, rule, own_policy, memo, two, peek, desk, calendar, None
+            )  # fmt: skip
+            if failed:
+                return run, failed
             for k in range(n_arms):
-                out[run, k, 0] = desk.state[ASSIGNED * n_arms + k]
-        return -1, 0
+                add_spread(out[run], desk.block, k, stop - start, shift[k])
+                add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * COLUMN, shift[k])
+        for k in range(n_arms):
+            out[run, k, 0] = desk.state[ASSIGNED * n_arms + k]
+    return -1, 0
 
-    return replicate if plain else compiled(replicate, cache=not own, nogil=True)
+
+@cache
+def for_own_policy(plain):
+    """Return `play` and `replicate` for a user's own policy: not kept on disk, and not compiled if it is `plain`."""
+    if plain:
+        return play.py_func, _rebound(replicate.py_func, play.py_func)
+    own = compiled(play.py_func, cache=False, nogil=True, error_model="numpy")
+    return own, compiled(_rebound(replicate.py_func, own), cache=False, nogil=True)
+
+
+def _rebound(function, other_play):
+    """Return the same function, calling another `play`."""
+    return FunctionType(function.__code__, globals() | {"play": other_play}, function.__name__)

@@ -31,6 +31,8 @@ def run(
     bar = _Bar(len(arguments)) if shown else None
     with ThreadPoolExecutor(workers) if executor is None else nullcontext(executor) as crew:
         try:
+            if bar:
+                bar.show(0)
             while len(results) < len(arguments):
                 for each in islice(waiting, _AHEAD - len(under_way)):
                     under_way[crew.submit(task, *each)] = each
@@ -61,8 +63,8 @@ class _Bar:
             return
         self.last = now
         filled = _WIDTH * done // self.total
-        left = (now - self.since) / done * (self.total - done)
-        line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}, {_duration(left)} left"
+        left = f", {_duration((now - self.since) / done * (self.total - done))} left" if done else ""
+        line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}{left}"
         sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()
 

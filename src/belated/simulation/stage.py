@@ -37,20 +37,21 @@ class Stage:
         self.desk = kernel.new_desk(self.n_arms)
         at_once = (self.delays.tail == kernel.NO_TAIL).all() and set(self.delays.values) <= {0, kernel.NEVER}
         self.calendar = None if at_once else kernel.new_calendar(horizon)
-        self.fixed = 2 if self.n_arms == 2 else 0  # two arms have a kernel of their own
+        self.two = True if self.n_arms == 2 else None  # two arms have a kernel of their own
         self.function: Any = policy.function
-        self.own = self.function is not None
-        self.plain = self.own and not hasattr(self.function, "py_func")  # not compiled by numba
-        if self.plain:
-            self.function = lambda *known: np.asarray(policy.function(*known), dtype=np.float64)  # type: ignore[misc]
+        self.play, self.replicate = kernel.play, kernel.replicate
+        if self.function is not None:
+            plain = not hasattr(self.function, "py_func")  # not compiled by numba
+            self.play, self.replicate = kernel.for_own_policy(plain)
+            if plain:
+                self.function = lambda *known: np.asarray(policy.function(*known), dtype=np.float64)  # type: ignore[misc]
 
     def moments(self, seed: int, start: int, stop: int, peek: bool = False) -> Array:
         """Play the replications from start to stop; return their moments, (replications, arms, moments)."""
         out = np.zeros((stop - start, self.n_arms, len(kernel.MOMENTS)))
-        replicate = kernel.replicator(self.fixed, self.own, self.plain)
-        _, failed = replicate(
+        _, failed = self.replicate(
             out, streams(seed, np.arange(start, stop)), self.horizon, self.arms, self.delays, self.rule,
-            self.function, self.memo, peek, self.shift, self.desk, self.calendar,
+            self.function, self.memo, self.two, peek, self.shift, self.desk, self.calendar,
         )  # fmt: skip
         if failed:
             raise self._failure(failed)
@@ -58,17 +59,15 @@ class Stage:
 
     def rows(self, seed: int, replication: int) -> tuple[Array, Array, Array, Array]:
         """Play one replication; return each row's arm, outcome, propensities and delay, infinite for never."""
-        play = kernel.player(self.fixed, self.own)
-        play = play.py_func if self.plain else play
         code, late = np.empty(self.horizon, np.int64), np.empty(self.horizon, np.int64)
         outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
         stream = streams(seed, np.array([replication]))[0]
         kernel.begin(self.desk, self.calendar, self.memo)
         for start in range(0, self.horizon, kernel.BLOCK):
             stop = min(start + kernel.BLOCK, self.horizon)
-            failed = play(
+            failed = self.play(
                 stream, start + 1, stop + 1, self.horizon, self.arms, self.delays, self.rule, self.function,
-                self.memo, False, self.desk, self.calendar,
+                self.memo, self.two, False, self.desk, self.calendar,
                 kernel.Rows(code[start:stop], outcome[start:stop], late[start:stop]),
             )  # fmt: skip
             if failed:
