@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,8 @@ def is_missing(x: Any) -> bool:
 
 def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
     """Return a sample to draw from: a column of numbers, not empty, finite unless `infinite` is allowed."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
+        raise LogError(f"`{name}` is {values!r}; it must be a sample of numbers.", column=name)
     drawn = numbers(name, list(values))
     if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
         raise LogError(f"`{name}` must hold at least one number, and none that is missing.", column=name)

@@ -35,7 +35,8 @@ def streams(seed: int, replications: np.ndarray) -> np.ndarray:
     if (key >> np.uint64(32)).any():
         raise ValueError("More than 2**32 replications.")
     pool = _mixed(words)
-    halves = [_hashed(pool[i % _POOL], i) for i in range(6)]
+    outputs = _constants(0x8B51F9DD, 0x58F38DED)
+    halves = [_hashed(pool[i % _POOL], *next(outputs)) for i in range(6)]
     state = np.empty((len(key), 4), np.uint64)
     for i in range(3):
         state[:, i] = halves[2 * i] | halves[2 * i + 1] << np.uint64(32)
@@ -48,25 +49,20 @@ def _times(a, constant):
     return a * np.uint64(constant) & np.uint64(_MASK)
 
 
-def _powers(first, factor, n):
-    powers = [first]
-    for _ in range(n):
-        powers.append(powers[-1] * factor & _MASK)
-    return powers
-
-
-_A = _powers(0x43B0D7E5, 0x931E8875, 64)
-_B = _powers(0x8B51F9DD, 0x58F38DED, 8)
+def _constants(first, factor):
+    """Yield pairs of a hash's constants, each the one before times the factor."""
+    while True:
+        after = first * factor & _MASK
+        yield first, after
+        first = after
 
 
 def _mixed(words):
     """Return the pool into which the words are mixed."""
-    hashes = iter(range(64))
+    constants = _constants(0x43B0D7E5, 0x931E8875)
 
     def hashed(word):
-        i = next(hashes)
-        word = _times(word ^ np.uint64(_A[i]), _A[i + 1])
-        return word ^ word >> np.uint64(16)
+        return _hashed(word, *next(constants))
 
     def mix(x, y):
         both = (_times(x, 0xCA01F9DD) - _times(y, 0x4973F715)) & np.uint64(_MASK)
@@ -83,9 +79,8 @@ def _mixed(words):
     return pool
 
 
-def _hashed(word, i):
-    """Return the i-th word of output."""
-    word = _times(word ^ np.uint64(_B[i]), _B[i + 1])
+def _hashed(word, before, after):
+    word = _times(word ^ np.uint64(before), after)
     return word ^ word >> np.uint64(16)
 
 

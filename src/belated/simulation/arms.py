@@ -11,6 +11,7 @@ import numpy as np
 
 from belated.checks import positive, probability, real
 from belated.columns import Array, sample
+from belated.errors import OptionError
 from belated.simulation.described import Described, described
 
 
@@ -23,6 +24,20 @@ class Arm(Described):
     sd: float
     parameters: tuple[float, ...]
     values: Array = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if math.isinf(self.mean):
+            raise OptionError("These outcomes are too large: their mean is infinite.")
+
+    @property
+    def binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+        return self.name == "bernoulli" or (self.name == "empirical" and bool(np.isin(self.values, (0, 1)).all()))
+
+    @property
+    def centre(self) -> float:
+        """What outcomes are taken minus: the mean, but 0 for 0/1 outcomes, whose sums are then exact."""
+        return 0.0 if self.binary or math.isnan(self.mean) else self.mean
 
 
 @described
@@ -56,8 +71,10 @@ def gamma(shape: float, scale: float = 1.0) -> Arm:
 def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
     """Outcomes whose logarithm is normal with mean `location` and standard deviation `scale`."""
     location, scale = real("location", location), positive("scale", scale)
-    mean = math.exp(location + scale**2 / 2)
-    return Arm("lognormal", mean, mean * math.sqrt(math.expm1(scale**2)), (location, scale))
+    with np.errstate(over="ignore"):
+        mean = float(np.exp(location + scale**2 / 2))
+        sd = mean * float(np.sqrt(np.expm1(scale**2)))
+    return Arm("lognormal", mean, sd, (location, scale))
 
 
 @described

@@ -42,6 +42,8 @@ class Bandit:
             if not isinstance(arm, Arm):
                 raise OptionError(f"`arms[{label!r}]` is {arm!r}; it must be an arm, such as arms.normal(1.0).")
         given = {None: self.delays} if isinstance(self.delays, Delay) else self.delays
+        if not isinstance(given, Mapping):
+            raise OptionError(f"`delays` is {given!r}; it must be a delay, or map arms to delays.")
         for label, delay in given.items():
             if not isinstance(delay, Delay):
                 raise OptionError(f"`delays[{label!r}]` is {delay!r}; it must be a delay, such as delays.poisson(5).")

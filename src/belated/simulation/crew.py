@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from itertools import islice
+from pickle import PicklingError  # the error alone: nothing is unpickled here
 from typing import Any
+
+from belated.errors import BelatedError, OptionError
 
 _WIDTH = 30
 
@@ -18,26 +21,30 @@ _AHEAD = 256
 
 def run(
     task: Callable[..., Any],
-    arguments: Sequence[tuple[Any, ...]],
+    arguments: Iterable[tuple[Any, ...]],
+    total: int,
     workers: int,
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> dict[tuple[Any, ...], Any]:
-    """Call ``task(*a)`` for each of `arguments`; return the results by argument, those done if interrupted."""
+    """Call ``task(*a)`` for each of `total` arguments; return the results by argument, those done if interrupted."""
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise OptionError(f"`executor` is {executor!r}; it must be a concurrent.futures executor.")
     results: dict[tuple[Any, ...], Any] = {}
     under_way: dict[Future[Any], tuple[Any, ...]] = {}
     waiting = iter(arguments)
     shown = sys.stderr.isatty() if progress is None else progress
-    bar = _Bar(len(arguments)) if shown else None
+    bar = _Bar(total) if shown else None
     with ThreadPoolExecutor(workers) if executor is None else nullcontext(executor) as crew:
         try:
             if bar:
                 bar.show(0)
-            while len(results) < len(arguments):
+            while len(results) < total:
                 for each in islice(waiting, _AHEAD - len(under_way)):
                     under_way[crew.submit(task, *each)] = each
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    results[under_way.pop(future)] = future.result()
+                    results[under_way[future]] = _result(future)
+                    del under_way[future]
                 if bar:
                     bar.show(len(results))
         except KeyboardInterrupt:
@@ -47,8 +54,24 @@ def run(
                 future.cancel()
             if bar:
                 bar.clear()
-    ended = {each: future for future, each in under_way.items() if future.done() and not future.cancelled()}
-    return results | {each: future.result() for each, future in ended.items()}
+    for future, each in under_way.items():  # after an interrupt, which may have reached the workers too
+        if future.done() and not future.cancelled() and future.exception() is None:
+            results[each] = future.result()
+    return results
+
+
+def _result(future: Future[Any]) -> Any:
+    """Return what a task gave, or say in a sentence why an executor could not run it."""
+    try:
+        return future.result()
+    except BrokenExecutor as error:
+        raise BelatedError(f"The executor broke: {error}") from error
+    except (PicklingError, AttributeError, TypeError) as error:
+        if "pickle" not in str(error).lower():
+            raise
+        raise OptionError(
+            "The policy cannot be sent to another process: its function must be defined at the top of a module."
+        ) from error
 
 
 class _Bar:

@@ -59,7 +59,9 @@ def none() -> Delay:
 @described
 def constant(steps: int) -> Delay:
     """Outcomes that all take the same number of steps."""
-    return Delay("constant", (float(whole("steps", steps, least=0)),))
+    if whole("steps", steps, least=0) > 2**53:
+        raise OptionError(f"`steps` is {steps:.3g}; it must be at most 2**53.")
+    return Delay("constant", (float(steps),))
 
 
 @described
@@ -73,7 +75,7 @@ def geometric(mean: float) -> Delay:
 @described
 def poisson(mean: float) -> Delay:
     """Poisson delays."""
-    return Delay("poisson", (positive("mean", mean),))
+    return _bounded(Delay("poisson", (positive("mean", mean),)))
 
 
 @described
@@ -82,7 +84,7 @@ def negative_binomial(size: float, rate: float) -> Delay:
     size, rate = positive("size", size), probability("rate", rate)
     if rate == 0:
         raise OptionError("`rate` is 0; it must be above 0.")
-    return Delay("negative_binomial", (size, rate))
+    return _bounded(Delay("negative_binomial", (size, rate)))
 
 
 @described
@@ -125,21 +127,27 @@ def _head(delay: Delay) -> tuple[Array, Array]:
 
 def _counted(delay: Delay) -> tuple[Array, Array]:
     """Table a Poisson or negative binomial as far as there is anything left."""
-
-    def later(steps: Array) -> Array:
-        if delay.name == "poisson":
-            return np.asarray(special.pdtrc(steps, *delay.parameters))
-        return np.asarray(special.betaincc(delay.parameters[0], steps + 1.0, delay.parameters[1]))
-
     end = 64
-    while later(np.array(float(end))) > _NOTHING:
+    while _later(delay, np.array(float(end))) > _NOTHING:
         end *= 2
-        if end > _MOST:
-            raise OptionError(f"`{delay.name}` delays of {delay.parameters} are longer than {_MOST:,} steps.")
     steps = np.arange(end, dtype=np.float64)
-    cumulative = 1 - later(steps)
+    cumulative = 1 - _later(delay, steps)
     kept = slice(np.searchsorted(cumulative, _NOTHING), np.searchsorted(cumulative, 1.0) + 1)
     return steps[kept], cumulative[kept]
+
+
+def _later(delay: Delay, steps: Array) -> Array:
+    """Return the chance of a Poisson or negative binomial delay of more than `steps`."""
+    if delay.name == "poisson":
+        return np.asarray(special.pdtrc(steps, *delay.parameters))
+    return np.asarray(special.betaincc(delay.parameters[0], steps + 1.0, delay.parameters[1]))
+
+
+def _bounded(delay: Delay) -> Delay:
+    """Return a delay that a table can hold."""
+    if not _later(delay, np.array(float(_MOST))) <= _NOTHING:
+        raise OptionError(f"These delays are too long: some would take more than {_MOST:,} steps.")
+    return delay
 
 
 def _untabled(delay: Delay) -> tuple[Array, Array]:

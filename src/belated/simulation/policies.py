@@ -32,7 +32,7 @@ class Policy(Described):
 
     def burn_in_steps(self, horizon: int) -> int:
         """Return the number of steps at which arms are equally likely."""
-        return int(self.burn_in * horizon) if self.burn_in < 1 else int(self.burn_in)
+        return int(self.burn_in * horizon) if self.burn_in < 1 else int(min(self.burn_in, horizon))
 
     def __repr__(self) -> str:
         return super().__repr__() + (f".batched({self.batch})" if self.batch > 1 else "")
@@ -47,6 +47,8 @@ def uniform() -> Policy:
 @described
 def fixed(shares: Mapping[Any, float]) -> Policy:
     """Every arm with its own probability, always."""
+    if not isinstance(shares, Mapping):
+        raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
     if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > 1e-6:
         raise OptionError(f"`shares` is {dict(shares)!r}; probabilities must not be negative and must sum to 1.")
