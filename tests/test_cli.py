@@ -107,7 +107,7 @@ def test_paper_one_figure(tmp_path):
         (("[200, 400]", "[0]"), (), "must be a whole number"),
         (("seed = 1", "seed = "), (), "is not TOML"),
         (("", ""), ("--format", "xml"), "`format` is 'xml'"),
-        (("", ""), ("--save", "/nowhere/at/all"), "No such file or directory"),
+        (("", ""), ("--save", "/nowhere/at/all"), "there is no folder"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_exit_code_2(file, change, arguments, sentence):

@@ -283,7 +283,10 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         (outcome(name="normal", sd=0), "In `arms.A.outcome`, `sd` is 0; it must be above 0."),
         (outcome(name="normal", mean="1"), "In `arms.A.outcome`, `mean` is '1'; it must be a finite number."),
         (outcome(name="exponential", mean=-1), "In `arms.A.outcome`, `mean` is -1; it must be above 0."),
-        (outcome(name="lognormal", location=1000), "In `arms.A.outcome`, a number is too large."),
+        (
+            outcome(name="lognormal", location=1000),
+            "In `arms.A.outcome`, `mean` of these outcomes is infinite: their parameters are too large.",
+        ),
         (outcome(name="empirical", values=3), "`arms.A.outcome.values` is 3; it must be a list of one or more."),
         (outcome(name="empirical", values=[]), "`arms.A.outcome.values` is []; it must be a list of one or more."),
         (

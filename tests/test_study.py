@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+import warnings
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -194,6 +195,52 @@ def test_what_is_not_a_study_is_refused(tmp_path):
         bl.Study.load(tmp_path / "nowhere")
 
 
+def test_arms_that_always_give_the_same_are_seen_to():
+    bandit = bl.Bandit({"A": bl.arms.bernoulli(0.01), "B": bl.arms.bernoulli(0.5)})
+    study = bl.study(bandit, bl.policies.uniform(), 100, 40)
+    for name in ("daipw", "mean", "hajek"):
+        cell = study.cell(name, "A", "auto")
+        logs = [bl.simulate(bandit, bl.policies.uniform(), 100, 0, r) for r in range(40)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bl.BelatedWarning)
+            answers = [bl.estimate(log, name).arm("A") for log in logs]
+        np.testing.assert_allclose(cell.high, [a.high for a in answers], rtol=1e-9)
+        assert any(a.estimate == 0 for a in answers)
+
+
+@pytest.mark.parametrize("labels", [(np.int64(3), np.int64(4)), (("a", 1), ("b", 2)), (None, "x")], ids=str)
+def test_labels_of_any_kind(labels):
+    study = bl.study(bl.Bandit(dict.fromkeys(labels, bl.arms.normal())), bl.policies.uniform(), 50, 5)
+    assert [t.name for t in study.targets] == [str(labels[0]), str(labels[1]), f"{labels[1]} - {labels[0]}"]
+    assert study.cell("dipw", (labels[1], labels[0])).replications == 5
+
+
+def test_any_seed():
+    assert bl.study(RATES, GREEDY, 20, 2, seed=10**200).moments[20].shape == (2, 2, 32)
+    assert len(bl.simulate(RATES, bl.policies.epsilon_greedy(burn_in=1e300).batched(2**70), 20, 2**500)) == 20
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 0.5, [[0.5, 0.5]], ["0.5", "0.5"], {"A": 1}, [0.5, [0.5]], [1j, 0.5]], ids=str
+)
+def test_whatever_a_policy_answers_is_shown(answer):
+    with pytest.raises(bl.PolicyError, match=r"The policy answered .* at step 3; it must be 2 probabilities"):
+        bl.study(RATES, bl.policies.own(lambda count, total, t: [0.5, 0.5] if t < 3 else answer), 20, 2)
+
+
+def test_a_policy_that_raises_or_does_not_fit_is_named():
+    with pytest.raises(bl.PolicyError, match="failed at step 1: ZeroDivisionError"):
+        bl.study(RATES, bl.policies.own(lambda count, total, t: 1 / 0), 20, 2)
+    with pytest.raises(bl.PolicyError, match="compiled policy does not fit"):
+        bl.study(RATES, bl.policies.own(numba.njit(lambda count: count)), 20, 2)
+
+
+def test_a_policy_that_cannot_be_sent_is_named():
+    policy = bl.policies.own(lambda count, total, t: [0.5, 0.5])
+    with ProcessPoolExecutor(1) as processes, pytest.raises(bl.OptionError, match="cannot be sent"):
+        bl.study(RATES, policy, 20, 2, executor=processes)
+
+
 class Interrupted:
     """An executor at whose third task the user presses Ctrl-C."""
 
@@ -207,6 +254,26 @@ class Interrupted:
         future = Future()
         future.set_result(task(*arguments))
         return future
+
+
+class Killed(Interrupted):
+    """One whose second task dies of the same Ctrl-C."""
+
+    def submit(self, task, *arguments):
+        self.tasks += 1
+        future = Future()
+        if self.tasks == 2:
+            future.set_exception(KeyboardInterrupt())
+        else:
+            future.set_result(task(*arguments))
+        return future
+
+
+def test_stopped_it_has_no_gaps():
+    study = bl.study(PAPERS, GREEDY, 300, 60, seed=5, executor=Killed())
+    assert 0 < len(study.moments[300]) < 60
+    np.testing.assert_array_equal(study.moments[300], tables(workers=1)[300][: len(study.moments[300])])
+    assert study.stopped
 
 
 def test_stopped_it_keeps_what_is_done():
@@ -262,6 +329,15 @@ def test_memory_is_a_few_columns_of_the_horizon_whatever_the_arms():
         ({"estimators": ["daipv"]}, "Did you mean 'daipw'?"),
         ({"estimators": []}, "at least one estimator"),
         ({"intervals": ["tt"]}, "`intervals` is 'tt'"),
+        ({"estimators": "daipw"}, "`estimators` is 'daipw'; it must be a list"),
+        ({"targets": "AB"}, "`targets` is 'AB'; it must be a list"),
+        ({"targets": {"A": 0.5, "B": 0.5}}, "it must be a list"),
+        ({"targets": 3}, "it must be a list"),
+        ({"targets": [["A"]]}, "a target is an arm, a pair of arms"),
+        ({"replications": 10**30}, "at most 10,000,000"),
+        ({"horizons": 50.0}, "`horizons` is 50.0"),
+        ({"horizons": None}, "`horizons` is None"),
+        ({"executor": "threads"}, "must be a concurrent.futures executor"),
         ({"intervals": ["wilson"]}, "needs outcomes that are 0 or 1"),
         ({"targets": ["Z"]}, "'Z'"),
         ({"targets": [("A", "A")]}, "two different arms"),

@@ -34,9 +34,14 @@ def _sentences() -> Iterator[None]:
     except BelatedError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
+    except BrokenPipeError:  # whoever read our output has enough of it
+        raise typer.Exit(0) from None
     except OSError as error:
         where = f"`{error.filename}`: " if error.filename else ""
         typer.echo(f"Error: {where}{error.strerror}.", err=True)
+        raise typer.Exit(2) from None
+    except MemoryError:
+        typer.echo("Error: there is not enough memory for this.", err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         typer.echo("Stopped; nothing was written.", err=True)
@@ -76,10 +81,11 @@ def simulate(
     Example: `belated simulate experiment.toml -o log.parquet --seed 1`
     """
     from belated.simulation import description as descriptions
-    from belated.simulation.log_files import write_log
+    from belated.simulation.log_files import check_log_path, write_log
     from belated.simulation.simulate import simulate as run
 
     with _sentences():
+        check_log_path(output)
         about = descriptions.read(description)
         steps = max(about.horizons) if horizon is None else horizon
         log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
@@ -101,16 +107,21 @@ def study(
 ) -> None:
     """Run an experiment many times, and say how each estimator did.
 
-    Ctrl-C stops it; what is done by then is shown, with a note.
+    Ctrl-C stops it; what is done by then is shown, with a note, and the exit code is 130.
 
     Example: `belated study experiment.toml --replications 10000 --plot coverage`
     """
     from belated.checks import one_of
+    from belated.display import plots
+    from belated.display.pages import check_place
     from belated.simulation import description as descriptions
     from belated.simulation.study import study as run
 
     with _sentences():
         shown = one_of("format", format, ("table", "markdown", "csv", "json"))
+        for path in (save, plot):
+            if path is not None:
+                check_place(path)
         about = descriptions.read(description)
         chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}
         result = run(
@@ -123,14 +134,14 @@ def study(
             workers=workers,
             **{name: value for name, value in chosen.items() if value is not None},
         )
+        for table in (result, result.policy_table) if shown in ("table", "markdown") else (result,):
+            typer.echo(_shown(table, shown))
         if save is not None:
             result.save(save)
         if plot is not None:
-            from belated.display import plots
-
             plots.save(plots.study_lines(result), plot, "How each estimator did")
-        for table in (result, result.policy_table) if shown in ("table", "markdown") else (result,):
-            typer.echo(_shown(table, shown))
+        if result.stopped:
+            raise typer.Exit(130)
 
 
 def _shown(table: Any, form: str) -> str:

@@ -27,7 +27,7 @@ class Arm(Described):
 
     def __post_init__(self) -> None:
         if math.isinf(self.mean):
-            raise OptionError("These outcomes are too large: their mean is infinite.")
+            raise OptionError("`mean` of these outcomes is infinite: their parameters are too large.")
 
     @property
     def binary(self) -> bool:

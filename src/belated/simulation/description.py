@@ -72,7 +72,7 @@ def read(path: str | os.PathLike[str]) -> Description:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise OptionError(f"`{os.fspath(path)}` cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"`{os.fspath(path)}` is not TOML: {error}.") from None
     return description_from(table)
 

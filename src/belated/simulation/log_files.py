@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.display.pages import write_whole
+from belated.display.pages import check_place, write_whole
 from belated.errors import MissingLibraryError, OptionError
 from belated.log import Log
 
@@ -19,6 +19,8 @@ def columns_of(log: Log) -> dict[str, Any]:
     arrived_at = np.asarray(log.arrived_at, dtype=np.float64)
     came = arrived_at <= float(log.as_of)
     labels = np.array([str(arm) for arm in log.arms], dtype=object)
+    if len(set(labels)) < len(labels):
+        raise OptionError(f"The arms {list(log.arms)!r} cannot be told apart in a file, where they are text.")
     columns: dict[str, Any] = {"step": log.assigned_at, "arm": labels[log.code]}
     columns |= {f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)}
     columns["outcome"] = [y if seen else None for y, seen in zip(log.outcome.tolist(), came, strict=True)]
@@ -26,13 +28,19 @@ def columns_of(log: Log) -> dict[str, Any]:
     return columns
 
 
+def check_log_path(path: str | Path) -> Path:
+    """Return a path at which a log can be written."""
+    path = check_place(path)
+    if path.suffix.lower() not in (".csv", ".parquet"):
+        raise OptionError(f"`{path}` must end in .csv or .parquet.")
+    return path
+
+
 def write_log(log: Log, path: str | Path) -> Path:
     """Write a simulated log to a file, whole or not at all."""
-    path = Path(path)
-    if path.suffix not in (".csv", ".parquet"):
-        raise OptionError(f"`{path}` must end in .csv or .parquet.")
+    path = check_log_path(path)
     columns = columns_of(log)
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         try:
             import pyarrow
             from pyarrow import parquet

@@ -18,7 +18,7 @@ from belated.kernels import rows as kernel
 from belated.sums import Sums
 
 
-def sums_of_runs(moments: Array, means: Array, estimator: Estimator, horizon: int) -> Sums:
+def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: int) -> Sums:
     """Return the sums of many runs, each arm of each run an arm of its own; `moments` are (runs, arms, moments)."""
     from belated.kernels.bandit import MOMENTS
 
@@ -32,7 +32,7 @@ def sums_of_runs(moments: Array, means: Array, estimator: Estimator, horizon: in
         raise OptionError(f"A study does not keep sums for weights {weights!r} with outcome model {model!r}.")
     flat = moments.reshape(-1, moments.shape[2])
     own: dict[str, Any] = {name: flat[:, i] for i, name in enumerate(MOMENTS)}
-    shift = np.tile(np.where(np.isfinite(means), means, 0.0), len(moments))
+    shift = np.tile(centres, len(moments))
     n, y, y2 = own["arrived"], own["y"], own["y2"]
     new = {"assigned": own["assigned"], "arrived": n, "unbinary": np.full_like(n, np.nan), "y": y, "y2": y2}
     if weights == "sqrt":

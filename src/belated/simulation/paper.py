@@ -132,9 +132,7 @@ def reproduce(
             progress=progress,
             as_published=as_published,
         )
-        if any(len(m) < runs for m in studies[scenario].moments.values()) or len(studies[scenario].moments) < (
-            len(scenario.horizons) if lines else 1
-        ):
+        if studies[scenario].stopped:
             raise KeyboardInterrupt
     return Paper(studies, as_published, tuple(names), seed)
 
@@ -197,7 +195,7 @@ def _about_dipw(runs: Study, horizon: int, found: ArmStatistics) -> Array:
     gamma, zeroth, first, second = (
         runs.moments[horizon][:, :, MOMENTS.index(name)] for name in ("w2", "w4", "w4y", "w4y2")
     )
-    about = runs.statistics("dipw", horizon).value - runs.means
+    about = runs.statistics("dipw", horizon).value - runs.centres
     return np.asarray((second - 2 * about * first + about**2 * zeroth) / gamma**2)
 
 

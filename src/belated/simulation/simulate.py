@@ -44,6 +44,8 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
     check(bandit, policy)
     steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
     replication = whole("replication", replication, least=0)
+    if replication >= 2**32:
+        raise OptionError(f"`replication` is {replication!r}; it must be below 2**32.")
     code, outcome, propensity, delay = Stage(bandit, policy, steps).rows(seed, replication)
     log = Log(code, outcome, propensity, arms=range(len(bandit.arms)), delay=delay, as_of=steps)
     log.arms = tuple(bandit.arms)
@@ -61,4 +63,4 @@ def check(bandit: Any, policy: Any) -> None:
     if policy.shares is not None and set(policy.shares) != set(bandit.arms):
         raise OptionError(f"`policy` has shares for {list(policy.shares)!r}; the arms are {list(bandit.arms)!r}.")
     if policy.name == "own" and policy.function is None:
-        raise OptionError("`policy` is a function that was not saved with the study; give it again.")
+        raise OptionError("`policy` is a function of one's own, which a file cannot hold: give it by policies.own.")

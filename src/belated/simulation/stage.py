@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from belated.columns import Array
 from belated.errors import OptionError, PolicyError
@@ -17,6 +18,7 @@ from belated.kernels.best import new_memo
 from belated.kernels.streams import streams
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
+from belated.tables import one_line
 
 #: A row's number must fit the calendar.
 LONGEST_HORIZON = 2**31 - 3
@@ -31,7 +33,7 @@ class Stage:
         self.n_arms, self.horizon, self.policy = len(bandit.arms), horizon, policy
         self.arms, self.delays = _arms(bandit), _delays(bandit)
         self.rule = _rule(bandit, policy, horizon)
-        self.shift = np.array([arm.mean if np.isfinite(arm.mean) else 0.0 for arm in bandit.arms.values()])
+        self.shift = np.array([arm.centre for arm in bandit.arms.values()])
         thompson = self.rule.kind in (kernel.THOMPSON_NORMAL, kernel.THOMPSON_BETA)
         self.memo = new_memo(self.n_arms) if thompson else None
         self.desk = kernel.new_desk(self.n_arms)
@@ -44,12 +46,13 @@ class Stage:
             plain = not hasattr(self.function, "py_func")  # not compiled by numba
             self.play, self.replicate = kernel.for_own_policy(plain)
             if plain:
-                self.function = lambda *known: np.asarray(policy.function(*known), dtype=np.float64)  # type: ignore[misc]
+                self.function = self._ask
 
     def moments(self, seed: int, start: int, stop: int, peek: bool = False) -> Array:
         """Play the replications from start to stop; return their moments, (replications, arms, moments)."""
         out = np.zeros((stop - start, self.n_arms, len(kernel.MOMENTS)))
-        _, failed = self.replicate(
+        _, failed = self._played(
+            self.replicate,
             out, streams(seed, np.arange(start, stop)), self.horizon, self.arms, self.delays, self.rule,
             self.function, self.memo, self.two, peek, self.shift, self.desk, self.calendar,
         )  # fmt: skip
@@ -65,7 +68,8 @@ class Stage:
         kernel.begin(self.desk, self.calendar, self.memo)
         for start in range(0, self.horizon, kernel.BLOCK):
             stop = min(start + kernel.BLOCK, self.horizon)
-            failed = self.play(
+            failed = self._played(
+                self.play,
                 stream, start + 1, stop + 1, self.horizon, self.arms, self.delays, self.rule, self.function,
                 self.memo, self.two, False, self.desk, self.calendar,
                 kernel.Rows(code[start:stop], outcome[start:stop], late[start:stop]),
@@ -76,12 +80,45 @@ class Stage:
         delay = np.where(late == kernel.NEVER, np.inf, late.astype(np.float64))
         return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
 
+    def _played(self, kernel_function: Any, *arguments: Any) -> Any:
+        """Call a kernel; say in a sentence what a compiled policy of the user's did wrong."""
+        if self.policy.function is None:
+            return kernel_function(*arguments)
+        try:
+            return kernel_function(*arguments)
+        except (PolicyError, KeyboardInterrupt):
+            raise
+        except NumbaError as error:
+            must = "it must be a function of (count, total, t) that returns an array of probabilities"
+            raise PolicyError(f"The compiled policy does not fit; {must}.") from error
+        except Exception as error:
+            raise PolicyError(f"The policy failed: {type(error).__name__}: {error}.") from error
+
+    def _ask(self, count: Array, total: Array, step: int) -> Array:
+        """Ask a plain function of the user's, and check its answer."""
+        function: Any = self.policy.function
+        try:
+            answer = function(count, total, step)
+        except Exception as error:
+            raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
+        try:
+            p = np.asarray(answer)
+            p = p.astype(np.float64) if p.dtype.kind in "biuf" else np.empty(0)
+        except ValueError:  # rows of uneven length
+            p = np.empty(0)
+        if p.ndim != 1 or not kernel.is_distribution(p, self.n_arms):
+            raise self._wrong(answer, step)
+        return np.asarray(p)
+
     def _failure(self, step: int) -> PolicyError:
-        """Ask the policy once more, to show what it answered."""
+        """Ask a compiled policy once more, to show what it answered."""
         count, total = self.desk.state.reshape(-1, self.n_arms)[[kernel.COUNT, kernel.TOTAL]]
-        answer = np.asarray(self.function(count.copy(), total.copy(), step)).tolist()
+        return self._wrong(self.function(count.copy(), total.copy(), step), step)
+
+    def _wrong(self, answer: Any, step: int) -> PolicyError:
+        shown = one_line(repr(answer.tolist() if isinstance(answer, np.ndarray) else answer), 200)
         must = f"it must be {self.n_arms} probabilities that sum to 1"
-        return PolicyError(f"The policy answered {answer} at step {step}; {must}.")
+        return PolicyError(f"The policy answered {shown} at step {step}; {must}.")
 
 
 def _arms(bandit: Bandit) -> kernel.Arms:
@@ -143,7 +180,7 @@ def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
         most = 1 / n_arms if policy.name.startswith("thompson") else (n_arms - 1) / n_arms
         share = _shares(c, decay, most, horizon)
         parameters = np.array(rest)
-    return kernel.Rule(kind, share, parameters, policy.burn_in_steps(horizon), policy.batch)
+    return kernel.Rule(kind, share, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon))
 
 
 @lru_cache(maxsize=4)  # tasks of one study share it: powers cost as much as playing a step

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from heapq import merge
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from scipy import special
 
 from belated.checks import fraction, one_of, real, whole
 from belated.columns import Array
+from belated.display.pages import write_whole
 from belated.errors import BelatedError, OptionError
 from belated.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
 from belated.intervals import INTERVALS, combine
@@ -32,6 +36,9 @@ from belated.tables import Column, Table, count, one_line, percent
 
 #: Steps in one task: long enough not to notice the task, short enough to stop at.
 _TASK = 1_000_000
+
+#: Replications at most: what they leave takes half a kilobyte each.
+_MOST = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ def study(
     replications : int
         Runs at each horizon. Run r is ``simulate(bandit, policy, horizon, seed, replication=r)``.
     estimators : sequence of str
-    targets : sequence
+    targets : list
         Each an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients
         for a policy or any linear combination. Default: every arm, and every contrast with the first.
     intervals : sequence of {"normal", "t", "wilson", "auto"}
@@ -99,31 +106,39 @@ def study(
     True
     """
     check(bandit, policy)
-    lengths = [horizons] if isinstance(horizons, int) else list(horizons)
+    lengths = list(horizons) if isinstance(horizons, Iterable) else [horizons]
     steps = [whole("horizons", horizon, least=1) for horizon in lengths]
     if not steps or len(set(steps)) < len(steps):
         raise OptionError(f"`horizons` is {horizons!r}; it must name at least one, and none twice.")
     if workers is not None:
         whole("workers", workers, least=1)
     runs, seed = whole("replications", replications, least=2), whole("seed", seed, least=0)
+    if runs > _MOST:
+        raise OptionError(f"`replications` is {replications!r}; it must be at most {_MOST:,}.")
     empty = Study(bandit, policy, seed, as_published, {}, {}, (), (), (), 0.5)
     view = empty.viewed(estimators=estimators, targets=targets, intervals=intervals, level=level)
-    tasks = []
-    for horizon in steps:
-        size = max(1, min(_TASK // (horizon * max(len(bandit.arms), 2) // 2), math.ceil(runs / 4)))
-        tasks += [(horizon, start, min(start + size, runs)) for start in range(0, runs, size)]
-    tasks.sort(key=lambda task: task[1] / runs)  # all horizons advance together
-    done = run(_Task(bandit, policy, seed, as_published), tasks, workers or os.cpu_count() or 1, executor, progress)
+    sizes = {h: max(1, min(_TASK // (h * max(len(bandit.arms), 2) // 2 + 1), math.ceil(runs / 4))) for h in steps}
+    # all horizons advance together
+    tasks = merge(*(_tasks(horizon, runs, size) for horizon, size in sizes.items()), key=lambda task: task[1])
+    total = sum(math.ceil(runs / size) for size in sizes.values())
+    task = _Task(bandit, policy, seed, bool(as_published))
+    done = run(task, tasks, total, workers or os.cpu_count() or 1, executor, progress)
     moments: dict[int, Array] = {}
     seconds: dict[int, float] = {}
-    for horizon in steps:
-        parts = sorted((start, part, took) for (h, start, _), (part, took) in done.items() if h == horizon)
-        if sum(len(part) for _, part, _ in parts) >= 2:
-            moments[horizon] = np.concatenate([part for _, part, _ in parts])
-            seconds[horizon] = sum(took for _, _, took in parts)
+    for horizon, size in sizes.items():
+        # up to the first that is missing, so that run r is replication r also of a study that was stopped
+        parts = [done[each] for each in takewhile(done.__contains__, _tasks(horizon, runs, size))]
+        if sum(len(part) for part, _ in parts) >= 2:
+            moments[horizon] = np.concatenate([part for part, _ in parts])
+            seconds[horizon] = sum(took for _, took in parts)
     if not moments:
         raise KeyboardInterrupt
-    return replace(view, moments=moments, seconds=seconds, asked=runs)
+    return replace(view, moments=moments, seconds=seconds, asked=runs, left_out=len(steps) - len(moments))
+
+
+def _tasks(horizon: int, runs: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the tasks of one horizon: from which replication to which."""
+    return ((horizon, start, min(start + size, runs)) for start in range(0, runs, size))
 
 
 @dataclass(frozen=True)
@@ -159,8 +174,8 @@ class Study(Table):
         The processors' time.
     estimators, targets, intervals, level
         What the table shows; see `viewed`.
-    asked : int
-        Replications that were asked for; fewer are there if the study was stopped.
+    asked, left_out : int
+        Replications that were asked for, and horizons that have none: fewer are there if the study was stopped.
     """
 
     bandit: Bandit
@@ -174,12 +189,18 @@ class Study(Table):
     intervals: tuple[str, ...]
     level: float
     asked: int = 0
+    left_out: int = 0
     _cells: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def horizons(self) -> tuple[int, ...]:
         """The horizons, in the order they were given."""
         return tuple(self.moments)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the study was stopped before its end."""
+        return self.left_out > 0 or any(len(m) < self.asked for m in self.moments.values())
 
     @property
     def arms(self) -> tuple[Any, ...]:
@@ -191,6 +212,11 @@ class Study(Table):
         """The arms' true means."""
         return np.array([arm.mean for arm in self.bandit.arms.values()])
 
+    @cached_property
+    def centres(self) -> Array:
+        """What the arms' outcomes were taken minus, in the moments."""
+        return np.array([arm.centre for arm in self.bandit.arms.values()])
+
     def viewed(
         self,
         *,
@@ -200,11 +226,15 @@ class Study(Table):
         level: float | None = None,
     ) -> Study:
         """Return the same runs seen through other estimators, targets, intervals or another level."""
-        chosen = self.estimators if estimators is None else [one_of("estimators", e, ESTIMATORS) for e in estimators]
-        kinds = self.intervals if intervals is None else [one_of("intervals", i, INTERVALS) for i in intervals]
-        if "wilson" in kinds and not self._binary:
-            raise OptionError("`intervals` names 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
-        kept = [self.target(t) for t in targets] if targets is not None else list(self.targets) or self._every_target()
+        chosen: Sequence[str] = self.estimators
+        kinds: Sequence[str] = self.intervals
+        if estimators is not None:
+            chosen = [one_of("estimators", e, ESTIMATORS) for e in _several("estimators", estimators)]
+        if intervals is not None:
+            kinds = [self._interval(i) for i in _several("intervals", intervals)]
+        kept = list(self.targets) or self._every_target()
+        if targets is not None:
+            kept = [self.target(t) for t in _several("targets", targets)]
         if not (chosen and kinds and kept):
             raise OptionError("A study needs at least one estimator, one target and one interval.")
         return replace(
@@ -218,10 +248,12 @@ class Study(Table):
 
     @property
     def _binary(self) -> bool:
-        return all(
-            arm.name == "bernoulli" or (arm.name == "empirical" and np.isin(arm.values, (0, 1)).all())
-            for arm in self.bandit.arms.values()
-        )
+        return all(arm.binary for arm in self.bandit.arms.values())
+
+    def _interval(self, given: Any) -> str:
+        if one_of("intervals", given, INTERVALS) == "wilson" and not self._binary:
+            raise OptionError("`intervals` names 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
+        return str(given)
 
     def _every_target(self) -> list[Target]:
         return [*map(self.target, self.arms), *(self.target((arm, self.arms[0])) for arm in self.arms[1:])]
@@ -230,7 +262,12 @@ class Study(Table):
         """Return an arm, a pair (arm, baseline) or a mapping from arms to coefficients as a Target."""
         if isinstance(given, Target):
             return given
-        pair = isinstance(given, (tuple, list)) and len(given) == 2 and not (_hashable(given) and given in self.arms)
+        hashable = _hashable(given)
+        pair = isinstance(given, (tuple, list)) and len(given) == 2 and not (hashable and given in self.bandit.arms)
+        if not (hashable or pair or isinstance(given, Mapping)):
+            raise OptionError(
+                f"`targets` holds {given!r}; a target is an arm, a pair of arms, or maps arms to numbers."
+            )
         if isinstance(given, Mapping):
             coefficients = {arm: real(f"targets[{arm!r}]", c) for arm, c in given.items()}
             name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in coefficients.items() if c)
@@ -257,14 +294,13 @@ class Study(Table):
             estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
         )
         moments = self.moments[self._horizon(horizon)]
-        return evaluate(sums_of_runs(moments, self.means, chosen, self._horizon(horizon)), chosen).reshaped(
-            moments.shape[:2]
-        )
+        sums = sums_of_runs(moments, self.centres, chosen, self._horizon(horizon))
+        return evaluate(sums, chosen).reshaped(moments.shape[:2])
 
     def cell(self, estimator: str, target: Any, interval: str | None = None, horizon: int | None = None) -> Cell:
         """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
         horizon, wanted = self._horizon(horizon), self.target(target)
-        kind = self.intervals[-1] if interval is None else one_of("interval", interval, INTERVALS)
+        kind = self.intervals[-1] if interval is None else self._interval(interval)
         scores = self._binary and ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)].normalisation == "hajek"
         if kind in ("auto", "wilson"):
             kind = "wilson" if scores else "t"
@@ -311,7 +347,7 @@ class Study(Table):
     def _horizon(self, horizon: int | None) -> int:
         if horizon is None and len(self.moments) == 1:
             return self.horizons[0]
-        if horizon not in self.moments:
+        if not _hashable(horizon) or horizon not in self.moments:
             raise OptionError(f"`horizon` is {horizon!r}; it must be one of {', '.join(map(str, self.horizons))}.")
         return horizon
 
@@ -324,19 +360,14 @@ class Study(Table):
             "bandit": description.bandit_to(self.bandit), "policy": description.policy_to(self.policy),
             "seed": self.seed, "as_published": self.as_published, "level": self.level, "asked": self.asked,
             "estimators": self.estimators, "intervals": self.intervals, "horizons": self.horizons,
-            "targets": [[t.name, t.coefficients] for t in self.targets],
+            "left_out": self.left_out, "targets": [[t.name, t.coefficients] for t in self.targets],
             "seconds": [self.seconds[h] for h in self.horizons],
         }  # fmt: skip
         arrays: dict[str, Any] = {f"moments_{horizon}": moments for horizon, moments in self.moments.items()}
         arrays["about"] = np.array(json.dumps(about))
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with beside.open("wb") as file:
-                np.savez_compressed(file, **arrays)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        content = io.BytesIO()
+        np.savez_compressed(content, **arrays)
+        write_whole(path, content.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
@@ -359,7 +390,7 @@ class Study(Table):
         estimators, intervals = tuple(about["estimators"]), tuple(about["intervals"])
         return cls(
             bandit, policy, about["seed"], about["as_published"], moments, seconds,
-            estimators, targets, intervals, about["level"], about["asked"],
+            estimators, targets, intervals, about["level"], about["asked"], about["left_out"],
         )  # fmt: skip
 
     # ---------------------------------------------------------------- display
@@ -372,13 +403,14 @@ class Study(Table):
 
     def _title(self) -> str:
         runs = max(len(m) for m in self.moments.values())
-        return f"{count(runs, 'replication')}, {percent(self.level)} intervals, {self.policy!r}"
+        return f"{count(runs, 'replication')}, {percent(self.level)} intervals, {one_line(repr(self.policy), 100)}"
 
     def _notes(self) -> list[str]:
         notes = []
-        if any(len(m) < self.asked for m in self.moments.values()):
+        if self.stopped:
             done = ", ".join(f"{len(m):,} at {h:,}" for h, m in self.moments.items())
-            notes.append(f"Note: stopped early, {done} of {count(self.asked, 'replication')}.")
+            none = f"; {count(self.left_out, 'horizon')} had not begun" if self.left_out else ""
+            notes.append(f"Note: stopped early, {done} of {count(self.asked, 'replication')}{none}.")
         if any(cell.missing for cell in self.cells):
             notes.append("Note: replications in which the target had no interval are left out; `missing` counts them.")
         return notes
@@ -504,7 +536,7 @@ class Cell:
             return math.nan, math.nan
         z2 = float(special.ndtri(0.975)) ** 2
         centre, reach = p + z2 / (2 * n), math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2)))
-        return (centre - reach) / (1 + z2 / n), (centre + reach) / (1 + z2 / n)
+        return max((centre - reach) / (1 + z2 / n), 0.0), min((centre + reach) / (1 + z2 / n), 1.0)
 
     @property
     def length(self) -> float:
@@ -519,7 +551,7 @@ class PolicyTable(Table):
     study: Study
 
     def _title(self) -> str:
-        return f"{self.study.policy!r}: means over replications"
+        return f"{one_line(repr(self.study.policy), 100)}: means over replications"
 
     def _columns(self) -> list[Column]:
         study = self.study
@@ -542,7 +574,14 @@ class PolicyTable(Table):
         return [*columns, Column("cpu_seconds", seconds, "number"), Column("ns_per_step", per_step, "number")]
 
 
-def _hashable(value: Iterable[Any]) -> bool:
+def _several(name: str, given: Any) -> list[Any]:
+    """Return a list of several, if it is one."""
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
+        raise OptionError(f"`{name}` is {given!r}; it must be a list.")
+    return list(given)
+
+
+def _hashable(value: Any) -> bool:
     try:
         hash(value)
     except TypeError:
