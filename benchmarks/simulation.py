@@ -28,8 +28,8 @@ from belated.kernels import streams
 from belated.simulation.paper import reproduce
 from belated.simulation.paper_files import write
 
-ROUNDS = 7
-STEPS = 2_000_000
+ROUNDS = 5
+STEPS = 10_000_000
 NONE = bl.delays.none()
 DELAYS = {
     "none": (NONE, NONE),
@@ -146,7 +146,7 @@ def main() -> None:
     for name in ("none", "Pareto"):
         half, every = best(ran(bandit(name), GREEDY, 10_000), ran(bandit(name, never=0.0), GREEDY, 10_000))
         say(f"half of an arm's outcomes never coming to all coming, delays {name}", f"{half / every:.2f}", "about 1")
-    one, two = best(*(ran(plain, GREEDY, 10_000, 10 * STEPS, workers) for workers in (1, 2)))
+    one, two = best(*(ran(plain, GREEDY, 10_000, 4 * STEPS, workers) for workers in (1, 2)))
     say("one core to two", f"{one / two:.2f}", "at least 1.8")
     equal = bl.Bandit({k: bl.arms.normal(0.5) for k in range(5)})
     rates = bl.Bandit({k: bl.arms.bernoulli(0.5) for k in range(5)})
@@ -155,7 +155,7 @@ def main() -> None:
         ("normal, equal means", equal, bl.policies.thompson_normal()),
         ("Beta, equal means", rates, bl.policies.thompson_beta()),
     ):
-        exact, greedy = best(ran(given, policy, 10_000, 200_000), ran(plain, GREEDY, 10_000, 200_000))
+        exact, greedy = best(ran(given, policy, 10_000, 500_000), ran(plain, GREEDY, 10_000, 500_000))
         say(f"clipped Thompson, K = 5, {name}, to epsilon-greedy with K = 2", f"{exact / greedy:.1f}", "at most 60")
     with tempfile.TemporaryDirectory() as folder:
         (whole,) = best(

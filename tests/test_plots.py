@@ -258,3 +258,13 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.png", "x.svg"]
     with pytest.raises(FileNotFoundError):
         plots.save(figure, tmp_path / "no" / "x", "t")
+
+
+@pytest.mark.parametrize("kind", ["lines", "histograms", "quantiles"])
+def test_a_study_draws_itself(kind):
+    bandit = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)})
+    study = bl.study(bandit, bl.policies.uniform(), [30, 60], 20, estimators=["daipw", "dipw"])
+    figure = study.plot(kind, target=("B", "A"), interval="t")
+    assert len([axes for axes in figure.axes if axes.has_data()]) == (4 if kind == "lines" else 2)
+    with pytest.raises(bl.OptionError, match="`kind` is 'line'"):
+        study.plot("line")

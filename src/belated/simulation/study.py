@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -154,7 +154,8 @@ class _Task:
         from belated.simulation.stage import Stage
 
         stage = Stage(self.bandit, self.policy, horizon)
-        stage.moments(self.seed, 0, 0, self.peek)  # compiles, if it is the first
+        if start == 0:
+            stage.moments(self.seed, 0, 0, self.peek)  # compiles, if need be: not to be counted
         since = time.thread_time()
         moments = stage.moments(self.seed, start, stop, self.peek)
         return moments, time.thread_time() - since
@@ -395,11 +396,26 @@ class Study(Table):
 
     # ---------------------------------------------------------------- display
 
-    def plot(self, *args: Any, **options: Any) -> Any:
-        """Draw the study; see `belated.display.plots.study_lines`."""
+    def plot(self, kind: str = "lines", **options: Any) -> Any:
+        """Draw the study, as a matplotlib figure.
+
+        Parameters
+        ----------
+        kind : {"lines", "histograms", "quantiles"}
+            Bias, standard deviation, coverage and length by horizon; or, at one, the studentised
+            errors as histograms or against normal quantiles.
+        options
+            `target` and `interval`, and `horizon` for studentised errors; default: the last target and
+            interval, the longest horizon.
+        """
         from belated.display import plots
 
-        return plots.study_lines(self, *args, **options)
+        draw: dict[str, Callable[..., Any]] = {
+            "lines": plots.study_lines,
+            "histograms": plots.study_histograms,
+            "quantiles": plots.study_quantiles,
+        }
+        return draw[one_of("kind", kind, draw)](self, **options)
 
     def _title(self) -> str:
         runs = max(len(m) for m in self.moments.values())
