@@ -364,6 +364,63 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
     return 0
 
 
+@compiled(nogil=True, error_model="numpy")
+def play_two(stream, start, stop, arms, delays, rule, peek, desk):
+    """`play` for two arms under epsilon-greedy, with normal outcomes that come at once or never.
+
+    The paper's own case, and the commonest: what is known of two arms fits the registers.
+    """
+    block, state, arrived, ends, share = desk.block, desk.state, desk.arrived, desk.ends, rule.share
+    mean_0, mean_1, sd_0, sd_1 = arms.first[0], arms.first[1], arms.second[0], arms.second[1]
+    comes_0, comes_1, burn_in = delays.comes[0], delays.comes[1], rule.burn_in
+    n_0, n_1, sum_0, sum_1 = state[0], state[1], state[2], state[3]
+    m_0, m_1, assigned_0, assigned_1 = state[4], state[5], state[6], state[7]
+    end_0, end_1 = _index(0), _index(3 * COLUMN)
+    streams.fill_uniform(stream, block, CHOICE, stop - start)
+    streams.fill_normal(stream, block, NOISE, stop - start)
+    if not delays.sure.all():
+        streams.fill_uniform(stream, block, LATENESS, stop - start)
+    for t in range(start, stop):
+        b = _index(t - start)
+        u, z, v = block[b], block[b + _index(NOISE)], block[b + _index(LATENESS)]
+        eps = share[_index(t)] if t > burn_in else 0.5
+        second_best = t > burn_in and m_1 > m_0
+        p_0 = eps if second_best else 1.0 - eps
+        p_1 = 1.0 - eps if second_best else eps
+        block[b + _index(FIRST_PI)], block[b + _index(FIRST_PI + COLUMN)] = p_0, p_1
+        block[b + _index(FIRST_PI + 2 * COLUMN)], block[b + _index(FIRST_PI + 3 * COLUMN)] = m_0, m_1
+        if (u < eps) == (second_best or t <= burn_in):
+            y = mean_0 + sd_0 * z
+            counts = 1.0 if v < comes_0 else 0.0
+            model = m_0
+            if peek and v < comes_0:
+                model = (sum_0 + y) / (n_0 + 1.0)
+                block[b + _index(FIRST_PI + 2 * COLUMN)] = model
+            arrived[end_0], arrived[end_0 + _index(COLUMN)], arrived[end_0 + _index(2 * COLUMN)] = y, p_0, model
+            end_0 += _index(counts)
+            n_0 += counts
+            sum_0 += y * counts
+            m_0 = sum_0 / max(n_0, 1.0)
+            assigned_0 += 1.0
+        else:
+            y = mean_1 + sd_1 * z
+            counts = 1.0 if v < comes_1 else 0.0
+            model = m_1
+            if peek and v < comes_1:
+                model = (sum_1 + y) / (n_1 + 1.0)
+                block[b + _index(FIRST_PI + 3 * COLUMN)] = model
+            arrived[end_1], arrived[end_1 + _index(COLUMN)], arrived[end_1 + _index(2 * COLUMN)] = y, p_1, model
+            end_1 += _index(counts)
+            n_1 += counts
+            sum_1 += y * counts
+            m_1 = sum_1 / max(n_1, 1.0)
+            assigned_1 += 1.0
+        block[b + _index(CAME)] = counts
+    state[0], state[1], state[2], state[3] = n_0, n_1, sum_0, sum_1
+    state[4], state[5], state[6], state[7] = m_0, m_1, assigned_0, assigned_1
+    ends[0], ends[1] = end_0, end_1
+
+
 @compiled(nogil=True)
 def begin(desk, calendar, memo):
     """Clear the desk for a new run."""
@@ -454,15 +511,20 @@ def add_own(out, arrived, k, n, shift):
 def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, two, peek, shift, desk, calendar):
     """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
     n_arms = len(shift)
+    simple = n_arms == 2 and calendar is None and arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
     for run in range(len(states)):
         begin(desk, calendar, memo)
         for start in range(1, horizon + 1, BLOCK):
             stop = min(start + BLOCK, horizon + 1)
-            failed = play(
-                states[run], start, stop, horizon, arms, delays, rule, own_policy, memo, two, peek, desk, calendar, None
-            )  # fmt: skip
-            if failed:
-                return run, failed
+            if simple:
+                play_two(states[run], start, stop, arms, delays, rule, peek, desk)
+            else:
+                failed = play(
+                    states[run], start, stop, horizon, arms, delays, rule,
+                    own_policy, memo, two, peek, desk, calendar, None,
+                )  # fmt: skip
+                if failed:
+                    return run, failed
             for k in range(n_arms):
                 add_spread(out[run], desk.block, k, stop - start, shift[k])
                 add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * COLUMN, shift[k])

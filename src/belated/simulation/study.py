@@ -34,8 +34,9 @@ from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
 from belated.tables import Column, Table, count, one_line, percent
 
-#: Steps in one task: long enough not to notice the task, short enough to stop at.
-_TASK = 1_000_000
+#: Nanoseconds of one task: long enough not to notice the task, short enough to stop at; and of a step, about.
+_TASK = 5e7
+_STEP = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 
 #: Replications at most: what they leave takes half a kilobyte each.
 _MOST = 10_000_000
@@ -117,7 +118,8 @@ def study(
         raise OptionError(f"`replications` is {replications!r}; it must be at most {_MOST:,}.")
     empty = Study(bandit, policy, seed, as_published, {}, {}, (), (), (), 0.5)
     view = empty.viewed(estimators=estimators, targets=targets, intervals=intervals, level=level)
-    sizes = {h: max(1, min(_TASK // (h * max(len(bandit.arms), 2) // 2 + 1), math.ceil(runs / 4))) for h in steps}
+    step = _STEP.get(policy.name, 10) + 5 * len(bandit.arms)
+    sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in steps}
     # all horizons advance together
     tasks = merge(*(_tasks(horizon, runs, size) for horizon, size in sizes.items()), key=lambda task: task[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
