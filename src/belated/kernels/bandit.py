@@ -97,6 +97,8 @@ class Rule(NamedTuple):
 
     kind: int
     share: np.ndarray
+    root_best: np.ndarray  # under epsilon-greedy, square roots of the best arm's propensity and of each other's
+    root_other: np.ndarray
     parameters: np.ndarray
     burn_in: int
     batch: int
@@ -117,29 +119,26 @@ class Rows(NamedTuple):
     code: np.ndarray
     outcome: np.ndarray
     late: np.ndarray
+    propensity: np.ndarray
 
 
 class Desk(NamedTuple):
     """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
 
-    block: np.ndarray  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's propensity, and model
-    state: np.ndarray  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, FIRST, SECOND
-    arrived: np.ndarray  # for each arm, BLOCK outcomes that arrived, their propensities and models
+    block: np.ndarray  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's h, and its model
+    state: np.ndarray  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
+    arrived: np.ndarray  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
     ends: np.ndarray  # where each arm's next arrived outcome goes
 
-    def pi(self, n_arms: int) -> np.ndarray:
-        """Return the block's propensities, (arms, rows)."""
-        return self.block[FIRST_PI : FIRST_PI + n_arms * COLUMN].reshape(n_arms, COLUMN)
 
-
-CHOICE, NOISE, LATENESS, CAME, FIRST_PI = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
-COUNT, TOTAL, MEAN, ASSIGNED, P, FIRST, SECOND = range(7)
+CHOICE, NOISE, LATENESS, CAME, FIRST_H = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
+COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND = range(8)
 
 
 def new_desk(n_arms: int) -> Desk:
     """Return an empty desk."""
-    block = np.zeros(FIRST_PI + 2 * n_arms * COLUMN)
-    return Desk(block, np.zeros(7 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
+    block = np.zeros(FIRST_H + 2 * n_arms * COLUMN)
+    return Desk(block, np.zeros(8 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
 
 
 def new_calendar(horizon: int) -> Calendar:
@@ -248,19 +247,21 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
     sure, guide, starts, cumulative, values = (
         delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
     comes = delays.comes
-    first, second, share, burn_in, batch = arms.first, arms.second, rule.share, rule.burn_in, rule.batch
+    first, second, burn_in, batch = arms.first, arms.second, rule.burn_in, rule.batch
+    share, root_best, root_other = rule.share, rule.root_best, rule.root_other
     if two is None:  # noqa: SIM108 - a branch that the compiler takes
         n_arms = len(ends)
     else:
         n_arms = 2
     total_, mean_, assigned_ = _index(TOTAL * n_arms), _index(MEAN * n_arms), _index(ASSIGNED * n_arms)
-    first_m = _index(FIRST_PI + n_arms * COLUMN)
+    first_m = _index(FIRST_H + n_arms * COLUMN)
     n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
     mean, p = state[MEAN * n : (MEAN + 1) * n], state[P * n : (P + 1) * n]
-    count, total = state[:n], state[TOTAL * n : (TOTAL + 1) * n]
+    count, total, root = state[:n], state[TOTAL * n : (TOTAL + 1) * n], state[ROOT * n : (ROOT + 1) * n]
     posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
     greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
     best, eps = _index(first_largest(p)), 1.0 - p.max()
+    h_best, h_other = math.sqrt(1.0 - eps), math.sqrt(eps / max(n_arms - 1, 1))
     for k in range(n_arms):
         ends[k] = k * 3 * COLUMN
     streams.fill_uniform(stream, block, CHOICE, stop - start)
@@ -288,15 +289,17 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
                     beaten |= (state[_index(k) + mean_] >= top) and k != best
                 if beaten:
                     best = _index(first_largest(mean))
-                eps = share[_index(t)]
-            other = eps / max(n_arms - 1, 1)
-            chance = 1.0 - eps
+                eps, h_best, h_other = share[_index(t)], root_best[_index(t)], root_other[_index(t)]
             for k in range(n_arms):
-                block[b + _index(FIRST_PI + k * COLUMN)] = other
-            block[b + _index(FIRST_PI) + best * _index(COLUMN)] = chance
-            arm = best
+                block[b + _index(FIRST_H + k * COLUMN)] = h_other
+            block[b + _index(FIRST_H) + best * _index(COLUMN)] = h_best
+            other = eps / max(n_arms - 1, 1)
+            if rows is not None:
+                rows.propensity[b] = other
+                rows.propensity[b, best] = 1.0 - eps
+            arm, h = best, h_best
             if u < eps:
-                chance = other
+                h = h_other
                 i = min(_index(np.int64(u / other)), _index(n_arms - 2))
                 arm = _index(i + 1) if i >= best else i
         else:
@@ -308,8 +311,11 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
                     if not is_distribution(chosen, n_arms):
                         return t
                     p[:] = chosen
+                root[:] = np.sqrt(p)
             for k in range(n_arms):
-                block[b + _index(FIRST_PI + k * COLUMN)] = p[k]
+                block[b + _index(FIRST_H + k * COLUMN)] = root[k]
+            if rows is not None:
+                rows.propensity[b] = p
             arm = _index(0)
             below = p[0]
             while u >= below and arm < n_arms - 1:
@@ -317,7 +323,7 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
                 below += p[arm]
             while p[arm] == 0.0:  # rounding pushed the draw past the last possible arm
                 arm = _index(arm - 1)
-            chance = p[arm]
+            h = root[arm]
         y = first[arm] + second[arm] * block[b + _index(NOISE)] if all_normal else draw_outcome(stream, arms, arm)
         late: Any = np.int64(0)
         v = block[b + _index(LATENESS)]
@@ -341,7 +347,7 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
             block[b + first_m + arm * _index(COLUMN)] = model
         at = _index(ends[arm])
         arrived[at] = y
-        arrived[at + _index(COLUMN)] = chance
+        arrived[at + _index(COLUMN)] = h
         arrived[at + _index(2 * COLUMN)] = model
         ends[arm] = at + np.int64(counts)
         state[arm + assigned_] += 1.0
@@ -371,6 +377,7 @@ def play_two(stream, start, stop, arms, delays, rule, peek, desk):
     The paper's own case, and the commonest: what is known of two arms fits the registers.
     """
     block, state, arrived, ends, share = desk.block, desk.state, desk.arrived, desk.ends, rule.share
+    root_best, root_other, root_half = rule.root_best, rule.root_other, math.sqrt(0.5)
     mean_0, mean_1, sd_0, sd_1 = arms.first[0], arms.first[1], arms.second[0], arms.second[1]
     comes_0, comes_1, burn_in = delays.comes[0], delays.comes[1], rule.burn_in
     n_0, n_1, sum_0, sum_1 = state[0], state[1], state[2], state[3]
@@ -383,20 +390,22 @@ def play_two(stream, start, stop, arms, delays, rule, peek, desk):
     for t in range(start, stop):
         b = _index(t - start)
         u, z, v = block[b], block[b + _index(NOISE)], block[b + _index(LATENESS)]
-        eps = share[_index(t)] if t > burn_in else 0.5
+        eps, h_best, h_other = 0.5, root_half, root_half
+        if t > burn_in:
+            eps, h_best, h_other = share[_index(t)], root_best[_index(t)], root_other[_index(t)]
         second_best = t > burn_in and m_1 > m_0
-        p_0 = eps if second_best else 1.0 - eps
-        p_1 = 1.0 - eps if second_best else eps
-        block[b + _index(FIRST_PI)], block[b + _index(FIRST_PI + COLUMN)] = p_0, p_1
-        block[b + _index(FIRST_PI + 2 * COLUMN)], block[b + _index(FIRST_PI + 3 * COLUMN)] = m_0, m_1
+        h_0 = h_other if second_best else h_best
+        h_1 = h_best if second_best else h_other
+        block[b + _index(FIRST_H)], block[b + _index(FIRST_H + COLUMN)] = h_0, h_1
+        block[b + _index(FIRST_H + 2 * COLUMN)], block[b + _index(FIRST_H + 3 * COLUMN)] = m_0, m_1
         if (u < eps) == (second_best or t <= burn_in):
             y = mean_0 + sd_0 * z
             counts = 1.0 if v < comes_0 else 0.0
             model = m_0
             if peek and v < comes_0:
                 model = (sum_0 + y) / (n_0 + 1.0)
-                block[b + _index(FIRST_PI + 2 * COLUMN)] = model
-            arrived[end_0], arrived[end_0 + _index(COLUMN)], arrived[end_0 + _index(2 * COLUMN)] = y, p_0, model
+                block[b + _index(FIRST_H + 2 * COLUMN)] = model
+            arrived[end_0], arrived[end_0 + _index(COLUMN)], arrived[end_0 + _index(2 * COLUMN)] = y, h_0, model
             end_0 += _index(counts)
             n_0 += counts
             sum_0 += y * counts
@@ -408,8 +417,8 @@ def play_two(stream, start, stop, arms, delays, rule, peek, desk):
             model = m_1
             if peek and v < comes_1:
                 model = (sum_1 + y) / (n_1 + 1.0)
-                block[b + _index(FIRST_PI + 3 * COLUMN)] = model
-            arrived[end_1], arrived[end_1 + _index(COLUMN)], arrived[end_1 + _index(2 * COLUMN)] = y, p_1, model
+                block[b + _index(FIRST_H + 3 * COLUMN)] = model
+            arrived[end_1], arrived[end_1 + _index(COLUMN)], arrived[end_1 + _index(2 * COLUMN)] = y, h_1, model
             end_1 += _index(counts)
             n_1 += counts
             sum_1 += y * counts
@@ -427,6 +436,7 @@ def begin(desk, calendar, memo):
     n_arms = len(desk.ends)
     desk.state[:] = 0.0
     desk.state[P * n_arms : (P + 1) * n_arms] = 1.0 / n_arms
+    desk.state[ROOT * n_arms : (ROOT + 1) * n_arms] = math.sqrt(1.0 / n_arms)
     if calendar is not None:
         calendar.last[-1] = 0
     if memo is not None:
@@ -437,12 +447,12 @@ def begin(desk, calendar, memo):
 def add_spread(out, block, k, n, shift):
     """Add a block's sums over all rows."""
     h = h2 = hm = h2m = h2m2 = h_arrived = 0.0
-    at = FIRST_PI + k * COLUMN
-    pi, came = block[at : at + n], block[CAME : CAME + n]
+    at = FIRST_H + k * COLUMN
+    roots, came = block[at : at + n], block[CAME : CAME + n]
     m = block[at + len(out) * COLUMN : at + len(out) * COLUMN + n]
     for i in range(n):
-        p = pi[i]
-        root = math.sqrt(p)
+        root = roots[i]
+        p = root * root
         x = m[i] - shift
         h += root
         h2 += p
@@ -458,13 +468,13 @@ def add_spread(out, block, k, n, shift):
 def add_own(out, arrived, k, n, shift):
     """Add a block's sums over an arm's arrived rows: in two loops, as many as there are registers for."""
     at = k * 3 * COLUMN
-    outcome, pi, model = arrived[at : at + n], arrived[at + COLUMN : at + COLUMN + n], arrived[at + 2 * COLUMN :]
+    outcome, h, model = arrived[at : at + n], arrived[at + COLUMN : at + COLUMN + n], arrived[at + 2 * COLUMN :]
     sy = sy2 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
     for i in range(n):
         y, m = outcome[i] - shift, model[i] - shift
-        w2 = 1.0 / pi[i]
-        w = math.sqrt(w2)
-        w3, y2 = w2 * w, y * y
+        w, y2 = 1.0 / h[i], y * y
+        w2 = w * w
+        w3 = w2 * w
         sy += y
         sy2 += y2
         sw += w
@@ -479,8 +489,8 @@ def add_own(out, arrived, k, n, shift):
     sw4 = sw4y = sw4y2 = sw6 = sw6y = sw6y2 = sm = sym = sm2 = sw2m = sw2ym = sw2m2 = 0.0
     for i in range(n):
         y, m = outcome[i] - shift, model[i] - shift
-        w2 = 1.0 / pi[i]
-        w4, y2, w2m = w2 * w2, y * y, w2 * m
+        w2, y2 = 1.0 / (h[i] * h[i]), y * y
+        w4, w2m = w2 * w2, w2 * m
         w6 = w4 * w2
         sw4 += w4
         sw4y += w4 * y
@@ -495,11 +505,11 @@ def add_own(out, arrived, k, n, shift):
         sw2ym += w2m * y
         sw2m2 += w2m * m
     least = _ONE_BITS
-    for bits in pi.view(np.int64):  # positive numbers are ordered as their bits, and vectors of integers have minima
+    for bits in h.view(np.int64):  # positive numbers are ordered as their bits, and vectors of integers have minima
         least = min(least, bits)
     out[k, 1] += n
     if n:
-        out[k, 2] = max(out[k, 2], 1.0 / math.sqrt(np.int64(least).view(np.float64)))
+        out[k, 2] = max(out[k, 2], 1.0 / np.int64(least).view(np.float64))
     for f, value in enumerate((
         sy, sy2, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
         sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,

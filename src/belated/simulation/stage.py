@@ -72,11 +72,10 @@ class Stage:
                 self.play,
                 stream, start + 1, stop + 1, self.horizon, self.arms, self.delays, self.rule, self.function,
                 self.memo, self.two, False, self.desk, self.calendar,
-                kernel.Rows(code[start:stop], outcome[start:stop], late[start:stop]),
+                kernel.Rows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
             )  # fmt: skip
             if failed:
                 raise self._failure(failed)
-            propensity[start:stop] = self.desk.pi(self.n_arms)[:, : stop - start].T
         delay = np.where(late == kernel.NEVER, np.inf, late.astype(np.float64))
         return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
 
@@ -170,7 +169,8 @@ def _delays(bandit: Bandit) -> kernel.Delays:
 def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
     n_arms = len(bandit.arms)
     kind = kernel.POLICIES.index(policy.name)
-    share, parameters = np.zeros(1), np.zeros(2)
+    share = best = other = np.zeros(1)
+    parameters = np.zeros(2)
     if kind == kernel.FIXED:
         shares = policy.shares or dict.fromkeys(bandit.arms, 1 / n_arms)
         parameters = np.array([shares[label] for label in bandit.arms])
@@ -179,8 +179,10 @@ def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
         # as a floor no more than 1 / K; as what all but the best share, so that the best is never less likely
         most = 1 / n_arms if policy.name.startswith("thompson") else (n_arms - 1) / n_arms
         share = _shares(c, decay, most, horizon)
+        if kind == kernel.EPSILON_GREEDY:
+            best, other = _roots(c, decay, most, horizon, n_arms)
         parameters = np.array(rest)
-    return kernel.Rule(kind, share, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon))
+    return kernel.Rule(kind, share, best, other, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon))
 
 
 @lru_cache(maxsize=4)  # tasks of one study share it: powers cost as much as playing a step
@@ -191,3 +193,10 @@ def _shares(c: float, decay: float, most: float, horizon: int) -> Array:
     np.power(share, -decay, out=share)
     share *= c
     return np.minimum(share, most, out=share)
+
+
+@lru_cache(maxsize=4)
+def _roots(c: float, decay: float, most: float, horizon: int, n_arms: int) -> tuple[Array, Array]:
+    """Return the square roots of what those shares leave to the best arm, and to each other."""
+    share = _shares(c, decay, most, horizon)
+    return np.sqrt(1.0 - share), np.sqrt(share / max(n_arms - 1, 1))
