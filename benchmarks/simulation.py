@@ -15,20 +15,18 @@ import os
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numba
 import numpy as np
-import speed
+from speed import best, processor
 
 import belated as bl
 from belated.kernels import streams
 from belated.simulation.paper import reproduce
 from belated.simulation.paper_files import write
 
-ROUNDS = 5
 STEPS = 10_000_000
 NONE = bl.delays.none()
 DELAYS = {
@@ -94,19 +92,6 @@ def ran(
     return lambda: bl.study(given, policy, horizon, max(2, steps // horizon), workers=workers, progress=False)
 
 
-def best(*tasks: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-    """The best times of several tasks, taken in turn."""
-    for task in tasks:
-        task()
-    times = [[] for _ in tasks]
-    for _ in range(rounds):
-        for task, taken in zip(tasks, times, strict=True):
-            since = time.perf_counter()
-            task()
-            taken.append(time.perf_counter() - since)
-    return [min(taken) for taken in times]
-
-
 def say(what: str, value: str, target: str = "-") -> None:
     """Print a row, and that it is there."""
     print(f"| {what} | {value} | {target} |", flush=True)
@@ -117,7 +102,7 @@ def main() -> None:
     """Measure everything."""
     print("# Simulation\n")
     print(
-        f"{speed.processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"NumPy {np.__version__}, numba {numba.__version__}, belated {bl.__version__}.\n"
     )
     print("| what | ratio | target |\n|:--|--:|--:|")
@@ -141,7 +126,7 @@ def main() -> None:
     plain = bandit("none")
     for horizon in (1_000, 100_000, 1_000_000, 10_000_000):
         steps = max(STEPS, 4 * horizon)
-        long, short = best(ran(plain, GREEDY, horizon, steps), ran(plain, GREEDY, 10_000, steps), rounds=3)
+        long, short = best(ran(plain, GREEDY, horizon, steps), ran(plain, GREEDY, 10_000, steps), rounds=4)
         say(f"a step at horizon {horizon:,} to one at 10,000, no delays", f"{long / short:.2f}", "about 1")
     for name in ("none", "Pareto"):
         half, every = best(ran(bandit(name), GREEDY, 10_000), ran(bandit(name, never=0.0), GREEDY, 10_000))
@@ -159,7 +144,7 @@ def main() -> None:
         say(f"clipped Thompson, K = 5, {name}, to epsilon-greedy with K = 2", f"{exact / greedy:.1f}", "at most 60")
     with tempfile.TemporaryDirectory() as folder:
         (whole,) = best(
-            lambda: write(reproduce(as_published=True, progress=False), Path(folder), bl.__version__), rounds=2
+            lambda: write(reproduce(as_published=True, progress=False), Path(folder), bl.__version__), rounds=3
         )
     what = "the paper's whole study, figures and all, to its numbers drawn one by one on all cores"
     say(what, f"{whole * (os.cpu_count() or 1) / numbers_of_all:.2f}", "at most 3")

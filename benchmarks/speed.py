@@ -66,10 +66,10 @@ def answer(columns: dict[str, np.ndarray], estimator: str) -> bl.Estimate:
     return estimate
 
 
-def best(*tasks: Callable[[], object]) -> list[float]:
+def best(*tasks: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
     """Return each task's best time of several rounds, taken in turn."""
     times = [[] for _ in tasks]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for task, seconds in zip(tasks, times, strict=True):
             start = time.perf_counter()
             task()

@@ -94,12 +94,16 @@ def _warm_up(state):
 @compiled
 def next_word(s):
     """Return the next 64 random bits of a stream."""
-    word = s[0] + s[1] + s[3]
-    s[3] += _ONE
-    s[0] = s[1] ^ s[1] >> np.uint64(11)
-    s[1] = s[2] + (s[2] << np.uint64(3))
-    s[2] = (s[2] << np.uint64(24) | s[2] >> np.uint64(40)) + word
+    word, s[0], s[1], s[2], s[3] = _advanced(s[0], s[1], s[2], s[3])
     return word
+
+
+@compiled
+def _advanced(a, b, c, count):
+    """Return a stream's next 64 bits, and its words after them."""
+    word = a + b + count
+    rotated = c << np.uint64(24) | c >> np.uint64(40)
+    return word, b ^ b >> np.uint64(11), c + (c << np.uint64(3)), rotated + word, count + _ONE
 
 
 @compiled
@@ -159,11 +163,7 @@ def fill_uniform(s, out, at, n):
     """Draw n numbers from [0, 1) into `out` from `at` on, the stream's words held in registers."""
     a, b, c, count = s[0], s[1], s[2], s[3]
     for i in range(at, at + n):
-        word = a + b + count
-        count += _ONE
-        a = b ^ b >> np.uint64(11)
-        b = c + (c << np.uint64(3))
-        c = (c << np.uint64(24) | c >> np.uint64(40)) + word
+        word, a, b, c, count = _advanced(a, b, c, count)
         out[i] = (word >> np.uint64(11)) * _UNIT
     s[0], s[1], s[2], s[3] = a, b, c, count
 
@@ -173,11 +173,7 @@ def fill_normal(s, out, at, n):
     """Draw n standard normals into `out` from `at` on, all but one in a hundred without leaving the registers."""
     a, b, c, count = s[0], s[1], s[2], s[3]
     for i in range(at, at + n):
-        word = a + b + count
-        count += _ONE
-        a = b ^ b >> np.uint64(11)
-        b = c + (c << np.uint64(3))
-        c = (c << np.uint64(24) | c >> np.uint64(40)) + word
+        word, a, b, c, count = _advanced(a, b, c, count)
         layer = word & _BYTE
         bits = (word >> np.uint64(9)) & _LOW52
         x = bits * wi_double[layer]
