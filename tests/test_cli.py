@@ -133,3 +133,10 @@ def test_help_and_version():
     for command in ("simulate", "study", "paper"):
         text = call(command, "--help").stdout
         assert "Example" in text
+
+
+def test_parquet_without_pyarrow_is_refused_before_anything_runs(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("belated.simulation.log_files.find_spec", lambda name: None)
+    done = call("simulate", file, "-o", tmp_path / "log.parquet")
+    assert done.exit_code == 2
+    assert "pip install pyarrow" in done.stderr

@@ -86,7 +86,11 @@ class _Bar:
             return
         self.last = now
         filled = _WIDTH * done // self.total
-        left = f", {_duration((now - self.since) / done * (self.total - done))} left" if done else ""
+        left = (
+            f", {_duration((now - self.since) / done * (self.total - done))} left"
+            if done
+            else " (the first time, compiling takes some seconds)"
+        )
         line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}{left}"
         sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def check_log_path(path: str | Path) -> Path:
     path = check_place(path)
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError(f"`{path}` must end in .csv or .parquet.")
+    if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+        raise MissingLibraryError("pyarrow is not installed; `pip install pyarrow` brings it, and .csv needs nothing.")
     return path
 
 
@@ -41,11 +44,9 @@ def write_log(log: Log, path: str | Path) -> Path:
     path = check_log_path(path)
     columns = columns_of(log)
     if path.suffix.lower() == ".parquet":
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingLibraryError("pyarrow is not installed; `pip install pyarrow` brings it.") from None
+        import pyarrow
+        from pyarrow import parquet
+
         sink = pyarrow.BufferOutputStream()
         parquet.write_table(pyarrow.table(columns), sink)
         return write_whole(path, sink.getvalue().to_pybytes())
