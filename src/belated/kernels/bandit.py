@@ -6,6 +6,7 @@ into vector instructions. No row outlives its block but in the calendar, which k
 that are still to come.
 
 Indices are unsigned: numba then leaves out the code for negative ones, a fifth of all instructions.
+Arrays are copied in loops: `a[:] = b` takes seconds to compile, for the sake of its error message.
 """
 
 from __future__ import annotations
@@ -185,7 +186,8 @@ def decide(p, rule, count, total, t, first, second, memo):
     """Fill `p` with the policy's probabilities at step t, from each arm's arrived count and total."""
     n_arms = len(p)
     if rule.kind == FIXED:
-        p[:] = rule.parameters
+        for k in range(n_arms):
+            p[k] = rule.parameters[k]
         return
     share = rule.share[t]
     if rule.kind == EPSILON_GREEDY or rule.kind == UCB:
@@ -260,7 +262,8 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
     count, total, root = state[:n], state[TOTAL * n : (TOTAL + 1) * n], state[ROOT * n : (ROOT + 1) * n]
     posterior = state[FIRST * n : (FIRST + 1) * n], state[SECOND * n :]
     greedy, all_normal = rule.kind == EPSILON_GREEDY, arms.all_normal
-    best, eps = _index(first_largest(p)), 1.0 - p.max()
+    best = _index(first_largest(p))
+    eps = 1.0 - p[best]
     h_best, h_other = math.sqrt(1.0 - eps), math.sqrt(eps / max(n_arms - 1, 1))
     for k in range(n_arms):
         ends[k] = k * 3 * COLUMN
@@ -310,12 +313,15 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
                     chosen = own_policy(count.copy(), total.copy(), t)
                     if not is_distribution(chosen, n_arms):
                         return t
-                    p[:] = chosen
-                root[:] = np.sqrt(p)
+                    for k in range(n_arms):
+                        p[k] = chosen[k]
+                for k in range(n_arms):
+                    root[k] = math.sqrt(p[k])
             for k in range(n_arms):
                 block[b + _index(FIRST_H + k * COLUMN)] = root[k]
             if rows is not None:
-                rows.propensity[b] = p
+                for k in range(n_arms):
+                    rows.propensity[b, k] = p[k]
             arm = _index(0)
             below = p[0]
             while u >= below and arm < n_arms - 1:
