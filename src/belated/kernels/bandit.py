@@ -106,12 +106,17 @@ class Rule(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """Outcomes that are still to come: the row pushed last for each step, and the one pushed before each row."""
+    """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
+
+    A slot is free again when its outcome has come, so that what is still out stays in the cache
+    however long the run. Free slots are chained by `previous` from `free` on; 0 stands for the next.
+    """
 
     last: np.ndarray
     previous: np.ndarray
     arm: np.ndarray
     outcome: np.ndarray
+    free: np.ndarray
 
 
 class Rows(NamedTuple):
@@ -144,8 +149,8 @@ def new_desk(n_arms: int) -> Desk:
 
 def new_calendar(horizon: int) -> Calendar:
     """Return an empty calendar; playing a run to its end leaves it empty again."""
-    last, previous, arm = np.zeros((3, horizon + 2), np.int32)
-    return Calendar(last, previous, arm, np.empty(horizon + 2))
+    last, previous, arm = (np.zeros(horizon + 3, np.int32) for _ in range(3))
+    return Calendar(last, previous, arm, np.empty(horizon + 3), np.ones(1, np.int32))
 
 
 @compiled
@@ -265,6 +270,7 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
     best = _index(first_largest(p))
     eps = 1.0 - p[best]
     h_best, h_other = math.sqrt(1.0 - eps), math.sqrt(eps / max(n_arms - 1, 1))
+    free = calendar.free[0] if calendar is not None else 0
     for k in range(n_arms):
         ends[k] = k * 3 * COLUMN
     streams.fill_uniform(stream, block, CHOICE, stop - start)
@@ -275,14 +281,17 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
     for t in range(start, stop):
         b = _index(t - start)
         if calendar is not None:
-            row = calendar.last[_index(t)]
+            slot = calendar.last[_index(t)]
             calendar.last[_index(t)] = 0
-            while row:
-                k = _index(calendar.arm[_index(row)])
+            while slot:
+                k = _index(calendar.arm[_index(slot)])
                 state[k] += 1.0
-                state[k + total_] += calendar.outcome[_index(row)]
+                state[k + total_] += calendar.outcome[_index(slot)]
                 state[k + mean_] = state[k + total_] / state[k]
-                row = calendar.previous[_index(row)]
+                before = calendar.previous[_index(slot)]
+                calendar.previous[_index(slot)] = free
+                free = slot
+                slot = before
         u = block[b]
         if greedy and t > burn_in:
             if batch == 1 or (t - burn_in - 1) % batch == 0:
@@ -364,12 +373,18 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
             state[arm] += counts
             state[arm + total_] += y * counts
             state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
-        else:  # what comes after the horizon goes to a step that is never played
+        else:  # what comes after the horizon goes to a step that is never played, and leaves its slot free
             due = _index(min(t + max(late, 1), horizon + 1))
-            calendar.arm[_index(t)] = arm
-            calendar.outcome[_index(t)] = y
-            calendar.previous[_index(t)] = calendar.last[due]
-            calendar.last[due] = t
+            calendar.arm[_index(free)] = arm
+            calendar.outcome[_index(free)] = y
+            after = calendar.previous[_index(free)]
+            after = after if after else free + 1
+            kept = due <= horizon
+            calendar.previous[_index(free)] = calendar.last[due] if kept else after
+            calendar.last[due] = free if kept else 0
+            free = after if kept else free
+    if calendar is not None:
+        calendar.free[0] = free
     if greedy and stop - 1 > burn_in:
         p[:] = eps / max(n_arms - 1, 1)
         p[best] = 1.0 - eps
@@ -437,14 +452,12 @@ def play_two(stream, start, stop, arms, delays, rule, peek, desk):
 
 
 @compiled(nogil=True)
-def begin(desk, calendar, memo):
+def begin(desk, memo):
     """Clear the desk for a new run."""
     n_arms = len(desk.ends)
     desk.state[:] = 0.0
     desk.state[P * n_arms : (P + 1) * n_arms] = 1.0 / n_arms
     desk.state[ROOT * n_arms : (ROOT + 1) * n_arms] = math.sqrt(1.0 / n_arms)
-    if calendar is not None:
-        calendar.last[-1] = 0
     if memo is not None:
         memo[GRID] = math.nan
 
@@ -529,7 +542,7 @@ def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, two, p
     n_arms = len(shift)
     simple = n_arms == 2 and calendar is None and arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
     for run in range(len(states)):
-        begin(desk, calendar, memo)
+        begin(desk, memo)
         for start in range(1, horizon + 1, BLOCK):
             stop = min(start + BLOCK, horizon + 1)
             if simple:

@@ -65,7 +65,7 @@ class Stage:
         code, late = np.empty(self.horizon, np.int64), np.empty(self.horizon, np.int64)
         outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
         stream = streams(seed, np.array([replication]))[0]
-        kernel.begin(self.desk, self.calendar, self.memo)
+        kernel.begin(self.desk, self.memo)
         for start in range(0, self.horizon, kernel.BLOCK):
             stop = min(start + kernel.BLOCK, self.horizon)
             failed = self._played(
@@ -185,7 +185,7 @@ def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
     return kernel.Rule(kind, share, best, other, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon))
 
 
-@lru_cache(maxsize=4)  # tasks of one study share it: powers cost as much as playing a step
+@lru_cache(maxsize=16)  # tasks of one study share it: powers cost as much as playing a step
 def _shares(c: float, decay: float, most: float, horizon: int) -> Array:
     """Return c t ** -decay for t = 0 (unused), 1, ..., at most `most`."""
     share = np.arange(horizon + 1, dtype=np.float64)
@@ -195,7 +195,7 @@ def _shares(c: float, decay: float, most: float, horizon: int) -> Array:
     return np.minimum(share, most, out=share)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _roots(c: float, decay: float, most: float, horizon: int, n_arms: int) -> tuple[Array, Array]:
     """Return the square roots of what those shares leave to the best arm, and to each other."""
     share = _shares(c, decay, most, horizon)
