@@ -114,6 +114,7 @@ def main() -> None:
             lambda i=i: in_arrays(rng, STEPS, i),
             lambda i=i: one_by_one(rng, STEPS, i),
             lambda: in_place(stream, block, STEPS),
+            rounds=15,
         )
         target = "at most 1.6" if name == "none" else "at most 2"
         what = f"epsilon-greedy, K = 2, delays {name}, to its numbers drawn"
