@@ -1,0 +1,113 @@
+"""Cell: how one estimator did, over a study's replications."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import special
+
+from belated.columns import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """How one estimator did for one target at one horizon; arrays have an entry for each replication."""
+
+    horizon: int
+    estimator: str
+    target: str
+    interval: str
+    truth: float
+    error: Array
+    std_error: Array
+    low: Array
+    high: Array
+
+    @cached_property
+    def _there(self) -> Array:
+        return np.asarray(np.isfinite(self.low) & np.isfinite(self.high))
+
+    @property
+    def missing(self) -> int:
+        """Replications without an interval."""
+        return int((~self._there).sum())
+
+    @property
+    def replications(self) -> int:
+        """Replications with an interval."""
+        return int(self._there.sum())
+
+    @property
+    def studentised(self) -> Array:
+        """Errors over standard errors, of replications with an interval."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((self.error / self.std_error)[self._there])
+
+    def _mean(self, values: Array) -> float:
+        return float(values[self._there].mean()) if self.replications else math.nan
+
+    @property
+    def bias(self) -> float:
+        """The mean error."""
+        return self._mean(self.error)
+
+    @property
+    def abs_error(self) -> float:
+        """The mean absolute error."""
+        return self._mean(np.abs(self.error))
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of the estimate."""
+        return float(self.error[self._there].std(ddof=1)) if self.replications > 1 else math.nan
+
+    @property
+    def mean_se(self) -> float:
+        """The mean standard error."""
+        return self._mean(self.std_error)
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared error."""
+        return math.sqrt(self._mean(self.error**2))
+
+    @property
+    def bias_error(self) -> float:
+        """The Monte Carlo error of the bias."""
+        return self.sd / math.sqrt(self.replications) if self.replications else math.nan
+
+    @property
+    def sd_error(self) -> float:
+        """The Monte Carlo error of the standard deviation, were the estimates normal."""
+        return self.sd / math.sqrt(2 * (self.replications - 1)) if self.replications > 1 else math.nan
+
+    @property
+    def coverage(self) -> float:
+        """How often the interval held the truth."""
+        return self._mean((self.low <= self.truth) & (self.truth <= self.high))
+
+    @property
+    def coverage_low(self) -> float:
+        """The lower end of the coverage's own 95 % interval (Wilson's)."""
+        return self._coverage_limits()[0]
+
+    @property
+    def coverage_high(self) -> float:
+        """The upper end of the coverage's own 95 % interval."""
+        return self._coverage_limits()[1]
+
+    def _coverage_limits(self) -> tuple[float, float]:
+        n, p = self.replications, self.coverage
+        if not n:
+            return math.nan, math.nan
+        z2 = float(special.ndtri(0.975)) ** 2
+        centre, reach = p + z2 / (2 * n), math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2)))
+        return max((centre - reach) / (1 + z2 / n), 0.0), min((centre + reach) / (1 + z2 / n), 1.0)
+
+    @property
+    def length(self) -> float:
+        """The mean length of the interval."""
+        return self._mean(self.high - self.low)
