@@ -15,80 +15,67 @@ from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat
 from belated.kernels.compiler import compiled
 
 _POOL = 4  # words that SeedSequence mixes its entropy into
-_MASK = 0xFFFFFFFF
 _WARM_UP = 12  # numbers that SFC64 throws away
+_MASK = np.uint64(0xFFFFFFFF)
+_MIX_FIRST, _MIX_FACTOR = np.uint64(0x43B0D7E5), np.uint64(0x931E8875)
+_OUT_FIRST, _OUT_FACTOR = np.uint64(0x8B51F9DD), np.uint64(0x58F38DED)
+_LEFT, _RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 
 _ONE, _NIBBLE, _BYTE, _UNIT = np.uint64(1), np.uint64(8), np.uint64(0xFF), 1.0 / 9007199254740992.0
 _LOW52 = np.uint64(0x000FFFFFFFFFFFFF)
 
 
 def streams(seed: int, replications: np.ndarray) -> np.ndarray:
-    """Return the streams of some replications, (replications, 4) words.
-
-    SeedSequence (O'Neill's seed_seq replacement) hashes 32-bit words: the seed's, padded to the
-    pool, then the spawn key's. Here every word is a column, one row for each replication.
-    """
-    key = np.asarray(replications, dtype=np.uint64)
-    words = [np.full(len(key), (seed >> shift) & _MASK, np.uint64) for shift in range(0, max(seed.bit_length(), 1), 32)]
-    words += [np.zeros(len(key), np.uint64)] * (_POOL - len(words))
-    words.append(key & np.uint64(_MASK))
-    if (key >> np.uint64(32)).any():
+    """Return the streams of some replications, (replications, 4) words."""
+    keys = np.asarray(replications, dtype=np.uint64)
+    if (keys > _MASK).any():
         raise ValueError("More than 2**32 replications.")
-    pool = _mixed(words)
-    outputs = _constants(0x8B51F9DD, 0x58F38DED)
-    halves = [_hashed(pool[i % _POOL], *next(outputs)) for i in range(6)]
-    state = np.empty((len(key), 4), np.uint64)
-    for i in range(3):
-        state[:, i] = halves[2 * i] | halves[2 * i + 1] << np.uint64(32)
-    state[:, 3] = 1
-    _warm_up(state)
-    return state
-
-
-def _times(a, constant):
-    return a * np.uint64(constant) & np.uint64(_MASK)
-
-
-def _constants(first, factor):
-    """Yield pairs of a hash's constants, each the one before times the factor."""
-    while True:
-        after = first * factor & _MASK
-        yield first, after
-        first = after
-
-
-def _mixed(words):
-    """Return the pool into which the words are mixed."""
-    constants = _constants(0x43B0D7E5, 0x931E8875)
-
-    def hashed(word):
-        return _hashed(word, *next(constants))
-
-    def mix(x, y):
-        both = (_times(x, 0xCA01F9DD) - _times(y, 0x4973F715)) & np.uint64(_MASK)
-        return both ^ both >> np.uint64(16)
-
-    pool = [hashed(word) for word in words[:_POOL]]
-    for source in range(_POOL):
-        for target in range(_POOL):
-            if source != target:
-                pool[target] = mix(pool[target], hashed(pool[source]))
-    for word in words[_POOL:]:
-        for target in range(_POOL):
-            pool[target] = mix(pool[target], hashed(word))
-    return pool
-
-
-def _hashed(word, before, after):
-    word = _times(word ^ np.uint64(before), after)
-    return word ^ word >> np.uint64(16)
+    entropy = [seed >> shift & int(_MASK) for shift in range(0, max(seed.bit_length(), 1), 32)]
+    words = np.array(entropy + [0] * (_POOL - len(entropy)), dtype=np.uint64)
+    states = np.empty((len(keys), 4), np.uint64)
+    _seed(states, words, keys)
+    return states
 
 
 @compiled
-def _warm_up(state):
-    for r in range(len(state)):
+def _seed(states, words, keys):
+    """Seed a stream for each key: SeedSequence (O'Neill's seed_seq) hashes 32-bit words, the seed's, then the key's."""
+    pool = np.empty(_POOL, np.uint64)
+    for r in range(len(keys)):
+        constant = _MIX_FIRST
+        for i in range(_POOL):
+            pool[i], constant = _hashed(words[i], constant, _MIX_FACTOR)
+        for source in range(_POOL):
+            for target in range(_POOL):
+                if source != target:
+                    word, constant = _hashed(pool[source], constant, _MIX_FACTOR)
+                    pool[target] = _mixed(pool[target], word)
+        for i in range(_POOL, len(words) + 1):
+            for target in range(_POOL):
+                word, constant = _hashed(words[i] if i < len(words) else keys[r], constant, _MIX_FACTOR)
+                pool[target] = _mixed(pool[target], word)
+        constant = _OUT_FIRST
+        for i in range(3):
+            low, constant = _hashed(pool[2 * i % _POOL], constant, _OUT_FACTOR)
+            high, constant = _hashed(pool[(2 * i + 1) % _POOL], constant, _OUT_FACTOR)
+            states[r, i] = low | high << np.uint64(32)
+        states[r, 3] = _ONE
         for _ in range(_WARM_UP):
-            next_word(state[r])
+            next_word(states[r])
+
+
+@compiled
+def _hashed(word, constant, factor):
+    """Return the hash of a 32-bit word, and the constant for the next."""
+    after = constant * factor & _MASK
+    word = (word ^ constant) * after & _MASK
+    return word ^ word >> np.uint64(16), after
+
+
+@compiled
+def _mixed(x, y):
+    both = (x * _LEFT - y * _RIGHT) & _MASK
+    return both ^ both >> np.uint64(16)
 
 
 @compiled
