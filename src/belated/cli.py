@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -99,7 +99,7 @@ def study(
     replications: Annotated[int | None, typer.Option(help="Instead of the file's.", show_default=False)] = None,
     seed: Seed = None,
     workers: Workers = None,
-    format: Annotated[str, typer.Option(help="table, markdown, csv or json.")] = "table",  # noqa: A002
+    form: Annotated[str, typer.Option("--format", help="table, markdown, csv or json.")] = "table",
     save: Annotated[Path | None, typer.Option(help="Keep the study, for `bl.Study.load`.", show_default=False)] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw it: this name with .png and .svg.", show_default=False)
@@ -113,15 +113,17 @@ def study(
     """
     from belated.checks import one_of
     from belated.display import plots
-    from belated.display.pages import check_place
+    from belated.files import check_place
     from belated.simulation import description as descriptions
     from belated.simulation.study import study as run
 
     with _sentences():
-        shown = one_of("format", format, ("table", "markdown", "csv", "json"))
+        one_of("format", form, ("table", "markdown", "csv", "json"))
         for path in (save, plot):
             if path is not None:
                 check_place(path)
+        if plot is not None:
+            plots.check_library()
         about = descriptions.read(description)
         chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}
         result = run(
@@ -134,36 +136,17 @@ def study(
             workers=workers,
             **{name: value for name, value in chosen.items() if value is not None},
         )
-        for table in (result, result.policy_table) if shown in ("table", "markdown") else (result,):
-            typer.echo(_shown(table, shown))
+        if form in ("csv", "json"):
+            typer.echo(result.to_csv().rstrip("\n") if form == "csv" else result.to_json())
+        else:
+            for table in (result, result.policy_table):
+                typer.echo(f"{table.to_text(every=True) if form == 'table' else table.to_markdown()}\n")
         if save is not None:
             result.save(save)
         if plot is not None:
             plots.save(plots.study_lines(result), plot, "How each estimator did")
         if result.stopped:
             raise typer.Exit(130)
-
-
-def _shown(table: Any, form: str) -> str:
-    import csv
-    import io
-    import json
-    import math
-
-    if form in ("table", "markdown"):
-        return f"{table.to_text(every=True) if form == 'table' else table.to_markdown()}\n"
-    columns = table.to_dict()
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    if form == "json":
-        clean = [
-            {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows
-        ]
-        return json.dumps(clean, indent=1)
-    file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().rstrip("\n")
 
 
 @app.command()
@@ -191,10 +174,12 @@ def paper(
 
     Example: `belated paper --figure no-delay --as-published -o no-delay`
     """
+    from belated.display.plots import check_library
     from belated.simulation.paper import reproduce
     from belated.simulation.paper_files import write
 
     with _sentences():
+        check_library()
         if output.exists() and not output.is_dir():
             raise OptionError(f"`{output}` is a file; the output must be a folder.")
         done = reproduce(figure, as_published=as_published, replications=replications, seed=seed, workers=workers)

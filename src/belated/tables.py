@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from belated.errors import MissingLibraryError
+from belated.files import csv_text
 
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
@@ -129,6 +131,16 @@ class Table:
         """Return the table's columns, unrounded."""
         return {column.name: list(column.values) for column in self._columns()}
 
+    def to_csv(self) -> str:
+        """Return the table's columns as CSV, unrounded."""
+        return csv_text(self.to_dict())
+
+    def to_json(self) -> str:
+        """Return the table's rows as JSON, unrounded; what is not finite is null."""
+        columns = self.to_dict()
+        rows = [dict(zip(columns, map(_json, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+        return json.dumps(rows, indent=1, default=str)
+
     def to_pandas(self) -> Any:
         """Return the table as a pandas dataframe."""
         return _library("pandas").DataFrame(self._data())
@@ -144,6 +156,11 @@ class Table:
     def _data(self) -> dict[str, Any]:
         """Return the columns as dataframe libraries take them: each of one type."""
         return {column.name: column.data() for column in self._columns()}
+
+
+def _json(value: Any) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def _library(name: str) -> Any:

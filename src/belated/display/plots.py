@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from scipy import special
 from belated.checks import positive
 from belated.columns import Array
 from belated.errors import MissingLibraryError, OptionError
+from belated.files import write_whole
 from belated.tables import count, one_line, percent
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def study_panels(study: Any, target: Any = None, interval: str | None = None) ->
         return {e: np.array([value(cell) for cell in row]) for e, row in cells.items()}
 
     criteria = {"bias": "bias", "standard deviation": "sd", "coverage": "coverage", "interval length": "length"}
-    panels = {name: panel(lambda c, a=attribute: getattr(c, a)) for name, attribute in criteria.items()}  # type: ignore[misc]
+    panels = {name: panel(attrgetter(attribute)) for name, attribute in criteria.items()}
     reach = {e: special.ndtri(0.975) * error for e, error in panel(lambda c: c.bias_error).items()}
     low, high = panel(lambda c: c.coverage_low), panel(lambda c: c.coverage_high)
     return {
@@ -274,6 +275,12 @@ def study_quantiles(study: Any, target: Any = None, horizon: int | None = None, 
 # ---------------------------------------------------------------- files
 
 
+def check_library() -> None:
+    """Say, before anything is computed, if there is nothing to draw with."""
+    if find_spec("matplotlib") is None:
+        raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.")
+
+
 def save(figure: Figure, path: str | Path, title: str) -> list[Path]:
     """Write a figure as PNG and SVG, each whole or not at all; the same figure gives the same bytes.
 
@@ -294,14 +301,8 @@ def save(figure: Figure, path: str | Path, title: str) -> list[Path]:
     for suffix, unwanted in (("png", "Software"), ("svg", "Date")):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=suffix, dpi=150, metadata={"Title": about, unwanted: None})
-        whole = base.with_name(f"{base.name}.{suffix}")
-        beside = base.with_name(f".{whole.name}.{os.getpid()}.{threading.get_ident()}")
-        try:
-            beside.write_bytes(_renumbered(buffer.getvalue()) if suffix == "svg" else buffer.getvalue())
-            beside.replace(whole)
-        finally:
-            beside.unlink(missing_ok=True)
-        written.append(whole)
+        content = _renumbered(buffer.getvalue()) if suffix == "svg" else buffer.getvalue()
+        written.append(write_whole(base.with_name(f"{base.name}.{suffix}"), content))
     return written
 
 
@@ -323,14 +324,15 @@ def _figure(names: Iterable[Any], title: str = "") -> tuple[Figure, list[Axes]]:
     """Return a figure with one facet for each name, in two columns."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.") from None
     facets = list(names)
     if not facets:
         raise OptionError("There is nothing to draw; a figure needs at least one facet.")
     columns, rows = min(2, len(facets)), math.ceil(len(facets) / 2)
-    figure = Figure(figsize=(4.2 * columns, 2.7 * rows + 0.8), facecolor="white", layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08)
+    figure = Figure(figsize=(4.2 * columns, 2.7 * rows + 0.8), facecolor="white", layout=layout)
     if title:
         figure.suptitle(_safe(title, 50 * columns), fontsize=11, color=_INK)
     axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]

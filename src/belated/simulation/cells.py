@@ -92,22 +92,23 @@ class Cell:
     @property
     def coverage_low(self) -> float:
         """The lower end of the coverage's own 95 % interval (Wilson's)."""
-        return self._coverage_limits()[0]
+        return share_limits(self.coverage, self.replications)[0]
 
     @property
     def coverage_high(self) -> float:
         """The upper end of the coverage's own 95 % interval."""
-        return self._coverage_limits()[1]
-
-    def _coverage_limits(self) -> tuple[float, float]:
-        n, p = self.replications, self.coverage
-        if not n:
-            return math.nan, math.nan
-        z2 = float(special.ndtri(0.975)) ** 2
-        centre, reach = p + z2 / (2 * n), math.sqrt(z2 * (p * (1 - p) / n + z2 / (4 * n**2)))
-        return max((centre - reach) / (1 + z2 / n), 0.0), min((centre + reach) / (1 + z2 / n), 1.0)
+        return share_limits(self.coverage, self.replications)[1]
 
     @property
     def length(self) -> float:
         """The mean length of the interval."""
         return self._mean(self.high - self.low)
+
+
+def share_limits(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval for a share of n replications."""
+    if not n:
+        return math.nan, math.nan
+    z2 = float(special.ndtri(0.975)) ** 2
+    centre, reach = share + z2 / (2 * n), math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2)))
+    return max((centre - reach) / (1 + z2 / n), 0.0), min((centre + reach) / (1 + z2 / n), 1.0)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from belated.display.pages import check_place, write_whole
 from belated.errors import MissingLibraryError, OptionError
+from belated.files import check_place, csv_text, write_whole
 from belated.log import Log
 
 
@@ -50,8 +48,4 @@ def write_log(log: Log, path: str | Path) -> Path:
         sink = pyarrow.BufferOutputStream()
         parquet.write_table(pyarrow.table(columns), sink)
         return write_whole(path, sink.getvalue().to_pybytes())
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values()), strict=True))
-    return write_whole(path, file.getvalue())
+    return write_whole(path, csv_text({n: c.tolist() if isinstance(c, np.ndarray) else c for n, c in columns.items()}))

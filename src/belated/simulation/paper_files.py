@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from belated.columns import Array
 from belated.display import plots
-from belated.display.pages import page, write_whole
+from belated.display.pages import page
 from belated.errors import OptionError
+from belated.files import csv_text, write_whole
+from belated.simulation.cells import share_limits
 from belated.simulation.paper import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper
 from belated.tables import one_line
 
@@ -60,15 +59,9 @@ def draw(paper: Paper, figure: Figure) -> Any:
     if figure.histogram:
         return plots.histograms(data, width=figure.histogram, title=figure.caption)
     runs = min(len(m) for m in paper.studies[figure.scenario].moments.values())
-    bars = {name: _monte_carlo(np.array(values), runs) for name, (_, values) in data["Coverage"].items()}
-    reference = {"Coverage": 0.95}
-    return plots.lines(data, reference=reference, bands={"Coverage": bars}, xlabel="Time", title=figure.caption)
-
-
-def _monte_carlo(shares: Array, runs: int) -> tuple[Array, Array]:
-    """Return the ends of the shares' 95 % Monte Carlo intervals."""
-    reach = special.ndtri(0.975) * np.sqrt(shares * (1 - shares) / runs)
-    return shares - reach, shares + reach
+    limits = {name: np.array([share_limits(p, runs) for p in values]) for name, (_, values) in data["Coverage"].items()}
+    bands = {"Coverage": {name: (ends[:, 0], ends[:, 1]) for name, ends in limits.items()}}
+    return plots.lines(data, reference={"Coverage": 0.95}, bands=bands, xlabel="Time", title=figure.caption)
 
 
 def _alt(figure: Figure) -> str:
@@ -79,11 +72,8 @@ def _alt(figure: Figure) -> str:
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, list(rows[0]) if rows else ["scenario"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
-    return file.getvalue()
+    names = list(rows[0]) if rows else []
+    return csv_text({n: [f"{r[n]:.6g}" if isinstance(r[n], float) else r[n] for r in rows] for n in names})
 
 
 def _page(paper: Paper, differences: list[Difference], version: str) -> str:

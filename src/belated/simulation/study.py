@@ -20,9 +20,9 @@ import numpy as np
 
 from belated.checks import fraction, one_of, real, whole
 from belated.columns import Array
-from belated.display.pages import write_whole
 from belated.errors import BelatedError, OptionError
 from belated.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
+from belated.files import write_whole
 from belated.intervals import INTERVALS, combine
 from belated.log import arm_index
 from belated.simulation import description
