@@ -14,45 +14,49 @@ from __future__ import annotations
 import math
 from functools import cache
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from belated.kernels import streams
 from belated.kernels.best import GRID, clipped
 from belated.kernels.compiler import compiled
-
-ARMS = ("normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical")
-NORMAL, BERNOULLI, GAMMA, LOGNORMAL, STUDENT_T, EMPIRICAL = range(6)
-
-POLICIES = ("fixed", "epsilon_greedy", "thompson_normal", "thompson_beta", "ucb", "own")
-FIXED, EPSILON_GREEDY, THOMPSON_NORMAL, THOMPSON_BETA, UCB, OWN = range(6)
-
-#: What follows the last tabled delay: nothing, a Pareto or a geometric tail; or no table at all.
-TAILS = ("none", "pareto", "geometric", "lognormal")
-NO_TAIL, PARETO_TAIL, GEOMETRIC_TAIL, ALL_LOGNORMAL = range(4)
-
-#: In a table: an outcome that never comes, one whose delay is in the tail; and the longest delay there is.
-NEVER, TAIL = 1 << 62, -1
-LONGEST = float(1 << 60)
-
-#: Equally wide cells of [0, 1), each with the place in a table of delays where the search begins.
-GUIDE = 1024
-
-#: Rows played before their sums are taken: the block stays in the first cache.
-BLOCK = 1024
-
-#: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
-COLUMN = BLOCK + 24
-
-# What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
-# the running mean, both minus the shift; then over all rows, h = sqrt(pi).
-MOMENTS = (
-    "assigned", "arrived", "w_max", "y", "y2", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
-    "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
-    "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
-)  # fmt: skip
-_FIRST_OWN, _FIRST_SPREAD = MOMENTS.index("y"), MOMENTS.index("h")
+from belated.kernels.experiment import (
+    ARRIVED_ROWS,
+    ASSIGNED,
+    ASSIGNED_ROWS,
+    BERNOULLI,
+    BLOCK,
+    CAME,
+    CHOICE,
+    COLUMN,
+    EPSILON_GREEDY,
+    FIRST,
+    FIRST_H,
+    FIRST_OWN,
+    FIRST_SPREAD,
+    FIXED,
+    GAMMA,
+    GEOMETRIC_TAIL,
+    GUIDE,
+    LATENESS,
+    LOGNORMAL,
+    LONGEST,
+    MEAN,
+    NEVER,
+    NOISE,
+    NORMAL,
+    PARETO_TAIL,
+    ROOT,
+    SECOND,
+    STUDENT_T,
+    TAIL,
+    THOMPSON_BETA,
+    TOTAL,
+    UCB,
+    W_MAX,
+    P,
+)
 
 #: Sums in any order of addition: vector registers, as wide as the machine's.
 _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
@@ -60,97 +64,6 @@ _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
 _index: Any = np.uint32
 
 _ONE_BITS = np.float64(1.0).view(np.int64)
-
-
-class Arms(NamedTuple):
-    """Outcome distributions; `first`, `second`, `third` are a kind's parameters."""
-
-    kind: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    third: np.ndarray
-    samples: np.ndarray
-    starts: np.ndarray
-    all_normal: bool
-
-
-class Delays(NamedTuple):
-    """Delay distributions, tabled: a uniform u becomes values[i], i the first with u < cumulative[i].
-
-    `guide` (arms, cells) says where to begin for u in each of equally wide cells. The last entry of
-    each arm's table stands for what follows it: never, or a tail.
-    """
-
-    sure: np.ndarray  # whether every outcome comes at once: nothing to draw
-    comes: np.ndarray  # the share of outcomes that come, above 1 if sure
-    guide: np.ndarray
-    starts: np.ndarray
-    cumulative: np.ndarray
-    values: np.ndarray
-    tail: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    never: np.ndarray
-
-
-class Rule(NamedTuple):
-    """A policy; `share` is c t ** -decay for each step t, cut so that it can be everyone's floor."""
-
-    kind: int
-    share: np.ndarray
-    root_best: np.ndarray  # under epsilon-greedy, square roots of the best arm's propensity and of each other's
-    root_other: np.ndarray
-    parameters: np.ndarray
-    burn_in: int
-    batch: int
-
-
-class Calendar(NamedTuple):
-    """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
-
-    A slot is free again when its outcome has come, so that what is still out stays in the cache
-    however long the run. Free slots are chained by `previous` from `free` on; 0 stands for the next.
-    """
-
-    last: np.ndarray
-    previous: np.ndarray
-    arm: np.ndarray
-    outcome: np.ndarray
-    free: np.ndarray
-
-
-class Rows(NamedTuple):
-    """A block's rows, if they are to be kept."""
-
-    code: np.ndarray
-    outcome: np.ndarray
-    late: np.ndarray
-    propensity: np.ndarray
-
-
-class Desk(NamedTuple):
-    """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
-
-    block: np.ndarray  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's h, and its model
-    state: np.ndarray  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
-    arrived: np.ndarray  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
-    ends: np.ndarray  # where each arm's next arrived outcome goes
-
-
-CHOICE, NOISE, LATENESS, CAME, FIRST_H = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
-COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND = range(8)
-
-
-def new_desk(n_arms: int) -> Desk:
-    """Return an empty desk."""
-    block = np.zeros(FIRST_H + 2 * n_arms * COLUMN)
-    return Desk(block, np.zeros(8 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
-
-
-def new_calendar(horizon: int) -> Calendar:
-    """Return an empty calendar; playing a run to its end leaves it empty again."""
-    last, previous, arm = (np.zeros(horizon + 3, np.int32) for _ in range(3))
-    return Calendar(last, previous, arm, np.empty(horizon + 3), np.ones(1, np.int32))
 
 
 @compiled
@@ -256,10 +169,7 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
     comes = delays.comes
     first, second, burn_in, batch = arms.first, arms.second, rule.burn_in, rule.batch
     share, root_best, root_other = rule.share, rule.root_best, rule.root_other
-    if two is None:  # noqa: SIM108 - a branch that the compiler takes
-        n_arms = len(ends)
-    else:
-        n_arms = 2
+    n_arms = len(ends) if two is None else 2
     total_, mean_, assigned_ = _index(TOTAL * n_arms), _index(MEAN * n_arms), _index(ASSIGNED * n_arms)
     first_m = _index(FIRST_H + n_arms * COLUMN)
     n = len(ends)  # not a constant: the search below remains a branch, which is foreseen, not a data dependency
@@ -480,7 +390,7 @@ def add_spread(out, block, k, n, shift):
         h2m2 += p * x * x
         h_arrived += root * came[i]
     for f, value in enumerate((h, h2, hm, h2m, h2m2, h_arrived)):
-        out[k, _FIRST_SPREAD + f] += value
+        out[k, FIRST_SPREAD + f] += value
 
 
 @compiled(nogil=True, fastmath=_VECTORS, error_model="numpy")
@@ -526,14 +436,14 @@ def add_own(out, arrived, k, n, shift):
     least = _ONE_BITS
     for bits in h.view(np.int64):  # positive numbers are ordered as their bits, and vectors of integers have minima
         least = min(least, bits)
-    out[k, 1] += n
+    out[k, ARRIVED_ROWS] += n
     if n:
-        out[k, 2] = max(out[k, 2], 1.0 / np.int64(least).view(np.float64))
+        out[k, W_MAX] = max(out[k, W_MAX], 1.0 / np.int64(least).view(np.float64))
     for f, value in enumerate((
         sy, sy2, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
         sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,
     )):  # fmt: skip
-        out[k, _FIRST_OWN + f] += value
+        out[k, FIRST_OWN + f] += value
 
 
 @compiled(nogil=True)
@@ -558,7 +468,7 @@ def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, two, p
                 add_spread(out[run], desk.block, k, stop - start, shift[k])
                 add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * COLUMN, shift[k])
         for k in range(n_arms):
-            out[run, k, 0] = desk.state[ASSIGNED * n_arms + k]
+            out[run, k, ASSIGNED_ROWS] = desk.state[ASSIGNED * n_arms + k]
     return -1, 0
 
 

@@ -15,13 +15,12 @@ from belated.columns import Array
 from belated.errors import OptionError
 from belated.estimators import Estimator
 from belated.kernels import rows as kernel
+from belated.kernels.experiment import ARRIVED_ROWS, MOMENTS
 from belated.sums import Sums
 
 
 def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: int) -> Sums:
     """Return the sums of many runs, each arm of each run an arm of its own; `moments` are (runs, arms, moments)."""
-    from belated.kernels.bandit import MOMENTS
-
     weights, model = estimator.weights.name, estimator.outcome_model.name
     if (weights, model) not in (
         ("sqrt", "running_mean"),
@@ -41,7 +40,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
     elif weights == "uniform":
         powers = {"w": "w2", "w2": "w4", "w3": "w6"}
         new |= {a + e: own[b + e] for a, b in powers.items() for e in ("", "y", "y2")}
-        everyone = np.repeat(moments[:, :, 1].sum(axis=1), moments.shape[1])
+        everyone = np.repeat(moments[:, :, ARRIVED_ROWS].sum(axis=1), moments.shape[1])
         new |= {"w_max": own["w_max"] ** 2, "h": np.full_like(n, horizon), "h2": np.full_like(n, horizon)}
         new |= {"h_arrived": everyone}
     else:

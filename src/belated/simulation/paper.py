@@ -28,6 +28,7 @@ from belated.checks import one_of, whole
 from belated.columns import Array
 from belated.estimators import ArmStatistics
 from belated.intervals import combine
+from belated.kernels.experiment import MOMENTS
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.delays import Delay
@@ -190,8 +191,6 @@ class Paper:
 
 def _about_dipw(runs: Study, horizon: int, found: ArmStatistics) -> Array:
     """Return sum gamma^2 (Y - Q_DIPW)^2 / (sum gamma)^2, gamma = w^2: the variance that their code has for Mean."""
-    from belated.kernels.bandit import MOMENTS
-
     gamma, zeroth, first, second = (
         runs.moments[horizon][:, :, MOMENTS.index(name)] for name in ("w2", "w4", "w4y", "w4y2")
     )

@@ -14,6 +14,7 @@ from numba.core.errors import NumbaError
 from belated.columns import Array
 from belated.errors import OptionError, PolicyError
 from belated.kernels import bandit as kernel
+from belated.kernels import experiment
 from belated.kernels.best import new_memo
 from belated.kernels.streams import streams
 from belated.simulation.bandits import Bandit
@@ -34,11 +35,11 @@ class Stage:
         self.arms, self.delays = _arms(bandit), _delays(bandit)
         self.rule = _rule(bandit, policy, horizon)
         self.shift = np.array([arm.centre for arm in bandit.arms.values()])
-        thompson = self.rule.kind in (kernel.THOMPSON_NORMAL, kernel.THOMPSON_BETA)
+        thompson = self.rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
         self.memo = new_memo(self.n_arms) if thompson else None
-        self.desk = kernel.new_desk(self.n_arms)
-        at_once = (self.delays.tail == kernel.NO_TAIL).all() and set(self.delays.values) <= {0, kernel.NEVER}
-        self.calendar = None if at_once else kernel.new_calendar(horizon)
+        self.desk = experiment.new_desk(self.n_arms)
+        at_once = (self.delays.tail == experiment.NO_TAIL).all() and set(self.delays.values) <= {0, experiment.NEVER}
+        self.calendar = None if at_once else experiment.new_calendar(horizon)
         self.two = True if self.n_arms == 2 else None  # two arms have a kernel of their own
         self.function: Any = policy.function
         self.play, self.replicate = kernel.play, kernel.replicate
@@ -50,7 +51,7 @@ class Stage:
 
     def moments(self, seed: int, start: int, stop: int, peek: bool = False) -> Array:
         """Play the replications from start to stop; return their moments, (replications, arms, moments)."""
-        out = np.zeros((stop - start, self.n_arms, len(kernel.MOMENTS)))
+        out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
         _, failed = self._played(
             self.replicate,
             out, streams(seed, np.arange(start, stop)), self.horizon, self.arms, self.delays, self.rule,
@@ -66,17 +67,17 @@ class Stage:
         outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
         stream = streams(seed, np.array([replication]))[0]
         kernel.begin(self.desk, self.memo)
-        for start in range(0, self.horizon, kernel.BLOCK):
-            stop = min(start + kernel.BLOCK, self.horizon)
+        for start in range(0, self.horizon, experiment.BLOCK):
+            stop = min(start + experiment.BLOCK, self.horizon)
             failed = self._played(
                 self.play,
                 stream, start + 1, stop + 1, self.horizon, self.arms, self.delays, self.rule, self.function,
                 self.memo, self.two, False, self.desk, self.calendar,
-                kernel.Rows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
+                experiment.Rows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
             )  # fmt: skip
             if failed:
                 raise self._failure(failed)
-        delay = np.where(late == kernel.NEVER, np.inf, late.astype(np.float64))
+        delay = np.where(late == experiment.NEVER, np.inf, late.astype(np.float64))
         return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
 
     def _played(self, kernel_function: Any, *arguments: Any) -> Any:
@@ -111,7 +112,7 @@ class Stage:
 
     def _failure(self, step: int) -> PolicyError:
         """Ask a compiled policy once more, to show what it answered."""
-        count, total = self.desk.state.reshape(-1, self.n_arms)[[kernel.COUNT, kernel.TOTAL]]
+        count, total = self.desk.state.reshape(-1, self.n_arms)[[experiment.COUNT, experiment.TOTAL]]
         return self._wrong(self.function(count.copy(), total.copy(), step), step)
 
     def _wrong(self, answer: Any, step: int) -> PolicyError:
@@ -120,39 +121,41 @@ class Stage:
         return PolicyError(f"The policy answered {shown} at step {step}; {must}.")
 
 
-def _arms(bandit: Bandit) -> kernel.Arms:
+def _arms(bandit: Bandit) -> experiment.Arms:
     arms = list(bandit.arms.values())
     first, second, third = parameters = np.zeros((3, len(arms)))
     for k, arm in enumerate(arms):
         parameters[: len(arm.parameters), k] = arm.parameters
-    kinds = np.array([kernel.ARMS.index(arm.name) for arm in arms])
+    kinds = np.array([experiment.ARMS.index(arm.name) for arm in arms])
     samples = np.concatenate([np.zeros(1), *(arm.values for arm in arms)])
     starts = np.cumsum([1, *(len(arm.values) for arm in arms)])
-    all_normal = bool((kinds == kernel.NORMAL).all())
-    return kernel.Arms(kinds, first, second, third, samples, starts, all_normal)
+    all_normal = bool((kinds == experiment.NORMAL).all())
+    return experiment.Arms(kinds, first, second, third, samples, starts, all_normal)
 
 
-def _delays(bandit: Bandit) -> kernel.Delays:
+def _delays(bandit: Bandit) -> experiment.Delays:
     """Return tables of delays, each ending in what follows it: the tail, and what never comes."""
     delays = [bandit.delay(label) for label in bandit.arms]
-    tails = np.array([kernel.TAILS.index(d.name) if d.name in kernel.TAILS else kernel.NO_TAIL for d in delays])
-    guide = np.empty((len(delays), kernel.GUIDE), np.int32)
+    tails = np.array(
+        [experiment.TAILS.index(d.name) if d.name in experiment.TAILS else experiment.NO_TAIL for d in delays]
+    )
+    guide = np.empty((len(delays), experiment.GUIDE), np.int32)
     values, cumulative, sure = [], [], []
     parameters = np.zeros((2, len(delays)))
     for k, delay in enumerate(delays):
         steps, chances = delay.table
         come = 1.0 - delay.never
         chances = chances * come
-        ends = [kernel.TAIL, kernel.NEVER] if tails[k] else [kernel.NEVER]
-        values.append([*np.minimum(steps, kernel.LONGEST).astype(np.int64).tolist(), *ends])
+        ends = [experiment.TAIL, experiment.NEVER] if tails[k] else [experiment.NEVER]
+        values.append([*np.minimum(steps, experiment.LONGEST).astype(np.int64).tolist(), *ends])
         cumulative.append(np.concatenate([chances, [come] * (len(ends) - 1), [2.0]]))
-        guide[k] = np.searchsorted(cumulative[k], np.arange(kernel.GUIDE) / kernel.GUIDE, side="right")
+        guide[k] = np.searchsorted(cumulative[k], np.arange(experiment.GUIDE) / experiment.GUIDE, side="right")
         sure.append(bool(len(steps) and steps[0] == 0 and chances[0] >= 1))
         parameters[: len(delay.parameters), k] = delay.parameters[:2]
     comes = [
         2.0 if at_once else chances[-2] for at_once, chances in zip(sure, [[0.0, *c] for c in cumulative], strict=True)
     ]
-    return kernel.Delays(
+    return experiment.Delays(
         sure=np.array(sure),
         comes=np.array(comes),
         guide=guide,
@@ -166,23 +169,25 @@ def _delays(bandit: Bandit) -> kernel.Delays:
     )
 
 
-def _rule(bandit: Bandit, policy: Policy, horizon: int) -> kernel.Rule:
+def _rule(bandit: Bandit, policy: Policy, horizon: int) -> experiment.Rule:
     n_arms = len(bandit.arms)
-    kind = kernel.POLICIES.index(policy.name)
+    kind = experiment.POLICIES.index(policy.name)
     share = best = other = np.zeros(1)
     parameters = np.zeros(2)
-    if kind == kernel.FIXED:
+    if kind == experiment.FIXED:
         shares = policy.shares or dict.fromkeys(bandit.arms, 1 / n_arms)
         parameters = np.array([shares[label] for label in bandit.arms])
-    elif kind != kernel.OWN:
+    elif kind != experiment.OWN:
         c, decay, *rest = policy.parameters
         # as a floor no more than 1 / K; as what all but the best share, so that the best is never less likely
         most = 1 / n_arms if policy.name.startswith("thompson") else (n_arms - 1) / n_arms
         share = _shares(c, decay, most, horizon)
-        if kind == kernel.EPSILON_GREEDY:
+        if kind == experiment.EPSILON_GREEDY:
             best, other = _roots(c, decay, most, horizon, n_arms)
         parameters = np.array(rest)
-    return kernel.Rule(kind, share, best, other, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon))
+    return experiment.Rule(
+        kind, share, best, other, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon)
+    )
 
 
 @lru_cache(maxsize=16)  # tasks of one study share it: powers cost as much as playing a step

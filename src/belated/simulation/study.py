@@ -24,6 +24,7 @@ from belated.errors import BelatedError, OptionError
 from belated.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
 from belated.files import write_whole
 from belated.intervals import INTERVALS, combine
+from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.log import arm_index
 from belated.simulation import description
 from belated.simulation.bandits import Bandit
@@ -473,7 +474,7 @@ class PolicyTable(Table):
     def _columns(self) -> list[Column]:
         study = self.study
         gaps = np.nanmax(study.means) - study.means
-        assigned = {h: m[:, :, 0] for h, m in study.moments.items()}
+        assigned = {h: m[:, :, ASSIGNED_ROWS] for h, m in study.moments.items()}
         regrets = {h: rows @ gaps for h, rows in assigned.items()}
         errors = [float(r.std(ddof=1)) / math.sqrt(len(r)) for r in regrets.values()]
         columns = [
@@ -484,8 +485,8 @@ class PolicyTable(Table):
             shares = [float(rows[:, k].mean()) / h for h, rows in assigned.items()]
             columns.append(Column(f"chosen {one_line(arm)}", shares, "share"))
         for k, arm in enumerate(study.arms):
-            arrived = [float(m[:, k, 1].sum() / max(m[:, k, 0].sum(), 1)) for m in study.moments.values()]
-            columns.append(Column(f"observed {one_line(arm)}", arrived, "share"))
+            came = [m[:, k, ARRIVED_ROWS].sum() / max(m[:, k, ASSIGNED_ROWS].sum(), 1) for m in study.moments.values()]
+            columns.append(Column(f"observed {one_line(arm)}", list(map(float, came)), "share"))
         per_step = [1e9 * study.seconds[h] / (h * len(m)) for h, m in study.moments.items()]
         seconds = [study.seconds[h] for h in study.horizons]
         return [*columns, Column("cpu_seconds", seconds, "number"), Column("ns_per_step", per_step, "number")]

@@ -1,0 +1,134 @@
+"""What a run of an experiment is made of: distributions, a policy, and the arrays it is played in.
+
+Without numba, so that anyone may read a run's moments by name; `bandit.py` plays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+ARMS = ("normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical")
+NORMAL, BERNOULLI, GAMMA, LOGNORMAL, STUDENT_T, EMPIRICAL = range(6)
+
+POLICIES = ("fixed", "epsilon_greedy", "thompson_normal", "thompson_beta", "ucb", "own")
+FIXED, EPSILON_GREEDY, THOMPSON_NORMAL, THOMPSON_BETA, UCB, OWN = range(6)
+
+#: What follows the last tabled delay: nothing, a Pareto or a geometric tail; or no table at all.
+TAILS = ("none", "pareto", "geometric", "lognormal")
+NO_TAIL, PARETO_TAIL, GEOMETRIC_TAIL, ALL_LOGNORMAL = range(4)
+
+#: In a table: an outcome that never comes, one whose delay is in the tail; and the longest delay there is.
+NEVER, TAIL = 1 << 62, -1
+LONGEST = float(1 << 60)
+
+#: Equally wide cells of [0, 1), each with the place in a table of delays where the search begins.
+GUIDE = 1024
+
+#: Rows played before their sums are taken: the block stays in the first cache.
+BLOCK = 1024
+
+#: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
+COLUMN = BLOCK + 24
+
+# What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
+# the running mean, both minus the shift; then over all rows, h = sqrt(pi).
+MOMENTS = (
+    "assigned", "arrived", "w_max", "y", "y2", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
+    "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
+    "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
+)  # fmt: skip
+ASSIGNED_ROWS, ARRIVED_ROWS, W_MAX, FIRST_OWN = range(4)
+FIRST_SPREAD = MOMENTS.index("h")
+
+
+class Arms(NamedTuple):
+    """Outcome distributions; `first`, `second`, `third` are a kind's parameters."""
+
+    kind: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    third: np.ndarray
+    samples: np.ndarray
+    starts: np.ndarray
+    all_normal: bool
+
+
+class Delays(NamedTuple):
+    """Delay distributions, tabled: a uniform u becomes values[i], i the first with u < cumulative[i].
+
+    `guide` (arms, cells) says where to begin for u in each of equally wide cells. The last entry of
+    each arm's table stands for what follows it: never, or a tail.
+    """
+
+    sure: np.ndarray  # whether every outcome comes at once: nothing to draw
+    comes: np.ndarray  # the share of outcomes that come, above 1 if sure
+    guide: np.ndarray
+    starts: np.ndarray
+    cumulative: np.ndarray
+    values: np.ndarray
+    tail: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    never: np.ndarray
+
+
+class Rule(NamedTuple):
+    """A policy; `share` is c t ** -decay for each step t, cut so that it can be everyone's floor."""
+
+    kind: int
+    share: np.ndarray
+    root_best: np.ndarray  # under epsilon-greedy, square roots of the best arm's propensity and of each other's
+    root_other: np.ndarray
+    parameters: np.ndarray
+    burn_in: int
+    batch: int
+
+
+class Calendar(NamedTuple):
+    """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
+
+    A slot is free again when its outcome has come, so that what is still out stays in the cache
+    however long the run. Free slots are chained by `previous` from `free` on; 0 stands for the next.
+    """
+
+    last: np.ndarray
+    previous: np.ndarray
+    arm: np.ndarray
+    outcome: np.ndarray
+    free: np.ndarray
+
+
+class Rows(NamedTuple):
+    """A block's rows, if they are to be kept."""
+
+    code: np.ndarray
+    outcome: np.ndarray
+    late: np.ndarray
+    propensity: np.ndarray
+
+
+class Desk(NamedTuple):
+    """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
+
+    block: np.ndarray  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's h, and its model
+    state: np.ndarray  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
+    arrived: np.ndarray  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
+    ends: np.ndarray  # where each arm's next arrived outcome goes
+
+
+CHOICE, NOISE, LATENESS, CAME, FIRST_H = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
+COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND = range(8)
+
+
+def new_desk(n_arms: int) -> Desk:
+    """Return an empty desk."""
+    block = np.zeros(FIRST_H + 2 * n_arms * COLUMN)
+    return Desk(block, np.zeros(8 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
+
+
+def new_calendar(horizon: int) -> Calendar:
+    """Return an empty calendar; playing a run to its end leaves it empty again."""
+    last, previous, arm = (np.zeros(horizon + 3, np.int32) for _ in range(3))
+    return Calendar(last, previous, arm, np.empty(horizon + 3), np.ones(1, np.int32))
