@@ -277,7 +277,7 @@ def test_a_million_equal_weights_add_up_exactly():
         (lambda log: bl.estimate(log, outcome_model=np.full((400, 3), np.nan)), "row 0"),
         (lambda log: bl.estimate(log, normalisation="none"), "`normalisation` is 'none'"),
         (lambda log: bl.estimate(log, weights=bl.two_point(10)), "at least as large"),
-        (lambda log: bl.estimate("log.csv"), "must be a Log, Sums or Ledger"),
+        (lambda log: bl.estimate("log.csv"), "must be a Log, what `read` gives, Sums or Ledger"),
         (lambda log: bl.estimate(bl.Sums.of(log), "dipw"), "These sums were made with"),
         (lambda log: bl.estimate(log).arm("Z"), "the arms are 'A', 'B', 'C'"),
         (lambda log: bl.estimate(log).arm(["A"]), "the arms are 'A', 'B', 'C'"),

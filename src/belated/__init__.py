@@ -8,6 +8,7 @@
 """
 
 from belated.answers import Answer, Contrasts, Estimate, estimate
+from belated.backends.source import Source, read
 from belated.comparison import Answers, Comparison, compare
 from belated.errors import (
     BelatedError,
@@ -24,6 +25,7 @@ from belated.estimators import ESTIMATORS, Estimator
 from belated.ledger import Ledger
 from belated.log import Log
 from belated.outcome_models import OutcomeModel
+from belated.reporting import report
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.simulate import simulate
@@ -54,6 +56,7 @@ __all__ = [
     "OutcomeModel",
     "PolicyError",
     "PropensitiesNeededError",
+    "Source",
     "Study",
     "Sums",
     "Trajectory",
@@ -64,6 +67,8 @@ __all__ = [
     "delays",
     "estimate",
     "policies",
+    "read",
+    "report",
     "simulate",
     "study",
     "trajectory",

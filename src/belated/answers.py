@@ -26,12 +26,13 @@ from belated.estimators import (
 from belated.intervals import ALTERNATIVES, INTERVALS, Combination, combine, joint_p_value, joint_tail
 from belated.ledger import Ledger
 from belated.log import Log, arm_index
-from belated.sums import Sums
+from belated.signs import single_value, single_value_words
+from belated.sums import Sums, SumsSource
 from belated.tables import Column, Table, count, one_line, percent
 
 
 def estimate(
-    log: Log | Sums | Ledger,
+    log: Log | SumsSource | Sums | Ledger,
     estimator: str | Estimator = "daipw",
     *,
     weights: Any = None,
@@ -44,7 +45,7 @@ def estimate(
 
     Parameters
     ----------
-    log : Log, Sums or Ledger
+    log : Log, what `read` gives, Sums or Ledger
     estimator : str or Estimator
         ``"daipw"`` (the paper's, the default), ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``,
         ``"nh0"`` or ``"iad"``.
@@ -77,16 +78,19 @@ def estimate(
         as_of_text(log),
     )
     result.warn()
+    if isinstance(log, SumsSource):
+        for words in log.doubts():
+            warnings.warn(words, BelatedWarning, stacklevel=2)
     return result
 
 
-def _sums(log: Log | Sums | Ledger, estimator: Estimator) -> Sums:
-    if isinstance(log, Log):
+def _sums(log: Log | SumsSource | Sums | Ledger, estimator: Estimator) -> Sums:
+    if isinstance(log, (Log, SumsSource)):
         check_propensities(estimator, known=log.has_all_propensities)
         return Sums.of(log, *estimator.parts, plain=estimator.normalisation != "hajek")
     sums = log.sums if isinstance(log, Ledger) else log
     if not isinstance(sums, Sums):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, Sums or Ledger.")
+        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, what `read` gives, Sums or Ledger.")
     if (sums.weights, sums.outcome_model) != estimator.parts:
         raise OptionError(
             f"These sums were made with weights {sums.weights.name!r} and outcome model {sums.outcome_model.name!r}; "
@@ -103,7 +107,7 @@ def _coefficients(name: str, given: Any) -> dict[Any, float]:
 
 def as_of_text(log: Any) -> str | None:
     """Return the moment a log is looked at, as text; None if there is none."""
-    return log.clock.text(log.moment) if isinstance(log, Log) and log.moment is not None else None
+    return log.clock.text(log.moment) if isinstance(log, (Log, SumsSource)) and log.moment is not None else None
 
 
 def interval_kind(interval: str, sums: Sums, estimator: Estimator) -> str:
@@ -148,8 +152,13 @@ class Estimate(Table):
 
     @cached_property
     def statistics(self) -> ArmStatistics:
-        """What the formulas give, by arm."""
-        return evaluate(self.sums, self.estimator)
+        """What the formulas give, by arm; no variances if the outcomes look like those recorded only when they happen."""
+        found = evaluate(self.sums, self.estimator)
+        if single_value(self.sums) is None:
+            return found
+        unknown = np.full(len(self.arms), math.nan)
+        robust = None if found.robust is None else unknown
+        return replace(found, variance=unknown, robust=robust, arrived=np.minimum(found.arrived, 1))
 
     @property
     def values(self) -> Array:
@@ -262,7 +271,12 @@ class Estimate(Table):
 
     def warn(self) -> None:
         """Warn which arms have no answer, no interval or no variance."""
-        seen, constant = self.statistics.arrived, self.statistics.constant
+        seen, constant = self.sums["arrived"], self.statistics.constant
+        value = single_value(self.sums)
+        if value is not None:
+            words = single_value_words(value, 1 - seen.sum() / self.sums["assigned"].sum())
+            warnings.warn(words, BelatedWarning, stacklevel=3)
+            return
         for chosen, before, after in (
             (seen == 0, "No outcome of", "has arrived: no answer, NaN."),
             ((self.sums["w"] == 0) & (seen > 0), "Every weight of", "is 0: no answer, NaN."),

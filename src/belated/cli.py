@@ -1,7 +1,9 @@
-"""The command line: belated simulate, study, paper."""
+"""The command line: belated analyze, simulate, study, paper."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,10 @@ app = typer.Typer(
 )
 
 Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
+_TABLES, _COLUMNS, _ASK, _GIVE = "The tables", "The columns", "The questions", "The answers"
+Named = Annotated[
+    str | None, typer.Option(help="A column; guessed if not given.", show_default=False, rich_help_panel=_COLUMNS)
+]
 Seed = Annotated[int | None, typer.Option(help="Instead of the file's.", show_default=False)]
 Workers = Annotated[int | None, typer.Option(min=1, help="Threads; default: one for each core.", show_default=False)]
 
@@ -61,6 +67,168 @@ def main(
     ] = False,
 ) -> None:
     """Valid statistics for bandit experiments whose outcomes come late, or never."""
+
+
+@app.command()
+def analyze(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The assignments: a .csv, .parquet, .arrow or .duckdb file, a folder of Parquet files, or a glob.",
+            show_default=False,
+        ),
+    ],
+    outcomes: Annotated[
+        str | None,
+        typer.Option(
+            help="The outcomes or events, if they are in a table of their own: a file, or a table of the same database.",
+            show_default=False, rich_help_panel=_TABLES,
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(help="Which table of a DuckDB file.", show_default=False, rich_help_panel=_TABLES),
+    ] = None,
+    arm: Named = None,
+    outcome: Named = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            help="The probabilities: a column for each arm as a pattern ('p_*') or a list (A=p_A,B=p_B), one column with "
+            "a list, struct, map or JSON, or that of the chosen arm.",
+            show_default=False, rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    assigned_at: Named = None,
+    arrived_at: Named = None,
+    delay: Named = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="What joins outcomes to assignments: a column of both tables, or assignment_id=ref.",
+            show_default=False, rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            help="The moment to look from: later assignments and arrivals do not exist yet. A date, a time or a step.",
+            show_default=False, rich_help_panel=_TABLES,
+        ),
+    ] = None,
+    duplicates: Annotated[
+        str,
+        typer.Option(
+            help="When one key has different outcomes: error, first, last or sum. The same one again counts once.",
+            rich_help_panel=_TABLES,
+        ),
+    ] = "error",
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events",
+            help="The outcomes exist only when they happen, such as purchases; needs --window.",
+            rich_help_panel=_TABLES,
+        ),
+    ] = False,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            help="How long after an assignment events count: 7d, 12h, 30min, or a number of steps. Only assignments "
+            "that old by --as-of count.",
+            show_default=False, rich_help_panel=_TABLES,
+        ),
+    ] = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the events in the window: indicator (any), count or sum; default: sum if they have values.",
+            show_default=False, rich_help_panel=_TABLES,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The arm that the others are compared with.", show_default=False, rich_help_panel=_ASK)
+    ] = None,
+    contrast: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The first arm minus the second, such as B-A; may be repeated. Default: all pairs.",
+            show_default=False, rich_help_panel=_ASK,
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a policy would earn, such as A=0.2,B=0.8; may be repeated.",
+            show_default=False, rich_help_panel=_ASK,
+        ),
+    ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(help="daipw, dipw, mean, hajek, nh, nh0, iad, or all, side by side.", rich_help_panel=_ASK),
+    ] = "daipw",
+    level: Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=_ASK)] = 0.95,
+    interval: Annotated[str, typer.Option(help="auto, t, wilson or normal.", rich_help_panel=_ASK)] = "auto",
+    form: Annotated[
+        str, typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=_GIVE)
+    ] = "table",
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Write a report to send: one HTML file.", show_default=False, rich_help_panel=_GIVE),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Of the report.", show_default=False, rich_help_panel=_GIVE)
+    ] = None,
+) -> None:
+    """Answer an experiment: how good is each arm, which differ, what would a policy earn, and how sure is that.
+
+    One row for each assignment: its arm, the probabilities, and, if it has come, the outcome and when it came. Columns
+    that are not named are guessed, and the guess is said. Outcomes may be in a table of their own, joined by a key;
+    with --events they are what happened within a window.
+
+    Answers go to stdout; what was guessed and what to beware of to stderr. Exit code 2: the question or the data
+    cannot be; one sentence says why.
+
+    Example: `belated analyze log.parquet --baseline A --policy A=0.2,B=0.8 --report report.html`
+
+    Example: `belated analyze sent.csv --outcomes purchases.csv --key customer_id --events --window 7d --as-of 2026-03-01`
+    """
+    with _sentences():
+        from belated.analysis import Questions, analyse
+        from belated.backends.source import read
+        from belated.checks import fraction, one_of
+        from belated.estimators import ESTIMATORS
+        from belated.files import check_place
+        from belated.intervals import INTERVALS
+
+        one_of("format", form, ("table", "markdown", "csv", "json"))
+        one_of("estimator", estimator, [*ESTIMATORS, "all"])
+        one_of("interval", interval, INTERVALS)
+        fraction("level", level)
+        if measure is not None and not events:
+            raise OptionError("`measure` is given without `events`; it says what of the events is the outcome.")
+        if report is not None:
+            check_place(report)
+        log = read(
+            source, outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity, assigned_at=assigned_at,
+            arrived_at=arrived_at, delay=delay, key=key, as_of=as_of, duplicates=duplicates,
+            events=measure or events, window=window,
+        )  # fmt: skip
+        typer.echo(log.roles.line(cli=True), err=True)
+        for note in log.notes:
+            typer.echo(note, err=True)
+        questions = Questions(estimator, baseline, tuple(contrast or ()), tuple(policy or ()), level, interval)
+        found = analyse(log, questions)
+        for words in found.warnings:
+            typer.echo(f"Warning: {words}", err=True)
+        if report is not None:
+            from belated.reporting import write_report
+
+            write_report(found, report, title=title, command=shlex.join(["belated", *sys.argv[1:]]))
+        writers = {"table": found.to_text, "markdown": found.to_markdown, "csv": found.to_csv, "json": found.to_json}
+        typer.echo(writers[form]().rstrip("\n"))
+        if report is not None:
+            typer.echo(f"Report: {report}", err=True)
 
 
 @app.command()

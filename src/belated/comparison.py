@@ -12,23 +12,26 @@ from belated.errors import OptionError
 from belated.estimators import ESTIMATORS, needs_all_propensities
 from belated.intervals import INTERVALS
 from belated.log import Log, a_log
-from belated.sums import Sums
+from belated.sums import Sums, SumsSource
 from belated.tables import Column, Table, percent
 
 
-def compare(log: Log, *, level: float = 0.95, interval: str = "auto") -> Comparison:
+def compare(log: Log | SumsSource, *, level: float = 0.95, interval: str = "auto") -> Comparison:
     """Estimate with every estimator of the paper's table, side by side.
 
     Those that need every arm's propensity are left out if the log does not have them.
     """
-    a_log(log)
-    shared: dict[Any, Sums] = {}
+    if not isinstance(log, SumsSource):
+        a_log(log)
+    chosen = {n: e for n, e in ESTIMATORS.items() if log.has_all_propensities or not needs_all_propensities(e)}
+    parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
+    if isinstance(log, SumsSource):  # one scan for all of them
+        made = [sums[-1] for sums in log.sums(parts)]
+    else:
+        made = [Sums.of(log, *part) for part in parts]
+    shared = dict(zip(parts, made, strict=True))
     estimates = {}
-    for name, estimator in ESTIMATORS.items():
-        if needs_all_propensities(estimator) and not log.has_all_propensities:
-            continue
-        if estimator.parts not in shared:
-            shared[estimator.parts] = Sums.of(log, *estimator.parts)
+    for name, estimator in chosen.items():
         sums = shared[estimator.parts]
         # the estimators that are not of Hajek's kind have no score interval
         unscored = interval == "wilson" and estimator.normalisation != "hajek"

@@ -125,11 +125,11 @@ class Log(Table):
         moment: int | float | None,
     ) -> None:
         self.arms = arms
-        self.code = _locked(code)
-        self.outcome = _locked(outcome)
-        self.propensity = _locked(propensity)
-        self._assigned = None if assigned is None else _locked(assigned)
-        self._arrived = None if arrived is None else _locked(arrived)
+        self.code = locked(code)
+        self.outcome = locked(outcome)
+        self.propensity = locked(propensity)
+        self._assigned = None if assigned is None else locked(assigned)
+        self._arrived = None if arrived is None else locked(arrived)
         self.clock = clock
         self.moment = moment
 
@@ -168,6 +168,24 @@ class Log(Table):
         }  # fmt: skip
         columns, arms = read_frame(frame, names, propensity, arms)
         return cls(**columns, arms=arms, as_of=as_of)
+
+    @classmethod
+    def of_numbers(
+        cls,
+        arms: tuple[Any, ...],
+        code: Array,
+        outcome: Array,
+        propensity: Array,
+        assigned: Array,
+        arrived: Array,
+        clock: Clock,
+        moment: int | float | None,
+    ) -> Log:
+        """Build a log from columns that are numbers already, times being those of the clock."""
+        log = cls.__new__(cls)
+        log._set(arms, code, outcome, propensity, assigned, arrived, clock, moment)
+        log._check()
+        return log
 
     # ---------------------------------------------------------------- what it holds
 
@@ -405,7 +423,8 @@ def arm_index(arms: tuple[Any, ...], arm: Any) -> int:
         raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.") from None
 
 
-def _locked(array: Array) -> Array:
+def locked(array: Array) -> Array:
+    """Return a view that cannot be written to; compiled kernels know its type."""
     view = array.view()
     view.flags.writeable = False
     return view

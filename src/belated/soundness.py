@@ -25,11 +25,13 @@ def check_rows(
     latest: int | float,
     never: int | float,
     clock: Clock,
+    before: int = 0,
 ) -> tuple[list[Array], list[Array]]:
     """Refuse the first row that cannot be, in one sentence.
 
     Times are as `kernels.rows.schedule` takes them, in row order. On the way, the outcome and the
-    propensity of each arm's least likely row are found, stretch by stretch, and returned.
+    propensity of each arm's least likely row are found, stretch by stretch, and returned. `before` counts
+    the rows that came before these.
     """
     full = propensity.ndim == 2
     pi = propensity if full else propensity[:, np.newaxis]
@@ -52,6 +54,7 @@ def check_rows(
                 never,
                 clock,
             )
+            row += before
             raise LogError(f"`{column}` in row {row} {what}.", column=column, row=row)
     return [anchor for _, anchor, _ in parts], [rarest for _, _, rarest in parts]
 

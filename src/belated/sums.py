@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,14 +12,51 @@ import numpy as np
 
 from belated.checks import one_of
 from belated.columns import Array
-from belated.errors import MergeError
+from belated.errors import MergeError, OptionError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log import Log, a_log
 from belated.outcome_models import OutcomeModel, read_outcome_model
+from belated.times import Clock
 from belated.weights import Weights, read_weights
 
+#: Weights and outcome model: a name, an object, an array or a function each.
+Parts = tuple[Any, Any]
+
 _NO_BINS = np.empty(0, dtype=np.int32)
+
+
+class SumsSource(ABC):
+    """A log that is not in memory, and is asked for sums instead: one in files or an engine.
+
+    Attributes
+    ----------
+    arms : tuple
+    clock : Clock
+    moment : int, float or None
+        As of a `Log`.
+    """
+
+    arms: tuple[Any, ...]
+    clock: Clock
+    moment: int | float | None
+
+    @property
+    @abstractmethod
+    def has_all_propensities(self) -> bool:
+        """Whether every arm's probability is known, not only the chosen one's."""
+
+    @abstractmethod
+    def sums(self, parts: Sequence[Parts], moments: Array | None = None, plain: bool = True) -> list[list[Sums]]:
+        """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
+
+    @abstractmethod
+    def doubts(self) -> list[str]:
+        """Return what in the log as a whole speaks against any estimate from it, in words."""
+
+    @abstractmethod
+    def even_moments(self, how_many: int) -> Array:
+        """Return moments evenly spaced, the last being when the log is looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +102,7 @@ class Sums:
     @classmethod
     def of(
         cls,
-        log: Log,
+        log: Log | SumsSource,
         weights: Any = "sqrt",
         outcome_model: Any = "running_mean",
         history: Log | Sequence[Log] = (),
@@ -74,7 +112,7 @@ class Sums:
 
         Parameters
         ----------
-        log : Log
+        log : Log, or what `read` gives
         weights, outcome_model
             A name, an object, an array or a function; see `Weights` and `OutcomeModel`.
         history : Log or sequence of Log
@@ -86,11 +124,23 @@ class Sums:
             Whether to make the sums that only estimators that are not of Hajek's kind need.
         """
         model = read_outcome_model(outcome_model)
+        if isinstance(log, SumsSource):
+            if history:
+                raise OptionError("`history` goes with a Log in memory; `log()` brings a table into it.")
+            return log.sums([(weights, model)], plain=plain)[0][-1]
         log, history = a_log(log), [history] if isinstance(history, Log) else history
         if history and model.name == "running_mean":
             means = _means_with_history(log, history)
             return replace(cls.of(log, weights, means, plain=plain), outcome_model=model)
         return cls.at_moments(log, np.array([log.schedule.rows]), _NO_BINS, weights, model, plain)[-1]
+
+    @classmethod
+    def at(cls, log: Log | SumsSource, moments: Array, weights: Any, outcome_model: Any, plain: bool) -> list[Sums]:
+        """Return the sums as of several moments, ascending numbers of the log's clock."""
+        if isinstance(log, SumsSource):
+            return log.sums([(weights, outcome_model)], moments, plain)[0]
+        log = log.at_number(moments[-1])
+        return cls.at_moments(log, *log.divide(moments), weights, outcome_model, plain)
 
     @classmethod
     def at_moments(
@@ -130,15 +180,34 @@ class Sums:
         spread, own = parts[0]
         for more_spread, more_own in parts[1:]:
             spread, own = spread + more_spread, own + more_own
-        own[:, :, kernel.W_MAX] = np.maximum.accumulate(largest, axis=0)
-        known = full or not h.need_all_propensities
-        complete(spread, model, shift, known)
+        own[:, :, kernel.W_MAX] = largest
+        return cls.of_bins(log.arms, h, model, shift, spread, own, full, plain)
+
+    @classmethod
+    def of_bins(
+        cls,
+        arms: tuple[Any, ...],
+        weights: Weights,
+        outcome_model: OutcomeModel,
+        shift: Array,
+        spread: Array,
+        own: Array,
+        full: bool,
+        plain: bool,
+    ) -> list[Sums]:
+        """Return the sums up to each of several moments from what was added between them.
+
+        `spread` (bins, fields, arms) and `own` (bins, arms, fields) are as `kernels.rows.accumulate` makes
+        them; `full` says whether every arm's propensity was known.
+        """
+        complete(spread, outcome_model, shift, full or not weights.need_all_propensities)
         if not plain:
             spread[:, [kernel.H2, kernel.H2M, kernel.H2M2, kernel.H_ARRIVED]] = math.nan
             own[:, :, [kernel.HWR, kernel.HWRM, kernel.W2R2]] = math.nan
         spread = np.cumsum(spread, axis=0)
         own[:, :, : kernel.W_MAX] = np.cumsum(own[:, :, : kernel.W_MAX], axis=0)
-        return [cls(log.arms, h, model, shift, spread[b], own[b]) for b in range(len(edges))]
+        own[:, :, kernel.W_MAX] = np.maximum.accumulate(own[:, :, kernel.W_MAX], axis=0)
+        return [cls(arms, weights, outcome_model, shift, spread[b], own[b]) for b in range(len(spread))]
 
     def recentred(self, shift: Array) -> Sums:
         """Return the same sums about another shift: exact algebra, section by section of the powers."""

@@ -16,12 +16,12 @@ from belated.errors import OptionError
 from belated.estimators import Estimator, check_propensities, read_estimator
 from belated.intervals import INTERVALS
 from belated.log import Log, a_log
-from belated.sums import Sums
+from belated.sums import Sums, SumsSource
 from belated.tables import Column, Table, count, percent
 
 
 def trajectory(
-    log: Log,
+    log: Log | SumsSource,
     estimator: str | Estimator = "daipw",
     *,
     at: int | Sequence[Any] = 100,
@@ -35,13 +35,13 @@ def trajectory(
 
     Parameters
     ----------
-    log : Log
+    log : Log, or what `read` gives
     estimator, weights, outcome_model, normalisation, level, interval
         As in `estimate`. The intervals are those of a single look: they do not hold at all
         moments together. ``"auto"`` is decided once, by all outcomes.
     at : int or sequence of moments
-        A number of moments, evenly spaced over the log's rows with the last being the log's own;
-        or the moments themselves.
+        A number of moments, evenly spaced over a log's rows, or a table's time, with the last being the
+        log's own; or the moments themselves.
 
     Returns
     -------
@@ -50,21 +50,22 @@ def trajectory(
         a horizon plan for all rows, at every moment.
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
-    check_propensities(chosen, known=a_log(log).has_all_propensities)
+    if not isinstance(log, SumsSource):
+        a_log(log)
+    check_propensities(chosen, known=log.has_all_propensities)
     one_of("interval", interval, INTERVALS)
     level = fraction("level", level)
     moments = _moments(log, at)
     if chosen.weights.name == "two_point" and chosen.weights.horizon is None:
         chosen = replace(chosen, weights=replace(chosen.weights, horizon=max(len(log), 1)))
-    log = log.at_number(moments[-1])
-    sums = Sums.at_moments(log, *log.divide(moments), *chosen.parts, plain=chosen.normalisation != "hajek")
+    sums = Sums.at(log, moments, *chosen.parts, plain=chosen.normalisation != "hajek")
     kind = interval_kind(interval, sums[-1], chosen)
     clock = log.clock
     estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))
     return Trajectory(tuple(clock.show(m) for m in moments), estimates)
 
 
-def _moments(log: Log, at: int | Sequence[Any]) -> Array:
+def _moments(log: Log | SumsSource, at: int | Sequence[Any]) -> Array:
     if not isinstance(at, (Sequence, np.ndarray)) or isinstance(at, str):
         return log.even_moments(whole("at", at, least=1))
     moments = [log.clock.read("at", moment) for moment in at]

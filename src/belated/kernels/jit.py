@@ -49,8 +49,13 @@ def in_stretches(rows: int, task: Callable[[int, int], _Result], *, divisible: b
         with np.errstate(all="ignore"):  # the interpreter's arithmetic, as silent as the compiler's
             return [task(0, rows)]
     cuts = [rows * i // STRETCHES for i in range(STRETCHES + 1)]
-    with ThreadPoolExecutor(min(STRETCHES, os.cpu_count() or 1)) as threads:
+    with ThreadPoolExecutor(workers()) as threads:
         return list(threads.map(task, cuts[:-1], cuts[1:]))
+
+
+def workers() -> int:
+    """Return how many threads share a long pass."""
+    return min(STRETCHES, os.cpu_count() or 1)
 
 
 def compile_kernels() -> None:

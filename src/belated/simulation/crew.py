@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
@@ -12,8 +11,7 @@ from pickle import PicklingError  # the error alone: nothing is unpickled here
 from typing import Any
 
 from belated.errors import BelatedError, OptionError
-
-_WIDTH = 30
+from belated.progress import Bar
 
 #: Tasks handed to an executor before the first is done: enough for any cluster to be busy.
 _AHEAD = 256
@@ -34,7 +32,7 @@ def run(
     under_way: dict[Future[Any], tuple[Any, ...]] = {}
     waiting = iter(arguments)
     shown = sys.stderr.isatty() if progress is None else progress
-    bar = _Bar(total) if shown else None
+    bar = Bar(total) if shown else None
     with ThreadPoolExecutor(workers) if executor is None else nullcontext(executor) as crew:
         try:
             if bar:
@@ -72,35 +70,3 @@ def _result(future: Future[Any]) -> Any:
         raise OptionError(
             "The policy cannot be sent to another process: its function must be defined at the top of a module."
         ) from error
-
-
-class _Bar:
-    """A line on stderr: how much is done, and when the rest will be."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.since, self.last = total, time.monotonic(), 0.0
-
-    def show(self, done: int) -> None:
-        now = time.monotonic()
-        if now - self.last < 0.1 and done < self.total:
-            return
-        self.last = now
-        filled = _WIDTH * done // self.total
-        left = (
-            f", {_duration((now - self.since) / done * (self.total - done))} left"
-            if done
-            else " (the first time, compiling takes some seconds)"
-        )
-        line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}{left}"
-        sys.stderr.write(f"\r{line}\x1b[K")
-        sys.stderr.flush()
-
-    def clear(self) -> None:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -1,0 +1,1 @@
+"""Tables in files and engines, to `Log` or `Sums`."""

@@ -1,0 +1,605 @@
+"""Which column plays which role: as the options say, and otherwise guessed from common names."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from belated.errors import LogError, OptionError
+from belated.tables import one_line
+
+_AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
+_TESTED = (
+    r"(action|variant|variation|treatment|(test|experiment|exp|ab|ab_test|treatment|trial|study)_(group|cell|arm))"
+)
+_SENT = r"(template|creative|offer|subject_line|banner|headline|cta)"
+_ACT = (
+    r"(purchase|conversion|convert|click|open|order|sale|response|respond|pay|payment|reward|outcome|subscribe|sign_?up|"
+    r"activate|complete|redeem|install|report|follow_?up)(d|ed)?|(paid|bought|sold|signed_up)"
+)
+_GAIN = (
+    r"(revenue|amount|value|sales?|profit|gmv|ltv|orders?|order_value|order_total|purchased?|purchases|bought|"
+    r"conversions?|converted|clicks?|clicked|opens?|opened|responded|subscribed|retained|churned|redeemed|installed|"
+    r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up)"
+)
+_CHOSEN = (
+    r"(action|arm|assign|assigned|assignment|treatment|variant|variation|chosen|selected|selection|logging|logged|"
+    r"policy|exposure|choice|behaviou?r|sampling|allocation|randomi[sz]ation)"
+)
+_CHANCE = r"(p|pi|probs?|probas?|probability|probabilities|propensity|propensities|propensity_scores?|p_?scores?)"
+
+#: The names that roles go by in real tables, as patterns of snake_case: an earlier tier beats a later one, and columns
+#: of one tier compete. What no name can decide (is it clicks or revenue?) shares a tier, so that people are asked.
+_NAMES: Mapping[str, Sequence[str]] = {
+    "arm": (
+        "arm",
+        rf"(chosen|assigned|selected|served|shown|logged|label)_({_TESTED}|arm|group)",
+        _TESTED,
+        rf"({_TESTED}|arm)_(name|label|key|slug)|(?!(product|sku|item)_).*_(arm|variant|variation)",
+        rf"({_TESTED}|arm)_(id|index|idx|number|code)",
+        "(group|bucket|cell|condition)(_name)?|treated|is_treated|is_treatment|in_treatment",
+        rf"{_SENT}(_(name|id|version|group))?",
+        "item_id",  # Open Bandit's
+    ),
+    "outcome": (
+        "outcome",
+        "reward",
+        "y|response|target|label_(cost|reward)|.*_(outcome|reward)|(outcome|reward)_value",
+        _GAIN,
+        rf"(is|has|did|was|total|net|gross|sum|num|n)_{_GAIN}|({_ACT})_(value|amount|revenue|total|count|flag)"
+        rf"|{_GAIN}_(usd|eur|gbp|value|amount|count|total|flag)",
+    ),
+    "assigned_at": (
+        rf"assigned|(assigned|assignment|randomi[sz]ed|randomi[sz]ation|allocated|allocation)_{_AT}",
+        rf"(first_)?(exposure|exposed|decision|decided|enrolled|enroll?ment|treated|treatment|action)_{_AT}"
+        "|(first_)?exposure",
+        rf"(.*_)?(sent|send)_{_AT}",
+        rf"(first_)?(shown|served|displayed|delivered|delivery|impression|viewed|view)_{_AT}",
+        rf"timestamp|time|ts|datetime|event_{_AT}",
+        "step|round|t|trial|iteration",
+        "date|day",
+        "created_at|received_at|logged_at",
+    ),
+    "arrived_at": (
+        rf"arrived|arrival|(arrived|arrival|observed|(outcome|reward)(_arrived|_observed)?)_{_AT}",
+        rf"(first_)?(?!response_time)({_ACT})_{_AT}|follow_?up",
+    ),
+    "later": (  # among the outcomes themselves, any other time
+        rf"event_{_AT}|.*(?<!created)(?<!received)(?<!updated)(?<!sent)_at",
+        "timestamp|time|ts|datetime",
+        "step|t|date|day",
+        "created_at|received_at",
+    ),
+    "delay": (
+        "delay",
+        "lag|(outcome|reward|arrival)_delay|delay_.*",
+        "(time|days|hours|minutes|seconds)_to_.*|.*_(delay|lag)",
+    ),
+    "key": (
+        "(assignment|decision|impression|exposure|recommendation|send|message|request)_(id|key|uuid)",
+        "(?!(experiment|test|campaign|feature|flag|account|project|event|row)_).*_(id|key|uuid|guid|hash)"
+        "|(user|customer|visitor|subject|patient|participant|member|client|session)(id|uuid)?|email",
+        "event_(id|key|uuid)",
+        "id|key|uuid|guid|uid",
+    ),
+    "propensity": (
+        "propensity|propensities|propensity_scores?|p_?scores?",
+        rf"({_CHOSEN}_){{1,2}}{_CHANCE}|pi_b|action_dist(ribution)?"
+        "|(p|prob|probability|propensity)_(of_)?(chosen|selected|action)",
+        "probs?|probas?|probability|probabilities|pmf",
+        "p|pi",
+    ),
+}
+_NUMERIC = ("integer", "number")
+_CALENDAR = ("time", "text")
+#: What a role's column may hold. A guess is choosier: see `_Columns.guess`.
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "arm": ("text", "integer", "boolean", "number"),
+    "outcome": ("integer", "number", "boolean"),
+    "assigned_at": _CALENDAR + _NUMERIC,
+    "arrived_at": _CALENDAR + _NUMERIC,
+    "delay": ("duration", *_NUMERIC),
+    "key": ("text", "integer", "number"),
+    "propensity": (*_NUMERIC, "list", "struct", "map", "json", "text"),
+}
+#: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
+_ONLY = {
+    ("arm", "number"): "arm|action",
+    ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
+    ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
+    ("propensity", "text"): ".*(s|pmf|dist|distribution)",
+}
+#: What p_value and its like speak of, which is no arm unless the data have it.
+_NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"
+
+
+class Wide(NamedTuple):
+    """Each arm's column; and, as `extra`, columns named alike for what the data have not shown to be an arm."""
+
+    columns: dict[Any, str]
+    extra: dict[Any, str]
+
+
+@dataclass(frozen=True)
+class Propensity:
+    """Where the propensities are.
+
+    Attributes
+    ----------
+    kind : str
+        "wide": a column for each arm; "column": every arm's in one column, a list, struct, map or JSON; "chosen": the
+        chosen arm's, a number; "guess": only the arms can tell, see `Roles.settled`.
+    columns : tuple of str
+        The columns; of a guess, those that might be.
+    labels : tuple or None
+        If wide, whose each column is.
+    extra : mapping
+        Label to column: further columns named alike, of arms never chosen or of something else.
+    pattern : str or None
+        The pattern that named the columns, if one did.
+    instead : Propensity or None
+        Of a guess, what it is if the arms have no columns of their own.
+    """
+
+    kind: str
+    columns: tuple[str, ...] = ()
+    labels: tuple[Any, ...] | None = None
+    extra: Mapping[Any, str] = field(default_factory=dict)
+    pattern: str | None = None
+    instead: Propensity | None = None
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The column of each role, the roles that were `guessed`, and what the `second` table is called, if any."""
+
+    arm: str
+    outcome: str | None = None
+    assigned_at: str | None = None
+    arrived_at: str | None = None
+    delay: str | None = None
+    key: str | None = None
+    outcome_key: str | None = None
+    propensity: Propensity | None = None
+    guessed: tuple[str, ...] = ()
+    second: str | None = None
+
+    def settled(self, arms: Iterable[Any]) -> Roles:
+        """Return the roles with each propensity column matched to its arm, now that the `arms` in the data are known.
+
+        A column for each arm is worth more than the chosen arm's probability, and is preferred to it if the columns
+        are named as probabilities (`p_A`, `A_prob`). Any other shared name counts only if nothing else could be meant.
+        """
+        propensity, known = self.propensity, list(arms)
+        if propensity is None or propensity.kind not in ("guess", "wide"):
+            return self
+        columns, guess = propensity.columns, propensity.kind == "guess"
+        if propensity.labels is None:
+            found = wide(columns, known, sure=propensity.instead is not None)
+        else:
+            found = _by_label(zip(propensity.labels, columns, strict=True), known)
+        if found is None and guess:
+            if propensity.instead is not None:
+                return replace(self, propensity=propensity.instead)
+            raise _wrong(
+                "propensity",
+                "No columns are named like the arms' propensities; name them with `propensity`, such as 'p_*' for p_A; "
+                f"the columns of numbers are {_some(columns)}.",
+            )
+        listed = not guess and propensity.pattern is None  # whoever lists the columns says that all of them are arms
+        if found is None or (listed and len(found.columns) + len(found.extra) < len(columns)):
+            raise _wrong(
+                "propensity",
+                f"The columns {_some(columns)} of `propensity` are not one for each of the arms "
+                f"{_some(map(_text, known))}; say which is whose, such as 'A=p_A,B=p_B'.",
+            )
+        owners, extra = (found.columns | found.extra, {}) if listed else found
+        if guess:
+            extra = {label: column for label, column in extra.items() if not re.fullmatch(_NO_ARM, str(label).lower())}
+        return replace(self, propensity=Propensity("wide", tuple(owners.values()), tuple(owners), extra))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column of each role that has one; of propensities, those of each arm or the one they are in."""
+        names = ("arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "outcome_key")
+        columns: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.propensity is not None:
+            several, found = self.propensity.kind == "wide", self.propensity.columns
+            columns["propensity"] = list(found) if several else found[0]
+        return {**columns, "guessed": list(self.guessed)}
+
+    def line(self, *, cli: bool = False) -> str:
+        """Return one line that says which column plays which role, and with which options to say otherwise."""
+        shown = []
+        for role in ("arm", "outcome", "assigned_at", "arrived_at", "delay", "key"):
+            column = getattr(self, role) or ("each row" if role == "outcome" else None)
+            if column is not None:
+                also = f" (from {self.second})" if role == "outcome" and self.second else ""
+                if role == "key" and self.outcome_key not in (None, column):
+                    also = f" = {one_line(self.outcome_key)}"
+                shown.append(f"{role.replace('_', ' ')} = {one_line(column)}{also}")
+        if self.propensity is not None and self.propensity.kind != "guess":
+            what = "propensity" if self.propensity.kind == "chosen" else "propensities"
+            shown.append(f"{what} = {_some(self.propensity.columns, quote='')}")
+        options = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed]
+        guessed = f" (guessed; say otherwise with {', '.join(options)})" if options else ""
+        return f"columns: {', '.join(shown)}{guessed}"
+
+
+def find(
+    kinds: Mapping[str, str], outcome_kinds: Mapping[str, str] | None = None, given: Mapping[str, Any] | None = None
+) -> Roles:
+    """Return the role of each column, from the options where they say and else from common names.
+
+    Parameters
+    ----------
+    kinds
+        Column to kind, of the table of assignments: "integer", "number", "boolean", "text", "time", "duration",
+        "list", "struct", "map", "json" or "other".
+    outcome_kinds
+        The same of a second table that holds the outcomes or events, if there is one.
+    given
+        Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`; None is one that
+        was not given, "" one that no column plays. With `events`, a row of the second table needs no outcome.
+    """
+    options = {name: value for name, value in (given or {}).items() if value is not None}
+    events = bool(options.pop("events", False)) and outcome_kinds is not None
+    if options.get("arrived_at") and options.get("delay"):
+        raise OptionError("`arrived_at` and `delay` say the same in two ways; give one of them.")
+    called = None if outcome_kinds is None else "events" if events else "outcomes"
+    first = _Columns(kinds)
+    second = first if outcome_kinds is None else _Columns(outcome_kinds, f" in the {called}", later=True)
+    tables = {"arm": first, "assigned_at": first, "outcome": second, "arrived_at": second, "delay": second}
+    roles: dict[str, str | None] = {
+        role: None if options[role] == "" else table.take(role, options[role])
+        for role, table in tables.items()
+        if role in options
+    }
+    if options.get("key"):
+        pair = key_pair(options["key"], kinds, second.kinds)
+        roles["key"] = first.take("key", pair[0])
+        roles["outcome_key"] = None if second is first else second.take("key", pair[1])
+    propensity = _named(options["propensity"], first) if "propensity" in options else None
+
+    for role in ("arm", "outcome"):
+        if role not in options and (column := tables[role].guess(role)):
+            roles[role] = tables[role].take(role, column)
+        if not roles.setdefault(role, None) and not (role == "outcome" and events):
+            raise tables[role].missing(role)
+    roles |= _times(first, second, roles)
+    if second is not first and "key" not in options:
+        roles["key"], roles["outcome_key"] = _shared_key(first, second)
+    propensity = _likely(first) if propensity is None else propensity
+    found: dict[str, Any] = {**roles, "propensity": propensity}
+    guessed = tuple(name for name in _KINDS if name not in options and found.get(name))
+    return Roles(**found, guessed=guessed, second=called)
+
+
+def wide(columns: Iterable[str], arms: Iterable[Any], pattern: str | None = None, *, sure: bool = False) -> Wide | None:
+    """Return the column of each arm, if the columns of numbers have one for each by a common prefix and suffix.
+
+    Arms are compared as text: as it is, then in any case, then in snake_case. A prefix or suffix that says probability
+    is preferred, and with `sure` required; two that serve equally well are an error.
+    """
+    names, known = list(columns), list(arms)
+    if pattern is not None:
+        return _by_label(_captured(pattern, names), known)
+    for fold in _FOLDS:
+        texts = {fold(_text(arm)): arm for arm in known}
+        if not all(texts) or len(texts) < max(len(known), 1):
+            continue
+        folded = _unique((fold(name), name) for name in names)
+        longest = max(texts, key=len)  # so that 1 is not found inside 11
+        ranks: dict[tuple[str, str], int] = {}
+        for name in folded:
+            start = name.find(longest)
+            while start >= 0:
+                affix = name[:start], name[start + len(longest) :]
+                if _apart(name, *affix) and all(f"{affix[0]}{text}{affix[1]}" in folded for text in texts):
+                    ranks[affix] = _rank(*affix)
+                start = name.find(longest, start + 1)
+        surest = min(ranks.values(), default=0)
+        worst = 0 if sure or len(known) == 1 else 2
+        best = [affix for affix, rank in ranks.items() if rank == surest <= worst]
+        if len(best) > 1:
+            both = _some(f"{prefix}*{suffix}" for prefix, suffix in best)
+            raise _wrong("propensity", f"Columns {both} could each be the propensities; say which with `propensity`.")
+        if best:
+            prefix, suffix = best[0]
+            found = {arm: folded[f"{prefix}{text}{suffix}"] for text, arm in texts.items()}
+            spare = {}
+            for name, column in folded.items() if prefix or suffix else ():
+                label = slice(len(prefix), len(name) - len(suffix))
+                alike = name.startswith(prefix) and name.endswith(suffix) and _apart(name, prefix, suffix)
+                if alike and name[label] not in texts:
+                    spare[(column if len(column) == len(name) else name)[label]] = column
+            return Wide(found, _like(spare, known))
+    return None
+
+
+def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str]) -> tuple[str, str]:
+    """Read the option `key`: one name for both tables, or "a=b" or a pair for the one in each."""
+    if not isinstance(value, str):
+        try:
+            left, right = value
+        except (TypeError, ValueError):
+            raise OptionError(f"`key` is {one_line(repr(value))}; it must be a name, or a pair of names.") from None
+        return left, right
+    pairs = [(value, value), *_splits(value)]
+    firsts, seconds = set(columns), set(outcome_columns)
+    return next((pair for pair in pairs if pair[0] in firsts and pair[1] in seconds), pairs[min(1, len(pairs) - 1)])
+
+
+def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | dict[str, str]:
+    """Read the option `propensity` as text: a column, a pattern, columns "p_A,p_B", or a mapping "A=p_A,B=p_B"."""
+    names = set(columns)
+    if text in names or not re.search("[=,]", text) or (_is_pattern(text) and _captured(text, names)):
+        return text
+    try:
+        parts = [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
+    except csv.Error:
+        raise OptionError(f"`propensity` cannot be read: {one_line(text)}.") from None
+    if not any("=" in part and part not in names for part in parts):
+        return parts
+    mapping: dict[str, str] = {}
+    for part in parts:
+        splits = _splits(part) or [(part, "")]
+        arm, column = next((split for split in splits if split[1] in names), splits[0])
+        if not column or arm in mapping:
+            raise OptionError(
+                f"`propensity` has '{one_line(part)}' in it; each arm needs one part, such as 'A=p_A,B=p_B'."
+            )
+        mapping[arm] = column
+    return mapping
+
+
+class _Columns:
+    """The columns of one table, and which roles have taken them."""
+
+    def __init__(self, kinds: Mapping[str, str], where: str = "", *, later: bool = False) -> None:
+        self.kinds, self.where, self.later = kinds, where, later
+        self.names = {column: _snake(column) for column in kinds}  # of those that are free
+        self.taken: dict[str, str] = {}
+
+    def take(self, role: str, column: Any, kinds: Sequence[str] = ()) -> str:
+        """Return the column that an option names, if it exists, can play the role, and plays no other."""
+        if not isinstance(column, str):
+            raise OptionError(f"`{role}` is {one_line(repr(column))}; it must be the name of a column.")
+        if column not in self.kinds:
+            short = {one_line(name).lower(): name for name in self.kinds}
+            near = get_close_matches(one_line(column).lower(), short, n=1)
+            hint = f" Did you mean {_quoted(short[near[0]])}?" if near else ""
+            known = f"the columns are {_some(self.kinds)}.{hint}"
+            raise _wrong(role, f"There is no column {_quoted(column)} for `{role}`{self.where}; {known}")
+        kind, possible = self.kinds[column], kinds or _KINDS[role]
+        if kind not in (*possible, "other"):
+            must = f"it must be one of {', '.join(possible)}"
+            raise _wrong(role, f"Column {_quoted(column)} for `{role}`{self.where} is of kind {kind}; {must}.")
+        if self.taken.setdefault(column, role) != role:
+            both = f"`{self.taken[column]}` and `{role}`"
+            raise _wrong(role, f"Column {_quoted(column)} is named for both {both}; a column plays one role at most.")
+        self.names.pop(column, None)
+        return column
+
+    def guess(self, role: str, kinds: Sequence[str] = (), near: str | None = None) -> str | None:
+        """Return the free column with the most usual name for the role; of equals, the one akin to column `near`."""
+        wanted = {*(kinds or _KINDS[role]), *(("other",) if role in ("outcome", "arrived_at") else ())}  # of nulls only
+        possible = {
+            column: name
+            for column, name in self.names.items()
+            if (kind := self.kinds[column]) in wanted and re.fullmatch(_ONLY.get((role, kind), ".*"), name)
+        }
+        for tier in (*_NAMES[role], *(_NAMES["later"] if self.later and role == "arrived_at" else ())):
+            found = [column for column, name in possible.items() if re.fullmatch(tier, name)]
+            if len(found) > 1 and near is not None:
+                akin = [column for column in found if _akin(self.names[column], _snake(near))]
+                found = akin if len(akin) == 1 else found
+            if len(found) > 1:
+                raise _wrong(
+                    role, f"Columns {_some(found)}{self.where} could each be `{role}`; say which with `{role}`."
+                )
+            if found:
+                return found[0]
+        return None
+
+    def missing(self, role: str) -> LogError:
+        """Return the error that no column is named like the role, or none that can play it."""
+        for column in (c for tier in _NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
+            known = f"{_quoted(column)} is of kind {self.kinds[column]}, which it cannot be"
+            break
+        else:
+            known = f"the columns are {_some(self.kinds)}"
+        return _wrong(role, f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.")
+
+
+def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the columns of times, guessed so that all are read from one clock: a calendar, or a count of steps."""
+    span = second.kinds.get(roles.get("delay") or "")
+    named = {t.kinds[c] for t, role in ((first, "assigned_at"), (second, "arrived_at")) if (c := roles.get(role))}
+    clocks = sorted([(_CALENDAR, ("duration",)), (_NUMERIC, _NUMERIC)], key=lambda clock: span not in clock[1])
+    guesses: list[tuple[str | None, ...]] = []
+    for clock, spans in clocks:
+        if not named <= {*clock, "other"}:
+            continue
+        made = roles["assigned_at"] if "assigned_at" in roles else first.guess("assigned_at", clock)
+        came, delay = roles.get("arrived_at"), roles.get("delay")
+        if "arrived_at" not in roles and not delay:
+            came = second.guess("arrived_at", clock, near=roles["outcome"])
+        if "delay" not in roles and not came:
+            delay = second.guess("delay", spans)
+        guesses.append((made, came, delay))
+    told = (roles.get("assigned_at"), roles.get("arrived_at"), roles.get("delay"))
+    made, came, delay = max(guesses, key=lambda g: (bool(g[0] and (g[1] or g[2])), bool(g[0])), default=told)
+    if not came and "delay" not in roles:
+        delay = second.guess("delay")  # in days of a calendar, say
+    found = ((first, "assigned_at", made), (second, "arrived_at", came), (second, "delay", delay))
+    return {role: column and table.take(role, column) for table, role, column in found}
+
+
+def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
+    """Return the free column that both tables have and that looks like a key, or else the only one both have."""
+    theirs = _unique((name, column) for column, name in second.names.items()) | {c: c for c in second.names}
+    shared = [
+        (name, column, other)
+        for column, name in first.names.items()
+        if (other := theirs.get(column) or theirs.get(name))
+        and {first.kinds[column], second.kinds[other]} <= {*_KINDS["key"], "other"}
+    ]
+    *tiers, bare = _NAMES["key"]
+    if not any(re.fullmatch(tier, name) for tier in tiers for name in second.names.values()):
+        tiers.append(bare)  # beside an assignment_id, a bare id only numbers the outcomes
+    tiers.append(rf"(?!(({bare})|(experiment|test|campaign|feature|flag|account|project)(_.*)?)$).+")
+    for tier in tiers:
+        found = [(column, other) for name, column, other in shared if re.fullmatch(tier, name)]
+        if len(found) == 1:
+            return first.take("key", found[0][0]), second.take("key", found[0][1])
+        if found:
+            both = _some(column for column, _ in found)
+            raise _wrong("key", f"Columns {both} are in both tables and could each be the key; say which with `key`.")
+    raise _wrong(
+        "key",
+        "The two tables share no column that is surely the key; name it with `key`, such as 'id=user_id' if its names "
+        f"differ; the columns are {_some(first.kinds)} and{second.where} {_some(second.kinds)}.",
+    )
+
+
+def _named(value: Any, table: _Columns) -> Propensity:
+    """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
+    option = propensity_option(value, table.kinds) if isinstance(value, str) else value
+    if isinstance(option, str) and option not in table.kinds and _is_pattern(option):
+        numeric = [column for column in table.names if table.kinds[column] in _NUMERIC]
+        found = _captured(option, numeric)
+        if not found:
+            known = f"the columns are {_some(table.kinds)}"
+            raise _wrong("propensity", f"No column of numbers fits {_quoted(option)} for `propensity`; {known}.")
+        return Propensity("wide", tuple(c for _, c in found), tuple(label for label, _ in found), pattern=option)
+    if isinstance(option, Mapping):
+        columns = tuple(table.take("propensity", column, _NUMERIC) for column in option.values())
+        return Propensity("wide", columns, tuple(option))
+    if isinstance(option, Iterable) and not isinstance(option, (str, bytes)):
+        return Propensity("wide", tuple(table.take("propensity", column, _NUMERIC) for column in option))
+    column = table.take("propensity", option)
+    return Propensity("chosen" if table.kinds[column] in _NUMERIC else "column", (column,))
+
+
+def _likely(table: _Columns) -> Propensity:
+    """Return the propensities that names suggest; where the arms must tell, with what is meant if they do not."""
+    logged = [column for column, name in table.names.items() if name == "label_probability"]
+    if len(logged) == 1:  # Vowpal Wabbit's; its list `p` follows its list `a`, not the arms
+        return Propensity("chosen", (logged[0],))
+    if column := table.guess("propensity", ("struct", "map", "json")):
+        return Propensity("column", (column,))
+    instead = None
+    if column := table.guess("propensity", ("list",)) or table.guess("propensity", ("text",)):
+        instead = Propensity("column", (column,))
+    elif column := table.guess("propensity", ("number",)):
+        instead = Propensity("chosen", (column,))
+    return Propensity("guess", tuple(c for c in table.names if table.kinds[c] in _NUMERIC), instead=instead)
+
+
+def _by_label(labelled: Iterable[tuple[Any, str]], arms: Sequence[Any]) -> Wide | None:
+    """Return the column of each arm among labelled columns, or None if an arm has none."""
+    pairs = list(labelled)
+    for fold in _FOLDS:
+        texts = {fold(_text(arm)): arm for arm in arms}
+        owned = _unique((fold(_text(label)), column) for label, column in pairs)
+        if len(texts) == len(arms) and texts.keys() <= owned.keys():
+            spare = {label: column for label, column in pairs if fold(_text(label)) not in texts}
+            return Wide({arm: owned[text] for text, arm in texts.items()}, _like(spare, arms))
+    return None
+
+
+def _like(labelled: Mapping[Any, str], arms: Sequence[Any]) -> dict[Any, str]:
+    """Return the labels as values of the arms' type, without those that cannot be."""
+    truths = {"true": True, "false": False}
+    if all(str(arm).lower() in truths and not isinstance(arm, str) for arm in arms):
+        return {truths[t]: c for label, c in labelled.items() if (t := _text(label).lower()) in truths}
+    if all(isinstance(arm, Integral) for arm in arms):
+        return {int(t): c for label, c in labelled.items() if re.fullmatch(r"-?[0-9]{1,18}", t := _text(label))}
+    return {_text(label): column for label, column in labelled.items()}
+
+
+def _rank(prefix: str, suffix: str) -> int:
+    """Return how surely an affix says probability: 0 if all of it does, 1 if some of it, 2 if none."""
+    tokens = [token for token in f"{_snake(prefix)}_{_snake(suffix)}".split("_") if token]
+    weak = [bool(re.fullmatch("scores?|weights?|w|share|of", token)) for token in tokens]
+    if not any(re.fullmatch(_CHANCE, token) for token in tokens):
+        return 1 if any(weak) else 2
+    return 0 if all(w or re.fullmatch(f"{_CHANCE}|{_CHOSEN}", t) for w, t in zip(weak, tokens, strict=True)) else 1
+
+
+def _apart(name: str, prefix: str, suffix: str) -> bool:
+    """Return whether a label stands apart from its affixes: by a sign between them, or as in probA and p1."""
+    start, end = len(prefix), len(name) - len(suffix)
+    seams = [name[i - 1 : i + 1] for i in (start, end) if 0 < i < len(name)]
+    return start < end and all(
+        not seam.isalnum() or (seam[0].islower() and seam[1].isupper()) or seam[0].isdigit() != seam[1].isdigit()
+        for seam in seams
+    )
+
+
+def _wrong(role: str, sentence: str) -> LogError:
+    return LogError(sentence, column=role)
+
+
+def _is_pattern(text: str) -> bool:
+    return "*" in text or "{arm}" in text
+
+
+def _captured(pattern: str, columns: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the columns that fit a pattern, each after the label that stands for its `*` or `{arm}`."""
+    mark = "{arm}" if "{arm}" in pattern else "*"
+    prefix, *rest = pattern.split(mark)
+    if len(rest) != 1:
+        raise OptionError(f"`propensity` is {_quoted(pattern)}; a pattern must have one `*` or one `{{arm}}`.")
+    fit = re.compile(f"{re.escape(prefix)}(.+){re.escape(rest[0])}", re.DOTALL)
+    return [(match[1], column) for column in columns if (match := fit.fullmatch(column))]
+
+
+def _splits(text: str) -> list[tuple[str, str]]:
+    """Return every way to read a text as a=b; names may have `=` in them."""
+    return [(text[: m.start()].strip(), text[m.end() :].strip()) for m in re.finditer("=", text)]
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the pairs as a mapping, without the keys that come twice."""
+    found: dict[str, str] = {}
+    twice = set()
+    for key, value in pairs:
+        if found.setdefault(key, value) != value:
+            twice.add(key)
+    return {key: value for key, value in found.items() if key not in twice}
+
+
+def _akin(one: str, other: str) -> bool:
+    """Return whether two names share a stem, as converted_at and conversion_value do."""
+    stems = [{token[:4] for token in name.split("_") if len(token) >= 4} for name in (one, other)]
+    return not stems[0].isdisjoint(stems[1])
+
+
+def _snake(name: str) -> str:
+    """Return a name in snake_case, whatever it was written in."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
+
+
+def _text(label: Any) -> str:
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _quoted(name: str) -> str:
+    return f"'{one_line(name)}'"
+
+
+def _some(names: Iterable[str], quote: str = "'", most: int = 20) -> str:
+    """Return names for a sentence, the first few of many."""
+    every = list(names)
+    shown = ", ".join(f"{quote}{one_line(name)}{quote}" for name in every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
+
+
+_FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, _snake)

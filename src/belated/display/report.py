@@ -1,0 +1,595 @@
+"""Report: one page that answers an experiment, for those who did not run it.
+
+Results are taken as they come (`Estimate`, `Contrasts`, `Comparison`, `Trajectory`); this room puts them into words,
+tables and charts.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from belated.checks import one_of
+from belated.display import charts
+from belated.display.pages import page
+from belated.errors import OptionError
+from belated.tables import Column, count, one_line, percent
+
+#: What a light looks like, and what it says.
+LIGHTS = {
+    "good": ("✓", "nothing speaks against it"),
+    "attention": ("!", "look at this"),
+    "bad": ("✗", "does not hold"),
+    "unknown": ("?", "the log cannot tell"),
+}
+
+#: What to know about each estimator beside the others.
+REMARKS = {
+    "daipw": "Adjusts for the policy's choices and for outcomes that are late or never come; a model narrows it.",
+    "dipw": "Adjusts for the same without an outcome model: right too, often a little wider.",
+    "mean": "The average of what arrived. Wrong: the policy drops an arm after bad luck, so its average stays too low.",
+    "hajek": "Right, but every assignment counts alike, and the rarely chosen ones make it wide.",
+    "nh": "The usual AIPW. Wrong when outcomes are late or never come: it takes them as equal to its prediction.",
+    "nh0": "The usual IPW. Wrong when outcomes are late or never come: it takes them as 0.",
+    "iad": "Takes every arm to lose the same share of its outcomes. Wrong when the shares differ.",
+}
+
+_MOST_ROWS, _MOST_RIBBONS, _MOST_SENTENCES, _LONG = 24, 6, 4, 30
+
+
+@dataclass(frozen=True)
+class Check:
+    """An assumption, what the log says about it, and a light: "good", "attention", "bad" or "unknown"."""
+
+    assumption: str
+    finding: str
+    light: str
+
+    def __post_init__(self) -> None:
+        one_of("light", self.light, LIGHTS)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """When outcomes arrive, by arm.
+
+    Attributes
+    ----------
+    arms : sequence
+    delays : array of numbers or timedelta64
+    share : array (arms, delays)
+        Arrived within each delay among the rows old enough to tell; NaN where there are none.
+    arrived, still_out, overdue : array (arms,)
+        Shares of an arm's assignments: came, may still come, should have come. They add up to 1.
+    """
+
+    arms: Sequence[Any]
+    delays: Any
+    share: Any
+    arrived: Any
+    still_out: Any
+    overdue: Any
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the policy did over time.
+
+    Attributes
+    ----------
+    arms : sequence
+    moments : array of numbers or datetime64
+    share : array (moments, arms)
+        The mean probability of each arm; or, with `probabilities` false, its share of the assignments.
+    probabilities : bool
+    """
+
+    arms: Sequence[Any]
+    moments: Any
+    share: Any
+    probabilities: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """What a report is made of; `render` makes it a page.
+
+    Attributes
+    ----------
+    title : str
+    estimate : Estimate
+    baseline : label or None
+    contrasts : Contrasts or None
+        ``estimate.contrasts(baseline)``; None with one arm.
+    asked : tuple of Answer
+        Further questions: policies, single contrasts.
+    comparison : Comparison or None
+    trajectory : Trajectory or None
+    arrivals : Arrivals or None
+    chosen : Chosen or None
+    within : str or None
+        Such as "7 days": outcomes count if they came within this time of their assignment.
+    outcome : str
+        What the outcome is called, such as "revenue".
+    warnings, notes : tuple of str
+        Loud ones, and quiet ones.
+    checks : tuple of Check
+    how : tuple of (name, value)
+        Facts about how it was computed.
+    command : str or None
+        The shell command that makes it again.
+    version : str
+    made : str
+        The date.
+    """
+
+    title: str
+    estimate: Any
+    baseline: Any | None = None
+    contrasts: Any | None = None
+    asked: tuple[Any, ...] = ()
+    comparison: Any | None = None
+    trajectory: Any | None = None
+    arrivals: Arrivals | None = None
+    chosen: Chosen | None = None
+    within: str | None = None
+    outcome: str = "outcome"
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    how: tuple[tuple[str, str], ...] = ()
+    command: str | None = None
+    version: str = ""
+    made: str = ""
+
+    def __post_init__(self) -> None:
+        if self.contrasts is not None and len(self.contrasts) != len(self.pairs):
+            raise OptionError(
+                f"`contrasts` holds {count(len(self.contrasts), 'answer')}; these arms make {len(self.pairs)}."
+            )
+
+    @cached_property
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """The arms of each contrast: every arm with the baseline, or all pairs if there is none."""
+        arms = self.estimate.arms
+        if self.baseline is None:
+            return [(b, a) for a, b in combinations(arms, 2)]
+        return [(arm, self.baseline) for arm in arms if arm != self.baseline]
+
+    @cached_property
+    def ranked(self) -> list[int]:
+        """The arms that have an estimate, by number: those with an interval before those without, the highest first."""
+        answers = self.estimate.arm_answers
+        known = [k for k, one in enumerate(answers) if not math.isnan(one.estimate)]
+        return sorted(known, key=lambda k: (math.isnan(answers[k].low), -answers[k].estimate))
+
+    @cached_property
+    def main(self) -> tuple[Any, Any] | None:
+        """The contrast that matters most: of the highest arm with the baseline, or with the next."""
+        arms = [self.estimate.arms[k] for k in self.ranked]
+        if self.baseline is not None:
+            arms = [arm for arm in arms if arm != self.baseline]
+            return (arms[0], self.baseline) if arms else None
+        return (arms[0], arms[1]) if len(arms) > 1 else None
+
+    @property
+    def level(self) -> float:
+        """The level of the intervals."""
+        return float(self.estimate.level)
+
+    @property
+    def measure(self) -> str:
+        """What is estimated, in words."""
+        return f"mean {one_line(self.outcome)}" + (f" within {self.within}" if self.within else "")
+
+    def look(self, arm: Any) -> int:
+        """Return the colour and marker of an arm; with many arms all of them look alike."""
+        arms = list(self.estimate.arms)
+        return arms.index(arm) if len(arms) <= charts.LOOKS else 0
+
+
+def render(report: Report) -> str:
+    """Return a report as one page of HTML, which needs no other file."""
+    assigned, arrived = (int(report.estimate.sums[name].sum()) for name in ("assigned", "arrived"))
+    share = f" ({arrived / assigned:.1%})" if assigned else ""
+    as_of = report.estimate.as_of
+    how = {"estimator": report.estimate.estimator.name, "interval": report.estimate.interval}
+    how |= {"version": f"belated {report.version}"} if report.version else {}
+    how |= {"made": report.made} if report.made else {}
+    return page(
+        "report.html",
+        report=report,
+        question=question(report),
+        answer=answer(report),
+        facts=[
+            count(assigned, "assignment"),
+            f"{count(arrived, 'outcome')} arrived{share}",
+            *([f"as of {as_of}"] if as_of else []),
+            f"{report.estimate.estimator.name}, {percent(report.level)} intervals",
+        ],
+        lights=LIGHTS,
+        how=dict(report.how) | {name: value for name, value in how.items() if name not in dict(report.how)},
+        arms=_arms(report),
+        contrasts=_contrasts(report),
+        asked=_asked(report),
+        moved=_moved(report),
+        arrivals=_arrivals(report),
+        chosen=_chosen(report),
+        estimators=_estimators(report),
+    )
+
+
+# ---------------------------------------------------------------- words
+
+
+def question(report: Report) -> str:
+    """Return what was asked, in a sentence."""
+    arms = report.estimate.arms
+    what = f"mean {one_line(report.outcome)}"
+    when = f" within {report.within} of assignment" if report.within else ""
+    if len(arms) == 1:
+        return f"What is the {what} of {_say(arms[0])}{when}?"
+    if report.baseline is not None and len(arms) > 2:
+        base = _say(report.baseline)
+        return f"What is the {what} of each of {len(arms)} arms{when}, and how do they differ from {base}?"
+    each = _listed(arms) if len(arms) == 2 else f"each of {len(arms)} arms"
+    return f"What is the {what} of {each}{when}, and do they differ?"
+
+
+def answer(report: Report) -> list[str]:
+    """Return the answer in sentences, the most important first."""
+    sentences = _differences(report)
+    if report.ranked and (len(report.estimate.arms) != 2 or not sentences):
+        sentences.insert(0, _best(report))
+    sentences += [f"{one_line(one.name, 120)}: {_interval(one)}." for one in report.asked[:_MOST_SENTENCES]]
+    return sentences + _unanswered(report)
+
+
+def _best(report: Report) -> str:
+    """Say which arm is highest, and whether that is certain."""
+    estimate, best = report.estimate, report.estimate.arms[report.ranked[0]]
+    found = _interval(estimate.arm(best))
+    if len(estimate.arms) == 1:
+        return f"With {_say(best)}, {report.measure} is {found}."
+    among = "Among the arms with an interval, " if any(math.isnan(one.low) for one in estimate.arm_answers) else ""
+    first = _upper(f"{among}{report.measure} is highest with {_say(best)}: {found}.")
+    # Dunnett's intervals around the highest hold whichever arm that turns out to be (Hsu 1984)
+    below = estimate.contrasts(best, simultaneous=True)
+    rest = [arm for arm in estimate.arms if arm != best]
+    known = [(arm, one) for arm, one in zip(rest, below.answers, strict=True) if not math.isnan(one.high)]
+    close = [arm for arm, one in known if one.high >= 0]
+    if not known:
+        return f"{first} Nothing can be said about how certain that is."
+    if close:
+        these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
+        return f"{first} That is not certain: it cannot be told apart from {these}."
+    others = "all the others" if among else "every other arm"
+    return f"{first} It lies above {others}, all compared at once at {percent(report.level)}."
+
+
+def _differences(report: Report) -> list[str]:
+    """Say which arms differ, by how much, and which cannot be told apart."""
+    if report.contrasts is None:
+        return []
+    known = [pair for pair in zip(report.contrasts.answers, report.pairs, strict=True) if not math.isnan(pair[0].low)]
+    apart = [(one, *arms) for one, arms in known if not one.low <= 0 <= one.high]
+    alike = [(one, *arms) for one, arms in known if one.low <= 0 <= one.high]
+    shown = _strongest([one for one, _, _ in apart], _MOST_SENTENCES)
+    sentences = [_apart(report, *apart[i]) for i in shown]
+    if len(apart) > len(shown):
+        sentences[-1] += f" So do {count(len(apart) - len(shown), 'other difference')} below."
+    if len(known) == 1 and alike:
+        sentences.append(_alike(report, *alike[0]))
+    elif len(alike) > _MOST_SENTENCES:
+        than = "from one another" if report.baseline is None else f"from {_say(report.baseline)}"
+        what = "pair" if report.baseline is None else "arm"
+        sentences.append(f"{_upper(count(len(alike), what))} cannot be told apart {than}.")
+    elif alike:
+        each = [f"{_say(arm)} minus {_say(other)} from {' to '.join(_texts(one)[1:])}" for one, arm, other in alike]
+        sentences.append(f"These differences may be 0: {_joined(each, '; ')} ({percent(report.level)} intervals).")
+    if report.contrasts.simultaneous and len(known) > 1:
+        sentences.append(f"The intervals of all {len(known)} differences hold together at {percent(report.level)}.")
+    return sentences
+
+
+def _apart(report: Report, one: Any, arm: Any, other: Any) -> str:
+    estimate, *ends = _texts(one, absolute=True)
+    near, far = ends if one.estimate > 0 else reversed(ends)
+    way = "higher" if one.estimate > 0 else "lower"
+    return (
+        f"{_upper(report.measure)} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
+        f"({percent(one.level)} interval {near} to {far} {way}{_p(one)})."
+    )
+
+
+def _alike(report: Report, one: Any, arm: Any, other: Any) -> str:
+    low, high = _texts(one)[1:]
+    return (
+        f"{_say(arm)} and {_say(other)} cannot be told apart: the difference in {report.measure} lies between "
+        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(one.level)} interval{_p(one)})."
+    )
+
+
+def _unanswered(report: Report) -> list[str]:
+    """Say which arms have no answer or no interval, and why."""
+    estimate = report.estimate
+    groups: dict[str, list[Any]] = {}
+    for arm, one, arrived in zip(estimate.arms, estimate.arm_answers, estimate.sums["arrived"], strict=True):
+        if math.isnan(one.estimate):
+            why = "none of its outcomes has arrived" if arrived == 0 else "none of its outcomes has any weight"
+            groups.setdefault(f"has no answer: {why}.", []).append(arm)
+        elif math.isnan(one.low):
+            why = "only one of its outcomes has arrived" if arrived == 1 else "its outcomes do not show their variance"
+            groups.setdefault(f"has an estimate, but no interval: {why}.", []).append(arm)
+    return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(arms)} {what}" for what, arms in groups.items()]
+
+
+def _interval(one: Any) -> str:
+    estimate, low, high = _texts(one)
+    if math.isnan(one.estimate):
+        return "no answer"
+    return estimate + (f" ({percent(one.level)} interval {low} to {high})" if not math.isnan(one.low) else "")
+
+
+def _p(one: Any) -> str:
+    if math.isnan(one.p_value):
+        return ""
+    text = Column("", [one.p_value], "p_value").texts()[0]
+    return f", p {text[0]} {text[1:]}" if text.startswith("<") else f", p = {text}"
+
+
+def _texts(one: Any, *, absolute: bool = False) -> list[str]:
+    numbers = [one.estimate, one.low, one.high]
+    return Column("", [abs(n) for n in numbers] if absolute else numbers, "estimate", [one.std_error] * 3).texts()
+
+
+def _say(arm: Any) -> str:
+    """Return an arm's name for a sentence, quoted where it would not read as a name."""
+    text = one_line(arm, 40)
+    if isinstance(arm, (int, float, np.number)):
+        text = f"arm {text}"
+    elif not text.replace("_", "").replace("-", "").isalnum():
+        text = f"“{text}”"
+    # what is written from the right must not turn the sentence around
+    turns = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in text)
+    return f"\u2068{text}\u2069" if turns else text
+
+
+def _listed(arms: Iterable[Any]) -> str:
+    names = [_say(arm) for arm in arms]
+    return _joined([*names[:4], count(len(names) - 4, "other")] if len(names) > 5 else names)
+
+
+def _joined(texts: list[str], comma: str = ", ") -> str:
+    return f"{comma.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# ---------------------------------------------------------------- tables and charts
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of the page: a caption and columns."""
+
+    caption: str
+    columns: list[Column]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells, as text."""
+        return list(zip(*(column.texts() for column in self.columns), strict=True))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is folded away on a screen."""
+        return len(self.columns[0].values) > _LONG
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a section shows: charts, what they show, and a table."""
+
+    charts: list[str]
+    caption: str
+    sheet: Sheet | None = None
+    remarks: tuple[tuple[str, str, bool], ...] = ()
+
+
+def _arms(report: Report) -> Part:
+    estimate = report.estimate
+    answers, sums = estimate.arm_answers, estimate.sums
+    shown = list(range(len(answers)))
+    more = ""
+    if len(answers) > _MOST_ROWS:
+        shown = report.ranked[:_MOST_ROWS] or shown[:_MOST_ROWS]
+        more = f" The {len(shown)} highest of {len(answers)} arms are drawn."
+    rows = [_row(estimate.arms[k], answers[k], report.look(estimate.arms[k])) for k in shown]
+    columns = [Column("arm", list(estimate.arms), "label"), *_answer_columns(answers)]
+    columns += [Column(name, sums[name].astype(int).tolist(), "count") for name in ("assigned", "arrived")]
+    if not np.isnan(sums["h"]).any():
+        columns.append(Column("ever comes", estimate.observed_share.tolist(), "share"))
+    columns.append(Column("eff. size", estimate.effective_size.tolist(), "count"))
+    title = f"{_upper(report.measure)} by arm"
+    return Part(
+        [charts.forest(rows, title=title, level=report.level)],
+        f"{title}, with {percent(report.level)} intervals.{more}",
+        Sheet(f"The arms in numbers; {percent(report.level)} {estimate.interval} intervals", columns),
+    )
+
+
+def _contrasts(report: Report) -> Part | None:
+    if report.contrasts is None:
+        return None
+    answers = list(report.contrasts.answers)
+    shown = _strongest(answers, _MOST_ROWS)
+    rows = [_row(_label(report, *report.pairs[i]), answers[i], report.look(report.pairs[i][0])) for i in shown]
+    together = " that hold together" if report.contrasts.simultaneous else ""
+    intervals = f"{percent(report.level)} {report.contrasts.interval} intervals{together}"
+    title = f"Differences in {report.measure}"
+    more = f" The {len(shown)} clearest of {len(answers)} are drawn." if len(shown) < len(answers) else ""
+    names = Column("difference", [one.name for one in answers], "label")
+    if report.baseline is not None:
+        names = Column(f"arm, minus {one_line(report.baseline, 20)}", [arm for arm, _ in report.pairs], "label")
+    columns = [names, *_answer_columns(answers, test=True)]
+    return Part(
+        [charts.forest(rows, title=title, level=report.level, reference=0.0)],
+        f"{title}, with {percent(report.level)} intervals{together}. "
+        f"An interval that holds 0 leaves open which arm is better.{more}",
+        Sheet(f"The differences in numbers; {intervals}, tests against 0", columns),
+    )
+
+
+def _asked(report: Report) -> Part | None:
+    if not report.asked:
+        return None
+    answers = list(report.asked)
+    tests = [f"{one.null:g}, {one.alternative}" for one in answers]
+    columns = [Column("question", [one.name for one in answers], "label"), *_answer_columns(answers, test=True)]
+    title = f"Further questions about {report.measure}"
+    rows = [_row(one.name, one, 0) for one in answers[:_MOST_ROWS]]
+    return Part(
+        [charts.forest(rows, title=title, level=answers[0].level)],
+        f"{title}, with {percent(answers[0].level)} intervals.",
+        Sheet("The same in numbers", [*columns, Column("tested against", tests, "label")]),
+    )
+
+
+def _moved(report: Report) -> Part | None:
+    trajectory = report.trajectory
+    if trajectory is None or len(trajectory) < 2:
+        return None
+    if report.contrasts is None:
+        arm = report.estimate.arms[0]
+        followed = [(arm, report.look(arm), trajectory.arm(arm))]
+        what = _upper(report.measure)
+    else:
+        pairs = [report.pairs[i] for i in _strongest(list(report.contrasts.answers), _MOST_RIBBONS)]
+        followed = [(_label(report, *pair), report.look(pair[0]), trajectory.contrast(*pair)) for pair in pairs]
+        what = f"Differences in {report.measure}"
+    series = [_ribbon(name, list(answers.answers.values()), look) for name, look, answers in followed]
+    drawn = charts.ribbons(
+        trajectory.moments,
+        series,
+        title=f"{what} as outcomes came in",
+        level=report.level,
+        xlabel="as of",
+        reference=None if report.contrasts is None else 0.0,
+    )
+    all_of = 1 if report.contrasts is None else len(report.contrasts)
+    more = f" The {len(series)} clearest of {all_of} are drawn." if len(series) < all_of else ""
+    return Part(drawn, f"{what}, estimated at {count(len(trajectory), 'moment')} from what had arrived by then.{more}")
+
+
+def _arrivals(report: Report) -> Part | None:
+    arrivals = report.arrivals
+    if arrivals is None:
+        return None
+    share = np.asarray(arrivals.share, dtype=np.float64)
+    title = "Share of outcomes arrived, by time since assignment"
+    series = [charts.Series(arrivals.arms[k], share[k], look=k) for k in _by_weight(report, arrivals.arms)]
+    drawn = charts.curves(
+        arrivals.delays, series, title=title, xlabel="time since assignment", ylabel="arrived", steps=True
+    )
+    shares = [
+        ("arrived", arrivals.arrived),
+        ("still out", arrivals.still_out),
+        ("overdue or never", arrivals.overdue),
+    ]
+    columns = [Column(name, np.asarray(values).tolist(), "share") for name, values in shares]
+    return Part(
+        [drawn] if np.isfinite(share).any() else [],
+        f"{title}, among the assignments old enough to tell.",
+        Sheet("Where each arm's outcomes are", [Column("arm", list(arrivals.arms), "label"), *columns]),
+    )
+
+
+def _chosen(report: Report) -> Part | None:
+    chosen = report.chosen
+    if chosen is None:
+        return None
+    share = np.asarray(chosen.share, dtype=np.float64)
+    title = "Probability of each arm" if chosen.probabilities else "Share of assignments by arm"
+    series = [charts.Series(chosen.arms[k], share[:, k], look=k) for k in _by_weight(report, chosen.arms)]
+    drawn = charts.curves(chosen.moments, series, title=f"{title} over time", xlabel="assigned", ylabel=title.lower())
+    why = "" if chosen.probabilities else " The log holds only the chosen arms' probabilities."
+    return Part([drawn], f"{title} over time.{why}")
+
+
+def _estimators(report: Report) -> Part | None:
+    comparison = report.comparison
+    if comparison is None or not report.ranked:
+        return None
+    if report.main is not None:
+        answers, reference = comparison.contrast(*report.main), 0.0
+    else:
+        answers, reference = comparison.arm(report.estimate.arms[report.ranked[0]]), None
+    by_name = answers.answers
+    used = report.estimate.estimator.name
+    rows = [_row(name, one, 0 if name == used else -1) for name, one in by_name.items()]
+    name = next(iter(by_name.values())).name
+    title = f"{one_line(name, 120)} by estimator"
+    columns = [Column("estimator", list(by_name), "label"), *_answer_columns(list(by_name.values()))]
+    remarks = tuple((one, REMARKS[one], one == used) for one in by_name if one in REMARKS)
+    return Part(
+        [charts.forest(rows, title=title, level=report.level, reference=reference)],
+        f"{title}, with {percent(report.level)} intervals; this report uses {used}.",
+        Sheet(
+            "The estimators in numbers",
+            [*columns, Column("interval", [one.interval for one in by_name.values()], "label")],
+        ),
+        remarks,
+    )
+
+
+def _label(report: Report, arm: Any, other: Any) -> str:
+    """Return a contrast's name, short enough to show both arms."""
+    arms = list(report.estimate.arms)
+    names = charts.fit_all(arms, 12)
+    return f"{names[arms.index(arm)]} - {names[arms.index(other)]}"
+
+
+def _row(label: Any, one: Any, look: int) -> charts.Interval:
+    return charts.Interval(label, one.estimate, one.low, one.high, one.std_error, look)
+
+
+def _ribbon(label: Any, answers: list[Any], look: int) -> charts.Series:
+    values, low, high = ([getattr(one, part) for one in answers] for part in ("estimate", "low", "high"))
+    return charts.Series(label, values, low, high, answers[-1].std_error, look)
+
+
+def _answer_columns(answers: list[Any], *, test: bool = False) -> list[Column]:
+    errors = [one.std_error for one in answers]
+    names = {"estimate": "estimate", "std_error": "std. error", "low": "low", "high": "high"}
+    columns = [
+        Column(head, [getattr(one, name) for one in answers], "estimate", errors) for name, head in names.items()
+    ]
+    return columns + [Column("p", [one.p_value for one in answers], "p_value")] * test
+
+
+def _strongest(answers: list[Any], most: int) -> list[int]:
+    """Return the places, in order, of the answers furthest from what they are tested against."""
+    if len(answers) <= most:
+        return list(range(len(answers)))
+    statistics = np.nan_to_num(np.abs([one.statistic for one in answers]), nan=-1.0)
+    return sorted(np.argsort(-statistics, kind="stable")[:most].tolist())
+
+
+def _by_weight(report: Report, arms: Sequence[Any]) -> list[int]:
+    """Return arms by number, in their order if all can have a colour, otherwise the baseline and the highest first."""
+    if len(arms) <= charts.LOOKS:
+        return list(range(len(arms)))
+    labels = list(arms)
+    ranked = [labels.index(report.estimate.arms[k]) for k in report.ranked if report.estimate.arms[k] in labels]
+    first = [labels.index(report.baseline)] if report.baseline is not None and report.baseline in labels else []
+    return list(dict.fromkeys([*first, *ranked, *range(len(labels))]))
