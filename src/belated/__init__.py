@@ -32,9 +32,8 @@ from belated.simulation.simulate import simulate
 from belated.simulation.study import Study, study
 from belated.sums import Sums
 from belated.trajectory import Trajectory, trajectory
+from belated.version import __version__
 from belated.weights import Weights, two_point
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ESTIMATORS",
@@ -62,6 +61,7 @@ __all__ = [
     "Trajectory",
     "UnknownArmError",
     "Weights",
+    "__version__",
     "arms",
     "compare",
     "delays",

@@ -18,6 +18,7 @@ from belated.errors import BelatedWarning, LogError, OptionError, UnknownArmErro
 from belated.files import csv_text
 from belated.signs import single_value, single_value_words
 from belated.tables import Table, one_line
+from belated.version import __version__
 
 #: Of the JSON that `Analysis.to_json` gives; raised when a name or a meaning changes, not when names are added.
 SCHEMA = 1
@@ -121,9 +122,7 @@ class Analysis:
             {"kind": "arm", "question": str(arm), **answer.to_dict(), "assigned": int(n), "arrived": int(m)}
             for arm, answer, (n, m) in zip(each.arms, each.arm_answers, counts, strict=True)
         ]
-        rows += [
-            {"kind": "contrast", "question": f"{a} - {b}", **each.contrast(a, b).to_dict()} for a, b in self.pairs
-        ]
+        rows += [{"kind": "contrast", "question": f"{a} - {b}", **each.contrast(a, b).to_dict()} for a, b in self.pairs]
         rows += [
             {"kind": "policy", "question": _spelt(policy), **each.policy(policy).to_dict()} for policy in self.policies
         ]
@@ -131,8 +130,6 @@ class Analysis:
 
     def to_json(self) -> str:
         """Return the answers as JSON; docs/json.md says what each name means. What is not finite is null."""
-        from belated import __version__
-
         source = self.source
         return json.dumps(
             {
@@ -172,9 +169,7 @@ class Analysis:
             "estimator": name,
             "interval": each.interval,
             "arms": arms,
-            "contrasts": [
-                {"arm": a, "baseline": b, **_plain(each.contrast(a, b), test=True)} for a, b in self.pairs
-            ],
+            "contrasts": [{"arm": a, "baseline": b, **_plain(each.contrast(a, b), test=True)} for a, b in self.pairs],
             "policies": [
                 {"policy": {str(arm): share for arm, share in policy.items()}, **_plain(each.policy(policy), test=True)}
                 for policy in self.policies

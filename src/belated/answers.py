@@ -152,7 +152,7 @@ class Estimate(Table):
 
     @cached_property
     def statistics(self) -> ArmStatistics:
-        """What the formulas give, by arm; no variances if the outcomes look like those recorded only when they happen."""
+        """What the formulas give, by arm; no variances if outcomes seem to be recorded only when they happen."""
         found = evaluate(self.sums, self.estimator)
         if single_value(self.sums) is None:
             return found

@@ -81,8 +81,9 @@ def analyze(
     outcomes: Annotated[
         str | None,
         typer.Option(
-            help="The outcomes or events, if they are in a table of their own: a file, or a table of the same database.",
-            show_default=False, rich_help_panel=_TABLES,
+            help="Outcomes or events, if they are in a table of their own: a file, or a table of the same database.",
+            show_default=False,
+            rich_help_panel=_TABLES,
         ),
     ] = None,
     table: Annotated[
@@ -94,9 +95,10 @@ def analyze(
     propensity: Annotated[
         str | None,
         typer.Option(
-            help="The probabilities: a column for each arm as a pattern ('p_*') or a list (A=p_A,B=p_B), one column with "
-            "a list, struct, map or JSON, or that of the chosen arm.",
-            show_default=False, rich_help_panel=_COLUMNS,
+            help="The probabilities: a column for each arm as a pattern ('p_*') or a list (A=p_A,B=p_B), one column "
+            "with a list, struct, map or JSON, or that of the chosen arm.",
+            show_default=False,
+            rich_help_panel=_COLUMNS,
         ),
     ] = None,
     assigned_at: Named = None,
@@ -106,14 +108,16 @@ def analyze(
         str | None,
         typer.Option(
             help="What joins outcomes to assignments: a column of both tables, or assignment_id=ref.",
-            show_default=False, rich_help_panel=_COLUMNS,
+            show_default=False,
+            rich_help_panel=_COLUMNS,
         ),
     ] = None,
     as_of: Annotated[
         str | None,
         typer.Option(
             help="The moment to look from: later assignments and arrivals do not exist yet. A date, a time or a step.",
-            show_default=False, rich_help_panel=_TABLES,
+            show_default=False,
+            rich_help_panel=_TABLES,
         ),
     ] = None,
     duplicates: Annotated[
@@ -136,31 +140,36 @@ def analyze(
         typer.Option(
             help="How long after an assignment events count: 7d, 12h, 30min, or a number of steps. Only assignments "
             "that old by --as-of count.",
-            show_default=False, rich_help_panel=_TABLES,
+            show_default=False,
+            rich_help_panel=_TABLES,
         ),
     ] = None,
     measure: Annotated[
         str | None,
         typer.Option(
             help="Of the events in the window: indicator (any), count or sum; default: sum if they have values.",
-            show_default=False, rich_help_panel=_TABLES,
+            show_default=False,
+            rich_help_panel=_TABLES,
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="The arm that the others are compared with.", show_default=False, rich_help_panel=_ASK)
+        str | None,
+        typer.Option(help="The arm that the others are compared with.", show_default=False, rich_help_panel=_ASK),
     ] = None,
     contrast: Annotated[
         list[str] | None,
         typer.Option(
             help="The first arm minus the second, such as B-A; may be repeated. Default: all pairs.",
-            show_default=False, rich_help_panel=_ASK,
+            show_default=False,
+            rich_help_panel=_ASK,
         ),
     ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
             help="What a policy would earn, such as A=0.2,B=0.8; may be repeated.",
-            show_default=False, rich_help_panel=_ASK,
+            show_default=False,
+            rich_help_panel=_ASK,
         ),
     ] = None,
     estimator: Annotated[
@@ -176,9 +185,7 @@ def analyze(
         Path | None,
         typer.Option(help="Write a report to send: one HTML file.", show_default=False, rich_help_panel=_GIVE),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option(help="Of the report.", show_default=False, rich_help_panel=_GIVE)
-    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the report.", show_default=False, rich_help_panel=_GIVE)] = None,
 ) -> None:
     """Answer an experiment: how good is each arm, which differ, what would a policy earn, and how sure is that.
 
@@ -191,7 +198,7 @@ def analyze(
 
     Example: `belated analyze log.parquet --baseline A --policy A=0.2,B=0.8 --report report.html`
 
-    Example: `belated analyze sent.csv --outcomes purchases.csv --key customer_id --events --window 7d --as-of 2026-03-01`
+    Example: `belated analyze sent.csv --outcomes paid.csv --key customer_id --events --window 7d --as-of 2026-03-01`
     """
     with _sentences():
         from belated.analysis import Questions, analyse

@@ -24,6 +24,7 @@ from belated.log import Log
 from belated.signs import drift, miscalibration, single_value, single_value_words
 from belated.tables import count, one_line
 from belated.trajectory import trajectory
+from belated.version import __version__
 
 _MOMENTS = 40
 
@@ -125,8 +126,6 @@ def gather(
 
     `asked` are answers to further questions, `told` warnings, and `command` what makes the report again.
     """
-    from belated import __version__
-
     level, kind = result.level, result.interval
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BelatedWarning)  # the estimate has said it
@@ -182,7 +181,7 @@ def arrived_within(counts: Array) -> Array:
     In each bin, of the rows that were followed through it and whose outcome was out before it, the share whose
     outcome came in it.
     """
-    arms, states, ages = counts.shape
+    arms, _, ages = counts.shape
     share = np.full((arms, ages), math.nan)
     waiting = np.ones(arms)
     for j in range(ages):
@@ -237,7 +236,7 @@ def _probabilities(source: Source) -> Check:
     found = views.calibration(source)
     if found is None:
         return Check(assumption, "With only the chosen arm's probability logged, it cannot be looked at.", "unknown")
-    excess, variance, _ = found
+    excess, variance = found
     p_value = miscalibration(excess, variance)
     if math.isnan(p_value):
         return Check(assumption, "Every choice was certain, so there is nothing to compare.", "unknown")
@@ -254,7 +253,9 @@ def _probabilities(source: Source) -> Check:
 def _arrival(source: Source, result: Estimate) -> Check:
     assumption = "Given the arm, whether and when an outcome arrives does not depend on what it is."
     if source.within is not None:
-        return Check(assumption, f"Every outcome is known {source.within} after its assignment, whatever it is.", "good")
+        return Check(
+            assumption, f"Every outcome is known {source.within} after its assignment, whatever it is.", "good"
+        )
     value = single_value(result.sums)
     if value is not None:
         out = 1 - result.sums["arrived"].sum() / result.sums["assigned"].sum()
@@ -287,9 +288,7 @@ def _overlap(source: Source, result: Estimate) -> Check:
 
 def _steady(bins: views.TimeBins) -> Check:
     assumption = "An arm's outcomes are of the same kind from beginning to end."
-    coarse = [
-        table.reshape(-1, 4, table.shape[1]).sum(axis=1) for table in (bins.arrived, bins.y, bins.y2)
-    ]
+    coarse = [table.reshape(-1, 4, table.shape[1]).sum(axis=1) for table in (bins.arrived, bins.y, bins.y2)]
     p_value = drift(*coarse)
     if math.isnan(p_value):
         return Check(assumption, "Too few outcomes to look at stretches of time apart.", "unknown")

@@ -69,7 +69,10 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
         a, b = s[:, 1, 0] / n, s[:, 0, 1] / n
         top = s[:, 1, 1] - n * a * b
         # sum (L - a)^2 (y - b)^2, multiplied out
-        left, right = np.stack([a**2, -2 * a, np.ones_like(a)], axis=1), np.stack([b**2, -2 * b, np.ones_like(b)], axis=1)
+        left, right = (
+            np.stack([a**2, -2 * a, np.ones_like(a)], axis=1),
+            np.stack([b**2, -2 * b, np.ones_like(b)], axis=1),
+        )
         below = np.einsum("ki,kij,kj->k", left, s, right)
         varies = (s[:, 2, 0] / n - a**2 > 1e-12 * (1 + a**2)) & (s[:, 0, 2] / n - b**2 > 1e-12 * b**2)
         usable = (n >= _FEW) & varies & (below > 0)
@@ -83,8 +86,8 @@ def dependence_words(p_value: float, z: Array) -> str:
     """Return what is wrong with a log whose arrivals depend on outcomes, and what to do."""
     later = "larger outcomes come later" if np.nansum(z) > 0 else "larger outcomes come sooner"
     return (
-        f"When an outcome arrives depends on what it is ({later}; p {_p(p_value)}): those that have arrived are not like "
-        "those still out, and estimates from them are off. If outcomes exist only when they happen, or come in as they "
+        f"When an outcome arrives depends on what it is ({later}; p {_p(p_value)}): those that have arrived are not "
+        "like those still out, and estimates from them are off. If outcomes exist only when they happen, or come in as they "
         "grow, give the time they have with events and window (--events --window 7d), so that only rows that have had "
         "all of it count; otherwise set a date by which all but a few of the rows' outcomes are in."
     )

@@ -41,6 +41,10 @@ class SumsSource(ABC):
     clock: Clock
     moment: int | float | None
 
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many rows there are."""
+
     @property
     @abstractmethod
     def has_all_propensities(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ def with_codes(rows: ir.Table, values: Sequence[Any]) -> ir.Table:
 
 
 def arms_found(rows: ir.Table) -> ir.Table:
-    """Return for each arm: how many rows, how many arrived, when the first and last were assigned and the last arrived."""
+    """Return, by arm: rows, those that arrived, when the first and last were assigned, and when the last arrived."""
     return rows.group_by("arm").agg(
         assigned_n=rows.count(),
         arrived_n=rows.arrived.count(),
@@ -85,7 +84,7 @@ def sums_table(
     moments: Array | None = None,
     matured: bool = False,
 ) -> ir.Table:
-    """Return the sums of `rows`: a line for each arm, `k`, and, if there are moments, for each pair of `made` and `came`.
+    """Return the sums of `rows`: a line for each arm, `k`; with moments, for each triple of `k`, `made` and `came`.
 
     `made` is the first of the moments at which a row exists, `came` that at which its outcome has arrived.
     With `matured`, a row exists once its outcome has arrived.
@@ -198,17 +197,20 @@ def sums_of_table(
     made = columns["made"].astype(np.intp) if "made" in columns else np.zeros(len(k), dtype=np.intp)
     came = columns["came"].astype(np.intp) if "came" in columns else np.zeros(len(k), dtype=np.intp)
     for f, name in enumerate(kernel.SPREAD):
-        np.add.at(spread, (came if name == "h_arrived" else made, f, k), columns[name])
+        add_at(spread[:, f], came if name == "h_arrived" else made, k, columns[name])
     for f, name in enumerate(kernel.OWN):
-        if name == "w_max":
-            np.maximum.at(own, (came, k, f), columns[name])
-        else:
-            np.add.at(own, (made if name == "assigned" else came, k, f), columns[name])
+        add_at(own[:, :, f], made if name == "assigned" else came, k, columns[name], largest=name == "w_max")
     return Sums.of_bins(arms, weights, model, shift, spread[:bins], own[:bins], full, plain)
+
+
+def add_at(table: Array, rows: Array, columns: Array, values: Array, *, largest: bool = False) -> None:
+    """Add values to a table's cells, or keep the largest of them; a cell may be named several times."""
+    for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
+        table[row, column] = max(table[row, column], value) if largest else table[row, column] + value
 
 
 def _floats(column: Any) -> Array:
     """Return an Arrow column as floats; a sum over nothing is 0."""
     import pyarrow.compute as pc
 
-    return np.nan_to_num(pc.fill_null(column.cast("float64"), 0.0).to_numpy(), nan=0.0, posinf=math.inf)
+    return np.asarray(pc.fill_null(column.cast("float64"), 0.0).to_numpy())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,20 +55,21 @@ class Place:
         """The Ibis connection that the table is in."""
         return self.table.get_backend()
 
-    def with_types(self, types: dict[str, str], arm: str) -> Place:
-        """Return the same table, columns of a CSV file read as the types that they must have.
+    def loaded(self, types: dict[str, str], columns: Iterable[str], arm: str) -> Place:
+        """Return the same table, a CSV file's columns read once, as the types that they must have.
 
         What stands for nothing elsewhere, such as NA or None, may be the name of an arm.
         """
         if self.path is None:
             return self
+        wanted = [name for name in dict.fromkeys(columns) if name in self.table.columns]
         with sentences(self.name):
-            nothing = _NOTHING
-            if arm in self.table.columns and self.table[arm].type().is_string():
-                labels = _read_csv(self.engine, self.path, [""], types={arm: "VARCHAR"})[arm]
-                found = fetch(labels.name("arm").as_table().filter(labels.isin(nothing)).distinct())["arm"].to_pylist()
-                nothing = [text for text in nothing if text not in found]
-            table = _read_csv(self.engine, self.path, nothing, types=types)
+            table = _kept(self.engine, _read_csv(self.engine, self.path, _NOTHING, types=types).select(*wanted))
+            if arm in wanted and table[arm].type().is_string() and fetch(table.filter(table[arm].isnull()).limit(1)):
+                plain = _read_csv(self.engine, self.path, [""], types={arm: "VARCHAR"})
+                labels = fetch(plain.filter(plain[arm].isin(_NOTHING)).select(arm).distinct())[arm].to_pylist()
+                nothing = [text for text in _NOTHING if text not in labels]
+                table = _kept(self.engine, _read_csv(self.engine, self.path, nothing, types=types).select(*wanted))
         return Place(table, self.name, self.ordered, self.path)
 
 
@@ -198,6 +199,15 @@ def _read_csv(engine: Any, path: str, nothing: list[str], **options: Any) -> ir.
     return engine.read_csv(path, nullstr=nothing, header=True, quote='"', escape='"', **options)
 
 
+def _kept(engine: Any, table: ir.Table) -> ir.Table:
+    """Keep a table in the embedded engine, which puts on disk what does not fit."""
+    import ibis
+
+    name = ibis.util.gen_name("belated")
+    engine.con.execute(f"CREATE TEMP TABLE {name} AS {engine.compile(table)}")
+    return engine.table(name)
+
+
 def _register(engine: Any, data: Any) -> ir.Table:
     """Make Arrow data visible to the embedded engine, without a copy."""
     import ibis
@@ -248,12 +258,10 @@ def _in_database(beside: Place, named: str) -> Place | None:
     if space is None:
         return None
     if beside.engine.name == "duckdb" and space.catalog is not None:
-        tables = dict((name, schema) for schema, name in _tables(beside.engine, space.catalog))
+        tables = {name: schema for schema, name in _tables(beside.engine, space.catalog)}
         if named not in tables:
             raise OptionError(f"There is no file and no table `{one_line(named)}` beside `{beside.name}`.")
-        return Place(
-            beside.engine.table(named, database=(space.catalog, tables[named])), one_line(named), ordered=True
-        )
+        return Place(beside.engine.table(named, database=(space.catalog, tables[named])), one_line(named), ordered=True)
     return None
 
 

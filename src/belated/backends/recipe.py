@@ -139,9 +139,7 @@ def time(role: str, column: ir.Column) -> ir.Column:
 
 def _holds(role: str, column: ir.Column, what: str) -> LogError:
     name = one_line(repr(column.get_name()))
-    return LogError(
-        f"Column {name}, for `{role}`, holds {_in_words(column.type())}; it must hold {what}.", column=role
-    )
+    return LogError(f"Column {name}, for `{role}`, holds {_in_words(column.type())}; it must hold {what}.", column=role)
 
 
 def _in_words(dtype: ibis_types.DataType) -> str:
@@ -164,7 +162,7 @@ def literal(clock: Clock, moment: int | float, like: ir.Column) -> ir.Scalar:
 
     if clock.unit is None:
         return ibis.literal(moment, type=like.type())
-    micros = int(np.datetime64(int(moment), clock.unit).astype("datetime64[us]").astype(np.int64))
+    micros = int(moment) // 1000 if clock.unit == "ns" else int(moment)
     return ibis.literal(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +124,7 @@ def read(
     found = roles.find(
         recipe.kinds(assignments.table), None if deliveries is None else recipe.kinds(deliveries.table), given
     )
-    assignments, deliveries = _typed(assignments, deliveries, found)
+    assignments, deliveries = _loaded(assignments, deliveries, found)
     measure = None
     if events:
         measure = events if isinstance(events, str) else "indicator" if found.outcome is None else "sum"
@@ -147,21 +147,23 @@ def read(
     return Source._open(made, name, arms, as_of)
 
 
-def _typed(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
-    """Read CSV files anew with the types that roles ask for: what the first rows look like does not bind the others."""
+def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
+    """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
     propensity = found.propensity
-    numbers = {} if propensity is None else dict.fromkeys(propensity.columns, "DOUBLE")
-    if propensity is not None and propensity.kind == "column":
-        numbers = {}
+    chances = () if propensity is None else propensity.columns
     kinds = recipe.kinds(assignments.table)
-    numbers = {column: kind for column, kind in numbers.items() if kinds[column] in ("integer", "number")}
-    own = {column: "DOUBLE" for column in (found.outcome,) if column is not None}
-    keyed = {} if deliveries is None or found.key is None else {found.key: "VARCHAR"}
-    first = assignments.with_types({**numbers, **keyed, **(own if deliveries is None else {})}, found.arm)
+    if propensity is not None and propensity.instead is not None:
+        chances = (*chances, *propensity.instead.columns)
+    numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number")}
+    own = {} if found.outcome is None else {found.outcome: "DOUBLE"}
+    of_outcome = [c for c in (found.outcome, found.arrived_at, found.delay) if c is not None]
+    of_assignment = [c for c in (found.arm, found.assigned_at, found.key, *chances) if c is not None]
     if deliveries is None:
-        return first, None
-    keyed = {} if found.outcome_key is None else {found.outcome_key: "VARCHAR"}
-    return first, deliveries.with_types({**own, **keyed}, found.arm)
+        return assignments.loaded({**numbers, **own}, [*of_assignment, *of_outcome], found.arm), None
+    keys = [column for column in (found.key, found.outcome_key) if column is not None]
+    first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, found.arm)
+    second = deliveries.loaded({**own, **dict.fromkeys(keys[1:], "VARCHAR")}, [*of_outcome, *keys[1:]], "")
+    return first, second
 
 
 @dataclass(frozen=True)
@@ -231,9 +233,7 @@ class Source(SumsSource, Table):
         labels, columns = _propensities(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
         values = [facts.values[i] if i is not None else label for i, label in zip(order, labels, strict=True)]
-        counts = (
-            np.array([0 if i is None else int(n[i]) for i in order]) for n in (facts.assigned, facts.arrived)
-        )
+        counts = (np.array([0 if i is None else int(n[i]) for i in order]) for n in (facts.assigned, facts.arrived))
         facts = replace(facts, values=tuple(values), assigned=next(counts), arrived=next(counts))
         rows = settled.rows(moment, columns)
         return cls(settled, name, labels, moment, notes, facts, rows, clock)
@@ -278,15 +278,14 @@ class Source(SumsSource, Table):
             batches = list(self.batches(ordered=False))
         if not batches:
             raise LogError("The log has no rows; it needs at least one assignment.")
-        columns = [np.concatenate([getattr(b, name) for b in batches]) for name in ("code", "outcome", "propensity")]
-        times = [np.concatenate([getattr(b, name) for b in batches]) for name in ("assigned", "arrived")]
-        return Log.of_numbers(self.arms, *columns, *times, self.clock, self.moment)
+        columns = {
+            field.name: np.concatenate([getattr(batch, field.name) for batch in batches]) for field in fields(Batch)
+        }
+        return Log.of_numbers(self.arms, **columns, clock=self.clock, moment=self.moment)
 
     # ---------------------------------------------------------------- sums
 
-    def sums(
-        self, parts: Sequence[Parts], moments: Array | None = None, plain: bool = True
-    ) -> list[list[Sums]]:
+    def sums(self, parts: Sequence[Parts], moments: Array | None = None, plain: bool = True) -> list[list[Sums]]:
         """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
         chosen = [(read_weights(w), read_outcome_model(m)) for w, m in parts]
         for weights, _ in chosen:
@@ -335,9 +334,7 @@ class Source(SumsSource, Table):
                 self.within is not None,
             )  # fmt: skip
             sums.append(
-                expressions.sums_of_table(
-                    fetch(table), self.arms, weights, model, self.anchors, full, plain, bins
-                )
+                expressions.sums_of_table(fetch(table), self.arms, weights, model, self.anchors, full, plain, bins)
             )
         return sums
 
@@ -523,7 +520,9 @@ def _look(rows: ir.Table, clock: Clock) -> _Facts:
     if missing:
         n = sum(found["assigned_n"][i].as_py() for i in missing)
         raise LogError(f"`arm` is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm")
-    first, last, came = (_moments(found[name].combine_chunks(), clock, missing=True) for name in ("first", "last", "came"))
+    first, last, came = (
+        _moments(found[name].combine_chunks(), clock, missing=True) for name in ("first", "last", "came")
+    )
     landed = came[came != NEVER] if came.dtype.kind == "i" else came[np.isfinite(came)]
     return _Facts(
         tuple(arms),
@@ -548,7 +547,7 @@ def _number(clock: Clock, moment: Any) -> Any:
 def _last_moment(made: Recipe, clock: Clock) -> int | float:
     found = fetch(made.last_moment())
     ends = [_moments(found[name].combine_chunks(), clock, missing=True) for name in ("a", "b")]
-    known = [end[0] for end in ends if len(end) and end[0] == end[0] and end[0] != NEVER]
+    known: list[int | float] = [end[0] for end in ends if len(end) and end[0] == end[0] and end[0] != NEVER]
     if not known:
         raise LogError("The log has no rows; it needs at least one assignment.")
     return max(known)
@@ -578,7 +577,8 @@ def _joining_notes(made: Recipe, moment: int | float | None) -> list[str]:
     what = "outcome" if made.measure is None else "event"
     if not strays:
         return []
-    return [f"{count(strays, what)} belong{'s' if strays == 1 else ''} to no assignment and {'was' if strays == 1 else 'were'} left out."]
+    told = "belongs to no assignment and was" if strays == 1 else "belong to no assignment and were"
+    return [f"{count(strays, what)} {told} left out."]
 
 
 def _keys(keys: list[Any]) -> str:
@@ -641,9 +641,7 @@ def _propensities(
     _, labels = encode(values, arms, len(arms))
     wanted = [str(label) for label in labels]
     absent = None if table[column].type().is_struct() else 0.0
-    return labels, lambda t: {
-        f"p{k}": p for k, p in enumerate(propensities.columns(t[column], wanted, absent=absent))
-    }
+    return labels, lambda t: {f"p{k}": p for k, p in enumerate(propensities.columns(t[column], wanted, absent=absent))}
 
 
 def _order(label: Any) -> tuple[int, Any]:
@@ -652,7 +650,7 @@ def _order(label: Any) -> tuple[int, Any]:
 
 
 def _with_extra(table: ir.Table, owners: dict[Any, str], extra: dict[Any, str]) -> dict[Any, str]:
-    """Count columns named like those of the arms as arms that were never chosen, if the first rows sum to 1 with them."""
+    """Take columns named like those of the arms as arms never chosen, if the first rows sum to 1 only with them."""
     names = [*owners.values(), *extra.values()]
     some = fetch(table.select(*names).limit(100))
     columns = [_floats(some[name].combine_chunks().cast("float64")) for name in names]

@@ -217,8 +217,7 @@ def _add(
         due = np.concatenate([ahead + np.searchsorted(batch.assigned, earlier[0]).astype(np.int32), due])
         unused = np.zeros((ahead, propensity.shape[1]))
         code, outcome, propensity = (
-            locked(np.concatenate(pair))
-            for pair in ((earlier[1], code), (earlier[2], outcome), (unused, propensity))
+            locked(np.concatenate(pair)) for pair in ((earlier[1], code), (earlier[2], outcome), (unused, propensity))
         )
     if moments is None:
         edges, bins = np.array([ahead + n]), np.empty(0, dtype=np.int32)

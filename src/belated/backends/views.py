@@ -120,7 +120,9 @@ def time_bins(source: Source, how_many: int = 40) -> TimeBins:
             code=rows.code, bin=(place >= how_many).ifelse(how_many - 1, place), y=y, y2=y * y, **chances
         )
         sums = {name: values[name].sum() for name in ("y", "y2", *chances)}
-        found = fetch(values.group_by("code", "bin").agg(n=values.count(), arrived=values.y.count(), **sums)).to_pydict()
+        found = fetch(
+            values.group_by("code", "bin").agg(n=values.count(), arrived=values.y.count(), **sums)
+        ).to_pydict()
     tables = {name: np.zeros((how_many, arms)) for name in ("n", "arrived", "y", "y2")}
     for name, table in tables.items():
         table[found["bin"], found["code"]] = [0.0 if v is None else v for v in found[name]]
@@ -172,19 +174,18 @@ def dependence(source: Source) -> Array:
     return moments
 
 
-def calibration(source: Source) -> tuple[Array, Array, Array] | None:
-    """Return, by arm, how often it was chosen beyond what its probabilities sum to, the variance of that, and the least."""
+def calibration(source: Source) -> tuple[Array, Array] | None:
+    """Return, by arm, how often it was chosen beyond the sum of its probabilities, and the variance of that."""
     if not source.has_all_propensities:
         return None
     rows, arms = source.coded, range(len(source.arms))
     chosen = {f"n{k}": (rows.code == k).ifelse(1, 0).sum() for k in arms}
     total = {f"t{k}": rows[f"p{k}"].sum() for k in arms}
     spread = {f"v{k}": (rows[f"p{k}"] * (1 - rows[f"p{k}"])).sum() for k in arms}
-    least = {f"l{k}": rows[f"p{k}"].min() for k in arms}
     with sentences(source.name):
-        found = fetch(rows.aggregate(**chosen, **total, **spread, **least)).to_pylist()[0]
+        found = fetch(rows.aggregate(**chosen, **total, **spread)).to_pylist()[0]
 
     def column(name: str) -> Array:
         return np.array([found[f"{name}{k}"] for k in arms], dtype=float)
 
-    return column("n") - column("t"), column("v"), column("l")
+    return column("n") - column("t"), column("v")

@@ -1,0 +1,3 @@
+"""The version, where everyone may read it."""
+
+__version__ = "0.1.0"
