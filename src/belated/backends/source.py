@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Rows of one batch of a stream.
 _BATCH = 1 << 19
 
+#: Arms up to which the engine turns labels into numbers.
+_FEW_ARMS = 64
+
 #: Rows from which a scan shows its progress.
 _LONG = 5_000_000
 
@@ -275,7 +278,7 @@ class Source(SumsSource, Table):
     def log(self) -> Log:
         """Return the log in memory."""
         with sentences(self.name):
-            batches = list(self.batches(ordered=False))
+            batches = [self._batch(record) for record in self._records(ordered=False)]
         if not batches:
             raise LogError("The log has no rows; it needs at least one assignment.")
         columns = {
@@ -312,7 +315,7 @@ class Source(SumsSource, Table):
         for ordered in tries:
             try:
                 return stream_sums(
-                    self.batches(ordered), self.arms, parts, self.clock, last=self._facts.last,
+                    self._records(ordered), self._batch, self.arms, parts, self.clock, last=self._facts.last,
                     moments=moments, matured=self.within is not None, plain=plain,
                 )  # fmt: skip
             except OutOfOrderError:
@@ -374,27 +377,25 @@ class Source(SumsSource, Table):
         if error.row is None or (self.recipe.keeps_order and not ordered):
             return error
         before = 0
-        for record, batch in self._records(ordered):
-            if error.row < before + len(batch):
-                row = record.slice(error.row - before, 1).to_pylist()[0]
-                return self._named(error, row)
-            before += len(batch)
+        for record in self._records(ordered):
+            if error.row < before + len(record):
+                return self._named(error, record.slice(error.row - before, 1).to_pylist()[0])
+            before += len(record)
         return error
 
     # ---------------------------------------------------------------- batches
 
-    def batches(self, ordered: bool) -> Iterator[Batch]:
-        """Yield the rows as numbers, a batch at a time; in order of assignment if asked for."""
-        for _, batch in self._records(ordered):
-            yield batch
-
-    def _records(self, ordered: bool) -> Iterator[tuple[Any, Batch]]:
-        rows = self.rows.order_by("assigned") if ordered else self.rows
+    def _records(self, ordered: bool) -> Iterator[Any]:
+        """Yield the rows as Arrow batches, in order of assignment if asked for; on a terminal, show how far it is."""
+        rows = self.rows
+        if len(self.arms) <= _FEW_ARMS:  # numbers travel faster than labels
+            rows = self.coded.mutate(code=self.coded.code.cast("uint16")).drop("arm")
+        rows = rows.order_by("assigned") if ordered else rows
         bar = Bar(len(self), f"{self.name} ") if len(self) > _LONG and sys.stderr.isatty() else None
         done = 0
         try:
             for record in _arrow_batches(self.recipe.engine, rows):
-                yield record, self._batch(record)
+                yield record
                 done += record.num_rows
                 if bar:
                     bar.show(done)
@@ -408,8 +409,10 @@ class Source(SumsSource, Table):
         import pyarrow.compute as pc
 
         n = record.num_rows
-        labels = pa.array(self._facts.values, type=record["arm"].type) if n else None
-        codes = pc.index_in(record["arm"], value_set=labels) if n else pa.array([], type=pa.int32())
+        if "code" in record.schema.names:
+            codes = record["code"]
+        else:
+            codes = pc.index_in(record["arm"], value_set=pa.array(self._facts.values, type=record["arm"].type))
         if codes.null_count:
             row = int(np.argmax(codes.is_null().to_numpy(zero_copy_only=False)))
             raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm")
@@ -421,7 +424,7 @@ class Source(SumsSource, Table):
             for k, name in enumerate(names):
                 propensity[:, k] = _floats(record[name])
         return Batch(
-            codes.to_numpy(zero_copy_only=False).astype(np.uint16),
+            codes.to_numpy(zero_copy_only=False).astype(np.uint16, copy=False),
             _floats(record["outcome"]),
             propensity,
             _moments(record["assigned"], self.clock, missing=False),
@@ -512,7 +515,7 @@ class Source(SumsSource, Table):
 
 def _look(rows: ir.Table, clock: Clock) -> _Facts:
     """Return which arms there are, how many rows each has, and over which time."""
-    found = fetch(expressions.arms_found(rows).limit(_MANY + 1))
+    found = fetch(expressions.arms_found(rows).order_by("arm").limit(_MANY + 1))
     if found.num_rows > _MANY:
         raise LogError(f"`arm` holds more than {_MANY:,} different arms; is it the right column?", column="arm")
     arms = found["arm"].to_pylist()
@@ -688,9 +691,9 @@ def _moments(column: Any, clock: Clock, missing: bool) -> Array:
         raise LogError(
             f"`assigned_at` in row {row} is missing; every assignment must have a time.", column="assigned_at", row=row
         )
-    if clock.unit is not None:
-        numbers = column.cast(pa.timestamp(clock.unit)).cast("int64")
-        return np.asarray(pc.fill_null(numbers, NEVER).to_numpy(zero_copy_only=False))
-    if clock.whole:
-        return np.asarray(pc.fill_null(column.cast("int64"), NEVER).to_numpy(zero_copy_only=False))
-    return _floats(column.cast("float64"))
+    if clock.unit is None and not clock.whole:
+        return _floats(column.cast("float64"))
+    numbers = (column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64")
+    if numbers.null_count:
+        numbers = pc.fill_null(numbers, NEVER)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False))

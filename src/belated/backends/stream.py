@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any
@@ -24,7 +24,7 @@ from belated.weights import Weights
 
 _IN_ORDER = np.empty(0, dtype=np.int64)
 
-#: Batches being added at once; more would only fill the memory.
+#: Batches under way at once; more would only fill the memory.
 _AHEAD = 4
 
 
@@ -68,29 +68,58 @@ class Batch:
         which = np.argmin(rarest, axis=0), np.arange(len(arms))
         return np.array(anchors)[which], np.array(rarest)[which]
 
-    def visible(self) -> tuple[Array, Array]:
-        """Return whether each outcome has arrived, and the first moment at which another row may see it."""
-        if self.arrived.dtype.kind == "i":
-            landed = self.arrived != NEVER
-            return landed, self.arrived + (self.arrived == self.assigned)
-        landed = np.isfinite(self.arrived)
-        at_once = self.arrived == self.assigned
-        return landed, np.where(at_once, np.nextafter(self.arrived, math.inf), self.arrived)
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A batch, checked, with its own order of events.
+
+    `due` is as `kernels.rows.schedule` makes it; `later` holds when, arm and outcome of what only rows of later
+    batches see, in order.
+    """
+
+    batch: Batch
+    anchor: Array
+    rarest: Array
+    due: Array
+    later: tuple[Array, Array, Array]
 
 
-class _Calendar:
-    """Outcomes that rows of later batches will see, as runs in order of the moment."""
+def _prepared(batch: Batch, arms: tuple[Any, ...], clock: Clock, before: int, last: int | float) -> _Prepared:
+    if (batch.assigned[1:] < batch.assigned[:-1]).any():
+        raise OutOfOrderError("The rows are not in order of assignment.")
+    anchor, rarest = batch.check(arms, clock, before)
+    n = len(batch)
+    due = np.empty(n, dtype=np.int32)
+    with np.errstate(all="ignore"):
+        kernel.schedule(
+            due, batch.assigned, batch.arrived, batch.latest, batch.never, batch.outcome, _IN_ORDER, 0, n, n
+        )
+    unseen = np.flatnonzero(due == n)
+    when = batch.arrived[unseen]
+    at_once = when == batch.assigned[unseen]  # only rows of a later time see those
+    when = when + at_once if when.dtype.kind == "i" else np.where(at_once, np.nextafter(when, math.inf), when)
+    order = np.argsort(when)
+    order = order[: np.searchsorted(when[order], last, side="right")]
+    rows = unseen[order]
+    return _Prepared(batch, anchor, rarest, due, (when[order], batch.code[rows], batch.outcome[rows]))
 
-    def __init__(self, last: int | float) -> None:
-        self.last = last  # no row is assigned later
+
+class _History:
+    """What batches so far leave to the next: counts and sums of what has been seen, and outcomes that wait.
+
+    Those wait as runs, each in order of the moment from which it is seen.
+    """
+
+    def __init__(self, arms: int) -> None:
+        self.n, self.y, self.shift = np.zeros(arms), np.zeros(arms), np.zeros(arms)
         self.runs: list[tuple[Array, Array, Array]] = []
 
-    def add(self, when: Array, code: Array, outcome: Array) -> None:
-        order = np.argsort(when)
-        self.runs.append((when[order], code[order], outcome[order]))
+    def about(self, shift: Array) -> tuple[Array, Array]:
+        """Return counts, and sums of outcomes minus `shift`."""
+        return self.n.copy(), self.y + self.n * (self.shift - shift)
 
     def take(self, until: int | float) -> tuple[Array, Array, Array] | None:
-        """Return and forget what is seen by rows assigned up to a moment."""
+        """Return what waited for rows assigned up to a moment."""
         taken, kept = [], []
         for run in self.runs:
             cut = int(np.searchsorted(run[0], until, side="right"))
@@ -105,29 +134,9 @@ class _Calendar:
         return when, code, outcome
 
 
-class _Means:
-    """What the running means are made of, before each batch: counts, and sums about a typical outcome."""
-
-    def __init__(self, arms: int) -> None:
-        self.n, self.y, self.about = np.zeros(arms), np.zeros(arms), np.full(arms, math.nan)
-
-    def shift(self, anchor: Array, rarest: Array) -> Array:
-        """Return what a batch's outcomes are taken minus: its own anchor, or one seen before."""
-        shift = np.where(np.isfinite(rarest), anchor, np.nan_to_num(self.about))
-        self.about = np.where(np.isnan(self.about) & np.isfinite(rarest), anchor, self.about)
-        return shift
-
-    def before(self, shift: Array) -> tuple[Array, Array]:
-        return self.n.copy(), self.y + self.n * (np.nan_to_num(self.about) - shift)
-
-    def add(self, code: Array, outcome: Array) -> None:
-        arms = len(self.n)
-        self.n += np.bincount(code, minlength=arms)
-        self.y += np.bincount(code, weights=outcome - self.about[code], minlength=arms)
-
-
 def stream_sums(
-    batches: Iterable[Batch],
+    records: Iterable[Any],
+    convert: Callable[[Any], Batch],
     arms: tuple[Any, ...],
     parts: Sequence[tuple[Weights, OutcomeModel]],
     clock: Clock,
@@ -141,75 +150,73 @@ def stream_sums(
 
     Parameters
     ----------
-    batches : iterable of Batch
-        In order of assignment, as of the last moment.
+    records : iterable
+        Sized pieces of the log as of the last moment, in order of assignment.
+    convert : callable
+        From such a piece to a `Batch`.
     last : int or float
         When the last row was assigned.
     matured : bool
         Whether a row exists only once its outcome has arrived; the outcomes then arrive in the rows' order.
     """
-    running = any(model.name == "running_mean" for _, model in parts)
-    calendar, means = _Calendar(last), _Means(len(arms))
-    total: list[list[Sums]] = []
-    under_way: deque[Future[list[list[Sums]]]] = deque()
+    history, total = _History(len(arms)), list[list[Sums]]()
+    added: deque[Future[None]] = deque()
     rows, latest = 0, None
 
-    def settle() -> None:
-        more = under_way.popleft().result()
+    def prepare(record: Any, before: int) -> _Prepared:
+        return _prepared(convert(record), arms, clock, before, last)
+
+    def add(waiting: Future[_Prepared]) -> None:
+        """Add a batch after those before it."""
+        nonlocal latest
+        batch = waiting.result()
+        if latest is not None and batch.batch.assigned[0] < latest:
+            raise OutOfOrderError("The rows are not in order of assignment.")
+        latest = batch.batch.assigned[-1]
+        more = _added(batch, arms, parts, history, moments, matured, plain)
         if total:
             total[:] = [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(total, more, strict=True)]
         else:
             total.extend(more)
 
-    with ThreadPoolExecutor(jit.workers()) as threads:
-        for batch in batches:
-            if not len(batch):
-                continue
-            if (latest is not None and batch.assigned[0] < latest) or (batch.assigned[1:] < batch.assigned[:-1]).any():
-                raise OutOfOrderError("The rows are not in order of assignment.")
-            latest = batch.assigned[-1]
-            jit.ready(len(batch) * (len(arms) + 8) * (len(parts) + 1))
-            shift = means.shift(*batch.check(arms, clock, rows))
-            seen, earlier = means.before(shift), None
-            if running:
-                earlier = calendar.take(latest)
-                if earlier is not None:
-                    means.add(*earlier[1:])
-                landed, visible = batch.visible()
-                now, later = landed & (visible <= latest), landed & (visible > latest) & (visible <= last)
-                means.add(batch.code[now], batch.outcome[now])
-                calendar.add(visible[later], batch.code[later], batch.outcome[later])
-            under_way.append(threads.submit(_add, batch, arms, parts, shift, seen, earlier, moments, matured, plain))
-            rows += len(batch)
-            while len(under_way) > _AHEAD:
-                settle()
-        while under_way:
-            settle()
+    # any thread prepares, one adds, and this one fetches
+    with ThreadPoolExecutor(jit.workers()) as threads, ThreadPoolExecutor(1) as line:
+        try:
+            for record in records:
+                if not len(record):
+                    continue
+                jit.ready(len(record) * (len(arms) + 8) * (len(parts) + 1))
+                added.append(line.submit(add, threads.submit(prepare, record, rows)))
+                rows += len(record)
+                while len(added) > _AHEAD:
+                    added.popleft().result()
+            while added:
+                added.popleft().result()
+        finally:
+            for future in added:
+                future.cancel()
     if not total:
         bins = 1 if moments is None else len(moments)
         return [[Sums.empty(arms, *part) for _ in range(bins)] for part in parts]
     return total
 
 
-def _add(
-    batch: Batch,
+def _added(
+    prepared: _Prepared,
     arms: tuple[Any, ...],
     parts: Sequence[tuple[Weights, OutcomeModel]],
-    shift: Array,
-    seen: tuple[Array, Array],
-    earlier: tuple[Array, Array, Array] | None,
+    history: _History,
     moments: Array | None,
     matured: bool,
     plain: bool,
 ) -> list[list[Sums]]:
-    """Return a batch's sums; `earlier` are outcomes of rows before it that its rows come to see."""
-    full, n = batch.propensity.ndim == 2, len(batch)
+    """Return a batch's sums, and bring the history up to its end."""
+    batch, due = prepared.batch, prepared.due
+    full, n, k = batch.propensity.ndim == 2, len(batch), len(arms)
+    # an arm without an outcome here is taken about the one it had before
+    shift = np.where(np.isfinite(prepared.rarest), prepared.anchor, history.shift)
+    earlier = history.take(batch.assigned[-1])
     ahead = 0 if earlier is None else len(earlier[0])
-    due = np.empty(n, dtype=np.int32)
-    with np.errstate(all="ignore"):
-        kernel.schedule(
-            due, batch.assigned, batch.arrived, batch.latest, batch.never, batch.outcome, _IN_ORDER, 0, n, n
-        )
     code, outcome = batch.code, batch.outcome
     propensity = batch.propensity if full else batch.propensity[:, np.newaxis]
     if earlier is not None:  # they stand before the batch's rows, where they are seen but not counted
@@ -225,20 +232,24 @@ def _add(
         edges = ahead + np.searchsorted(batch.arrived if matured else batch.assigned, moments, side="right")
         bins = np.zeros(ahead + n, dtype=np.int32)
         bins[ahead:] = np.searchsorted(moments, batch.arrived)
-    none, k = np.empty((0, len(arms))), len(arms)
-    sums = []
+    none, sums, after = np.empty((0, k)), [], None
     for weights, model in parts:
         spread = np.zeros((len(edges), len(kernel.SPREAD), k))
         own = np.zeros((len(edges), k, len(kernel.OWN)))
-        calendar = model.name == "running_mean"
-        last = np.full(ahead + n if calendar else 0, -1, dtype=np.int32)
-        previous = np.empty(ahead + n if calendar else 0, dtype=np.int32)
+        calendar = ahead + n if model.name == "running_mean" else 0
+        last, previous = np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)
+        seen = history.about(shift)
         with np.errstate(all="ignore"):
             kernel.accumulate(
                 spread, own, code, outcome, propensity, full, due, _IN_ORDER, ahead, ahead + n,
                 last, previous, edges.astype(np.int64), bins, shift,
                 weights.kind, none, 0.0, weights.decay, np.ones(k), 0.0,
-                model.kind, none, seen[0].copy(), seen[1].copy(), plain, none, np.empty(0),
+                model.kind, none, *seen, plain, none, np.empty(0),
             )  # fmt: skip
+        if calendar:
+            after = seen
         sums.append(Sums.of_bins(arms, weights, model, shift, spread, own, full, plain))
+    if after is not None:
+        (history.n, history.y), history.shift = after, shift
+        history.runs.append(prepared.later)
     return sums

@@ -110,6 +110,10 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop
     at_once = len(arrived) == 0
     ordered = len(order) > 0
     end = 0
+    pace = 0.0  # rows per unit of time: where they come evenly, it tells where to look
+    if not steps and rows > 0:
+        length = float(assigned[rows - 1]) - float(assigned[0])
+        pace = (rows - 1) / length if length > 0.0 else 0.0
     for position in range(start, stop):
         row = order[position] if ordered else position
         if position >= end:  # a new batch: rows of one assignment time never see each other
@@ -129,12 +133,21 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop
         elif end == rows or assigned[end] >= time:
             due[row] = end
         else:
-            low = end  # assigned[low] < time: gallop, then bisect
+            ahead = (float(time) - float(assigned[end])) * pace
+            guess = end + int(min(ahead, float(rows - 1 - end)))
             stride = 1
-            while low + stride < rows and assigned[low + stride] < time:
-                low += stride
-                stride *= 2
-            high = min(low + stride, rows)
+            if assigned[guess] < time:  # gallop away from the guess, until assigned[low] < time <= assigned[high]
+                low = guess
+                while low + stride < rows and assigned[low + stride] < time:
+                    low += stride
+                    stride *= 2
+                high = min(low + stride, rows)
+            else:
+                high = guess
+                while high - stride > end and assigned[high - stride] >= time:
+                    high -= stride
+                    stride *= 2
+                low = max(high - stride, end)
             while high - low > 1:
                 middle = (low + high) // 2
                 if assigned[middle] < time:
