@@ -1,8 +1,8 @@
-"""Four subject lines, sent by an algorithm, answered late: the experiment, its two tables, the naive answer and the right one.
+"""Four subject lines, sent by an algorithm, answered late: two tables, the naive answer and the right one.
 
-Every two minutes a customer gets an e-mail. Thompson sampling, with a floor under its probabilities, chooses the subject
-line by the answers it has so far. Whether a customer buys is known days later, later for some lines than for others,
-and one customer in ten is never seen again.
+Every two minutes a customer gets an e-mail. Thompson sampling, with a floor under its probabilities, chooses the
+subject line by the answers it has so far. Whether a customer buys is known days later, later for some lines than for
+others, and one customer in ten is never seen again.
 """
 
 from __future__ import annotations

@@ -212,6 +212,7 @@ class Source(SumsSource, Table):
     ) -> None:
         self.recipe, self.name, self.arms, self.moment, self.notes = made, name, arms, moment, notes
         self.rows, self.clock, self._facts = rows, clock, facts
+        self._shift: Array | None = None
         self.within = None if made.window is None else made.window.text
         self.roles = made.roles
 
@@ -314,10 +315,12 @@ class Source(SumsSource, Table):
         tries = (False, True) if self.recipe.keeps_order or not running else (True,)
         for ordered in tries:
             try:
-                return stream_sums(
+                found = stream_sums(
                     self._records(ordered), self._batch, self.arms, parts, self.clock, last=self._facts.last,
                     moments=moments, matured=self.within is not None, plain=plain,
                 )  # fmt: skip
+                self._shift = found[0][-1].shift
+                return found
             except OutOfOrderError:
                 continue
             except LogError as error:
@@ -349,6 +352,8 @@ class Source(SumsSource, Table):
     @cached_property
     def anchors(self) -> Array:
         """An outcome of each arm, about which sums are taken."""
+        if self._shift is not None:  # a stream has found them on its way
+            return self._shift
         anchors = np.zeros(len(self.arms))
         found = fetch(expressions.anchors(self.coded, len(self.arms))).to_pydict()
         for code, anchor in zip(found["code"], found["anchor"], strict=True):
