@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from belated.display import charts
+from belated.display import charts, scales
 from belated.display.charts import Interval, Series
 
 HOSTILE = [
@@ -203,7 +203,7 @@ def test_long_labels_are_cut_where_they_are_alike():
     ],
 )
 def test_ticks_are_round(low, high, expected):
-    assert [text for _, text in charts._round_numbers(low, high, 6)] == expected
+    assert [text for _, text in scales.round_numbers(low, high, 6)] == expected
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_ticks_are_round(low, high, expected):
 def test_dates_are_shown_as_dates(first, last, expected):
     moments = np.array([first, last], dtype="datetime64[s]")
     low, high = moments.astype(np.int64).astype(float)
-    assert [text for _, text in charts._round_dates(low, high, 5)] == expected
+    assert [text for _, text in scales.round_dates(low, high, 5)] == expected
     root = parsed(charts.curves(moments, [Series("A", [0, 1])], title="t", xlabel="sent"))
     assert any(text.startswith("sent, 20") for text in texts(root))
 

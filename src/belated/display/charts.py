@@ -7,8 +7,7 @@ Places across are percentages and lines are stretched, so that a chart fills any
 from __future__ import annotations
 
 import math
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -17,6 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from belated.columns import Array
+from belated.display.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale, width
 from belated.tables import Column, count, one_line, percent
 
 #: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.
@@ -30,18 +30,9 @@ _MARKERS = (
     "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",  # plus
     "M-4.5-2 0-4.8 4.5-2 2.8 3.8h-5.6z",  # pentagon
 )
-_MOST_LINES, _LARGEST, _WIDE = 60, 1e100, 1000
-#: Pixels: the width of a phone's page, margins, and the heights of what charts are made of.
-_NARROW = 320
-_SIDE, _ROW, _HEIGHT, _TOP, _FOOT, _GAP = 14, 44, 210, 30, 46, 16
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAY = 86_400
-_STEPS = tuple(
-    [s * unit for unit, sizes in ((1, (1, 2, 5, 10, 15, 30)), (60, (1, 2, 5, 10, 15, 30))) for s in sizes]
-    + [3600 * s for s in (1, 2, 3, 6, 12)]
-    + [_DAY * s for s in (1, 2, 7, 14)]
-)
-_UNITS = ((_DAY, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"), (1e-3, "milliseconds"))
+_MOST_LINES = 60
+#: Pixels: margins, and the heights of what charts are made of.
+_SIDE, _ROW, _TOP, _FOOT, _GAP = 14, 44, 30, 46, 16
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,7 @@ def forest(rows: Sequence[Interval], *, title: str, level: float, reference: flo
     said = "; ".join(f"{fit(row.label, 60)}: {row.words}" for row in rows)
     height = len(rows) * _ROW + _FOOT - 16
     svg = _chart(title, f"Estimates with {percent(level)} intervals. {said}.", height, _SIDE, _SIDE)
-    scale = _Scale(*_forest_range(rows, reference))
+    scale = Scale(*_forest_range(rows, reference))
     base = len(rows) * _ROW + 4
     for tick, text in scale.ticks_across():
         _line(svg, "grid", scale.share(tick), 4, scale.share(tick), base)
@@ -145,8 +136,8 @@ def ribbons(
     list of str
         One ``svg`` element for each series. Early intervals, often very wide, are cut at the edge.
     """
-    across = _Across(moments)
-    scale = _Scale(*_ribbon_range(series, across, reference))
+    across = Across(moments)
+    scale = Scale(*_ribbon_range(series, across, reference))
     charts = []
     for one in series:
         values, low, high = (across.read(part) for part in (one.values, one.low, one.high))
@@ -167,12 +158,12 @@ def ribbons(
             if len(x) == 1:
                 x = np.array([x[0] - 2, x[0] + 2])
                 run = np.repeat(run, 2)
-            top, bottom = (scale.down(np.clip(part[run], -_LARGEST, _LARGEST)) for part in (high, low))
+            top, bottom = (scale.down(np.clip(part[run], -LARGEST, LARGEST)) for part in (high, low))
             d = _path(np.concatenate([x, x[::-1]]), np.concatenate([top, bottom[::-1]])) + "z"
             _add(lines, "path", {"class": f"band {look}", "d": d})
         _curve(lines, across.places, scale.down(values), f"{look} solid")
         for last in _ends(values)[-1:]:
-            _marker(plot, across.places[last] / _WIDE * 100, scale.down(values[last]), one.look)
+            _marker(plot, across.places[last] / WIDE * 100, scale.down(values[last]), one.look)
         heading = _text(svg, fit(one.label, 28), "name", -_left(scale), 14)
         if not banded:
             _add(heading, "tspan", {"class": "range"}).text = ", no interval" if moved else ", no answer"
@@ -206,15 +197,15 @@ def curves(
     str
         An ``svg`` element.
     """
-    across = _Across(moments)
+    across = Across(moments)
     coloured = series[:LOOKS]
     others = series[len(coloured) :]
     labels = fit_all((one.label for one in coloured), 12) + ([_others(len(others))] if others else [])
     shares = [across.read(one.values) for one in series]
     known = [(one, np.where(np.isinf(share), math.nan, share)) for one, share in zip(series, shares, strict=True)]
     top = max((float(np.nanmax(share)) for _, share in known if not np.isnan(share).all()), default=1.0)
-    scale = _Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, shares=True)
-    right = 22 + math.ceil(max((_width(label) for label in labels), default=0))
+    scale = Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, shares=True)
+    right = 22 + math.ceil(max((width(label) for label in labels), default=0))
     said = "; ".join(_said(one, values, across) for one, values in known[:30])
     more = "" if len(series) <= 30 else f"; and {_others(len(series) - 30)}"
     svg, plot, lines = _axes(title, f"{said}{more}.", across, scale, xlabel, right)
@@ -228,7 +219,7 @@ def curves(
         y = scale.down(values)
         _curve(lines, across.places, y, _look(look), steps=steps)
         for last in _ends(values)[-1:]:
-            _marker(plot, across.places[last] / _WIDE * 100, float(y[last]), look)
+            _marker(plot, across.places[last] / WIDE * 100, float(y[last]), look)
             ends.append((float(y[last]), labels[k], look, one.label))
     drawn = [values[last] for _, values in known[len(coloured) :] for last in _ends(values)[-1:]]
     if drawn:
@@ -250,10 +241,10 @@ def curves(
 def fit(label: Any, room: int) -> str:
     """Return a label on one line, its middle left out where it is longer than `room` usual characters."""
     text = one_line(label, 100_000)
-    if len(text) <= room and _width(text) <= 7.5 * room:
+    if len(text) <= room and width(text) <= 7.5 * room:
         return text
     ends = min(len(text), room) // 2
-    while ends > 1 and _width(text[:ends]) + _width(text[-ends:]) > 7.5 * (room - 1):
+    while ends > 1 and width(text[:ends]) + width(text[-ends:]) > 7.5 * (room - 1):
         ends -= 1
     return f"{text[:ends]}…{text[-ends:]}"
 
@@ -278,17 +269,17 @@ def fit_all(labels: Iterable[Any], room: int) -> list[str]:
 
 def _forest_range(rows: Sequence[Interval], reference: float | None) -> tuple[float, float]:
     """Return the range that shows every estimate, and every interval not far wider than most."""
-    points = [row.estimate for row in rows if abs(row.estimate) <= _LARGEST]
-    spans = [(row.low, row.high) for row in rows if max(abs(row.low), abs(row.high)) <= _LARGEST]
+    points = [row.estimate for row in rows if abs(row.estimate) <= LARGEST]
+    spans = [(row.low, row.high) for row in rows if max(abs(row.low), abs(row.high)) <= LARGEST]
     usual = float(np.median([high - low for low, high in spans])) if spans else 0.0
     points += [end for low, high in spans if high - low <= 6 * usual for end in (low, high)]
     points += [end for row in rows for end in (row.low, row.high) if math.isinf(row.low) or math.isinf(row.high)]
-    finite = [point for point in points if abs(point) <= _LARGEST]
+    finite = [point for point in points if abs(point) <= LARGEST]
     finite += [] if reference is None else [reference]
     return (min(finite), max(finite)) if finite else (0.0, 1.0)
 
 
-def _forest_row(svg: Any, row: Interval, name: str, scale: _Scale, top: float) -> None:
+def _forest_row(svg: Any, row: Interval, name: str, scale: Scale, top: float) -> None:
     group = _add(svg, "g", {"class": _look(row.look)})
     _add(group, "title", {}).text = f"{fit(row.label, 200)}: {row.words}"
     _text(group, name, "name", -_SIDE, top + 17)
@@ -296,7 +287,7 @@ def _forest_row(svg: Any, row: Interval, name: str, scale: _Scale, top: float) -
     number = _text(group, "no answer" if math.isnan(row.estimate) else estimate, "number", "100%", top + 17, "end")
     number.set("dx", str(_SIDE))
     y = top + 31
-    if not abs(row.estimate) <= _LARGEST:
+    if not abs(row.estimate) <= LARGEST:
         return
     if math.isnan(row.low) or math.isnan(row.high):
         _add(number, "tspan", {"class": "range"}).text = ", no interval"
@@ -317,30 +308,30 @@ def _forest_row(svg: Any, row: Interval, name: str, scale: _Scale, top: float) -
 # ---------------------------------------------------------------- lines
 
 
-def _axes(title: str, said: str, across: _Across, scale: _Scale, xlabel: str, right: int) -> tuple[Any, Any, Any]:
+def _axes(title: str, said: str, across: Across, scale: Scale, xlabel: str, right: int) -> tuple[Any, Any, Any]:
     """Return a chart with its axes drawn, the place for marks, and the place for lines, which is stretched."""
-    svg = _chart(title, said, _TOP + _HEIGHT + _FOOT, _left(scale), right)
+    svg = _chart(title, said, _TOP + HEIGHT + _FOOT, _left(scale), right)
     plot = _add(svg, "g", {"transform": f"translate(0 {_TOP})"})
     for tick, text in scale.ticks():
         y = scale.down(tick)
         _line(plot, "grid", 0, y, 100, y)
         _text(plot, text, "tick", -8, y + 4, "end")
-    _line(plot, "base", 0, _HEIGHT, 100, _HEIGHT)
-    for place, text in across.ticks(_NARROW - _left(scale) - right):
-        _line(plot, "base", place, _HEIGHT, place, _HEIGHT + 4)
-        _text(plot, text, "tick", f"{place:.2f}%", _HEIGHT + 19, "middle")
+    _line(plot, "base", 0, HEIGHT, 100, HEIGHT)
+    for place, text in across.ticks(NARROW - _left(scale) - right):
+        _line(plot, "base", place, HEIGHT, place, HEIGHT + 4)
+        _text(plot, text, "tick", f"{place:.2f}%", HEIGHT + 19, "middle")
     if xlabel or across.unit:
         unit = f"{xlabel}, {across.unit}" if xlabel and across.unit else xlabel or across.unit
-        _text(plot, fit(unit, 40), "axis", "50%", _HEIGHT + 37, "middle")
-    box = {"y": "-2", "width": "100%", "height": f"{_HEIGHT + 4}", "preserveAspectRatio": "none"}
-    return svg, plot, _add(plot, "svg", {**box, "viewBox": f"0 -2 {_WIDE} {_HEIGHT + 4}"})
+        _text(plot, fit(unit, 40), "axis", "50%", HEIGHT + 37, "middle")
+    box = {"y": "-2", "width": "100%", "height": f"{HEIGHT + 4}", "preserveAspectRatio": "none"}
+    return svg, plot, _add(plot, "svg", {**box, "viewBox": f"0 -2 {WIDE} {HEIGHT + 4}"})
 
 
-def _left(scale: _Scale) -> int:
-    return 12 + math.ceil(max((_width(text) for _, text in scale.ticks()), default=0) * 0.93)
+def _left(scale: Scale) -> int:
+    return 12 + math.ceil(max((width(text) for _, text in scale.ticks()), default=0) * 0.93)
 
 
-def _ribbon_range(series: Sequence[Series], across: _Across, reference: float | None) -> tuple[float, float]:
+def _ribbon_range(series: Sequence[Series], across: Across, reference: float | None) -> tuple[float, float]:
     """Return the range of the bands but for the widest tenth, with the last of each."""
     ends: list[float] = [] if reference is None else [reference]
     for one in series:
@@ -384,7 +375,7 @@ def _spread(places: list[float]) -> list[float]:
     apart: list[float] = []
     for place in places:
         apart.append(max(place, apart[-1] + _GAP) if apart else place)
-    limit = float(_HEIGHT + 4)
+    limit = float(HEIGHT + 4)
     for i in reversed(range(len(apart))):
         apart[i] = limit = min(apart[i], limit)
         limit -= _GAP
@@ -400,7 +391,7 @@ def _others(number: int) -> str:
     return count(number, "other")
 
 
-def _said(one: Series, values: Array, across: _Across) -> str:
+def _said(one: Series, values: Array, across: Across) -> str:
     ends = _ends(values)
     shares = Column("", [values[i] for i in ends], "share").texts()
     moved = [f"{share} at {across.text(i)}" for share, i in zip(shares, ends, strict=True)]
@@ -411,152 +402,6 @@ def _ends(values: Array) -> list[int]:
     """Return the places of the first and the last value that is known."""
     known = np.flatnonzero(np.isfinite(values)).tolist()
     return list(dict.fromkeys(known[:1] + known[-1:]))
-
-
-# ---------------------------------------------------------------- scales
-
-
-class _Scale:
-    """A range of numbers, a little wider than its data."""
-
-    def __init__(self, low: float, high: float, *, shares: bool = False) -> None:
-        spare = max((high - low) * 0.04 if high > low else abs(low) * 0.1 if low else 0.5, 1e-200)
-        self.shares = shares
-        self.low, self.high = (low, high) if shares else (low - spare, high + spare)
-
-    def share(self, value: float) -> float:
-        """Return the place of a value, in percent from the left."""
-        return (value - self.low) / (self.high - self.low) * 100
-
-    def down(self, value: Any) -> Any:
-        """Return the place of a value, in pixels from the top."""
-        return (self.high - value) / (self.high - self.low) * _HEIGHT
-
-    def ticks(self) -> list[tuple[float, str]]:
-        """Return round numbers within the range, with their texts, as many as fit the height."""
-        return _round_numbers(self.low, self.high, 6, shares=self.shares)
-
-    def ticks_across(self) -> list[tuple[float, str]]:
-        """Return round numbers within the range, with their texts, as many as fit the width."""
-        return _fitting(lambda most: _round_numbers(self.low, self.high, most), _NARROW)
-
-
-class _Across:
-    """What lies along the horizontal axis: numbers, dates or lengths of time."""
-
-    def __init__(self, moments: Any) -> None:
-        given = np.asarray(moments)
-        kind = given.dtype.kind
-        self.known = ~np.isnat(given) if kind in "mM" else np.isfinite(given.astype(np.float64))
-        self.moments = given[self.known]
-        self.unit = ""
-        self.dates = kind == "M"
-        if kind == "m":
-            seconds = self.moments.astype("timedelta64[ns]").astype(np.int64) / 1e9
-            longest = float(np.abs(seconds).max()) if len(seconds) else 0.0
-            size, self.unit = next((pair for pair in _UNITS if longest >= 2 * pair[0]), _UNITS[-1])
-            self.numbers = seconds / size
-        elif self.dates:
-            # seconds as a float tell milliseconds apart for centuries to come
-            self.numbers = self.moments.astype("datetime64[us]").astype(np.int64) / 1e6
-        else:
-            self.numbers = self.moments.astype(np.float64)
-        low, high = (float(self.numbers.min()), float(self.numbers.max())) if len(self.numbers) else (0.0, 1.0)
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        self.low, self.high = low, high
-        self.places = (self.numbers - low) / (high - low) * _WIDE
-        if self.dates:
-            self.unit = self._years()
-
-    def read(self, values: Any) -> Array:
-        """Return values at the moments that can be drawn, NaN where too large; limits may be infinite."""
-        array = np.array(values, dtype=np.float64)[self.known]
-        array[(np.abs(array) > _LARGEST) & ~np.isinf(array)] = math.nan
-        return array
-
-    def text(self, i: int) -> str:
-        """Return the i-th moment as people read it."""
-        if self.dates:
-            return str(self.moments[i].astype("datetime64[m]")).replace("T", " ").removesuffix(" 00:00")
-        return f"{self.numbers[i]:,.6g}" + (f" {self.unit}" if self.unit else "")
-
-    def ticks(self, room: float) -> list[tuple[float, str]]:
-        """Return places in percent with their texts, as many as have room."""
-        turns = _round_dates if self.dates else _round_numbers
-        found = _fitting(lambda most: turns(self.low, self.high, most), room)
-        return [((tick - self.low) / (self.high - self.low) * 100, text) for tick, text in found]
-
-    def _years(self) -> str:
-        first, last = (_datetime(end) for end in (self.low, self.high))
-        if self.high - self.low < 2 * _DAY:
-            return str(first)[:10] if str(first)[:10] == str(last)[:10] else f"{str(first)[:10]} to {str(last)[:10]}"
-        return str(first)[:4] if str(first)[:4] == str(last)[:4] else f"{str(first)[:4]} to {str(last)[:4]}"
-
-
-def _fitting(ticks: Callable[[int], list[tuple[float, str]]], room: float) -> list[tuple[float, str]]:
-    """Return as many ticks as have room."""
-    tried = (ticks(most) for most in (8, 7, 6, 5, 4, 3))
-    return next((found for found in tried if sum(_width(text) + 14 for _, text in found) <= room), ticks(2))
-
-
-def _round_numbers(low: float, high: float, most: int, *, shares: bool = False) -> list[tuple[float, str]]:
-    """Return at most about `most` multiples of 1, 2 or 5 times a power of ten, with their texts."""
-    rough = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough * (1 - 1e-9))
-    numbers = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    return [(number, _number(number, step, shares)) for number in numbers]
-
-
-def _number(number: float, step: float, shares: bool) -> str:
-    size, suffix = (0.01, "%") if shares else (1e6, "M") if 1e6 <= step < 1e9 else (1.0, "")
-    scaled = number / size + 0.0
-    decimals = max(0, -math.floor(math.log10(step / size) + 1e-9))
-    if decimals > 6 or abs(scaled) >= 1e9:
-        return f"{scaled:.4g}{suffix}"
-    return f"{scaled:,.{decimals}f}{suffix}"
-
-
-def _round_dates(low: float, high: float, most: int) -> list[tuple[float, str]]:
-    """Return seconds since 1970 at which a clock or a calendar turns, with their texts."""
-    rough = (high - low) / most
-    step = next((size for size in _STEPS if size >= rough), None)
-    if step is not None:
-        # weeks begin on Mondays, and 1970 did not
-        start = 4 * _DAY if step % (7 * _DAY) == 0 else 0
-        first, last = math.ceil((low - start) / step), math.floor((high - start) / step)
-        turns = [np.datetime64(int(k * step + start), "s") for k in range(first, last + 1)]
-        return [(float(turn.astype(np.int64)), _date(turn, step)) for turn in turns]
-    size = next((months for months in (1, 2, 3, 6) if months * 30.5 * _DAY >= rough), None)
-    if size is None:
-        years = _round_numbers(_year(low), _year(high), most)
-        marks = [np.datetime64(int(year) - 1970, "Y").astype("datetime64[M]") for year, _ in years if year.is_integer()]
-    else:
-        begin, end = (int(_datetime(edge).astype("datetime64[M]").astype(np.int64)) for edge in (low, high))
-        marks = [np.datetime64(k, "M") for k in range(begin, end + 1) if k % size == 0]
-    dated = [(float(mark.astype("datetime64[s]").astype(np.int64)), mark) for mark in marks]
-    return [(at, _month(mark)) for at, mark in dated if low <= at <= high]
-
-
-def _datetime(seconds: float) -> Any:
-    return np.datetime64(math.floor(seconds), "s")
-
-
-def _year(seconds: float) -> float:
-    return 1970 + seconds / (365.2425 * _DAY)
-
-
-def _month(turn: Any) -> str:
-    year, month = str(turn)[:7].split("-")[-2:]
-    return year if month == "01" else _MONTHS[int(month) - 1]
-
-
-def _date(turn: Any, step: int) -> str:
-    day, time = str(turn).split("T")
-    if step >= _DAY or time == "00:00:00":
-        return f"{int(day[-2:])} {_MONTHS[int(day[-5:-3]) - 1]}"
-    return time[:5] if step >= 60 else time
 
 
 # ---------------------------------------------------------------- marks
@@ -597,8 +442,3 @@ def _look(look: int) -> str:
 
 def _string(svg: Any) -> str:
     return str(ElementTree.tostring(svg, encoding="unicode"))
-
-
-def _width(text: Iterable[str]) -> float:
-    """Return about how many pixels wide a text of 13 pixels is."""
-    return sum(13.0 if unicodedata.east_asian_width(c) in "WF" or c in "MWmw%@" else 7.5 for c in text)
