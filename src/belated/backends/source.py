@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -124,9 +125,7 @@ def read(
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
     }  # fmt: skip
-    found = roles.find(
-        recipe.kinds(assignments.table), None if deliveries is None else recipe.kinds(deliveries.table), given
-    )
+    found = roles.find(_kinds(assignments), None if deliveries is None else _kinds(deliveries), given)
     assignments, deliveries = _loaded(assignments, deliveries, found)
     measure = None
     if events:
@@ -150,15 +149,23 @@ def read(
     return Source._open(made, name, arms, as_of)
 
 
+def _kinds(table: Place) -> dict[str, str]:
+    return {**recipe.kinds(table.table), **table.kinds}
+
+
 def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
     """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
     propensity = found.propensity
     chances = () if propensity is None else propensity.columns
-    kinds = recipe.kinds(assignments.table)
+    kinds = _kinds(assignments)
     if propensity is not None and propensity.instead is not None:
         chances = (*chances, *propensity.instead.columns)
-    numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number")}
+    numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number", "mixed")}
     own = {} if found.outcome is None else {found.outcome: "DOUBLE"}
+    if kinds.get(found.assigned_at or "") == "mixed":
+        numbers[str(found.assigned_at)] = "DOUBLE"
+    later = kinds if deliveries is None else _kinds(deliveries)
+    own |= {c: "DOUBLE" for c in (found.arrived_at, found.delay) if c is not None and later[c] == "mixed"}
     of_outcome = [c for c in (found.outcome, found.arrived_at, found.delay) if c is not None]
     of_assignment = [c for c in (found.arm, found.assigned_at, found.key, *chances) if c is not None]
     if deliveries is None:
@@ -213,6 +220,7 @@ class Source(SumsSource, Table):
         self.recipe, self.name, self.arms, self.moment, self.notes = made, name, arms, moment, notes
         self.rows, self.clock, self._facts = rows, clock, facts
         self._shift: Array | None = None
+        self._in_order = made.keeps_order  # until it turns out otherwise
         self.within = None if made.window is None else made.window.text
         self.roles = made.roles
 
@@ -233,6 +241,9 @@ class Source(SumsSource, Table):
         cls, made: Recipe, name: str, arms: Any, moment: int | float | None, clock: Clock, notes: tuple[str, ...]
     ) -> Source:
         facts = _look(made.rows(moment), clock)
+        if not facts.values and arms is None:
+            when = "" if moment is None else f" as of {clock.text(moment)}"
+            raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
         settled = replace(made, roles=made.roles.settled(facts.values))
         labels, columns = _propensities(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
@@ -274,12 +285,16 @@ class Source(SumsSource, Table):
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as it stood at a moment given as a number of its clock."""
         with sentences(self.name):
-            return Source._looked(self.recipe, self.name, self.arms, moment, self.clock, self.notes)
+            notes = [] if self.recipe.deliveries is None else _joining_notes(self.recipe, moment, checked=True)
+            return Source._looked(self.recipe, self.name, self.arms, moment, self.clock, tuple(notes))
 
     def log(self) -> Log:
         """Return the log in memory."""
         with sentences(self.name):
-            batches = [self._batch(record) for record in self._records(ordered=False)]
+            batches: list[Batch] = []
+            for record in self._records(ordered=False):
+                batches.append(self._batch(record))
+                batches[-1].check_times(sum(map(len, batches[:-1])))
         if not batches:
             raise LogError("The log has no rows; it needs at least one assignment.")
         columns = {
@@ -299,6 +314,9 @@ class Source(SumsSource, Table):
             if moments is None:
                 return [[Sums.of(log, *part, plain=plain)] for part in chosen]
             return [Sums.at(log, moments, *part, plain) for part in chosen]
+        if moments is not None and self.recipe.revises:  # what had arrived by a moment may have changed since
+            each = [self.at_number(moment).sums(chosen, plain=plain) for moment in moments]
+            return [[sums[i][-1] for sums in each] for i in range(len(chosen))]
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
@@ -311,21 +329,21 @@ class Source(SumsSource, Table):
         self, parts: list[tuple[Weights, OutcomeModel]], moments: Array | None, plain: bool
     ) -> list[list[Sums]]:
         """Sort, if need be, and stream batches through the kernel."""
-        running = any(model.name == "running_mean" for _, model in parts)
-        tries = (False, True) if self.recipe.keeps_order or not running else (True,)
-        for ordered in tries:
-            try:
+        matters = moments is not None or any(model.name == "running_mean" for _, model in parts)
+        ordered = matters and not self._in_order
+        try:
+            with closing(self._records(ordered)) as records:
                 found = stream_sums(
-                    self._records(ordered), self._batch, self.arms, parts, self.clock, last=self._facts.last,
-                    moments=moments, matured=self.within is not None, plain=plain,
+                    records, self._batch, self.arms, parts, self.clock, last=self._facts.last, moments=moments,
+                    matured=self.within is not None, plain=plain, in_order=matters,
                 )  # fmt: skip
-                self._shift = found[0][-1].shift
-                return found
-            except OutOfOrderError:
-                continue
-            except LogError as error:
-                raise self._located(error, ordered) from None
-        raise AssertionError("a sorted stream is in order")
+        except OutOfOrderError:
+            self._in_order = False
+            return self._streamed(parts, moments, plain)
+        except LogError as error:
+            raise self._located(error, ordered) from None
+        self._shift = found[0][-1].shift
+        return found
 
     def _computed(
         self, parts: list[tuple[Weights, OutcomeModel]], moments: Array | None, plain: bool
@@ -382,15 +400,16 @@ class Source(SumsSource, Table):
         if error.row is None or (self.recipe.keeps_order and not ordered):
             return error
         before = 0
-        for record in self._records(ordered):
-            if error.row < before + len(record):
-                return self._named(error, record.slice(error.row - before, 1).to_pylist()[0])
-            before += len(record)
+        with closing(self._records(ordered)) as records:
+            for record in records:
+                if error.row < before + len(record):
+                    return self._named(error, record.slice(error.row - before, 1).to_pylist()[0])
+                before += len(record)
         return error
 
     # ---------------------------------------------------------------- batches
 
-    def _records(self, ordered: bool) -> Iterator[Any]:
+    def _records(self, ordered: bool) -> Generator[Any]:
         """Yield the rows as Arrow batches, in order of assignment if asked for; on a terminal, show how far it is."""
         rows = self.rows
         if len(self.arms) <= _FEW_ARMS:  # numbers travel faster than labels
@@ -432,8 +451,8 @@ class Source(SumsSource, Table):
             codes.to_numpy(zero_copy_only=False).astype(np.uint16, copy=False),
             _floats(record["outcome"]),
             propensity,
-            _moments(record["assigned"], self.clock, missing=False),
-            _moments(record["arrived"], self.clock, missing=True),
+            _moments(record["assigned"], self.clock),
+            _moments(record["arrived"], self.clock),
         )
 
     @property
@@ -528,9 +547,7 @@ def _look(rows: ir.Table, clock: Clock) -> _Facts:
     if missing:
         n = sum(found["assigned_n"][i].as_py() for i in missing)
         raise LogError(f"`arm` is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm")
-    first, last, came = (
-        _moments(found[name].combine_chunks(), clock, missing=True) for name in ("first", "last", "came")
-    )
+    first, last, came = (_moments(found[name].combine_chunks(), clock) for name in ("first", "last", "came"))
     landed = came[came != NEVER] if came.dtype.kind == "i" else came[np.isfinite(came)]
     return _Facts(
         tuple(arms),
@@ -554,16 +571,16 @@ def _number(clock: Clock, moment: Any) -> Any:
 
 def _last_moment(made: Recipe, clock: Clock) -> int | float:
     found = fetch(made.last_moment())
-    ends = [_moments(found[name].combine_chunks(), clock, missing=True) for name in ("a", "b")]
+    ends = [_moments(found[name].combine_chunks(), clock) for name in ("a", "b")]
     known: list[int | float] = [end[0] for end in ends if len(end) and end[0] == end[0] and end[0] != NEVER]
     if not known:
         raise LogError("The log has no rows; it needs at least one assignment.")
     return max(known)
 
 
-def _joining_notes(made: Recipe, moment: int | float | None) -> list[str]:
-    """Return what joining shows; refuse keys that do not name one assignment, or one outcome."""
-    repeated = fetch(made.repeated_keys().limit(6)).to_pydict()
+def _joining_notes(made: Recipe, moment: int | float | None, checked: bool = False) -> list[str]:
+    """Return what joining shows; refuse keys that do not name one assignment (unless checked), or one outcome."""
+    repeated = {"key": []} if checked else fetch(made.repeated_keys().limit(6)).to_pydict()
     key = one_line(repr(made.roles.key))
     if None in repeated["key"]:
         n = repeated["rows"][repeated["key"].index(None)]
@@ -581,7 +598,7 @@ def _joining_notes(made: Recipe, moment: int | float | None) -> list[str]:
                 "last or sum.",
                 column="outcome",
             )
-    strays = fetch(made.strays().count().as_table())[0][0].as_py()
+    strays = fetch(made.strays(moment).count().as_table())[0][0].as_py()
     what = "outcome" if made.measure is None else "event"
     if not strays:
         return []
@@ -671,14 +688,14 @@ def _with_extra(table: ir.Table, owners: dict[Any, str], extra: dict[Any, str]) 
 # ---------------------------------------------------------------- Arrow to numbers
 
 
-def _arrow_batches(engine: Any, rows: ir.Table) -> Iterator[Any]:
+def _arrow_batches(engine: Any, rows: ir.Table) -> Generator[Any]:
     """Yield record batches; from DuckDB without the copy, and the whole result in memory, that Ibis would make."""
     if engine.name != "duckdb":
         yield from fetch(rows).to_batches()
         return
     relation = engine.con.sql(engine.compile(rows))
-    reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-    yield from reader(_BATCH)
+    with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH) as reader:
+        yield from reader
 
 
 def _floats(column: Any) -> Array:
@@ -686,16 +703,11 @@ def _floats(column: Any) -> Array:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _moments(column: Any, clock: Clock, missing: bool) -> Array:
-    """Return Arrow times as numbers of a clock; null is NEVER or NaN, and refused unless it may be missing."""
+def _moments(column: Any, clock: Clock) -> Array:
+    """Return Arrow times as numbers of a clock; null is NEVER or NaN."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if column.null_count and not missing:
-        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise LogError(
-            f"`assigned_at` in row {row} is missing; every assignment must have a time.", column="assigned_at", row=row
-        )
     if clock.unit is None and not clock.whole:
         return _floats(column.cast("float64"))
     numbers = (column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from belated.columns import Array
-from belated.errors import BelatedError
+from belated.errors import BelatedError, LogError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log import locked
@@ -59,8 +59,22 @@ class Batch:
         """What stands for never."""
         return NEVER if self.arrived.dtype.kind == "i" else math.nan
 
+    def check_times(self, before: int) -> None:
+        """Refuse the first row without a time of assignment; `before` counts the rows that come before these."""
+        whole = self.assigned.dtype.kind == "i"
+        there = self.assigned != NEVER if whole else np.isfinite(self.assigned)
+        if not there.all():
+            row = int(there.argmin())
+            what = "missing" if whole or np.isnan(self.assigned[row]) else str(self.assigned[row])
+            raise LogError(
+                f"`assigned_at` in row {before + row} is {what}; every assignment must have a time.",
+                column="assigned_at",
+                row=before + row,
+            )
+
     def check(self, arms: tuple[Any, ...], clock: Clock, before: int) -> tuple[Array, Array]:
         """Refuse the first row that cannot be; return the outcome and propensity of each arm's least likely row."""
+        self.check_times(before)
         anchors, rarest = check_rows(
             arms, self.code, self.outcome, self.propensity, self.assigned, self.arrived, self.latest, self.never,
             clock, before,
@@ -84,10 +98,12 @@ class _Prepared:
     later: tuple[Array, Array, Array]
 
 
-def _prepared(batch: Batch, arms: tuple[Any, ...], clock: Clock, before: int, last: int | float) -> _Prepared:
-    if (batch.assigned[1:] < batch.assigned[:-1]).any():
-        raise OutOfOrderError("The rows are not in order of assignment.")
+def _prepared(
+    batch: Batch, arms: tuple[Any, ...], clock: Clock, before: int, last: int | float, in_order: bool
+) -> _Prepared:
     anchor, rarest = batch.check(arms, clock, before)
+    if in_order and (batch.assigned[1:] < batch.assigned[:-1]).any():
+        raise OutOfOrderError("The rows are not in order of assignment.")
     n = len(batch)
     due = np.empty(n, dtype=np.int32)
     with np.errstate(all="ignore"):
@@ -145,13 +161,15 @@ def stream_sums(
     moments: Array | None = None,
     matured: bool = False,
     plain: bool = True,
+    in_order: bool = True,
 ) -> list[list[Sums]]:
     """Return, for each choice of weights and outcome model, the sums at each moment (None: at the end).
 
     Parameters
     ----------
     records : iterable
-        Sized pieces of the log as of the last moment, in order of assignment.
+        Sized pieces of the log as of the last moment, in order of assignment unless `in_order` is false, as it
+        may be where there are neither running means nor moments.
     convert : callable
         From such a piece to a `Batch`.
     last : int or float
@@ -164,13 +182,13 @@ def stream_sums(
     rows, latest = 0, None
 
     def prepare(record: Any, before: int) -> _Prepared:
-        return _prepared(convert(record), arms, clock, before, last)
+        return _prepared(convert(record), arms, clock, before, last, in_order)
 
     def add(waiting: Future[_Prepared]) -> None:
         """Add a batch after those before it."""
         nonlocal latest
         batch = waiting.result()
-        if latest is not None and batch.batch.assigned[0] < latest:
+        if in_order and latest is not None and batch.batch.assigned[0] < latest:
             raise OutOfOrderError("The rows are not in order of assignment.")
         latest = batch.batch.assigned[-1]
         more = _added(batch, arms, parts, history, moments, matured, plain)
