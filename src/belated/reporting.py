@@ -21,7 +21,7 @@ from belated.display.report import Arrivals, Check, Chosen, Report, render
 from belated.errors import BelatedWarning, OptionError
 from belated.files import check_place, write_whole
 from belated.log import Log
-from belated.signs import drift, miscalibration, single_value, single_value_words
+from belated.signs import direction, drift, miscalibration, p_words, single_value
 from belated.tables import count, one_line
 from belated.trajectory import trajectory
 from belated.version import __version__
@@ -168,7 +168,7 @@ def _arrivals(source: Source) -> Arrivals | None:
     out = found.counts[:, -1, :]  # by the age of the row
     with np.errstate(invalid="ignore", divide="ignore"):
         arrived = 1 - out.sum(axis=1) / n
-        overdue = np.array([out[k, _late(found.counts[k]) :].sum() / n[k] for k in range(len(n))])
+        overdue = np.array([out[k, _late(found, k) :].sum() / n[k] for k in range(len(n))])
     delays: Array = found.delays
     if source.clock.unit is not None:
         delays = delays.astype(np.int64).astype("timedelta64[us]")
@@ -194,12 +194,14 @@ def arrived_within(counts: Array) -> Array:
     return share
 
 
-def _late(counts: Array) -> int:
-    """Return the bin by which 99 % of an arm's arrivals had come: who is out for longer is overdue."""
-    came = counts[:-1].sum(axis=1)
-    if not came.sum():
-        return len(came)
-    return int(np.searchsorted(np.cumsum(came), 0.99 * came.sum()))
+def _late(found: views.ArrivalCounts, arm: int) -> int:
+    """Return the bin by which 99 % of an arm's arrivals had come: who is out for longer is overdue.
+
+    No one is in an experiment that has not run for twice that time: what comes later has hardly had the chance.
+    """
+    came = found.counts[arm, :-1].sum(axis=1)
+    late = int(np.searchsorted(np.cumsum(came), 0.99 * came.sum()))
+    return late if came.any() and 2 * found.delays[late] <= found.followed else len(came)
 
 
 def _chosen(source: Source, bins: views.TimeBins) -> Chosen | None:
@@ -221,33 +223,46 @@ def findings(source: Source, result: Estimate, bins: views.TimeBins) -> list[Che
     return [
         _probabilities(source),
         _arrival(source, result),
-        _overlap(source, result),
+        _overlap(result),
         _steady(bins),
         Check(
             "One assignment does not influence the outcome of another.",
-            "Nothing in a log can show it: it follows from how the experiment was run.",
+            "This follows from how the experiment was run; no log can show it.",
             "unknown",
         ),
     ]
+
+
+def _light(p_value: float, bad: float) -> str:
+    return "bad" if p_value < bad else "attention" if p_value < 0.01 else "good"
 
 
 def _probabilities(source: Source) -> Check:
     assumption = "The logged probabilities are those by which the arms were chosen."
     found = views.calibration(source)
     if found is None:
-        return Check(assumption, "With only the chosen arm's probability logged, it cannot be looked at.", "unknown")
+        return Check(
+            assumption, "Only the chosen arm's probability is logged, so choices cannot be checked.", "unknown"
+        )
     excess, variance = found
     p_value = miscalibration(excess, variance)
     if math.isnan(p_value):
-        return Check(assumption, "Every choice was certain, so there is nothing to compare.", "unknown")
-    worst = int(np.argmax(np.abs(excess) / np.sqrt(np.maximum(variance, 1e-300))))
-    times = float(source.assigned[worst])
-    said = (
-        f"Arm {one_line(repr(source.arms[worst]), 40)} was chosen {times:,.0f} times, and its probabilities sum to "
-        f"{times - excess[worst]:,.1f} (p = {p_value:.2g})."
-    )
-    light = "bad" if p_value < 1e-4 else "attention" if p_value < 0.01 else "good"
-    return Check(assumption, said, light)
+        return Check(assumption, "Every choice was certain, so choices cannot be checked.", "unknown")
+    light = _light(p_value, 1e-4)
+    z = np.abs(excess) / np.sqrt(np.where(variance > 0, variance, math.inf))
+    worst = int(np.argmax(z[:-1]))
+    if light == "good":
+        said = "Every arm was chosen about as often as its probabilities say"
+    elif z[worst] > min(3.0, z[-1]):
+        times = float(source.assigned[worst])
+        said = (
+            f"Arm {one_line(repr(source.arms[worst]), 40)} was chosen {times:,.0f} times; its probabilities say "
+            f"{times - excess[worst]:,.1f}"
+        )
+    else:
+        less = "less" if excess[-1] < 0 else "more"
+        said = f"Likely arms were chosen {less} often than their probabilities say"
+    return Check(assumption, f"{said} (p {p_words(p_value)}).", light)
 
 
 def _arrival(source: Source, result: Estimate) -> Check:
@@ -258,32 +273,37 @@ def _arrival(source: Source, result: Estimate) -> Check:
         )
     value = single_value(result.sums)
     if value is not None:
-        out = 1 - result.sums["arrived"].sum() / result.sums["assigned"].sum()
-        return Check(assumption, single_value_words(value, out), "bad")
+        only = f"Every outcome that has arrived is {value:g}, as if others were never recorded."
+        return Check(assumption, only, "bad")
     p_value, z = source.dependence
-    cannot = "Outcomes that never come cannot be looked at."
+    cannot = "About outcomes that never come the log is silent."
     if math.isnan(p_value):
-        return Check(assumption, f"Too few outcomes, or delays that do not vary. {cannot}", "unknown")
-    which = "larger ones later" if np.nansum(z) > 0 else "larger ones sooner"
-    if p_value < 1e-3:
-        return Check(assumption, f"Early and late outcomes differ, {which} (p = {p_value:.2g}).", "bad")
-    light = "attention" if p_value < 0.01 else "good"
-    return Check(assumption, f"Early and late outcomes are alike (p = {p_value:.2g}). {cannot}", light)
+        return Check(
+            assumption, f"Outcomes are too few or too much alike to compare early with late ones. {cannot}", "unknown"
+        )
+    light, p = _light(p_value, 1e-3), f"p {p_words(p_value)}"
+    said = {
+        "bad": f"Early and late outcomes differ: {direction(z)} ({p}).",
+        "attention": f"Early and late outcomes may differ: {direction(z)} ({p}).",
+        "good": f"Early and late outcomes are alike ({p}). {cannot}",
+    }
+    return Check(assumption, said[light], light)
 
 
-def _overlap(source: Source, result: Estimate) -> Check:
+def _overlap(result: Estimate) -> Check:
+    assumption = "Every arm keeps enough of a chance that no single row decides."
     sums = result.sums
+    if not sums["w"].any():
+        return Check(assumption, "No outcome has arrived.", "unknown")
     with np.errstate(invalid="ignore", divide="ignore"):
         largest = np.where(sums["w"] > 0, sums["w_max"] / sums["w"], 0.0)
-    sizes = result.effective_size
     worst = int(np.argmax(largest))
-    size = f"{sizes[worst]:,.0f}" if math.isfinite(sizes[worst]) else "0"
     said = (
-        f"The heaviest row of arm {one_line(repr(result.arms[worst]), 40)} carries {largest[worst]:.1%} of its weight; "
-        f"its outcomes are worth {size} of equal weight."
+        f"The heaviest row of arm {one_line(repr(result.arms[worst]), 40)} has {largest[worst]:.1%} of its weight: "
+        f"the arm's outcomes count like {result.effective_size[worst]:,.0f} of equal weight."
     )
     light = "bad" if largest[worst] > 0.2 else "attention" if largest[worst] > 0.05 else "good"
-    return Check("Every arm keeps enough of a chance that no single row decides.", said, light)
+    return Check(assumption, said, light)
 
 
 def _steady(bins: views.TimeBins) -> Check:
@@ -291,11 +311,14 @@ def _steady(bins: views.TimeBins) -> Check:
     coarse = [table.reshape(-1, 4, table.shape[1]).sum(axis=1) for table in (bins.arrived, bins.y, bins.y2)]
     p_value = drift(*coarse)
     if math.isnan(p_value):
-        return Check(assumption, "Too few outcomes to look at stretches of time apart.", "unknown")
-    if p_value < 1e-4:
-        return Check(assumption, f"Mean outcomes change over time (p = {p_value:.2g}).", "bad")
-    light = "attention" if p_value < 0.01 else "good"
-    return Check(assumption, f"Mean outcomes of ten stretches of time are alike (p = {p_value:.2g}).", light)
+        return Check(assumption, "Outcomes are too few or too much alike to compare stretches of time.", "unknown")
+    light = _light(p_value, 1e-4)
+    alike = {
+        "bad": "change over time",
+        "attention": "may change over time",
+        "good": "are alike in ten stretches of time",
+    }
+    return Check(assumption, f"Mean outcomes {alike[light]} (p {p_words(p_value)}).", light)
 
 
 def _how(source: Source) -> list[tuple[str, str]]:

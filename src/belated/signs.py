@@ -13,7 +13,7 @@ from belated.sums import Sums
 #: Equal outcomes that may be so by chance.
 _MOST_CHANCE = 10
 
-#: Arrivals of an arm, and successes and failures if it has only those, below which a test would mislead.
+#: Arrivals below which an arm, or a stretch of its time, is not tested.
 _FEW = 30
 
 
@@ -61,7 +61,9 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
 
     Notes
     -----
-    z = sum r (y - mean y) / sqrt(sum r^2 (y - mean y)^2), r = L - mean L.
+    z = sum r (y - mean y) / sqrt(v), r = L - mean L, v the larger of sum r^2 (y - mean y)^2 and its expectation if
+    delays and outcomes are independent, sum r^2 sum (y - mean y)^2 / (n - 1). Where few outcomes are not 0 or few are
+    late, the first is too small if none of the few coincide, the second if some do.
     """
     s = np.asarray(moments, dtype=float)
     n = s[:, 0, 0]
@@ -73,10 +75,11 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
             np.stack([a**2, -2 * a, np.ones_like(a)], axis=1),
             np.stack([b**2, -2 * b, np.ones_like(b)], axis=1),
         )
-        below = np.einsum("ki,kij,kj->k", left, s, right)
-        varies = (s[:, 2, 0] / n - a**2 > 1e-12 * (1 + a**2)) & (s[:, 0, 2] / n - b**2 > 1e-12 * b**2)
-        usable = (n >= _FEW) & varies & (below > 0)
-        z = np.where(usable, top / np.sqrt(np.where(usable, below, 1.0)), math.nan)
+        observed = np.einsum("ki,kij,kj->k", left, s, right)
+        late, outcome = s[:, 2, 0] - n * a**2, s[:, 0, 2] - n * b**2
+        usable = (n >= _FEW) & (late > 1e-12 * n * (1 + a**2)) & (outcome > 1e-12 * n * b**2)
+        variance = np.maximum(observed, late * outcome / (n - 1))
+        z = np.where(usable, top / np.sqrt(np.where(usable, variance, 1.0)), math.nan)
     if not usable.any():
         return math.nan, z
     return float(special.chdtrc(usable.sum(), np.nansum(z**2))), z
@@ -84,49 +87,85 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
 
 def dependence_words(p_value: float, z: Array) -> str:
     """Return what is wrong with a log whose arrivals depend on outcomes, and what to do."""
-    later = "larger outcomes come later" if np.nansum(z) > 0 else "larger outcomes come sooner"
     return (
-        f"When an outcome arrives depends on what it is ({later}; p {_p(p_value)}): those that have arrived are not "
-        "like those still out, and estimates from them are off. If outcomes exist only when they happen, or come in as they "
-        "grow, give the time they have with events and window (--events --window 7d), so that only rows that have had "
-        "all of it count; otherwise set a date by which all but a few of the rows' outcomes are in."
+        f"When an outcome arrives depends on what it is ({direction(z)}; p {p_words(p_value)}): those that have "
+        "arrived are not like those still out, and estimates from them are off. If outcomes exist only when they "
+        "happen, or come in as they grow, give the time they have with events and window (--events --window 7d), so "
+        "that only rows that have had all of it count; otherwise set a date by which all but a few of the rows' "
+        "outcomes are in."
     )
 
 
-def miscalibration(excess: Array, variance: Array) -> float:
-    """Test whether arms were chosen as often as their logged probabilities say; by the arm furthest off, Sidak's bound.
+def direction(z: Array) -> str:
+    """Return in words which outcomes come later, by the arms that show it."""
+    clear = z[np.abs(z) >= min(2.0, np.nanmax(np.abs(z)))]
+    if (clear > 0).all():
+        return "larger outcomes come later"
+    if (clear < 0).all():
+        return "larger outcomes come sooner"
+    return "larger outcomes come later from some arms, sooner from others"
 
-    `excess` is the number of times that each arm was chosen minus the sum of its probabilities: a martingale, whose
-    `variance` is the sum of p (1 - p).
+
+def miscalibration(excess: Array, variance: Array) -> float:
+    """Test whether choices are as frequent as their logged probabilities say.
+
+    Parameters
+    ----------
+    excess : array
+        Sums over rows whose expectation is 0 if the probabilities are right (`views.calibration`): martingales with
+        steps of at most 1.
+    variance : array
+        The sums of the steps' variances.
+
+    Returns
+    -------
+    float
+        The p-value of the sum furthest off, by Sidak's bound; NaN if every choice was certain.
+
+    Notes
+    -----
+    Tails are those of Poisson's distribution with the same variance, the most skewed that such sums have: an arm
+    hardly ever chosen is not suspect for being chosen twice.
     """
     varies = variance > 0
     if not varies.any():
         return math.nan
-    z = np.abs(excess[varies]) / np.sqrt(variance[varies])
-    smallest = float(2 * special.ndtr(-z.max()))
-    return float(-math.expm1(int(varies.sum()) * math.log1p(-smallest))) if smallest < 1 else 1.0
+    v = variance[varies]
+    smallest = 2 * float(special.gammainc(v + np.abs(excess[varies]), v).min())
+    return float(-math.expm1(len(v) * math.log1p(-smallest))) if smallest < 1 else 1.0
 
 
 def drift(arrived: Array, y: Array, y2: Array) -> float:
     """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
 
-    Welch's weighted sum of squares between stretches, by arm, as chi-squared.
+    Returns
+    -------
+    float
+        The p-value of the weighted sum of squares between stretches, over all arms, as chi-squared; NaN if no arm has
+        two stretches with enough arrivals.
+
+    Notes
+    -----
+    A stretch weighs n / v, v the larger of its own variance and the arm's: a rare large outcome raises a stretch's mean
+    and variance together, and a stretch without one would seem surer than it is.
     """
     total = degrees = 0.0
     for k in range(arrived.shape[1]):
         use = arrived[:, k] >= _FEW
-        n = arrived[use, k]
-        mean = y[use, k] / n
-        variance = (y2[use, k] - n * mean**2) / (n - 1)
-        good = variance > 1e-12 * mean**2
-        if good.sum() < 2:
+        if use.sum() < 2:
             continue
-        weight = n[good] / variance[good]
-        centre = np.sum(weight * mean[good]) / weight.sum()
-        total += float(np.sum(weight * (mean[good] - centre) ** 2))
-        degrees += float(good.sum() - 1)
+        n = arrived[use, k]
+        mean, own = y[use, k] / n, y2[use, k] - y[use, k] ** 2 / n
+        whole = y2[use, k].sum() - y[use, k].sum() ** 2 / n.sum()
+        if not whole > 1e-12 * n.sum() * np.max(mean**2):
+            continue
+        weight = n / np.maximum(own / (n - 1), whole / (n.sum() - 1))
+        centre = np.sum(weight * mean) / weight.sum()
+        total += float(np.sum(weight * (mean - centre) ** 2))
+        degrees += float(use.sum() - 1)
     return float(special.chdtrc(degrees, total)) if degrees else math.nan
 
 
-def _p(p_value: float) -> str:
-    return "< 0.0001" if p_value < 1e-4 else f"= {p_value:.4f}"
+def p_words(p_value: float) -> str:
+    """Return what follows the letter p."""
+    return "< 0.0001" if p_value < 1e-4 else f"= {p_value:.2g}"

@@ -50,10 +50,13 @@ class ArrivalCounts:
         Upper ends of the bins of time since assignment, in microseconds or the clock's numbers.
     counts : array of shape (arms, delay bins + 1, age bins)
         Rows by the bin in which the outcome came, the last for those still out, and the bins followed in full.
+    followed : float
+        How long the first row has been followed.
     """
 
     delays: Array
     counts: Array
+    followed: float
 
 
 def arrival_counts(source: Source) -> ArrivalCounts | None:
@@ -79,7 +82,8 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
         found = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
     counts = np.zeros((len(source.arms), _STEPS + 2, _STEPS + 1))
     counts[found["code"], found["delay"], np.maximum(found["age"], 0)] = found["n"]
-    return ArrivalCounts(unit * np.expm1(step * np.arange(_STEPS + 1)), counts)
+    followed = _span(source, source.span[0], _end(source))
+    return ArrivalCounts(unit * np.expm1(step * np.arange(_STEPS + 1)), counts, followed)
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ def time_bins(source: Source, how_many: int = 40) -> TimeBins:
 
 
 def dependence(source: Source) -> Array:
-    """Return, by arm, the sums behind the test of whether arrival depends on the outcome (`assumptions.dependence`).
+    """Return, by arm, the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`).
 
     Over rows followed for at least half of the experiment whose outcome came within that time, with L the logarithm of
     1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2, as an array (arms, 3, 3).
@@ -175,17 +179,22 @@ def dependence(source: Source) -> Array:
 
 
 def calibration(source: Source) -> tuple[Array, Array] | None:
-    """Return, by arm, how often it was chosen beyond the sum of its probabilities, and the variance of that."""
+    """Return sums whose expectation is 0 if the logged probabilities are right, and the variances of these sums.
+
+    By arm, how often it was chosen beyond the sum of its probabilities; last, the sum of the chosen arms' probabilities
+    beyond that of all p^2, which is off when probabilities stand in the wrong row or with the wrong arm.
+    """
     if not source.has_all_propensities:
         return None
     rows, arms = source.coded, range(len(source.arms))
-    chosen = {f"n{k}": (rows.code == k).ifelse(1, 0).sum() for k in arms}
-    total = {f"t{k}": rows[f"p{k}"].sum() for k in arms}
-    spread = {f"v{k}": (rows[f"p{k}"] * (1 - rows[f"p{k}"])).sum() for k in arms}
+    chances = [rows[f"p{k}"] for k in arms]
+    square, cube = (sum((p**i for p in chances[1:]), chances[0] ** i) for i in (2, 3))
+    chosen = rows.code.cases(*enumerate(chances), else_=None)
+    sums = {f"e{k}": ((rows.code == k).ifelse(1.0, 0.0) - p).sum() for k, p in enumerate(chances)}
+    sums |= {f"v{k}": (p * (1 - p)).sum() for k, p in enumerate(chances)}
+    last = len(arms)
+    sums |= {f"e{last}": (chosen - square).sum(), f"v{last}": (cube - square * square).sum()}
     with sentences(source.name):
-        found = fetch(rows.aggregate(**chosen, **total, **spread)).to_pylist()[0]
-
-    def column(name: str) -> Array:
-        return np.array([found[f"{name}{k}"] for k in arms], dtype=float)
-
-    return column("n") - column("t"), column("v")
+        found = fetch(rows.aggregate(**sums)).to_pylist()[0]
+    excess, variance = (np.array([found[f"{name}{k}"] for k in range(last + 1)], dtype=float) for name in "ev")
+    return excess, np.where(variance > 1e-9 * len(source), variance, 0.0)  # equal probabilities: 0, but for rounding

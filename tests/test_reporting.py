@@ -1,0 +1,269 @@
+"""What a report asks of a log: when outcomes arrive, what was assumed, and which arm is best."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import belated as bl
+from belated.backends import views
+from belated.display.report import Report, answer
+from belated.reporting import _arrivals, _overlap, arrived_within, findings, report, source_of
+
+START, HOUR = np.datetime64("2026-01-05T00:00:00", "us"), np.timedelta64(3_600_000_000, "us")
+
+
+def experiment(horizon=2000, seed=1, outcome=bl.arms.normal, means=(1.0, 1.0), delays=None):
+    delays = delays or {0: bl.delays.pareto(0.75).censored(0.5), 1: bl.delays.geometric(20)}
+    bandit = bl.Bandit({k: outcome(mean) for k, mean in enumerate(means)}, delays)
+    return bl.simulate(bandit, bl.policies.epsilon_greedy(decay=0.5, burn_in=0.2), horizon, seed)
+
+
+def waits(log):
+    """Return delays in steps, infinite for never."""
+    return np.where(np.isnan(log.outcome), math.inf, log.arrived_at - log.assigned_at)
+
+
+def changed(log, outcome=None, propensity=None, delay=None):
+    """Return the same log with other columns; what has no outcome never comes."""
+    outcome = log.outcome if outcome is None else outcome
+    delay = np.where(np.isnan(outcome), math.inf, waits(log) if delay is None else delay)
+    return bl.Log(
+        log.code, outcome, log.propensity if propensity is None else propensity, delay=delay, as_of=len(log.code)
+    )
+
+
+def dated(log, as_of=None):
+    """Return the same log with a step an hour long."""
+    late = np.where(np.isfinite(waits(log)), np.nan_to_num(waits(log), posinf=0) * HOUR, np.timedelta64("NaT", "us"))
+    at = START + np.arange(len(log.code)) * HOUR
+    return bl.Log(
+        log.code, log.outcome, log.propensity, assigned_at=at, delay=late, as_of=at[-1] if as_of is None else at[as_of]
+    )
+
+
+def checked(log, **options):
+    source = source_of(log)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bl.BelatedWarning)
+        return findings(source, bl.estimate(source, **options), views.time_bins(source))
+
+
+# ---------------------------------------------------------------- what engines are asked
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_views_are_what_numpy_makes(seed):
+    log = experiment(1500, seed, means=(1.0, 1.5, 1.0), delays=bl.delays.pareto(1.0).censored(0.2))
+    source, late = source_of(log), waits(log)
+    y, step, half = log.outcome - source.anchors[log.code], np.arange(1500), 1499 / 2
+    old = (step <= half) & (late <= half)
+    moments = views.dependence(source)
+    for k, i, j in np.ndindex(3, 3, 3):
+        mine = old & (log.code == k)
+        assert moments[k, i, j] == pytest.approx(np.sum(np.log1p(late[mine] / half * 1000) ** i * y[mine] ** j))
+    bins = views.time_bins(source)
+    place = np.minimum(40 * step // 1499, 39)
+    for b, k in np.ndindex(40, 3):
+        mine = (place == b) & (log.code == k)
+        came = mine & (step + 1 + late <= 1500)
+        assert (bins.assigned[b, k], bins.arrived[b, k]) == (mine.sum(), came.sum())
+        assert bins.y[b, k] == pytest.approx(y[came].sum(), abs=1e-9)
+        assert bins.y2[b, k] == pytest.approx(np.sum(y[came] ** 2))
+    p = log.propensity
+    chosen = log.code[:, np.newaxis] == np.arange(3)
+    square = np.sum(p**2, axis=1)
+    excess, variance = views.calibration(source)
+    assert excess == pytest.approx([*np.sum(chosen - p, axis=0), np.sum(p[chosen] - square)])
+    assert variance == pytest.approx([*np.sum(p * (1 - p), axis=0), np.sum(np.sum(p**3, axis=1) - square**2)])
+
+
+def test_equal_probabilities_have_no_slope():
+    rng = np.random.default_rng(1)
+    log = bl.Log(rng.integers(3, size=900), rng.normal(size=900), np.full((900, 3), 1 / 3))
+    _, variance = views.calibration(source_of(log))
+    assert variance[-1] == 0
+    assert (variance[:-1] > 100).all()
+
+
+# ---------------------------------------------------------------- when outcomes arrive
+
+
+@pytest.mark.parametrize("as_of", [None, 2500])
+@pytest.mark.parametrize("dates", [False, True])
+def test_the_life_table_is_the_delay_distribution(dates, as_of):
+    delays = {0: bl.delays.geometric(30).censored(0.4), 1: bl.delays.negative_binomial(3, 0.05)}
+    log = experiment(5000, 3, delays=delays)
+    if dates:
+        log = dated(log, as_of)
+    elif as_of is not None:
+        log = log.at(as_of)
+    found = _arrivals(source_of(log))
+    steps = found.delays / HOUR if dates else found.delays
+    assert steps[0] == 0
+    whole = np.floor(steps + 1e-9)
+    truth = [0.6 * stats.geom.cdf(whole + 1, 1 / 31), stats.nbinom.cdf(whole, 3, 0.05)]
+    for k, share in enumerate(found.share):
+        known = ~np.isnan(share)
+        assert (np.diff(share[known]) >= 0).all()
+        error = math.sqrt(0.25 / (log.code[: as_of or 5000] == k).sum())
+        assert np.abs(share - truth[k])[known].max() < 4 * error
+    assert found.arrived + found.still_out + found.overdue == pytest.approx(np.ones(2))
+    never = np.isnan(log.outcome[: as_of or 5000][log.code[: as_of or 5000] == 0]).mean()
+    assert never - 0.12 < found.overdue[0] < never + 0.01  # of those that never come, not the youngest
+    assert found.overdue[1] < 0.01
+
+
+def test_the_life_table_counts_each_row_while_it_is_followed():
+    # of five rows, one came at once and one in the last bin; the others are out, followed for one, two and three bins
+    counts = np.zeros((1, 4, 3))
+    counts[0, 0, 2] = counts[0, 2, 2] = counts[0, 3, 0] = counts[0, 3, 1] = counts[0, 3, 2] = 1
+    assert arrived_within(counts)[0] == pytest.approx([1 / 5, 1 / 5, 1 - 4 / 5 * 1 / 2])
+
+
+def test_an_experiment_that_has_just_begun_owes_nothing():
+    # nine of ten outcomes take longer than the experiment has run
+    found = _arrivals(source_of(experiment(500, delays=bl.delays.geometric(4000))))
+    assert (found.arrived < 0.15).all()
+    assert (found.overdue < 0.01).all()
+    assert found.arrived + found.still_out + found.overdue == pytest.approx(np.ones(2))
+
+
+def test_an_arm_without_arrivals_is_still_out():
+    log = experiment(600)
+    found = _arrivals(source_of(changed(log, np.where(log.code == 0, math.nan, log.outcome))))
+    assert (found.arrived[0], found.still_out[0], found.overdue[0]) == (0, 1, 0)
+    assert np.nan_to_num(found.share[0]).max() == 0
+    assert found.arrived[1] > 0.9
+
+
+def test_without_delays_there_is_nothing_to_show():
+    rng = np.random.default_rng(1)
+    at_once = bl.Log(rng.integers(2, size=100), rng.normal(size=100), np.full((100, 2), 0.5))
+    assert _arrivals(source_of(at_once)) is None
+    nothing = bl.Log(at_once.code, np.full(100, math.nan), at_once.propensity)
+    assert _arrivals(source_of(nothing)) is None
+    assert [check.light for check in checked(nothing)] == ["good", *["unknown"] * 4]
+
+
+# ---------------------------------------------------------------- what was assumed
+
+
+def lights(checks):
+    return [check.light for check in checks]
+
+
+def test_nothing_speaks_against_a_healthy_log():
+    checks = checked(experiment())
+    assert lights(checks) == ["good", "good", "good", "good", "unknown"]
+    assert checks[0].finding.startswith("Every arm was chosen about as often as its probabilities say (p = 0.")
+    assert checks[1].finding.endswith("About outcomes that never come the log is silent.")
+
+
+def test_healthy_logs_have_no_red_lights():
+    seen = []
+    for seed in range(8):
+        binary = seed % 2
+        arms = {k: bl.arms.bernoulli(0.05) if binary else bl.arms.lognormal(0, 1) for k in range(3)}
+        bandit = bl.Bandit(arms, {0: bl.delays.pareto(0.75).censored(0.5), 1: bl.delays.geometric(0.1)})
+        policy = bl.policies.thompson_beta(0.5, 0.5) if binary else bl.policies.thompson_normal(0.5, 0.5)
+        seen += lights(checked(bl.simulate(bandit, policy.batched(20), 1500, seed)))
+    assert "bad" not in seen
+    assert seen.count("attention") <= 3
+    assert seen.count("good") > 20
+
+
+def test_a_log_whose_delays_grow_with_outcomes():
+    log = experiment()
+    late = np.floor(np.random.default_rng(1).geometric(0.02, 2000) * np.exp(0.5 * np.nan_to_num(log.outcome)))
+    check = checked(changed(log, delay=late))[1]
+    assert check.light == "bad"
+    assert check.finding == "Early and late outcomes differ: larger outcomes come later (p < 0.0001)."
+
+
+def test_a_log_of_conversions():
+    log = experiment(outcome=bl.arms.bernoulli, means=(0.1, 0.1))
+    check = checked(changed(log, np.where(log.outcome == 1, 1.0, math.nan)))[1]
+    assert (check.light, check.finding) == (
+        "bad", "Every outcome that has arrived is 1, as if others were never recorded."
+    )  # fmt: skip
+
+
+def test_probabilities_that_were_not_used():
+    log = experiment(means=(1.0, 3.0))
+    for p in (np.full((2000, 2), 0.5), log.propensity[:, ::-1], np.roll(log.propensity, 1, axis=1)):
+        check = checked(changed(log, propensity=p))[0]
+        assert check.light == "bad"
+        assert re.fullmatch(
+            r"Arm . was chosen [\d,]+ times; its probabilities say [\d,.]+ \(p < 0.0001\).", check.finding
+        )
+    chosen = np.take_along_axis(log.propensity, log.code[:, np.newaxis].astype(int), axis=1)[:, 0]
+    check = checked(changed(log, propensity=chosen), estimator="dipw")[0]
+    assert check.light == "unknown"
+    assert check.finding == "Only the chosen arm's probability is logged, so choices cannot be checked."
+
+
+def test_probabilities_in_the_wrong_rows_though_their_sums_are_right():
+    rng = np.random.default_rng(1)
+    p = np.where(rng.random((3000, 1)) < 0.5, 0.8, 0.2)
+    code = (rng.random(3000) > p[:, 0]).astype(int)
+    late = np.roll(np.hstack([p, 1 - p]), 1, axis=0)
+    check = checked(bl.Log(code, rng.normal(size=3000), late))[0]
+    assert check.light == "bad"
+    assert check.finding == "Likely arms were chosen less often than their probabilities say (p < 0.0001)."
+
+
+def test_outcomes_that_change_over_time():
+    log = experiment(6000)
+    grown = log.outcome + np.arange(6000) / 6000
+    check = checked(changed(log, grown))[3]
+    assert (check.light, check.finding) == ("bad", "Mean outcomes change over time (p < 0.0001).")
+
+
+def test_a_row_that_decides():
+    log = bl.Log([0] * 30 + [1] * 30, np.arange(60.0), [[0.5, 0.5]] * 30 + [[0.999, 0.001]] + [[0.5, 0.5]] * 29)
+    check = _overlap(bl.estimate(log, "hajek"))
+    assert check.light == "bad"
+    assert check.finding.startswith(
+        "The heaviest row of arm 1 has 94.5% of its weight: the arm's outcomes count like 1 "
+    )
+
+
+def test_few_outcomes_cannot_tell():
+    checks = checked(experiment(40))
+    assert lights(checks)[1] == lights(checks)[3] == "unknown"
+
+
+def test_the_section_of_a_report(tmp_path):
+    html = report(experiment(), tmp_path / "r.html").read_text()
+    section = html[html.index("What was assumed") : html.index("How it was computed")]
+    assert section.count("Nothing speaks against it.") == 4
+    assert section.count("The log cannot tell.") == 1
+    assert "Mean outcomes are alike in ten stretches of time (p = " in section
+
+
+# ---------------------------------------------------------------- the best arm
+
+
+@pytest.mark.parametrize(("arms", "runs"), [(2, 200), (5, 100), (20, 25)])
+def test_one_of_equal_arms_is_seldom_called_the_best(arms, runs):
+    bandit = bl.Bandit({k: bl.arms.normal(1.0) for k in range(arms)}, bl.delays.pareto(1.0).censored(0.2))
+    said = 0
+    for seed in range(runs):
+        log = bl.simulate(bandit, bl.policies.epsilon_greedy(decay=0.5, burn_in=0.2), 400, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bl.BelatedWarning)
+            said += "It lies above" in answer(Report("", bl.estimate(log)))[0]
+    assert stats.binom.sf(said - 1, runs, 0.05) > 1e-3
+
+
+def test_the_best_arm_is_called_the_best():
+    log = experiment(2000, means=(0.0, 0.0, 2.0, 1.0), delays=bl.delays.geometric(5))
+    (sentence,) = answer(Report("", bl.estimate(log)))
+    assert "is highest with arm 2" in sentence
+    assert sentence.endswith("It lies above every other arm, all compared at once at 95%.")
