@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.display.report import REMARKS, Arrivals, Check, Chosen, Report, answer, question, render
+from belated.display.report import REMARKS, Arrivals, Check, Chosen, Report, render
+from belated.display.words import answer, question
 from belated.errors import BelatedWarning, OptionError
 from belated.files import write_whole
 

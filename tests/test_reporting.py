@@ -12,7 +12,8 @@ from scipy import stats
 
 import belated as bl
 from belated.backends import views
-from belated.display.report import Report, answer
+from belated.display.report import Report
+from belated.display.words import answer
 from belated.reporting import _arrivals, _overlap, arrived_within, findings, report, source_of
 
 START, HOUR = np.datetime64("2026-01-05T00:00:00", "us"), np.timedelta64(3_600_000_000, "us")
