@@ -118,8 +118,9 @@ def test_propensities_come_in_many_forms(engine, form):
 @pytest.mark.parametrize("labels", [("A", "B"), (1, 2, 3), (False, True), ("x'; drop table t; --", '"<b>"', "🙂\n")])
 def test_any_labels(engine, labels):
     experiment = Experiment.drawn(3, labels=labels)
-    table = engine.table(experiment.columns())
-    assert_same(bl.read(table, propensity={label: f"p_{label}" for label in labels}), experiment.log())
+    columns = {label: f"chance_{k}" for k, label in enumerate(labels)}
+    table = experiment.columns().rename_columns({f"p_{label}": column for label, column in columns.items()})
+    assert_same(bl.read(engine.table(table), propensity=columns), experiment.log())
 
 
 @pytest.mark.parametrize("as_of", [1, 40, 77, 1000])

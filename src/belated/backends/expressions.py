@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.backends.recipe import literal, present
+from belated.backends.recipe import literal
 from belated.columns import Array
 from belated.kernels import rows as kernel
 from belated.outcome_models import OutcomeModel
@@ -70,8 +70,11 @@ def faulty(rows: ir.Table, arms: int) -> ir.Table:
 
 def anchors(rows: ir.Table, arms: int) -> ir.Table:
     """Return an outcome of each arm's least likely row that has one."""
-    seen = rows.filter(present(rows.outcome)).mutate(own=chosen(rows, arms))
+    seen = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
     return seen.group_by("code").agg(anchor=seen.outcome.argmin(seen.own))
+
+
+# ---------------------------------------------------------------- sums
 
 
 def sums_table(
@@ -84,67 +87,89 @@ def sums_table(
     moments: Array | None = None,
     matured: bool = False,
 ) -> ir.Table:
-    """Return the sums of `rows`: a line for each arm, `k`; with moments, for each triple of `k`, `made` and `came`.
+    """Return the sums of `rows`, a line for each arm, `k`; with moments, for each triple of `k`, `made` and `came`.
 
     `made` is the first of the moments at which a row exists, `came` that at which its outcome has arrived.
     With `matured`, a row exists once its outcome has arrived.
     """
+    known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
+    own = chosen(rows, arms)
+    landed = rows.arrived.notnull()
+    h = _weight(weights, own)
+    about = _by_arm(rows.code, shift)
+    columns = {
+        "code": rows.code, "about": about, "landed": landed, "h": h, "w": landed.ifelse(h / own, None),
+        "y": rows.outcome - about, "unbinary": (rows.outcome * (1 - rows.outcome)).abs(),
+        **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own) for k in known},
+    }  # fmt: skip
+    bins = {}
+    if moments is not None:
+        landing = _bin(rows.arrived, moments, clock)
+        bins = {"made": landing if matured else _bin(rows.assigned, moments, clock), "came": landing}
+    if model.name == "running_mean":
+        values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
+        long = _with_means(_computed(values), known, shift, [*bins])
+        over_all = _over_all(long, long.h, "", long.m)
+        return long.group_by("k", *bins).agg(assigned=long.mine.sum(), **over_all, **_over_own(long, long.m))
+    values = _computed(rows.select(**columns, **bins))
+    over_all = {}
+    for k in known:
+        over_all |= _over_all(values, values[f"h{k}"], f"_{k}")
+    own_sums = _over_own(values, -values.about)
+    return values.group_by(*bins, k="code").agg(assigned=values.count(), **over_all, **own_sums)
+
+
+def _weight(weights: Weights, pi: ir.Column) -> ir.Column:
     import ibis
 
-    full = "p0" in rows.columns
-    spreads = full or not weights.need_all_propensities
-    running = model.name == "running_mean"
-    own = rows.mutate(own=chosen(rows, arms))
-    columns = ["assigned", "arrived", "outcome", "code", "own"]
-    if spreads:
-        # every row stands once for each arm: its weight counts for all of them
-        long = own.mutate(k=ibis.literal(list(range(arms)), type="array<int32>").unnest())
-        pi = long.k.cases(*((k, long[f"p{k}"]) for k in range(arms)), else_=None) if full else long.own
-        long = long.select(*columns, k=long.k, pi=pi)
-    else:
-        long = own.select(*columns, k=own.code, pi=own.own)
-    about = long.k.cases(*((k, float(c)) for k, c in enumerate(shift)), else_=None).cast("float64")
-    long = long.mutate(about=about)
-    if running:
-        long = _with_means(long)
-    h = {
-        "sqrt": lambda: long.pi.sqrt(),
-        "propensity": lambda: long.pi,
-        "uniform": lambda: long.pi * 0 + 1,
-    }[weights.name]()
-    m = long.mean - long.about if running else -long.about
-    values = long.mutate(
-        h=h, m=m, y=long.outcome - long.about, w=h / long.own, mine=long.k == long.code, landed=long.arrived.notnull()
-    )
-    by = {"k": values.k}
-    if moments is not None:
-        landing = _bin(values.arrived, moments, clock)
-        by |= {"made": landing if matured else _bin(values.assigned, moments, clock), "came": landing}
-    return values.group_by(**by).agg(**_aggregates(values))
+    return {"sqrt": pi.sqrt(), "propensity": pi, "uniform": ibis.literal(1).cast("float64")}[weights.name]
 
 
-def _with_means(long: ir.Table) -> ir.Table:
-    """Add `mean`: of the arm's outcomes of rows assigned before and arrived by then, 0 before any.
+def _by_arm(code: ir.Column, values: Array) -> ir.Column:
+    """Return each arm's value; from text, as PostgreSQL would take a number for one of another kind."""
+    import ibis
 
-    Arrivals and rows are put in one order of time. At the same moment come first outcomes of earlier
+    return code.cases(*((k, ibis.literal(repr(float(v))).cast("float64")) for k, v in enumerate(values)), else_=None)
+
+
+def _computed(table: ir.Table) -> ir.Table:
+    """Have each column computed once: engines that merge selects do not merge one that multiplies rows."""
+    import ibis
+
+    return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
+
+
+def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -> ir.Table:
+    """Return each row once for each arm, `k`, with its weight `h` and model `m`, and what counts for its own arm only.
+
+    The model is the mean of the arm's outcomes of rows assigned before and arrived by then, 0 before any, minus the
+    arm's shift. Arrivals and rows are put in one order of time. At the same moment come first outcomes of earlier
     rows, then the rows, then outcomes that came at once, which only later rows may see.
     """
     import ibis
 
-    mine = long.filter(long.arrived.notnull() & (long.k == long.code))
-    arrivals = mine.select(
-        assigned=ibis.null(long.assigned.type()), arrived=ibis.null(long.arrived.type()),
-        outcome=ibis.null("float64"), code=ibis.null("int32"), own=ibis.null("float64"), k=mine.k,
-        pi=ibis.null("float64"), about=mine.about,
-        moment=mine.arrived, turn=(mine.arrived > mine.assigned).ifelse(0, 2), seen=mine.outcome - mine.about,
+    if known:  # a row's weight counts for every arm
+        long = values.mutate(k=ibis.literal([*known], type="array<int32>").unnest())
+        h = long.k.cases(*((k, long[f"h{k}"]) for k in known), else_=None)
+    else:
+        long = values.mutate(k=values.code)
+        h = long.h
+    mine = long.k == long.code
+    rows = long.select(
+        *bins, "k", "landed", h=h, about=_by_arm(long.k, shift), mine=mine.ifelse(1, 0),
+        **{name: mine.ifelse(long[name], None) for name in ("w", "y", "unbinary")},
+        moment=long.assigned, turn=ibis.literal(1, type="int8"), seen=ibis.null("float64"),
     )  # fmt: skip
-    rows = long.mutate(moment=long.assigned, turn=ibis.literal(1), seen=ibis.null("float64"))
-    both = rows.select(*arrivals.columns).union(arrivals)
+    came = values.filter(values.landed)
+    arrivals = came.select(
+        k=came.code, moment=came.arrived, turn=(came.arrived > came.assigned).ifelse(0, 2).cast("int8"), seen=came.y
+    )
+    rest = {name: ibis.null(dtype) for name, dtype in rows.schema().items() if name not in arrivals.columns}
+    both = rows.union(arrivals.mutate(**rest).select(*rows.columns))
     until = ibis.window(group_by=both.k, order_by=[both.moment, both.turn], rows=(None, 0))
     both = both.mutate(n=both.seen.count().over(until), total=both.seen.sum().over(until))
     both = both.filter(both.turn == 1)
-    mean = (both.n > 0).ifelse(both.total / both.n.nullif(0) + both.about, 0)
-    return both.mutate(mean=mean.cast("float64"))
+    return both.mutate(m=(both.n > 0).ifelse(both.total / both.n.nullif(0), -both.about))
 
 
 def _bin(times: ir.Column, moments: Array, clock: Clock) -> ir.Column:
@@ -156,26 +181,24 @@ def _bin(times: ir.Column, moments: Array, clock: Clock) -> ir.Column:
     return ibis.cases(*branches, else_=later).cast("int32")
 
 
-def _aggregates(t: ir.Table) -> dict[str, ir.Column]:
-    """Return the sums of `kernels.rows`, by name."""
-    there = t.mine & t.landed
-    r = t.y - t.m
-    w2, w3 = t.w * t.w, t.w * t.w * t.w
-    spread = {"h": t.h, "h2": t.h * t.h, "hm": t.h * t.m, "h2m": t.h * t.h * t.m, "h2m2": t.h * t.h * t.m * t.m}
-    own = {
-        "unbinary": (t.outcome * (1 - t.outcome)).abs(),
-        "y": t.y, "y2": t.y * t.y, "w": t.w, "wy": t.w * t.y, "wm": t.w * t.m,
-        "w2": w2, "w2y": w2 * t.y, "w2y2": w2 * t.y * t.y, "w3": w3, "w3y": w3 * t.y, "w3y2": w3 * t.y * t.y,
-        "hwr": t.h * t.w * r, "hwrm": t.h * t.w * r * t.m, "w2r2": w2 * r * r,
+def _over_all(t: ir.Table, h: ir.Column, suffix: str, m: ir.Column | None = None) -> dict[str, ir.Column]:
+    """Return the sums over every row of `kernels.rows`; those of a model that is 0 follow from the others."""
+    sums = {"h": h.sum(), "h2": (h * h).sum(), "h_arrived": h.sum(where=t.landed)}
+    if m is not None:
+        sums |= {"hm": (h * m).sum(), "h2m": (h * h * m).sum(), "h2m2": (h * h * m * m).sum()}
+    return {f"{name}{suffix}": total for name, total in sums.items()}
+
+
+def _over_own(t: ir.Table, m: ir.Column) -> dict[str, ir.Column]:
+    """Return the sums over an arm's own rows, by name; `w` and `y` are null in rows that do not count."""
+    h, w, y = t.h, t.w, t.y
+    r, w2, w3 = y - m, w * w, w * w * w
+    sums = {
+        "unbinary": t.unbinary, "y": y, "y2": y * y, "w": w, "wy": w * y, "wm": w * m,
+        "w2": w2, "w2y": w2 * y, "w2y2": w2 * y * y, "w3": w3, "w3y": w3 * y, "w3y2": w3 * y * y,
+        "hwr": h * w * r, "hwrm": h * w * r * m, "w2r2": w2 * r * r,
     }  # fmt: skip
-    return {
-        **{name: value.sum() for name, value in spread.items()},
-        "h_arrived": t.h.sum(where=t.landed),
-        "assigned": t.mine.ifelse(1, 0).sum(),
-        "arrived": there.ifelse(1, 0).sum(),
-        **{name: value.sum(where=there) for name, value in own.items()},
-        "w_max": t.w.max(where=there),
-    }
+    return {"arrived": y.count(), **{name: term.sum() for name, term in sums.items()}, "w_max": w.max()}
 
 
 def sums_of_table(
@@ -190,23 +213,21 @@ def sums_of_table(
 ) -> list[Sums]:
     """Return the sums that the Arrow table of a `sums_table` holds."""
     n = len(arms)
-    spread = np.zeros((bins + 1, len(kernel.SPREAD), n))
-    own = np.zeros((bins + 1, n, len(kernel.OWN)))
+    spread, own = np.zeros((bins + 1, len(kernel.SPREAD), n)), np.zeros((bins + 1, n, len(kernel.OWN)))
     columns = {name: _floats(table[name]) for name in table.column_names}
     k = columns["k"].astype(np.intp)
-    made = columns["made"].astype(np.intp) if "made" in columns else np.zeros(len(k), dtype=np.intp)
-    came = columns["came"].astype(np.intp) if "came" in columns else np.zeros(len(k), dtype=np.intp)
+    made, came = (columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("made", "came"))
     for f, name in enumerate(kernel.SPREAD):
-        add_at(spread[:, f], came if name == "h_arrived" else made, k, columns[name])
+        at = came if name == "h_arrived" else made
+        if name in columns:
+            np.add.at(spread[:, f], (at, k), columns[name])
+        for j in range(n):
+            if f"{name}_{j}" in columns:
+                np.add.at(spread[:, f, j], at, columns[f"{name}_{j}"])
     for f, name in enumerate(kernel.OWN):
-        add_at(own[:, :, f], made if name == "assigned" else came, k, columns[name], largest=name == "w_max")
+        put = np.maximum if name == "w_max" else np.add
+        put.at(own[:, :, f], (made if name == "assigned" else came, k), columns[name])
     return Sums.of_bins(arms, weights, model, shift, spread[:bins], own[:bins], full, plain)
-
-
-def add_at(table: Array, rows: Array, columns: Array, values: Array, *, largest: bool = False) -> None:
-    """Add values to a table's cells, or keep the largest of them; a cell may be named several times."""
-    for row, column, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
-        table[row, column] = max(table[row, column], value) if largest else table[row, column] + value
 
 
 def _floats(column: Any) -> Array:

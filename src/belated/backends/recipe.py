@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,16 +50,19 @@ def read_window(window: Any) -> Window:
     if isinstance(window, Window):
         return window
     if isinstance(window, (dt.timedelta, np.timedelta64)):
+        if np.isnat(np.timedelta64(window)):
+            raise _no_window(window)
         length = round(np.timedelta64(window, "us") / np.timedelta64(1, "us"))
         size, unit = next(((s, u) for s, u in sorted(_UNITS.values(), reverse=True) if length % s == 0), (1, ""))
         return _window(length, True, count(length // size, unit), window)
+    if isinstance(window, (int, float, np.integer, np.floating)) and not isinstance(window, bool):
+        return _steps(float(window), window)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(window).lower())
-    if match is None or isinstance(window, bool):
+    if match is None:
         raise _no_window(window)
     number, unit = match.groups()
     if unit in ("", "step", "steps"):
-        steps = int(number) if number.isdigit() else float(number)
-        return _window(steps, False, f"{steps:,} {'step' if steps == 1 else 'steps'}", window)
+        return _steps(float(number), window)
     spelt = {name: (size, name) for size, name in _UNITS.values()}
     size, name = (_UNITS | spelt).get(unit) or (_UNITS | spelt).get(unit.removesuffix("s")) or (0, "")
     if not size:
@@ -66,8 +70,13 @@ def read_window(window: Any) -> Window:
     return _window(int(Fraction(number) * size), True, f"{number} {name}{'' if number == '1' else 's'}", window)
 
 
+def _steps(number: float, given: Any) -> Window:
+    steps = int(number) if math.isfinite(number) and number == int(number) else float(number)
+    return _window(steps, False, f"{steps:,} {'step' if steps == 1 else 'steps'}", given)
+
+
 def _window(length: int | float, is_time: bool, text: str, given: Any) -> Window:
-    if not length > 0:
+    if not 0 < length < 2**62:
         raise _no_window(given)
     return Window(length, is_time, text)
 
@@ -102,23 +111,20 @@ def kind(dtype: ibis_types.DataType) -> str:
     return "text" if dtype.is_uuid() else "other"
 
 
-def present(column: ir.Column) -> ir.BooleanColumn:
-    """Whether a value is there; NaN is, which Spark counts as missing."""
-    if column.type().is_floating():
-        return column.notnull() | column.isnan().fill_null(False)
-    return column.notnull()
-
-
 def number(role: str, column: ir.Column) -> ir.FloatingColumn:
     """Return a column as float64."""
     dtype = column.type()
     if dtype.is_boolean():
         return column.cast("int32").cast("float64")
-    if dtype.is_numeric():
-        return column.cast("float64")
-    if dtype.is_null():
+    if dtype.is_numeric() or dtype.is_null():
         return column.cast("float64")
     raise _holds(role, column, "numbers")
+
+
+def value(role: str, column: ir.Column) -> ir.FloatingColumn:
+    """Return a column as float64 in which NaN, as null, is nothing: engines differ in what they take it for."""
+    numbers = number(role, column)
+    return numbers.isnan().ifelse(None, numbers) if column.type().is_floating() else numbers
 
 
 def time(role: str, column: ir.Column) -> ir.Column:
@@ -162,8 +168,11 @@ def literal(clock: Clock, moment: int | float, like: ir.Column) -> ir.Scalar:
 
     if clock.unit is None:
         return ibis.literal(moment, type=like.type())
-    micros = int(moment) // 1000 if clock.unit == "ns" else int(moment)
-    return ibis.literal(dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=micros))
+    return ibis.literal(str(clock.show(moment))).cast(like.type())
+
+
+def _now(moment: int | float, times: ir.Column) -> ir.Scalar:
+    return literal(clock_of(times), moment, times)
 
 
 # ---------------------------------------------------------------- the recipe
@@ -204,6 +213,11 @@ class Recipe:
         """Whether the rows come in the order of one table, so that their numbers name them."""
         return self.ordered and self.deliveries is None and self.measure is None
 
+    @property
+    def revises(self) -> bool:
+        """Whether an outcome that has arrived may change later, so that the past is not a part of the present."""
+        return self.deliveries is not None and self.measure is None and self.duplicates in ("last", "sum")
+
     def rows(
         self, moment: int | float | None, more: Callable[[ir.Table], Mapping[str, ir.Column]] | None = None
     ) -> ir.Table:
@@ -213,176 +227,181 @@ class Recipe:
         whatever `more` makes of the table of assignments.
         """
         rows = self._assigned(more)
-        if self.measure is not None:
-            return self._matured(rows, moment)
-        if self.deliveries is not None:
-            rows = self._joined(rows, moment)
-        if moment is None:
-            return rows
-        now = literal(clock_of(rows.assigned), moment, rows.assigned)
-        return rows.filter((rows.assigned <= now) | rows.assigned.isnull()).mutate(
-            # a missing arrival is not later: an outcome without one stays, to be refused
-            outcome=(rows.arrived > now).ifelse(None, rows.outcome),
-            arrived=(rows.arrived <= now).ifelse(rows.arrived, None),
-        )
+        if self.measure is None:
+            rows = self._with_outcomes(rows, moment)
+            since = rows.assigned
+        else:
+            rows = self._with_events(rows)
+            since = rows.arrived
+        return rows if moment is None else rows.filter((since <= _now(moment, since)) | rows.assigned.isnull())
 
-    # ---------------------------------------------------------------- assignments
+    def arms(self) -> ir.Table:
+        """Return the arms of all assignments, whenever they were made."""
+        return self.assignments.select(arm=_label(self.assignments[self.roles.arm])).distinct().order_by("arm")
 
-    def _assigned(self, more: Callable[[ir.Table], Mapping[str, ir.Column]] | None) -> ir.Table:
+    # ---------------------------------------------------------------- time
+
+    @property
+    def _outcomes(self) -> ir.Table:
+        """The table that the outcomes are in."""
+        return self.assignments if self.deliveries is None else self.deliveries
+
+    @cached_property
+    def _clock_type(self) -> ibis_types.DataType:
+        """The type of every time: numbers, floats if any is one; or timestamps, as fine as the finest."""
         import ibis
 
-        table, roles = self.assignments, self.roles
-        columns: dict[str, Any] = {"arm": _label(table[roles.arm])}
-        if roles.assigned_at is None:
-            if not self.ordered:
-                raise OptionError(
-                    "This table's rows have no order of their own; say with `assigned_at` which column has the times."
-                )
-            columns["assigned"] = (ibis.row_number() + 1).cast("int64")
-        else:
-            columns["assigned"] = time("assigned_at", table[roles.assigned_at])
-        if roles.key is not None:
-            columns["key"] = table[roles.key]
-        if self.deliveries is None:
-            columns |= self._own_outcome(table)
-        if more is not None:
-            columns |= more(table)
-        rows = table.select(**columns)
-        if self.deliveries is None:
-            rows = self._with_arrivals(rows)
-        return rows
-
-    def _own_outcome(self, table: ir.Table) -> dict[str, Any]:
-        roles = self.roles
-        columns: dict[str, Any] = {}
-        if roles.outcome is not None and self.measure in (None, "sum"):
-            columns["outcome"] = number("outcome", table[roles.outcome])
-        if roles.arrived_at is not None:
-            columns["when"] = self._when(table)
-        elif roles.delay is not None:
-            columns["delay"] = table[roles.delay]
-        return columns
-
-    def _when(self, table: ir.Table) -> ir.Column:
-        """Return the arrival times; text that may be empty throughout is of the kind of the assignments' times."""
-        column = table[self.roles.arrived_at]
-        assigned = self.roles.assigned_at
-        as_numbers = assigned is None or kind(self.assignments[assigned].type()) in ("integer", "number")
-        if column.type().is_null() or (column.type().is_string() and as_numbers):
-            return column.cast("float64") if as_numbers else column.cast("timestamp")
-        return time("arrived_at", column)
-
-    def _with_arrivals(self, rows: ir.Table) -> ir.Table:
-        """Turn `when` or `delay` into `arrived`, null for never, of the same kind as `assigned`."""
-        if "when" in rows.columns:
-            arrived = rows.when
-        elif "delay" in rows.columns:
-            arrived = _after(rows.assigned, rows.delay)
-        else:  # what is there came at once
-            there = present(rows.outcome)
-            return rows.mutate(arrived=there.ifelse(rows.assigned, None))
-        assigned = rows.assigned
-        if assigned.type().is_timestamp() != arrived.type().is_timestamp():
+        made = ibis.dtype("int64")
+        if self.roles.assigned_at is not None:
+            made = time("assigned_at", self.assignments[self.roles.assigned_at]).type()
+        came = made
+        if self.roles.arrived_at is not None:
+            column = self._outcomes[self.roles.arrived_at]
+            if column.type().is_string() and made.is_numeric():  # a column of nothing may be taken for text
+                came = ibis.dtype("float64")
+            elif not column.type().is_null():
+                came = time("arrived_at", column).type()
+        elif self.roles.delay is not None:
+            came = _after(ibis.null(made), self._outcomes[self.roles.delay]).type()
+        if made.is_timestamp() != came.is_timestamp():
             raise LogError(
                 "`assigned_at` and the arrival times must be of one kind: both datetimes or both numbers.",
                 column="arrived_at",
             )
-        if arrived.type().is_floating() or assigned.type().is_floating():
-            assigned, arrived = assigned.cast("float64"), arrived.cast("float64")
-            arrived = arrived.between(-_LARGEST, _LARGEST).ifelse(arrived, None)  # NaN and inf are never
-        return rows.mutate(assigned=assigned, arrived=arrived).drop(
-            *(name for name in ("when", "delay") if name in rows.columns)
-        )
+        if made.is_timestamp():
+            return max(made, came, key=lambda dtype: getattr(dtype, "scale", None) or 0)
+        split = self.window is not None and isinstance(self.window.length, float)
+        return ibis.dtype("float64" if split or made.is_floating() or came.is_floating() else "int64")
 
-    # ---------------------------------------------------------------- outcomes in a table of their own
+    def _when(self, table: ir.Table, assigned: ir.Column | None = None) -> ir.Column | None:
+        """Return the arrival times if they are known; for delays, `assigned` must be."""
+        if self.roles.arrived_at is not None:
+            column = table[self.roles.arrived_at]
+            as_it_is = column.type().is_null() or (column.type().is_string() and self._clock_type.is_numeric())
+            return self._ever(column if as_it_is else time("arrived_at", column))
+        if self.roles.delay is not None and assigned is not None:
+            return self._ever(_after(assigned, table[self.roles.delay]))
+        return None
 
-    def _delivered(self, moment: int | float | None = None) -> ir.Table:
-        """Return deliveries by key: `outcome` if there is one, and `when` or `delay` if there is."""
-        table, roles = self._deliveries, self.roles
-        key = table[roles.outcome_key]
-        if key.type() != self.assignments[roles.key].type():
-            key = key.cast("string")
-        delivered = table.select(key_=key, **self._own_outcome(table))
-        if "outcome" in delivered.columns:
-            delivered = delivered.filter(present(delivered.outcome))
-        if moment is not None and "when" in delivered.columns:
-            now = literal(clock_of(delivered.when), moment, delivered.when)
-            delivered = delivered.filter((delivered.when <= now) | delivered.when.isnull())
-        return delivered
+    def _ever(self, when: ir.Column) -> ir.Column:
+        """Return times of the common type; NaN and inf, as null, are never."""
+        when = when.cast(self._clock_type)
+        return when.between(-_LARGEST, _LARGEST).ifelse(when, None) if self._clock_type.is_floating() else when
 
-    @property
-    def _deliveries(self) -> ir.Table:
+    # ---------------------------------------------------------------- assignments
+
+    def _assigned(self, more: Callable[[ir.Table], Mapping[str, ir.Column]] | None = None) -> ir.Table:
+        """Return `arm`, `assigned`, `key`, and `outcome` and `when` if they are in the same table."""
+        import ibis
+
+        table, roles = self.assignments, self.roles
+        columns: dict[str, Any] = {"arm": _label(table[roles.arm])}
+        if roles.assigned_at is not None:
+            columns["assigned"] = time("assigned_at", table[roles.assigned_at]).cast(self._clock_type)
+        elif self.ordered:
+            columns["assigned"] = (ibis.row_number() + 1).cast(self._clock_type)
+        else:
+            raise OptionError(
+                "This table's rows have no order of their own; say with `assigned_at` which column has the times."
+            )
+        if roles.key is not None:
+            columns["key"] = table[roles.key]
+        if self.deliveries is None:
+            columns |= self._own(table, columns["assigned"])
+        else:
+            columns["key"] = _comparable(table[roles.key], self.deliveries[roles.outcome_key])
+        return table.select(**columns, **(more(table) if more is not None else {}))
+
+    def _own(self, table: ir.Table, assigned: ir.Column | None = None) -> dict[str, Any]:
+        """Return what a table tells of outcomes: `outcome` unless only events count, and `when` if it is known."""
+        columns: dict[str, Any] = {}
+        if self.roles.outcome is not None and self.measure in (None, "sum"):
+            columns["outcome"] = value("outcome", table[self.roles.outcome])
+        when = self._when(table, assigned)
+        return columns if when is None else {**columns, "when": when}
+
+    # ---------------------------------------------------------------- outcomes
+
+    def _with_outcomes(self, rows: ir.Table, moment: int | float | None) -> ir.Table:
+        if self.deliveries is not None:
+            once = self._once(self._delivered(moment))
+            rows = rows.left_join(once, rows.key == once.key_).drop("key_")
+        if "when" not in rows.columns:  # what is there came at once
+            return rows.mutate(arrived=rows.outcome.notnull().ifelse(rows.assigned, None))
+        rows = rows.rename(arrived="when")
+        if moment is None or self.deliveries is not None:
+            return rows
+        later = rows.arrived > _now(moment, rows.arrived)
+        # a missing arrival is not later: an outcome without one stays, to be refused
+        return rows.mutate(outcome=later.ifelse(None, rows.outcome), arrived=later.ifelse(None, rows.arrived))
+
+    def _deliveries(self, moment: int | float | None) -> ir.Table:
+        """Return what was delivered by a moment, as far as the table of deliveries alone can tell."""
         if self.deliveries is None:
             raise OptionError("The outcomes are in the table of assignments.")
-        return self.deliveries
+        table, roles = self.deliveries, self.roles
+        columns = {"key_": _comparable(table[roles.outcome_key], self.assignments[roles.key]), **self._own(table)}
+        if roles.delay is not None:
+            columns["delay"] = table[roles.delay]
+        delivered = table.select(**columns)
+        if "outcome" in columns:
+            delivered = delivered.filter(delivered.outcome.notnull())
+        return _until(delivered, moment)
 
-    def _matched(self, rows: ir.Table) -> ir.Table:
-        """Return rows with a key that can be compared with that of the deliveries."""
-        same = self._deliveries[self.roles.outcome_key].type() == self.assignments[self.roles.key].type()
-        return rows if same else rows.mutate(key=rows.key.cast("string"))
-
-    def _joined(self, rows: ir.Table, moment: int | float | None) -> ir.Table:
-        rows, once = self._matched(rows), self._once(self._delivered(moment))
-        joined = rows.left_join(once, rows.key == once.key_).drop("key_")
-        joined = self._with_arrivals(joined)
-        return joined.drop("conflict") if "conflict" in joined.columns else joined
+    def _delivered(self, moment: int | float | None) -> ir.Table:
+        """Return the deliveries by a moment: `key_`, `outcome` if there is one, and `when` if it is known."""
+        delivered = self._deliveries(moment)
+        if "delay" not in delivered.columns:
+            return delivered
+        starts = self._assigned().select("key", "assigned")
+        pairs = delivered.inner_join(starts, delivered.key_ == starts.key)
+        return _until(pairs.select("key_", "outcome", when=self._ever(_after(pairs.assigned, pairs.delay))), moment)
 
     def _once(self, delivered: ir.Table) -> ir.Table:
         """Return one delivery for each key."""
         import ibis
 
-        when = next((name for name in ("when", "delay") if name in delivered.columns), None)
-        if self.duplicates == "error":
-            first = {} if when is None else {when: delivered[when].min()}
-            low, high = delivered.outcome.min(), delivered.outcome.max()
-            return delivered.group_by("key_").agg(outcome=low, conflict=low < high, **first)
+        timed = "when" in delivered.columns
+        if self.duplicates == "error":  # all are equal, or `conflicts` says so
+            first = {"when": delivered.when.min()} if timed else {}
+            return delivered.group_by("key_").agg(outcome=delivered.outcome.min(), **first)
         if self.duplicates == "sum":
             different = delivered.distinct()
-            last = {} if when is None else {when: different[when].max()}
+            last = {"when": different.when.max()} if timed else {}
             return different.group_by("key_").agg(outcome=different.outcome.sum(), **last)
-        if when is None:
+        if not timed:
             raise OptionError(
                 f"`duplicates` is {self.duplicates!r}, but no column says when the outcomes came; name it with "
                 "`arrived_at`."
             )
-        by = [delivered[when], delivered.outcome]
+        by = [delivered.when, delivered.outcome]
         if self.duplicates == "last":
             by = [column.desc() for column in by]
-        place = ibis.row_number().over(ibis.window(group_by=delivered.key_, order_by=by))
-        ranked = delivered.mutate(place=place)
+        ranked = delivered.mutate(place=ibis.row_number().over(group_by=delivered.key_, order_by=by))
         return ranked.filter(ranked.place == 0).drop("place")
 
     # ---------------------------------------------------------------- events
 
-    def _matured(self, rows: ir.Table, moment: int | float | None) -> ir.Table:
-        """Return the rows whose window has closed, with what happened in it; all of it is known when it closes."""
+    def _with_events(self, rows: ir.Table) -> ir.Table:
+        """Return the rows with what happened in their windows; all of it is known when these close."""
         import ibis
 
-        if moment is None:
-            raise OptionError("Events need `as_of`: the moment up to which they are complete.")
         if self.deliveries is None:
-            own = self._spent(rows.assigned)
-            inside = (rows.arrived >= rows.assigned) & (rows.arrived <= own)
-            value = rows.outcome if self.measure == "sum" else ibis.literal(1)
-            rows = rows.mutate(outcome=inside.ifelse(value, 0).cast("float64").fill_null(0), arrived=own)
+            inside = rows.when.between(rows.assigned, self._closing(rows.assigned))
+            happened = inside.ifelse(rows.outcome if self.measure == "sum" else ibis.literal(1), 0)
         else:
-            rows, events = self._matched(rows), self._delivered(moment)
-            if "when" not in events.columns:
-                raise OptionError("Events need the time at which each happened; name it with `arrived_at`.")
-            starts = rows.select("key", "assigned")
+            starts, events = rows.select("key", "assigned"), self._delivered(None)
             pairs = starts.inner_join(events, starts.key == events.key_)
-            inside = pairs.filter((pairs.when >= pairs.assigned) & (pairs.when <= self._spent(pairs.assigned)))
-            total = inside.outcome.sum() if self.measure == "sum" else inside.count()
-            totals = inside.group_by(key_=inside.key).agg(total=total.cast("float64"))
-            joined = rows.left_join(totals, rows.key == totals.key_).drop("key_")
-            happened = joined.total.fill_null(0)
-            if self.measure == "indicator":
-                happened = (happened > 0).cast("int32").cast("float64")
-            rows = joined.mutate(outcome=happened.cast("float64"), arrived=self._spent(joined.assigned)).drop("total")
-        now = literal(clock_of(rows.assigned), moment, rows.assigned)
-        return rows.filter((rows.arrived <= now) | rows.assigned.isnull())
+            inside = pairs.filter(pairs.when.between(pairs.assigned, self._closing(pairs.assigned)))
+            totals = inside.group_by(key_=inside.key).agg(
+                total=inside.outcome.sum() if self.measure == "sum" else inside.count()
+            )
+            rows = rows.left_join(totals, rows.key == totals.key_).drop("key_")
+            happened = (rows.total > 0).ifelse(1, 0) if self.measure == "indicator" else rows.total
+        rows = rows.mutate(outcome=happened.fill_null(0).cast("float64"), arrived=self._closing(rows.assigned))
+        return rows.drop("when" if self.deliveries is None else "total")
 
-    def _spent(self, assigned: ir.Column) -> ir.Column:
+    def _closing(self, assigned: ir.Column) -> ir.Column:
         """Return when each row's window closes."""
         import ibis
 
@@ -392,53 +411,70 @@ class Recipe:
         if window.is_time != assigned.type().is_timestamp():
             kind_, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
             raise OptionError(f"`window` is {window.text}, but the times are {kind_}; give one such as {like}.")
-        if window.is_time:
-            return assigned + ibis.interval(microseconds=int(window.length))
-        if assigned.type().is_integer() and isinstance(window.length, float):
-            return assigned + math.floor(window.length)
-        return assigned + window.length
+        return assigned + (ibis.interval(microseconds=int(window.length)) if window.is_time else window.length)
 
-    def last_moment(self) -> Any:
-        """Return an expression of the latest time that either table knows."""
-        rows = self._assigned(None)
-        last = rows.assigned.max()
-        if self.deliveries is not None:
-            events = self._delivered()
-            if "when" in events.columns:
-                return rows.aggregate(a=last).cross_join(events.aggregate(b=events.when.max()))
-        elif self.roles.arrived_at is not None:
-            return rows.aggregate(a=last, b=rows.arrived.max())
-        return rows.aggregate(a=last, b=last)
+    def last_moment(self) -> ir.Table:
+        """Return the latest times: `a` of the assignments, `b` of the events."""
+        rows, when = self._assigned(), self._when(self._outcomes)
+        if when is None:
+            raise OptionError("Events need the time at which each happened; name it with `arrived_at`.")
+        came = self._outcomes.select(when=when)
+        return rows.aggregate(a=rows.assigned.max()).cross_join(came.aggregate(b=came.when.max()))
 
     # ---------------------------------------------------------------- what joining shows
 
     def repeated_keys(self) -> ir.Table:
         """Return the keys that more than one assignment has, and how many keys are missing."""
-        keys = self.assignments.select(key=self.assignments[self.roles.key])
+        keys = self._assigned().select("key")
         counts = keys.group_by("key").agg(rows=keys.count())
-        return counts.filter((counts.rows > 1) | counts.key.isnull())
+        return counts.filter((counts.rows > 1) | counts.key.isnull()).order_by("key")
 
     def conflicts(self, moment: int | float | None) -> ir.Table:
-        """Return the keys of assignments for which different outcomes were delivered."""
-        rows, once = self._matched(self._assigned(None)), self._once(self._delivered(moment))
-        clashes = once.filter(once.conflict)
-        return rows.inner_join(clashes, rows.key == clashes.key_).select("key")
+        """Return the keys of assignments for which different outcomes were delivered by a moment."""
+        rows, delivered = self._assigned(), self._delivered(moment)
+        ends = delivered.group_by("key_").agg(low=delivered.outcome.min(), high=delivered.outcome.max())
+        clashes = ends.filter(ends.low < ends.high)
+        return clashes.semi_join(rows, clashes.key_ == rows.key).select(key="key_").order_by("key")
 
-    def strays(self) -> ir.Table:
-        """Return the deliveries that belong to no assignment."""
-        rows, delivered = self._matched(self._assigned(None)), self._delivered()
+    def strays(self, moment: int | float | None) -> ir.Table:
+        """Return the deliveries by a moment that belong to no assignment."""
+        rows, delivered = self._assigned(), self._deliveries(moment)
         return delivered.anti_join(rows, delivered.key_ == rows.key)
 
 
+def _until(delivered: ir.Table, moment: int | float | None) -> ir.Table:
+    """Return what was delivered by a moment, and what has no time, to be refused."""
+    if moment is None or "when" not in delivered.columns:
+        return delivered
+    return delivered.filter((delivered.when <= _now(moment, delivered.when)) | delivered.when.isnull())
+
+
+def _comparable(key: ir.Column, other: ir.Column) -> ir.Column:
+    """Return a key that can be compared with another: numbers as they are, of different kinds as text."""
+    types, names = (key.type(), other.type()), (key.get_name(), other.get_name())
+    if key.type().is_floating():
+        key = key.isnan().ifelse(None, key)
+    if all(t.is_numeric() for t in types) or all(t.is_string() for t in types) or all(t.is_uuid() for t in types):
+        return key
+    if any(t.is_floating() or t.is_decimal() for t in types):
+        raise LogError(
+            f"The keys {one_line(repr(names[0]))} and {one_line(repr(names[1]))} hold {_in_words(types[0])} and "
+            f"{_in_words(types[1])}; they must be of one kind.",
+            column="key",
+        )
+    text = key.cast("string")
+    return text.lower() if any(t.is_uuid() for t in types) else text
+
+
 def _label(column: ir.Column) -> ir.Column:
-    if column.type().is_string():
-        return column
     return column.cast("float64") if column.type().is_decimal() else column
 
 
-def _after(assigned: ir.Column, delay: ir.Column) -> ir.Column:
+def _after(assigned: ir.Value, delay: ir.Column) -> ir.Value:
     """Return arrival times from delays, of the kind of the assignment times."""
     if assigned.type().is_timestamp():
+        if delay.type().is_null():
+            return delay.cast(assigned.type())
         if not delay.type().is_interval():
             raise LogError(
                 f"Column {one_line(repr(delay.get_name()))}, for `delay`, holds {_in_words(delay.type())}; as the "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.backends import expressions, recipe, roles, views
-from belated.backends.places import Place, fetch, place, sentences
+from belated.backends.places import Place, compiled, fetch, place, sentences
 from belated.backends.recipe import DUPLICATES, MEASURES, Recipe, read_window
 from belated.backends.stream import Batch, OutOfOrderError, stream_sums
 from belated.checks import one_of
@@ -166,6 +166,7 @@ def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) ->
         numbers[str(found.assigned_at)] = "DOUBLE"
     later = kinds if deliveries is None else _kinds(deliveries)
     own |= {c: "DOUBLE" for c in (found.arrived_at, found.delay) if c is not None and later[c] == "mixed"}
+    own |= {c: "DOUBLE" for c in (found.delay,) if c is not None and later[c] == "other"}
     of_outcome = [c for c in (found.outcome, found.arrived_at, found.delay) if c is not None]
     of_assignment = [c for c in (found.arm, found.assigned_at, found.key, *chances) if c is not None]
     if deliveries is None:
@@ -190,6 +191,12 @@ class _Facts:
     @property
     def rows(self) -> int:
         return int(self.assigned.sum())
+
+    def among(self, values: Sequence[Any]) -> _Facts:
+        """Return the same facts with arms that no row has yet."""
+        new = [value for value in values if value is not None and value == value and value not in self.values]
+        assigned, arrived = (np.append(n, np.zeros(len(new), dtype=n.dtype)) for n in (self.assigned, self.arrived))
+        return replace(self, values=(*self.values, *new), assigned=assigned, arrived=arrived)
 
 
 class Source(SumsSource, Table):
@@ -244,7 +251,9 @@ class Source(SumsSource, Table):
         if not facts.values and arms is None:
             when = "" if moment is None else f" as of {clock.text(moment)}"
             raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
-        settled = replace(made, roles=made.roles.settled(facts.values))
+        if moment is not None and arms is None:
+            facts = facts.among(fetch(made.arms())["arm"].to_pylist())
+        settled = replace(made, roles=made.roles.settled(facts.values or arms or ()))
         labels, columns = _propensities(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
         values = [facts.values[i] if i is not None else label for i, label in zip(order, labels, strict=True)]
@@ -309,14 +318,17 @@ class Source(SumsSource, Table):
         chosen = [(read_weights(w), read_outcome_model(m)) for w, m in parts]
         for weights, _ in chosen:
             weights.check(self.has_all_propensities)
+        if moments is not None and moments[-1] < self.last_look:
+            return self.at_number(moments[-1]).sums(chosen, moments, plain)
+        planned = self.within is not None and any(w.name == "two_point" for w, _ in chosen)
+        if moments is not None and (self.recipe.revises or planned):  # the past is not a part of the present
+            each = [self.at_number(moment).sums(chosen, plain=plain) for moment in moments]
+            return [[sums[i][-1] for sums in each] for i in range(len(chosen))]
         if any("given" in (w.name, m.name) or w.name == "two_point" for w, m in chosen):
             log = self.log()  # what depends on all rows before, or on arrays of them, needs them all
             if moments is None:
                 return [[Sums.of(log, *part, plain=plain)] for part in chosen]
             return [Sums.at(log, moments, *part, plain) for part in chosen]
-        if moments is not None and self.recipe.revises:  # what had arrived by a moment may have changed since
-            each = [self.at_number(moment).sums(chosen, plain=plain) for moment in moments]
-            return [[sums[i][-1] for sums in each] for i in range(len(chosen))]
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
@@ -412,7 +424,7 @@ class Source(SumsSource, Table):
     def _records(self, ordered: bool) -> Generator[Any]:
         """Yield the rows as Arrow batches, in order of assignment if asked for; on a terminal, show how far it is."""
         rows = self.rows
-        if len(self.arms) <= _FEW_ARMS:  # numbers travel faster than labels
+        if self.is_streamed and len(self.arms) <= _FEW_ARMS:  # numbers travel faster than labels
             rows = self.coded.mutate(code=self.coded.code.cast("uint16")).drop("arm")
         rows = rows.order_by("assigned") if ordered else rows
         bar = Bar(len(self), f"{self.name} ") if len(self) > _LONG and sys.stderr.isatty() else None
@@ -693,7 +705,7 @@ def _arrow_batches(engine: Any, rows: ir.Table) -> Generator[Any]:
     if engine.name != "duckdb":
         yield from fetch(rows).to_batches()
         return
-    relation = engine.con.sql(engine.compile(rows))
+    relation = engine.con.sql(compiled(rows))
     with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH) as reader:
         yield from reader
 
