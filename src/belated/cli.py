@@ -6,8 +6,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +23,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+
+#: What is wrong with a command line, whichever Click it is that Typer brings.
+_UsageError: Any = typer.BadParameter.__base__
 
 Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
 _TABLES, _COLUMNS, _ASK, _GIVE = "The tables", "The columns", "The questions", "The answers"
@@ -366,8 +370,23 @@ def paper(
 
 
 def run() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; what is wrong with it is said in one sentence too."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what its encoding does not have is spelt out
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(standalone_mode=False)
+    except _UsageError as error:
+        told = error.format_message() if sys.argv[1:] else ""
+        if not told:  # nothing was asked
+            error.show()
+        else:
+            typer.echo(f"Error: {told.rstrip('.?')}{'?' if told.endswith('?') else '.'}", err=True)
+        code = 2
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("Stopped; nothing was written.", err=True)
+        code = 130
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 if __name__ == "__main__":

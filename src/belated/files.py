@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from belated.errors import OptionError
@@ -38,13 +38,15 @@ def check_place(path: str | Path) -> Path:
         raise OptionError(f"`{path}` cannot be written: there is no folder `{path.parent}`.")
     if path.is_dir():
         raise OptionError(f"`{path}` cannot be written: it is a folder.")
+    if path.exists() and not path.is_file():
+        raise OptionError(f"`{path}` cannot be written: it is not a file.")
     return path
 
 
 def csv_text(columns: Mapping[str, Iterable[Any]]) -> str:
     """Return columns as CSV; None is an empty field."""
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
+    lines: list[str] = []
+    writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
-    return file.getvalue()
+    return "".join(f"{line.removesuffix(writer.dialect.lineterminator)}\n" for line in lines)

@@ -239,7 +239,7 @@ def find(
     ----------
     kinds
         Column to kind, of the table of assignments: "integer", "number", "boolean", "text", "time", "duration",
-        "list", "struct", "map", "json" or "other".
+        "list", "struct", "map", "json", "mixed" (text, but mostly numbers) or "other".
     outcome_kinds
         The same of a second table that holds the outcomes or events, if there is one.
     given
@@ -376,7 +376,7 @@ class _Columns:
             known = f"the columns are {_some(self.kinds)}.{hint}"
             raise _wrong(role, f"There is no column {_quoted(column)} for `{role}`{self.where}; {known}")
         kind, possible = self.kinds[column], kinds or _KINDS[role]
-        if kind not in (*possible, "other"):
+        if kind not in (*possible, "other") and not (kind == "mixed" and "number" in possible):
             must = f"it must be one of {', '.join(possible)}"
             raise _wrong(role, f"Column {_quoted(column)} for `{role}`{self.where} is of kind {kind}; {must}.")
         if self.taken.setdefault(column, role) != role:
@@ -387,7 +387,12 @@ class _Columns:
 
     def guess(self, role: str, kinds: Sequence[str] = (), near: str | None = None) -> str | None:
         """Return the free column with the most usual name for the role; of equals, the one akin to column `near`."""
-        wanted = {*(kinds or _KINDS[role]), *(("other",) if role in ("outcome", "arrived_at") else ())}  # of nulls only
+        wanted = {
+            *(kinds or _KINDS[role]),
+            *(("other",) if role in ("outcome", "arrived_at", "delay") else ()),
+        }  # nulls
+        if "number" in wanted and role != "propensity":
+            wanted.add("mixed")
         possible = {
             column: name
             for column, name in self.names.items()
@@ -406,6 +411,18 @@ class _Columns:
                 return found[0]
         return None
 
+    def check_none(self, role: str, kinds: Sequence[str], tiers: int | None = None) -> None:
+        """Refuse to leave out a column that is named like a role, but cannot be read as the others are."""
+        for tier in _NAMES[role][:tiers]:
+            for column, name in self.names.items():
+                if self.kinds[column] in kinds and re.fullmatch(tier, name):
+                    raise _wrong(
+                        role,
+                        f"Column {_quoted(column)}{self.where} is named like `{role}`, but is of kind "
+                        f"{self.kinds[column]}, which it cannot be beside the others; say with `{role}` which column "
+                        "it is, or '' if none.",
+                    )
+
     def missing(self, role: str) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
         for column in (c for tier in _NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
@@ -420,6 +437,7 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     """Return the columns of times, guessed so that all are read from one clock: a calendar, or a count of steps."""
     span = second.kinds.get(roles.get("delay") or "")
     named = {t.kinds[c] for t, role in ((first, "assigned_at"), (second, "arrived_at")) if (c := roles.get(role))}
+    named = {"number" if kind == "mixed" else kind for kind in named}
     clocks = sorted([(_CALENDAR, ("duration",)), (_NUMERIC, _NUMERIC)], key=lambda clock: span not in clock[1])
     guesses: list[tuple[str | None, ...]] = []
     for clock, spans in clocks:
@@ -433,9 +451,14 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
             delay = second.guess("delay", spans)
         guesses.append((made, came, delay))
     told = (roles.get("assigned_at"), roles.get("arrived_at"), roles.get("delay"))
-    made, came, delay = max(guesses, key=lambda g: (bool(g[0] and (g[1] or g[2])), bool(g[0])), default=told)
+    made, came, delay = max(guesses, key=lambda g: (bool(g[0]) + bool(g[1] or g[2]), bool(g[0])), default=told)
     if not came and "delay" not in roles:
         delay = second.guess("delay")  # in days of a calendar, say
+    if not made and "assigned_at" not in roles:
+        first.check_none("assigned_at", ("other",), tiers=1)
+    if not came and not delay and not {"arrived_at", "delay"} & roles.keys():
+        second.check_none("arrived_at", ("other", "text", "mixed", "time", *_NUMERIC))
+        second.check_none("delay", ("other", "text", "mixed"))
     found = ((first, "assigned_at", made), (second, "arrived_at", came), (second, "delay", delay))
     return {role: column and table.take(role, column) for table, role, column in found}
 
