@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.analysis import Questions, analyse
-from belated.backends.places import sentences
+from belated.backends.engines import sentences
 from belated.cli import app
 from belated.reporting import write_report
 

@@ -14,8 +14,8 @@ import pytest
 from engines import only
 
 import belated as bl
-from belated.backends.recipe import read_window
 from belated.backends.source import Source
+from belated.backends.windows import read_window
 from belated.outcome_models import read_outcome_model
 from belated.weights import read_weights
 

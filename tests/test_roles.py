@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from belated.backends.roles import Propensity, Roles, find, key_pair, propensity_option, wide
+from belated.backends.roles import Propensity, Roles, find, key_pair, propensity_option
+from belated.backends.wide import wide
 from belated.errors import LogError, OptionError
 
 KINDS = {"i": "integer", "n": "number", "b": "boolean", "s": "text", "t": "time", "d": "duration", "o": "other"}

@@ -8,7 +8,8 @@
 """
 
 from belated.answers import Answer, Contrasts, Estimate, estimate
-from belated.backends.source import Source, read
+from belated.backends.reading import read
+from belated.backends.source import Source
 from belated.comparison import Answers, Comparison, compare
 from belated.errors import (
     BelatedError,

@@ -31,7 +31,7 @@ MANY = 8
 class Questions:
     """What is asked, with arms as text, as a command line has them."""
 
-    estimator: str = "daipw"
+    estimator: str | None = None  # the best that the propensities allow
     baseline: str | None = None
     contrasts: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
@@ -151,7 +151,6 @@ class Analysis:
             },
             indent=1,
             default=str,
-            ensure_ascii=False,
             allow_nan=False,
         )
 
@@ -194,7 +193,8 @@ def analyse(source: Source, asked: Questions) -> Analysis:
     everyone = asked.estimator == "all"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BelatedWarning)
-        main = "daipw" if everyone and source.has_all_propensities else "dipw" if everyone else asked.estimator
+        best = "daipw" if source.has_all_propensities else "dipw"
+        main = best if everyone or asked.estimator is None else asked.estimator
         if everyone:
             comparison = compare(source, level=asked.level, interval=asked.interval)
             result = comparison[main]

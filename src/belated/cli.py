@@ -17,7 +17,6 @@ from belated.errors import BelatedError, OptionError
 
 app = typer.Typer(
     name="belated",
-    help="Valid statistics for bandit experiments whose outcomes come late, or never.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -28,10 +27,14 @@ app = typer.Typer(
 _UsageError: Any = typer.BadParameter.__base__
 
 Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
-_TABLES, _COLUMNS, _ASK, _GIVE = "The tables", "The columns", "The questions", "The answers"
-Named = Annotated[
-    str | None, typer.Option(help="A column; guessed if not given.", show_default=False, rich_help_panel=_COLUMNS)
-]
+_TABLES, _COLUMNS = "The tables", "The columns, guessed from common names if they are not given"
+_ASK, _GIVE = "The questions", "The answers"
+
+
+def _column(help_: str) -> Any:
+    return typer.Option(help=help_, show_default=False, rich_help_panel=_COLUMNS)
+
+
 Seed = Annotated[int | None, typer.Option(help="Instead of the file's.", show_default=False)]
 Workers = Annotated[int | None, typer.Option(min=1, help="Threads; default: one for each core.", show_default=False)]
 
@@ -70,7 +73,13 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """Valid statistics for bandit experiments whose outcomes come late, or never."""
+    """Valid statistics for bandit experiments whose outcomes come late, or never.
+
+    An algorithm chose the arms, and the outcomes arrive days later, or never. `analyze` answers such an experiment
+    from its tables; `simulate` and `study` run one that a file describes; `paper` reproduces the method's study.
+
+    Example: `belated analyze sent.parquet --outcomes bought.csv --baseline A --report report.html`
+    """
 
 
 @app.command()
@@ -94,8 +103,8 @@ def analyze(
         str | None,
         typer.Option(help="Which table of a DuckDB file.", show_default=False, rich_help_panel=_TABLES),
     ] = None,
-    arm: Named = None,
-    outcome: Named = None,
+    arm: Annotated[str | None, _column("Which arm each row got.")] = None,
+    outcome: Annotated[str | None, _column("The outcome; empty where it has not come.")] = None,
     propensity: Annotated[
         str | None,
         typer.Option(
@@ -105,9 +114,9 @@ def analyze(
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
-    assigned_at: Named = None,
-    arrived_at: Named = None,
-    delay: Named = None,
+    assigned_at: Annotated[str | None, _column("When each row was assigned; default: in the file's order.")] = None,
+    arrived_at: Annotated[str | None, _column("When the outcome came, or the event happened.")] = None,
+    delay: Annotated[str | None, _column("Instead: how long after its assignment the outcome came.")] = None,
     key: Annotated[
         str | None,
         typer.Option(
@@ -177,9 +186,14 @@ def analyze(
         ),
     ] = None,
     estimator: Annotated[
-        str,
-        typer.Option(help="daipw, dipw, mean, hajek, nh, nh0, iad, or all, side by side.", rich_help_panel=_ASK),
-    ] = "daipw",
+        str | None,
+        typer.Option(
+            help="daipw, dipw, mean, hajek, nh, nh0, iad, or all, side by side. Default: daipw, or dipw if only the "
+            "chosen arm's probability is known.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=_ASK)] = 0.95,
     interval: Annotated[str, typer.Option(help="auto, t, wilson or normal.", rich_help_panel=_ASK)] = "auto",
     form: Annotated[
@@ -206,14 +220,15 @@ def analyze(
     """
     with _sentences():
         from belated.analysis import Questions, analyse
-        from belated.backends.source import read
+        from belated.backends.reading import read
         from belated.checks import fraction, one_of
         from belated.estimators import ESTIMATORS
         from belated.files import check_place
         from belated.intervals import INTERVALS
 
         one_of("format", form, ("table", "markdown", "csv", "json"))
-        one_of("estimator", estimator, [*ESTIMATORS, "all"])
+        if estimator is not None:
+            one_of("estimator", estimator, [*ESTIMATORS, "all"])
         one_of("interval", interval, INTERVALS)
         fraction("level", level)
         if measure is not None and not events:
@@ -226,6 +241,8 @@ def analyze(
             events=measure or events, window=window,
         )  # fmt: skip
         typer.echo(log.roles.line(cli=True), err=True)
+        if estimator is None and not log.has_all_propensities:
+            typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
         for note in log.notes:
             typer.echo(note, err=True)
         questions = Questions(estimator, baseline, tuple(contrast or ()), tuple(policy or ()), level, interval)

@@ -14,7 +14,8 @@ import numpy as np
 from belated.analysis import MANY, Analysis
 from belated.answers import Answer, Estimate, estimate
 from belated.backends import views
-from belated.backends.source import Source, read
+from belated.backends.reading import read
+from belated.backends.source import Source
 from belated.columns import Array
 from belated.comparison import Comparison, compare
 from belated.display.report import Arrivals, Check, Chosen, Report, render
@@ -34,7 +35,7 @@ def report(
     path: str | Path,
     *,
     title: str | None = None,
-    estimator: str = "daipw",
+    estimator: str | None = None,
     baseline: Any = None,
     contrasts: Sequence[tuple[Any, Any]] = (),
     policies: Sequence[Mapping[Any, float]] = (),
@@ -51,7 +52,7 @@ def report(
     title : str, optional
         By default the name of the table.
     estimator, level, interval
-        As in `estimate`.
+        As in `estimate`; by default "daipw", or "dipw" if only the chosen arm's propensity is known.
     baseline : label, optional
         The arm that the others are compared with; by default all pairs are, or, of many arms, the first.
     contrasts : sequence of (arm, arm)
@@ -63,7 +64,8 @@ def report(
     source = log if isinstance(log, Source) else source_of(log)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BelatedWarning)
-        result = estimate(source, estimator, level=level, interval=interval)
+        best = "daipw" if source.has_all_propensities else "dipw"
+        result = estimate(source, estimator or best, level=level, interval=interval)
     told = [str(one.message) for one in caught if issubclass(one.category, BelatedWarning)]
     asked = [*(result.contrast(a, b) for a, b in contrasts), *(result.policy(policy) for policy in policies)]
     made = gather(source, result, baseline=baseline, asked=asked, told=told, title=title)
@@ -325,7 +327,7 @@ def _how(source: Source) -> list[tuple[str, str]]:
     how = "streamed through the compiled kernel" if source.is_streamed else "sums computed by the engine"
     return [
         ("source", source.name),
-        ("columns", source.roles.line().removeprefix("columns: ")),
+        ("columns", source.roles.line(options=False).removeprefix("columns: ")),
         ("rows", count(len(source), "row")),
         ("as of", "everything that has arrived" if source.moment is None else source.clock.text(source.moment)),
         ("engine", f"{source.engine}, {how}"),

@@ -4,125 +4,18 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
+from belated.backends.names import CALENDAR, KINDS, NAMES, NUMERIC, ONLY, quoted, snake, some, text_of, unique, wrong
+from belated.backends.wide import by_label, captured, is_pattern, wide
 from belated.errors import LogError, OptionError
 from belated.tables import one_line
 
-_AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
-_TESTED = (
-    r"(action|variant|variation|treatment|(test|experiment|exp|ab|ab_test|treatment|trial|study)_(group|cell|arm))"
-)
-_SENT = r"(template|creative|offer|subject_line|banner|headline|cta)"
-_ACT = (
-    r"(purchase|conversion|convert|click|open|order|sale|response|respond|pay|payment|reward|outcome|subscribe|sign_?up|"
-    r"activate|complete|redeem|install|report|follow_?up)(d|ed)?|(paid|bought|sold|signed_up)"
-)
-_GAIN = (
-    r"(revenue|amount|value|sales?|profit|gmv|ltv|orders?|order_value|order_total|purchased?|purchases|bought|"
-    r"conversions?|converted|clicks?|clicked|opens?|opened|responded|subscribed|retained|churned|redeemed|installed|"
-    r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up)"
-)
-_CHOSEN = (
-    r"(action|arm|assign|assigned|assignment|treatment|variant|variation|chosen|selected|selection|logging|logged|"
-    r"policy|exposure|choice|behaviou?r|sampling|allocation|randomi[sz]ation)"
-)
-_CHANCE = r"(p|pi|probs?|probas?|probability|probabilities|propensity|propensities|propensity_scores?|p_?scores?)"
-
-#: The names that roles go by in real tables, as patterns of snake_case: an earlier tier beats a later one, and columns
-#: of one tier compete. What no name can decide (is it clicks or revenue?) shares a tier, so that people are asked.
-_NAMES: Mapping[str, Sequence[str]] = {
-    "arm": (
-        "arm",
-        rf"(chosen|assigned|selected|served|shown|logged|label)_({_TESTED}|arm|group)",
-        _TESTED,
-        rf"({_TESTED}|arm)_(name|label|key|slug)|(?!(product|sku|item)_).*_(arm|variant|variation)",
-        rf"({_TESTED}|arm)_(id|index|idx|number|code)",
-        "(group|bucket|cell|condition)(_name)?|treated|is_treated|is_treatment|in_treatment",
-        rf"{_SENT}(_(name|id|version|group))?",
-        "item_id",  # Open Bandit's
-    ),
-    "outcome": (
-        "outcome",
-        "reward",
-        "y|response|target|label_(cost|reward)|.*_(outcome|reward)|(outcome|reward)_value",
-        _GAIN,
-        rf"(is|has|did|was|total|net|gross|sum|num|n)_{_GAIN}|({_ACT})_(value|amount|revenue|total|count|flag)"
-        rf"|{_GAIN}_(usd|eur|gbp|value|amount|count|total|flag)",
-    ),
-    "assigned_at": (
-        rf"assigned|(assigned|assignment|randomi[sz]ed|randomi[sz]ation|allocated|allocation)_{_AT}",
-        rf"(first_)?(exposure|exposed|decision|decided|enrolled|enroll?ment|treated|treatment|action)_{_AT}"
-        "|(first_)?exposure",
-        rf"(.*_)?(sent|send)_{_AT}",
-        rf"(first_)?(shown|served|displayed|delivered|delivery|impression|viewed|view)_{_AT}",
-        rf"timestamp|time|ts|datetime|event_{_AT}",
-        "step|round|t|trial|iteration",
-        "date|day",
-        "created_at|received_at|logged_at",
-    ),
-    "arrived_at": (
-        rf"arrived|arrival|(arrived|arrival|observed|(outcome|reward)(_arrived|_observed)?)_{_AT}",
-        rf"(first_)?(?!response_time)({_ACT})_{_AT}|follow_?up",
-    ),
-    "later": (  # among the outcomes themselves, any other time
-        rf"event_{_AT}|.*(?<!created)(?<!received)(?<!updated)(?<!sent)_at",
-        "timestamp|time|ts|datetime",
-        "step|t|date|day",
-        "created_at|received_at",
-    ),
-    "delay": (
-        "delay",
-        "lag|(outcome|reward|arrival)_delay|delay_.*",
-        "(time|days|hours|minutes|seconds)_to_.*|.*_(delay|lag)",
-    ),
-    "key": (
-        "(assignment|decision|impression|exposure|recommendation|send|message|request)_(id|key|uuid)",
-        "(?!(experiment|test|campaign|feature|flag|account|project|event|row)_).*_(id|key|uuid|guid|hash)"
-        "|(user|customer|visitor|subject|patient|participant|member|client|session)(id|uuid)?|email",
-        "event_(id|key|uuid)",
-        "id|key|uuid|guid|uid",
-    ),
-    "propensity": (
-        "propensity|propensities|propensity_scores?|p_?scores?",
-        rf"({_CHOSEN}_){{1,2}}{_CHANCE}|pi_b|action_dist(ribution)?"
-        "|(p|prob|probability|propensity)_(of_)?(chosen|selected|action)",
-        "probs?|probas?|probability|probabilities|pmf",
-        "p|pi",
-    ),
-}
-_NUMERIC = ("integer", "number")
-_CALENDAR = ("time", "text")
-#: What a role's column may hold. A guess is choosier: see `_Columns.guess`.
-_KINDS: Mapping[str, tuple[str, ...]] = {
-    "arm": ("text", "integer", "boolean", "number"),
-    "outcome": ("integer", "number", "boolean"),
-    "assigned_at": _CALENDAR + _NUMERIC,
-    "arrived_at": _CALENDAR + _NUMERIC,
-    "delay": ("duration", *_NUMERIC),
-    "key": ("text", "integer", "number"),
-    "propensity": (*_NUMERIC, "list", "struct", "map", "json", "text"),
-}
-#: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
-_ONLY = {
-    ("arm", "number"): "arm|action",
-    ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
-    ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
-    ("propensity", "text"): ".*(s|pmf|dist|distribution)",
-}
 #: What p_value and its like speak of, which is no arm unless the data have it.
 _NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"
-
-
-class Wide(NamedTuple):
-    """Each arm's column; and, as `extra`, columns named alike for what the data have not shown to be an arm."""
-
-    columns: dict[Any, str]
-    extra: dict[Any, str]
 
 
 @dataclass(frozen=True)
@@ -182,21 +75,21 @@ class Roles:
         if propensity.labels is None:
             found = wide(columns, known, sure=propensity.instead is not None)
         else:
-            found = _by_label(zip(propensity.labels, columns, strict=True), known)
+            found = by_label(zip(propensity.labels, columns, strict=True), known)
         if found is None and guess:
             if propensity.instead is not None:
                 return replace(self, propensity=propensity.instead)
-            raise _wrong(
+            raise wrong(
                 "propensity",
                 "No columns are named like the arms' propensities; name them with `propensity`, such as 'p_*' for p_A; "
-                f"the columns of numbers are {_some(columns)}.",
+                f"the columns of numbers are {some(columns)}.",
             )
         listed = not guess and propensity.pattern is None  # whoever lists the columns says that all of them are arms
         if found is None or (listed and len(found.columns) + len(found.extra) < len(columns)):
-            raise _wrong(
+            raise wrong(
                 "propensity",
-                f"The columns {_some(columns)} of `propensity` are not one for each of the arms "
-                f"{_some(map(_text, known))}; say which is whose, such as 'A=p_A,B=p_B'.",
+                f"The columns {some(columns)} of `propensity` are not one for each of the arms "
+                f"{some(map(text_of, known))}; say which is whose, such as 'A=p_A,B=p_B'.",
             )
         owners, extra = (found.columns | found.extra, {}) if listed else found
         if guess:
@@ -212,7 +105,7 @@ class Roles:
             columns["propensity"] = list(found) if several else found[0]
         return {**columns, "guessed": list(self.guessed)}
 
-    def line(self, *, cli: bool = False) -> str:
+    def line(self, *, cli: bool = False, options: bool = True) -> str:
         """Return one line that says which column plays which role, and with which options to say otherwise."""
         shown = []
         for role in ("arm", "outcome", "assigned_at", "arrived_at", "delay", "key"):
@@ -224,9 +117,9 @@ class Roles:
                 shown.append(f"{role.replace('_', ' ')} = {one_line(column)}{also}")
         if self.propensity is not None and self.propensity.kind != "guess":
             what = "propensity" if self.propensity.kind == "chosen" else "propensities"
-            shown.append(f"{what} = {_some(self.propensity.columns, quote='')}")
-        options = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed]
-        guessed = f" (guessed; say otherwise with {', '.join(options)})" if options else ""
+            shown.append(f"{what} = {some(self.propensity.columns, quote='')}")
+        named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
+        guessed = f" (guessed; say otherwise with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"
 
 
@@ -275,50 +168,8 @@ def find(
         roles["key"], roles["outcome_key"] = _shared_key(first, second)
     propensity = _likely(first) if propensity is None else propensity
     found: dict[str, Any] = {**roles, "propensity": propensity}
-    guessed = tuple(name for name in _KINDS if name not in options and found.get(name))
+    guessed = tuple(name for name in KINDS if name not in options and found.get(name))
     return Roles(**found, guessed=guessed, second=called)
-
-
-def wide(columns: Iterable[str], arms: Iterable[Any], pattern: str | None = None, *, sure: bool = False) -> Wide | None:
-    """Return the column of each arm, if the columns of numbers have one for each by a common prefix and suffix.
-
-    Arms are compared as text: as it is, then in any case, then in snake_case. A prefix or suffix that says probability
-    is preferred, and with `sure` required; two that serve equally well are an error.
-    """
-    names, known = list(columns), list(arms)
-    if pattern is not None:
-        return _by_label(_captured(pattern, names), known)
-    for fold in _FOLDS:
-        texts = {fold(_text(arm)): arm for arm in known}
-        if not all(texts) or len(texts) < max(len(known), 1):
-            continue
-        folded = _unique((fold(name), name) for name in names)
-        longest = max(texts, key=len)  # so that 1 is not found inside 11
-        ranks: dict[tuple[str, str], int] = {}
-        for name in folded:
-            start = name.find(longest)
-            while start >= 0:
-                affix = name[:start], name[start + len(longest) :]
-                if _apart(name, *affix) and all(f"{affix[0]}{text}{affix[1]}" in folded for text in texts):
-                    ranks[affix] = _rank(*affix)
-                start = name.find(longest, start + 1)
-        surest = min(ranks.values(), default=0)
-        worst = 0 if sure or len(known) == 1 else 2
-        best = [affix for affix, rank in ranks.items() if rank == surest <= worst]
-        if len(best) > 1:
-            both = _some(f"{prefix}*{suffix}" for prefix, suffix in best)
-            raise _wrong("propensity", f"Columns {both} could each be the propensities; say which with `propensity`.")
-        if best:
-            prefix, suffix = best[0]
-            found = {arm: folded[f"{prefix}{text}{suffix}"] for text, arm in texts.items()}
-            spare = {}
-            for name, column in folded.items() if prefix or suffix else ():
-                label = slice(len(prefix), len(name) - len(suffix))
-                alike = name.startswith(prefix) and name.endswith(suffix) and _apart(name, prefix, suffix)
-                if alike and name[label] not in texts:
-                    spare[(column if len(column) == len(name) else name)[label]] = column
-            return Wide(found, _like(spare, known))
-    return None
 
 
 def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str]) -> tuple[str, str]:
@@ -337,7 +188,7 @@ def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str])
 def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | dict[str, str]:
     """Read the option `propensity` as text: a column, a pattern, columns "p_A,p_B", or a mapping "A=p_A,B=p_B"."""
     names = set(columns)
-    if text in names or not re.search("[=,]", text) or (_is_pattern(text) and _captured(text, names)):
+    if text in names or not re.search("[=,]", text) or (is_pattern(text) and captured(text, names)):
         return text
     try:
         parts = [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
@@ -362,7 +213,7 @@ class _Columns:
 
     def __init__(self, kinds: Mapping[str, str], where: str = "", *, later: bool = False) -> None:
         self.kinds, self.where, self.later = kinds, where, later
-        self.names = {column: _snake(column) for column in kinds}  # of those that are free
+        self.names = {column: snake(column) for column in kinds}  # of those that are free
         self.taken: dict[str, str] = {}
 
     def take(self, role: str, column: Any, kinds: Sequence[str] = ()) -> str:
@@ -372,23 +223,23 @@ class _Columns:
         if column not in self.kinds:
             short = {one_line(name).lower(): name for name in self.kinds}
             near = get_close_matches(one_line(column).lower(), short, n=1)
-            hint = f" Did you mean {_quoted(short[near[0]])}?" if near else ""
-            known = f"the columns are {_some(self.kinds)}.{hint}"
-            raise _wrong(role, f"There is no column {_quoted(column)} for `{role}`{self.where}; {known}")
-        kind, possible = self.kinds[column], kinds or _KINDS[role]
+            hint = f" Did you mean {quoted(short[near[0]])}?" if near else ""
+            known = f"the columns are {some(self.kinds)}.{hint}"
+            raise wrong(role, f"There is no column {quoted(column)} for `{role}`{self.where}; {known}")
+        kind, possible = self.kinds[column], kinds or KINDS[role]
         if kind not in (*possible, "other") and not (kind == "mixed" and "number" in possible):
             must = f"it must be one of {', '.join(possible)}"
-            raise _wrong(role, f"Column {_quoted(column)} for `{role}`{self.where} is of kind {kind}; {must}.")
+            raise wrong(role, f"Column {quoted(column)} for `{role}`{self.where} is of kind {kind}; {must}.")
         if self.taken.setdefault(column, role) != role:
             both = f"`{self.taken[column]}` and `{role}`"
-            raise _wrong(role, f"Column {_quoted(column)} is named for both {both}; a column plays one role at most.")
+            raise wrong(role, f"Column {quoted(column)} is named for both {both}; a column plays one role at most.")
         self.names.pop(column, None)
         return column
 
     def guess(self, role: str, kinds: Sequence[str] = (), near: str | None = None) -> str | None:
         """Return the free column with the most usual name for the role; of equals, the one akin to column `near`."""
         wanted = {
-            *(kinds or _KINDS[role]),
+            *(kinds or KINDS[role]),
             *(("other",) if role in ("outcome", "arrived_at", "delay") else ()),
         }  # nulls
         if "number" in wanted and role != "propensity":
@@ -396,41 +247,39 @@ class _Columns:
         possible = {
             column: name
             for column, name in self.names.items()
-            if (kind := self.kinds[column]) in wanted and re.fullmatch(_ONLY.get((role, kind), ".*"), name)
+            if (kind := self.kinds[column]) in wanted and re.fullmatch(ONLY.get((role, kind), ".*"), name)
         }
-        for tier in (*_NAMES[role], *(_NAMES["later"] if self.later and role == "arrived_at" else ())):
+        for tier in (*NAMES[role], *(NAMES["later"] if self.later and role == "arrived_at" else ())):
             found = [column for column, name in possible.items() if re.fullmatch(tier, name)]
             if len(found) > 1 and near is not None:
-                akin = [column for column in found if _akin(self.names[column], _snake(near))]
+                akin = [column for column in found if _akin(self.names[column], snake(near))]
                 found = akin if len(akin) == 1 else found
             if len(found) > 1:
-                raise _wrong(
-                    role, f"Columns {_some(found)}{self.where} could each be `{role}`; say which with `{role}`."
-                )
+                raise wrong(role, f"Columns {some(found)}{self.where} could each be `{role}`; say which with `{role}`.")
             if found:
                 return found[0]
         return None
 
     def check_none(self, role: str, kinds: Sequence[str], tiers: int | None = None) -> None:
         """Refuse to leave out a column that is named like a role, but cannot be read as the others are."""
-        for tier in _NAMES[role][:tiers]:
+        for tier in NAMES[role][:tiers]:
             for column, name in self.names.items():
                 if self.kinds[column] in kinds and re.fullmatch(tier, name):
-                    raise _wrong(
+                    raise wrong(
                         role,
-                        f"Column {_quoted(column)}{self.where} is named like `{role}`, but is of kind "
+                        f"Column {quoted(column)}{self.where} is named like `{role}`, but is of kind "
                         f"{self.kinds[column]}, which it cannot be beside the others; say with `{role}` which column "
                         "it is, or '' if none.",
                     )
 
     def missing(self, role: str) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
-        for column in (c for tier in _NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
-            known = f"{_quoted(column)} is of kind {self.kinds[column]}, which it cannot be"
+        for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
+            known = f"{quoted(column)} is of kind {self.kinds[column]}, which it cannot be"
             break
         else:
-            known = f"the columns are {_some(self.kinds)}"
-        return _wrong(role, f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.")
+            known = f"the columns are {some(self.kinds)}"
+        return wrong(role, f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.")
 
 
 def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -438,7 +287,7 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     span = second.kinds.get(roles.get("delay") or "")
     named = {t.kinds[c] for t, role in ((first, "assigned_at"), (second, "arrived_at")) if (c := roles.get(role))}
     named = {"number" if kind == "mixed" else kind for kind in named}
-    clocks = sorted([(_CALENDAR, ("duration",)), (_NUMERIC, _NUMERIC)], key=lambda clock: span not in clock[1])
+    clocks = sorted([(CALENDAR, ("duration",)), (NUMERIC, NUMERIC)], key=lambda clock: span not in clock[1])
     guesses: list[tuple[str | None, ...]] = []
     for clock, spans in clocks:
         if not named <= {*clock, "other"}:
@@ -457,7 +306,7 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     if not made and "assigned_at" not in roles:
         first.check_none("assigned_at", ("other",), tiers=1)
     if not came and not delay and not {"arrived_at", "delay"} & roles.keys():
-        second.check_none("arrived_at", ("other", "text", "mixed", "time", *_NUMERIC))
+        second.check_none("arrived_at", ("other", "text", "mixed", "time", *NUMERIC))
         second.check_none("delay", ("other", "text", "mixed"))
     found = ((first, "assigned_at", made), (second, "arrived_at", came), (second, "delay", delay))
     return {role: column and table.take(role, column) for table, role, column in found}
@@ -465,14 +314,14 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
 
 def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
     """Return the free column that both tables have and that looks like a key, or else the only one both have."""
-    theirs = _unique((name, column) for column, name in second.names.items()) | {c: c for c in second.names}
+    theirs = unique((name, column) for column, name in second.names.items()) | {c: c for c in second.names}
     shared = [
         (name, column, other)
         for column, name in first.names.items()
         if (other := theirs.get(column) or theirs.get(name))
-        and {first.kinds[column], second.kinds[other]} <= {*_KINDS["key"], "other"}
+        and {first.kinds[column], second.kinds[other]} <= {*KINDS["key"], "other"}
     ]
-    *tiers, bare = _NAMES["key"]
+    *tiers, bare = NAMES["key"]
     if not any(re.fullmatch(tier, name) for tier in tiers for name in second.names.values()):
         tiers.append(bare)  # beside an assignment_id, a bare id only numbers the outcomes
     tiers.append(rf"(?!(({bare})|(experiment|test|campaign|feature|flag|account|project)(_.*)?)$).+")
@@ -481,32 +330,32 @@ def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
         if len(found) == 1:
             return first.take("key", found[0][0]), second.take("key", found[0][1])
         if found:
-            both = _some(column for column, _ in found)
-            raise _wrong("key", f"Columns {both} are in both tables and could each be the key; say which with `key`.")
-    raise _wrong(
+            both = some(column for column, _ in found)
+            raise wrong("key", f"Columns {both} are in both tables and could each be the key; say which with `key`.")
+    raise wrong(
         "key",
         "The two tables share no column that is surely the key; name it with `key`, such as 'id=user_id' if its names "
-        f"differ; the columns are {_some(first.kinds)} and{second.where} {_some(second.kinds)}.",
+        f"differ; the columns are {some(first.kinds)} and{second.where} {some(second.kinds)}.",
     )
 
 
 def _named(value: Any, table: _Columns) -> Propensity:
     """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
     option = propensity_option(value, table.kinds) if isinstance(value, str) else value
-    if isinstance(option, str) and option not in table.kinds and _is_pattern(option):
-        numeric = [column for column in table.names if table.kinds[column] in _NUMERIC]
-        found = _captured(option, numeric)
+    if isinstance(option, str) and option not in table.kinds and is_pattern(option):
+        numeric = [column for column in table.names if table.kinds[column] in NUMERIC]
+        found = captured(option, numeric)
         if not found:
-            known = f"the columns are {_some(table.kinds)}"
-            raise _wrong("propensity", f"No column of numbers fits {_quoted(option)} for `propensity`; {known}.")
+            known = f"the columns are {some(table.kinds)}"
+            raise wrong("propensity", f"No column of numbers fits {quoted(option)} for `propensity`; {known}.")
         return Propensity("wide", tuple(c for _, c in found), tuple(label for label, _ in found), pattern=option)
     if isinstance(option, Mapping):
-        columns = tuple(table.take("propensity", column, _NUMERIC) for column in option.values())
+        columns = tuple(table.take("propensity", column, NUMERIC) for column in option.values())
         return Propensity("wide", columns, tuple(option))
     if isinstance(option, Iterable) and not isinstance(option, (str, bytes)):
-        return Propensity("wide", tuple(table.take("propensity", column, _NUMERIC) for column in option))
+        return Propensity("wide", tuple(table.take("propensity", column, NUMERIC) for column in option))
     column = table.take("propensity", option)
-    return Propensity("chosen" if table.kinds[column] in _NUMERIC else "column", (column,))
+    return Propensity("chosen" if table.kinds[column] in NUMERIC else "column", (column,))
 
 
 def _likely(table: _Columns) -> Propensity:
@@ -521,66 +370,7 @@ def _likely(table: _Columns) -> Propensity:
         instead = Propensity("column", (column,))
     elif column := table.guess("propensity", ("number",)):
         instead = Propensity("chosen", (column,))
-    return Propensity("guess", tuple(c for c in table.names if table.kinds[c] in _NUMERIC), instead=instead)
-
-
-def _by_label(labelled: Iterable[tuple[Any, str]], arms: Sequence[Any]) -> Wide | None:
-    """Return the column of each arm among labelled columns, or None if an arm has none."""
-    pairs = list(labelled)
-    for fold in _FOLDS:
-        texts = {fold(_text(arm)): arm for arm in arms}
-        owned = _unique((fold(_text(label)), column) for label, column in pairs)
-        if len(texts) == len(arms) and texts.keys() <= owned.keys():
-            spare = {label: column for label, column in pairs if fold(_text(label)) not in texts}
-            return Wide({arm: owned[text] for text, arm in texts.items()}, _like(spare, arms))
-    return None
-
-
-def _like(labelled: Mapping[Any, str], arms: Sequence[Any]) -> dict[Any, str]:
-    """Return the labels as values of the arms' type, without those that cannot be."""
-    truths = {"true": True, "false": False}
-    if all(str(arm).lower() in truths and not isinstance(arm, str) for arm in arms):
-        return {truths[t]: c for label, c in labelled.items() if (t := _text(label).lower()) in truths}
-    if all(isinstance(arm, Integral) for arm in arms):
-        return {int(t): c for label, c in labelled.items() if re.fullmatch(r"-?[0-9]{1,18}", t := _text(label))}
-    return {_text(label): column for label, column in labelled.items()}
-
-
-def _rank(prefix: str, suffix: str) -> int:
-    """Return how surely an affix says probability: 0 if all of it does, 1 if some of it, 2 if none."""
-    tokens = [token for token in f"{_snake(prefix)}_{_snake(suffix)}".split("_") if token]
-    weak = [bool(re.fullmatch("scores?|weights?|w|share|of", token)) for token in tokens]
-    if not any(re.fullmatch(_CHANCE, token) for token in tokens):
-        return 1 if any(weak) else 2
-    return 0 if all(w or re.fullmatch(f"{_CHANCE}|{_CHOSEN}", t) for w, t in zip(weak, tokens, strict=True)) else 1
-
-
-def _apart(name: str, prefix: str, suffix: str) -> bool:
-    """Return whether a label stands apart from its affixes: by a sign between them, or as in probA and p1."""
-    start, end = len(prefix), len(name) - len(suffix)
-    seams = [name[i - 1 : i + 1] for i in (start, end) if 0 < i < len(name)]
-    return start < end and all(
-        not seam.isalnum() or (seam[0].islower() and seam[1].isupper()) or seam[0].isdigit() != seam[1].isdigit()
-        for seam in seams
-    )
-
-
-def _wrong(role: str, sentence: str) -> LogError:
-    return LogError(sentence, column=role)
-
-
-def _is_pattern(text: str) -> bool:
-    return "*" in text or "{arm}" in text
-
-
-def _captured(pattern: str, columns: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the columns that fit a pattern, each after the label that stands for its `*` or `{arm}`."""
-    mark = "{arm}" if "{arm}" in pattern else "*"
-    prefix, *rest = pattern.split(mark)
-    if len(rest) != 1:
-        raise OptionError(f"`propensity` is {_quoted(pattern)}; a pattern must have one `*` or one `{{arm}}`.")
-    fit = re.compile(f"{re.escape(prefix)}(.+){re.escape(rest[0])}", re.DOTALL)
-    return [(match[1], column) for column in columns if (match := fit.fullmatch(column))]
+    return Propensity("guess", tuple(c for c in table.names if table.kinds[c] in NUMERIC), instead=instead)
 
 
 def _splits(text: str) -> list[tuple[str, str]]:
@@ -588,41 +378,7 @@ def _splits(text: str) -> list[tuple[str, str]]:
     return [(text[: m.start()].strip(), text[m.end() :].strip()) for m in re.finditer("=", text)]
 
 
-def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the pairs as a mapping, without the keys that come twice."""
-    found: dict[str, str] = {}
-    twice = set()
-    for key, value in pairs:
-        if found.setdefault(key, value) != value:
-            twice.add(key)
-    return {key: value for key, value in found.items() if key not in twice}
-
-
 def _akin(one: str, other: str) -> bool:
     """Return whether two names share a stem, as converted_at and conversion_value do."""
     stems = [{token[:4] for token in name.split("_") if len(token) >= 4} for name in (one, other)]
     return not stems[0].isdisjoint(stems[1])
-
-
-def _snake(name: str) -> str:
-    """Return a name in snake_case, whatever it was written in."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
-    return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
-
-
-def _text(label: Any) -> str:
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
-
-
-def _quoted(name: str) -> str:
-    return f"'{one_line(name)}'"
-
-
-def _some(names: Iterable[str], quote: str = "'", most: int = 20) -> str:
-    """Return names for a sentence, the first few of many."""
-    every = list(names)
-    shown = ", ".join(f"{quote}{one_line(name)}{quote}" for name in every[:most])
-    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
-
-
-_FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, _snake)

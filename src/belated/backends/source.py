@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.backends import expressions, recipe, roles, views
-from belated.backends.places import Place, compiled, fetch, place, sentences
-from belated.backends.recipe import DUPLICATES, MEASURES, Recipe, read_window
+from belated.backends import expressions, recipe, views
+from belated.backends.arrow import arrow_batches, clock_times, floats
+from belated.backends.engines import fetch, sentences
+from belated.backends.looking import (
+    Facts,
+    as_moment,
+    joining_notes,
+    last_moment,
+    look,
+    propensity_columns,
+    refuse_nan,
+)
+from belated.backends.recipe import Recipe
 from belated.backends.stream import Batch, OutOfOrderError, stream_sums
-from belated.checks import one_of
 from belated.columns import Array
-from belated.errors import LogError, OptionError
-from belated.labels import encode
+from belated.errors import LogError
 from belated.log import Log
 from belated.outcome_models import OutcomeModel, read_outcome_model
 from belated.progress import Bar
 from belated.signs import dependence_words, outcome_dependence
 from belated.sums import Parts, Sums, SumsSource
 from belated.tables import Column, Table, count, one_line
-from belated.times import NEVER, Clock
+from belated.times import Clock
 from belated.weights import Weights, read_weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-#: Rows of one batch of a stream.
-_BATCH = 1 << 19
 
 #: Arms up to which the engine turns labels into numbers.
 _FEW_ARMS = 64
@@ -41,162 +47,9 @@ _FEW_ARMS = 64
 #: Rows from which a scan shows its progress.
 _LONG = 5_000_000
 
-_MANY = 65_535
 
 #: The p-value below which arrivals are said to depend on outcomes.
 _SURE = 1e-3
-
-
-def read(
-    source: Any,
-    outcomes: Any = None,
-    *,
-    table: str | None = None,
-    arm: str | None = None,
-    outcome: str | None = None,
-    propensity: str | Sequence[str] | Mapping[Any, str] | None = None,
-    assigned_at: str | None = None,
-    arrived_at: str | None = None,
-    delay: str | None = None,
-    key: str | tuple[str, str] | None = None,
-    arms: Sequence[Any] | None = None,
-    as_of: Any = None,
-    duplicates: str = "error",
-    events: bool | str = False,
-    window: Any = None,
-) -> Source:
-    """Read an experiment from a file, a dataframe or a table of any engine that Ibis speaks to.
-
-    The rows stay where they are: what comes back from `estimate`, `compare` and `trajectory` is computed by the
-    engine, or, for files, streamed through the compiled kernel, however many rows there are.
-
-    Parameters
-    ----------
-    source : path, dataframe or Ibis table
-        The assignments, one row each: CSV, Parquet (a file, a folder or a glob), Arrow or Feather, a DuckDB database;
-        pandas, polars or pyarrow; or a table of PostgreSQL, Spark, BigQuery and so on by your own Ibis connection.
-    outcomes : path, dataframe, Ibis table or name, optional
-        The outcomes, or events, if they are in a table of their own; a name is that of a table of the same database.
-    table : str, optional
-        Which table of a DuckDB database.
-    arm, outcome, assigned_at, arrived_at, delay : str, optional
-        Names of columns; those that are not given are guessed from common names. `roles` says which they are.
-    propensity : str, list or dict, optional
-        A column for each arm, as a pattern (``"p_*"``), a list or a dict; one column with a list, struct, map or JSON;
-        or the column of the chosen arm's probability.
-    key : str or pair of str, optional
-        What joins outcomes to assignments: a column of both, or one of each.
-    arms : sequence, optional
-        The arms, in the order of a list of propensities; those found, sorted, by default.
-    as_of : optional
-        The moment the experiment is looked at; by default everything that has arrived counts.
-    duplicates : {"error", "first", "last", "sum"}
-        What to make of different outcomes for one key. The same outcome delivered again counts once.
-    events : bool or {"indicator", "count", "sum"}
-        The outcomes exist only when they happen, such as purchases. The outcome of an assignment is then whether any
-        event happened within the `window`, how many did, or the sum of their values (by default if there are values).
-        Only assignments whose window has closed by `as_of` count.
-    window : int, float, str or timedelta, optional
-        Of events: steps, or a duration such as ``"7d"``, ``"12h"`` or ``"30min"``.
-
-    Returns
-    -------
-    Source
-
-    Examples
-    --------
-    >>> import belated as bl, pyarrow as pa
-    >>> sent = pa.table({"id": [1, 2, 3], "variant": ["A", "B", "A"], "p_A": [0.5, 0.5, 0.6], "p_B": [0.5, 0.5, 0.4]})
-    >>> paid = pa.table({"id": [3, 1], "revenue": [2.0, 4.0]})
-    >>> bl.estimate(bl.read(sent, paid), "mean").arm("A").estimate
-    3.0
-    """
-    one_of("duplicates", duplicates, DUPLICATES)
-    if isinstance(events, str):
-        one_of("events", events, MEASURES)
-    if bool(events) != (window is not None):
-        missing, there = ("window", "events") if events else ("events", "window")
-        raise OptionError(f"`{there}` is given without `{missing}`; events count within a window, such as window='7d'.")
-    assignments = place(source, table, role="source")
-    deliveries = None if outcomes is None else place(outcomes, beside=assignments, role="outcomes")
-    if deliveries is not None and deliveries.engine is not assignments.engine:
-        raise OptionError("`source` and `outcomes` must be in one engine: give tables of the same Ibis connection.")
-    given = {
-        "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
-        "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
-    }  # fmt: skip
-    found = roles.find(_kinds(assignments), None if deliveries is None else _kinds(deliveries), given)
-    assignments, deliveries = _loaded(assignments, deliveries, found)
-    measure = None
-    if events:
-        measure = events if isinstance(events, str) else "indicator" if found.outcome is None else "sum"
-        if measure == "sum" and found.outcome is None:
-            raise OptionError("`events` is 'sum', but no column holds the events' values; name it with `outcome`.")
-        if found.arrived_at is None:
-            raise OptionError("Events need the time at which each happened; name its column with `arrived_at`.")
-    made = Recipe(
-        assignments.table,
-        None if deliveries is None else deliveries.table,
-        found,
-        duplicates,
-        measure,
-        None if window is None else read_window(window),
-        assignments.ordered,
-    )
-    if arms is None and isinstance(propensity, Mapping):
-        arms = list(propensity)
-    name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    return Source._open(made, name, arms, as_of)
-
-
-def _kinds(table: Place) -> dict[str, str]:
-    return {**recipe.kinds(table.table), **table.kinds}
-
-
-def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
-    """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
-    propensity = found.propensity
-    chances = () if propensity is None else propensity.columns
-    kinds = _kinds(assignments)
-    if propensity is not None and propensity.instead is not None:
-        chances = (*chances, *propensity.instead.columns)
-    numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number", "mixed")}
-    own = {} if found.outcome is None else {found.outcome: "DOUBLE"}
-    if kinds.get(found.assigned_at or "") == "mixed":
-        numbers[str(found.assigned_at)] = "DOUBLE"
-    later = kinds if deliveries is None else _kinds(deliveries)
-    own |= {c: "DOUBLE" for c in (found.arrived_at, found.delay) if c is not None and later[c] == "mixed"}
-    own |= {c: "DOUBLE" for c in (found.delay,) if c is not None and later[c] == "other"}
-    of_outcome = [c for c in (found.outcome, found.arrived_at, found.delay) if c is not None]
-    of_assignment = [c for c in (found.arm, found.assigned_at, found.key, *chances) if c is not None]
-    if deliveries is None:
-        return assignments.loaded({**numbers, **own}, [*of_assignment, *of_outcome], found.arm), None
-    keys = [column for column in (found.key, found.outcome_key) if column is not None]
-    first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, found.arm)
-    second = deliveries.loaded({**own, **dict.fromkeys(keys[1:], "VARCHAR")}, [*of_outcome, *keys[1:]], "")
-    return first, second
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What one look at the rows tells."""
-
-    values: tuple[Any, ...]  # the arms as the engine knows them
-    assigned: Array
-    arrived: Array
-    first: int | float
-    last: int | float
-    came: int | float  # the last arrival
-
-    @property
-    def rows(self) -> int:
-        return int(self.assigned.sum())
-
-    def among(self, values: Sequence[Any]) -> _Facts:
-        """Return the same facts with arms that no row has yet."""
-        new = [value for value in values if value is not None and value == value and value not in self.values]
-        assigned, arrived = (np.append(n, np.zeros(len(new), dtype=n.dtype)) for n in (self.assigned, self.arrived))
-        return replace(self, values=(*self.values, *new), assigned=assigned, arrived=arrived)
 
 
 class Source(SumsSource, Table):
@@ -220,7 +73,7 @@ class Source(SumsSource, Table):
         arms: tuple[Any, ...],
         moment: int | float | None,
         notes: tuple[str, ...],
-        facts: _Facts,
+        facts: Facts,
         rows: ir.Table,
         clock: Clock,
     ) -> None:
@@ -232,14 +85,15 @@ class Source(SumsSource, Table):
         self.roles = made.roles
 
     @classmethod
-    def _open(cls, made: Recipe, name: str, arms: Sequence[Any] | None, as_of: Any) -> Source:
+    def opened(cls, made: Recipe, name: str, arms: Sequence[Any] | None, as_of: Any) -> Source:
         """Look at the tables once, and settle arms, propensities and the moment."""
         with sentences(name):
             clock = recipe.clock_of(made.rows(0 if made.measure else None).assigned)
-            moment = None if as_of is None or as_of == math.inf else clock.read("as_of", _number(clock, as_of))
-            notes = _joining_notes(made, moment) if made.deliveries is not None else []
+            moment = None if as_of is None or as_of == math.inf else clock.read("as_of", as_moment(clock, as_of))
+            refuse_nan(made)
+            notes = joining_notes(made, moment) if made.deliveries is not None else []
             if made.measure is not None and moment is None:
-                moment = _last_moment(made, clock)
+                moment = last_moment(made, clock)
                 notes.append(f"As of {clock.text(moment)}, the latest time in the tables.")
             return cls._looked(made, name, arms, moment, clock, tuple(notes))
 
@@ -247,14 +101,14 @@ class Source(SumsSource, Table):
     def _looked(
         cls, made: Recipe, name: str, arms: Any, moment: int | float | None, clock: Clock, notes: tuple[str, ...]
     ) -> Source:
-        facts = _look(made.rows(moment), clock)
+        facts = look(made.rows(moment), clock)
         if not facts.values and arms is None:
             when = "" if moment is None else f" as of {clock.text(moment)}"
             raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
         if moment is not None and arms is None:
             facts = facts.among(fetch(made.arms())["arm"].to_pylist())
         settled = replace(made, roles=made.roles.settled(facts.values or arms or ()))
-        labels, columns = _propensities(settled, facts, arms)
+        labels, columns = propensity_columns(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
         values = [facts.values[i] if i is not None else label for i, label in zip(order, labels, strict=True)]
         counts = (np.array([0 if i is None else int(n[i]) for i in order]) for n in (facts.assigned, facts.arrived))
@@ -294,7 +148,7 @@ class Source(SumsSource, Table):
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as it stood at a moment given as a number of its clock."""
         with sentences(self.name):
-            notes = [] if self.recipe.deliveries is None else _joining_notes(self.recipe, moment, checked=True)
+            notes = [] if self.recipe.deliveries is None else joining_notes(self.recipe, moment, checked=True)
             return Source._looked(self.recipe, self.name, self.arms, moment, self.clock, tuple(notes))
 
     def log(self) -> Log:
@@ -430,7 +284,7 @@ class Source(SumsSource, Table):
         bar = Bar(len(self), f"{self.name} ") if len(self) > _LONG and sys.stderr.isatty() else None
         done = 0
         try:
-            for record in _arrow_batches(self.recipe.engine, rows):
+            for record in arrow_batches(self.recipe.engine, rows):
                 yield record
                 done += record.num_rows
                 if bar:
@@ -454,17 +308,17 @@ class Source(SumsSource, Table):
             raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm")
         names = ["p"] if "p" in record.schema.names else [f"p{k}" for k in range(len(self.arms))]
         if "p" in names:
-            propensity = _floats(record["p"])
+            propensity = floats(record["p"])
         else:
             propensity = np.empty((n, len(names)))
             for k, name in enumerate(names):
-                propensity[:, k] = _floats(record[name])
+                propensity[:, k] = floats(record[name])
         return Batch(
             codes.to_numpy(zero_copy_only=False).astype(np.uint16, copy=False),
-            _floats(record["outcome"]),
+            floats(record["outcome"]),
             propensity,
-            _moments(record["assigned"], self.clock),
-            _moments(record["arrived"], self.clock),
+            clock_times(record["assigned"], self.clock),
+            clock_times(record["arrived"], self.clock),
         )
 
     @property
@@ -544,185 +398,3 @@ class Source(SumsSource, Table):
     def _notes(self) -> list[str]:
         within = [] if self.within is None else [f"The outcome is what happened within {self.within} of assignment."]
         return [self.roles.line(), *within, *self.notes]
-
-
-# ---------------------------------------------------------------- looking
-
-
-def _look(rows: ir.Table, clock: Clock) -> _Facts:
-    """Return which arms there are, how many rows each has, and over which time."""
-    found = fetch(expressions.arms_found(rows).order_by("arm").limit(_MANY + 1))
-    if found.num_rows > _MANY:
-        raise LogError(f"`arm` holds more than {_MANY:,} different arms; is it the right column?", column="arm")
-    arms = found["arm"].to_pylist()
-    missing = [i for i, arm in enumerate(arms) if arm is None or arm != arm]
-    if missing:
-        n = sum(found["assigned_n"][i].as_py() for i in missing)
-        raise LogError(f"`arm` is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm")
-    first, last, came = (_moments(found[name].combine_chunks(), clock) for name in ("first", "last", "came"))
-    landed = came[came != NEVER] if came.dtype.kind == "i" else came[np.isfinite(came)]
-    return _Facts(
-        tuple(arms),
-        found["assigned_n"].to_numpy(),
-        found["arrived_n"].to_numpy(),
-        first.min() if len(first) else math.nan,
-        last.max() if len(last) else math.nan,
-        landed.max() if len(landed) else math.nan,
-    )
-
-
-def _number(clock: Clock, moment: Any) -> Any:
-    """Return a moment that was written as text as a number, if the clock's moments are numbers."""
-    if clock.unit is None and isinstance(moment, str):
-        try:
-            return float(moment) if not moment.strip().lstrip("+-").isdigit() else int(moment)
-        except ValueError:
-            return moment
-    return moment
-
-
-def _last_moment(made: Recipe, clock: Clock) -> int | float:
-    found = fetch(made.last_moment())
-    ends = [_moments(found[name].combine_chunks(), clock) for name in ("a", "b")]
-    known: list[int | float] = [end[0] for end in ends if len(end) and end[0] == end[0] and end[0] != NEVER]
-    if not known:
-        raise LogError("The log has no rows; it needs at least one assignment.")
-    return max(known)
-
-
-def _joining_notes(made: Recipe, moment: int | float | None, checked: bool = False) -> list[str]:
-    """Return what joining shows; refuse keys that do not name one assignment (unless checked), or one outcome."""
-    repeated = {"key": []} if checked else fetch(made.repeated_keys().limit(6)).to_pydict()
-    key = one_line(repr(made.roles.key))
-    if None in repeated["key"]:
-        n = repeated["rows"][repeated["key"].index(None)]
-        raise LogError(f"Column {key}, for `key`, is missing in {count(n, 'assignment')}.", column="key")
-    if repeated["key"]:
-        raise LogError(
-            f"Column {key}, for `key`, must name one assignment each; several have {_keys(repeated['key'])}.",
-            column="key",
-        )
-    if made.measure is None and made.duplicates == "error":
-        clashes = fetch(made.conflicts(moment).limit(6)).to_pydict()["key"]
-        if clashes:
-            raise LogError(
-                f"Different outcomes were delivered for {_keys(clashes)}; say which counts with `duplicates`: first, "
-                "last or sum.",
-                column="outcome",
-            )
-    strays = fetch(made.strays(moment).count().as_table())[0][0].as_py()
-    what = "outcome" if made.measure is None else "event"
-    if not strays:
-        return []
-    told = "belongs to no assignment and was" if strays == 1 else "belong to no assignment and were"
-    return [f"{count(strays, what)} {told} left out."]
-
-
-def _keys(keys: list[Any]) -> str:
-    listed = ", ".join(one_line(repr(key)) for key in keys[:5])
-    return f"key {listed}" if len(keys) == 1 else f"keys {listed}{' and more' if len(keys) > 5 else ''}"
-
-
-def _propensities(
-    made: Recipe, facts: _Facts, arms: Sequence[Any] | None
-) -> tuple[tuple[Any, ...], Callable[[ir.Table], Mapping[str, ir.Column]]]:
-    """Return the arms' labels, and a function that makes their columns of propensities from the assignments."""
-    from belated.backends import propensities
-
-    found = made.roles.propensity
-    if found is None:
-        raise OptionError("`propensity` must say where the probabilities are that the policy gave to the arms.")
-    table = made.assignments
-    values = np.empty(len(facts.values), dtype=object)
-    values[:] = facts.values
-    if found.kind == "chosen":
-        _, labels = encode(values, arms, None)
-        return labels, lambda t: {"p": recipe.number("propensity", t[found.columns[0]])}
-    if found.kind == "wide":
-        owners = dict(zip(found.labels or (), found.columns, strict=True))
-        if found.extra and arms is None:
-            owners = _with_extra(table, owners, dict(found.extra))
-        named = list(owners) if arms is None else list(arms)
-        _, labels = encode(values, sorted(named, key=_order) if arms is None else named, len(named))
-        texts = {str(label): column for label, column in owners.items()}
-        absent = next((label for label in labels if str(label) not in texts), None)
-        if absent is not None:
-            raise LogError(f"No column holds the propensity of arm {one_line(repr(absent))}.", column="propensity")
-        chosen = [texts[str(label)] for label in labels]
-        return labels, lambda t: {f"p{k}": recipe.number("propensity", t[c]) for k, c in enumerate(chosen)}
-    column = found.columns[0]
-    known = propensities.keys(table[column])
-    if known is None:
-        raise LogError(f"Column {one_line(repr(column))}, for `propensity`, is empty.", column="propensity")
-    if isinstance(known, int):
-        size = known
-        _, labels = encode(values, arms, size)
-
-        def listed(t: ir.Table) -> Mapping[str, ir.Column]:
-            right = propensities.length(t[column]) == size
-            return {f"p{k}": right.ifelse(p, None) for k, p in enumerate(propensities.columns(t[column], size))}
-
-        return labels, listed
-    names = known
-    texts = {str(value): value for value in facts.values}
-    unknown = next((text for text in texts if text not in names), None)
-    if arms is None:
-        everyone = [*facts.values, *(name for name in names if name not in texts)]
-        if unknown is not None:
-            raise LogError(
-                f"Column {one_line(repr(column))}, for `propensity`, names {_keys(names)[5:]}, not the arm "
-                f"{one_line(repr(texts[unknown]))}.",
-                column="propensity",
-            )
-        arms = sorted(everyone, key=_order)
-    _, labels = encode(values, arms, len(arms))
-    wanted = [str(label) for label in labels]
-    absent = None if table[column].type().is_struct() else 0.0
-    return labels, lambda t: {f"p{k}": p for k, p in enumerate(propensities.columns(t[column], wanted, absent=absent))}
-
-
-def _order(label: Any) -> tuple[int, Any]:
-    """Sort numbers as numbers, and everything else as text."""
-    return (0, label) if isinstance(label, (int, float)) else (1, str(label))
-
-
-def _with_extra(table: ir.Table, owners: dict[Any, str], extra: dict[Any, str]) -> dict[Any, str]:
-    """Take columns named like those of the arms as arms never chosen, if the first rows sum to 1 only with them."""
-    names = [*owners.values(), *extra.values()]
-    some = fetch(table.select(*names).limit(100))
-    columns = [_floats(some[name].combine_chunks().cast("float64")) for name in names]
-    alone = np.sum(columns[: len(owners)], axis=0)
-    together = np.sum(columns, axis=0)
-    are_arms = np.abs(alone - 1).max(initial=0) > 1e-6 and np.abs(together - 1).max(initial=0) <= 1e-6
-    return {**owners, **extra} if are_arms else owners
-
-
-# ---------------------------------------------------------------- Arrow to numbers
-
-
-def _arrow_batches(engine: Any, rows: ir.Table) -> Generator[Any]:
-    """Yield record batches; from DuckDB without the copy, and the whole result in memory, that Ibis would make."""
-    if engine.name != "duckdb":
-        yield from fetch(rows).to_batches()
-        return
-    relation = engine.con.sql(compiled(rows))
-    with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH) as reader:
-        yield from reader
-
-
-def _floats(column: Any) -> Array:
-    """Return an Arrow column of floats; null is NaN."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _moments(column: Any, clock: Clock) -> Array:
-    """Return Arrow times as numbers of a clock; null is NEVER or NaN."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if clock.unit is None and not clock.whole:
-        return _floats(column.cast("float64"))
-    numbers = (column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64")
-    if numbers.null_count:
-        numbers = pc.fill_null(numbers, NEVER)
-    return np.asarray(numbers.to_numpy(zero_copy_only=False))

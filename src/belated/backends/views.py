@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.backends.places import fetch, sentences
+from belated.backends.engines import fetch, sentences
 from belated.backends.recipe import literal
 from belated.columns import Array
 
