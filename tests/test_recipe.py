@@ -382,19 +382,6 @@ def test_no_outcome_yet(duckdb_engine):
     assert_same(source, experiment.log())
 
 
-def test_nan_is_no_outcome(engine):
-    """As `Log` has it, whatever an engine takes NaN for."""
-    experiment = drawn(18)
-    made, came = experiment.tables()
-    values = [np.nan if value is None else value for value in came["value"].to_pylist()]
-    came = came.set_column(1, "value", pa.array(values, from_pandas=False))
-    source = bl.read(engine.table(made), engine.table(came), **experiment.options())
-    assert sorted(source.log().outcome) == pytest.approx(sorted(experiment.log().outcome), nan_ok=True)
-    alone = made.append_column("outcome", pa.array([np.nan, *range(len(made) - 1)], pa.float64()))
-    got = bl.read(engine.table(alone), assigned_at="assigned_at")
-    assert got._facts.arrived.sum() == len(made) - 1
-
-
 def test_times_of_different_kinds_are_one_clock(duckdb_engine):
     """Whole and broken numbers; micro- and nanoseconds."""
     experiment = drawn(19)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import belated as bl
+from belated.backends import views
 from belated.estimators import ESTIMATORS
 
 START = dt.datetime(2026, 3, 1)
@@ -147,6 +148,32 @@ def test_trajectories(engine):
             assert a.values == pytest.approx(b.values, rel=1e-9, nan_ok=True)
             assert a.std_errors == pytest.approx(b.std_errors, rel=1e-8, nan_ok=True)
             assert a.sums["assigned"].tolist() == b.sums["assigned"].tolist()
+
+
+def test_a_report_from_every_engine(engine, tmp_path):
+    experiment = Experiment.drawn(7, rows=600)
+    path = bl.report(bl.read(engine.table(experiment.columns(times="dates"))), tmp_path / "report.html", baseline="A")
+    page = path.read_text()
+    assert "When outcomes arrive" in page
+    assert "What was assumed" in page
+    source = bl.read(engine.table(experiment.columns()))
+    here = bl.read(experiment.columns())
+    for view in (views.dependence, views.calibration, lambda s: views.arrival_counts(s).counts):
+        for got, wanted in zip(np.atleast_1d(view(source)), np.atleast_1d(view(here)), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-6)
+    got, wanted = views.time_bins(source), views.time_bins(here)
+    np.testing.assert_allclose(got.propensity, wanted.propensity, rtol=1e-9)
+    np.testing.assert_array_equal(got.arrived, wanted.arrived)
+
+
+@pytest.mark.parametrize("two", [False, True])
+def test_nan_is_not_nothing(engine, two):
+    """Null is an outcome that has not come; NaN is refused where nothing else says whether it has."""
+    made = {"id": [1, 2, 3, 4], "arm": ["A", "B"] * 2, "propensity": [0.5] * 4, "assigned_at": [1, 2, 3, 4]}
+    came = {"id": [1, 2, 3], "outcome": [1.0, float("nan"), 2.0]}
+    tables = [made, came] if two else [{**made, "outcome": [1.0, float("nan"), 2.0, None]}]
+    with pytest.raises(bl.LogError, match=r"`outcome` is NaN in 1 row; it must be a number, or null"):
+        bl.read(*(engine.table(table) for table in tables))
 
 
 def test_the_engines_own_sums_on_duckdb(duckdb_engine):

@@ -75,9 +75,10 @@ def read(
     --------
     >>> import belated as bl, pyarrow as pa
     >>> sent = pa.table({"id": [1, 2, 3], "variant": ["A", "B", "A"], "p_A": [0.5, 0.5, 0.6], "p_B": [0.5, 0.5, 0.4]})
-    >>> paid = pa.table({"id": [3, 1], "revenue": [2.0, 4.0]})
-    >>> bl.estimate(bl.read(sent, paid), "mean").arm("A").estimate
-    3.0
+    >>> paid = pa.table({"id": [3, 2, 1], "revenue": [2.0, 1.0, 4.0]})
+    >>> source = bl.read(sent, paid)
+    >>> len(source), source.arms
+    (3, ('A', 'B'))
     """
     one_of("duplicates", duplicates, DUPLICATES)
     if isinstance(events, str):
