@@ -38,14 +38,13 @@ def with_codes(rows: ir.Table, values: Sequence[Any]) -> ir.Table:
 
 
 def arms_found(rows: ir.Table) -> ir.Table:
-    """Return, by arm: rows, those that arrived, when the first and last were assigned, and when the last arrived."""
-    return rows.group_by("arm").agg(
-        assigned_n=rows.count(),
-        arrived_n=rows.arrived.count(),
-        first=rows.assigned.min(),
-        last=rows.assigned.max(),
-        came=rows.arrived.max(),
-    )
+    """Return each arm and how many rows it has."""
+    return rows.group_by("arm").agg(rows=rows.count()).order_by("arm")
+
+
+def times_found(rows: ir.Table) -> ir.Table:
+    """Return when the first and the last row were assigned, and when the last outcome arrived."""
+    return rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), came=rows.arrived.max())
 
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:

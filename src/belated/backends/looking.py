@@ -32,7 +32,6 @@ class Facts:
 
     values: tuple[Any, ...]  # the arms as the engine knows them
     assigned: Array
-    arrived: Array
     first: int | float
     last: int | float
     came: int | float  # the last arrival
@@ -45,30 +44,25 @@ class Facts:
     def among(self, values: Sequence[Any]) -> Facts:
         """Return the same facts with arms that no row has yet."""
         new = [value for value in values if value is not None and value == value and value not in self.values]
-        assigned, arrived = (np.append(n, np.zeros(len(new), dtype=n.dtype)) for n in (self.assigned, self.arrived))
-        return replace(self, values=(*self.values, *new), assigned=assigned, arrived=arrived)
+        assigned = np.append(self.assigned, np.zeros(len(new), dtype=self.assigned.dtype))
+        return replace(self, values=(*self.values, *new), assigned=assigned)
 
 
 def look(rows: ir.Table, clock: Clock) -> Facts:
     """Return which arms there are, how many rows each has, and over which time."""
-    found = fetch(expressions.arms_found(rows).order_by("arm").limit(_MANY + 1))
+    found = fetch(expressions.arms_found(rows).limit(_MANY + 1))
     if found.num_rows > _MANY:
         raise LogError(f"`arm` holds more than {_MANY:,} different arms; is it the right column?", column="arm")
     arms = found["arm"].to_pylist()
     missing = [i for i, arm in enumerate(arms) if arm is None or arm != arm]
     if missing:
-        n = sum(found["assigned_n"][i].as_py() for i in missing)
+        n = sum(found["rows"][i].as_py() for i in missing)
         raise LogError(f"`arm` is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm")
-    first, last, came = (clock_times(found[name].combine_chunks(), clock) for name in ("first", "last", "came"))
-    landed = came[came != NEVER] if came.dtype.kind == "i" else came[np.isfinite(came)]
-    return Facts(
-        tuple(arms),
-        found["assigned_n"].to_numpy(),
-        found["arrived_n"].to_numpy(),
-        first.min() if len(first) else math.nan,
-        last.max() if len(last) else math.nan,
-        landed.max() if len(landed) else math.nan,
-    )
+    # apart from the arms, as files may know the ends of their columns without being read
+    times = fetch(expressions.times_found(rows))
+    ends = (clock_times(times[name].combine_chunks(), clock)[0] for name in ("first", "last", "came"))
+    first, last, came = (math.nan if end == NEVER else end for end in ends)
+    return Facts(tuple(arms), found["rows"].to_numpy(), first, last, came)
 
 
 def as_moment(clock: Clock, moment: Any) -> Any:

@@ -111,8 +111,8 @@ class Source(SumsSource, Table):
         labels, columns = propensity_columns(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
         values = [facts.values[i] if i is not None else label for i, label in zip(order, labels, strict=True)]
-        counts = (np.array([0 if i is None else int(n[i]) for i in order]) for n in (facts.assigned, facts.arrived))
-        facts = replace(facts, values=tuple(values), assigned=next(counts), arrived=next(counts))
+        counts = np.array([0 if i is None else int(facts.assigned[i]) for i in order])
+        facts = replace(facts, values=tuple(values), assigned=counts)
         rows = settled.rows(moment, columns)
         return cls(settled, name, labels, moment, notes, facts, rows, clock)
 
@@ -334,6 +334,16 @@ class Source(SumsSource, Table):
         """How many rows each arm was assigned."""
         return self._facts.assigned
 
+    @cached_property
+    def arrived(self) -> Array:
+        """How many of them have an outcome."""
+        with sentences(self.name):
+            rows = self.coded
+            found = fetch(rows.group_by("code").agg(n=rows.arrived.count())).to_pydict()
+        arrived = np.zeros(len(self.arms), dtype=np.int64)
+        arrived[found["code"]] = found["n"]
+        return arrived
+
     # ---------------------------------------------------------------- doubts
 
     @cached_property
@@ -377,7 +387,7 @@ class Source(SumsSource, Table):
 
     def _title(self) -> str:
         facts = self._facts
-        share = facts.arrived.sum() / max(facts.rows, 1)
+        share = self.arrived.sum() / max(facts.rows, 1)
         as_of = "" if self.moment is None else f", as of {self.clock.text(self.moment)}"
         span = f", assigned from {self.clock.text(facts.first)} to {self.clock.text(facts.last)}" if facts.rows else ""
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
@@ -385,13 +395,12 @@ class Source(SumsSource, Table):
         return f"{self.name}, in {self.engine}: {size}, {share:.1%} arrived{span}{as_of}{known}"
 
     def _columns(self) -> list[Column]:
-        facts = self._facts
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = (facts.arrived / facts.assigned).tolist()
+            share = (self.arrived / self.assigned).tolist()
         return [
             Column("arm", list(self.arms), "label"),
-            Column("assigned", facts.assigned.tolist(), "count"),
-            Column("arrived", facts.arrived.tolist(), "count"),
+            Column("assigned", self.assigned.tolist(), "count"),
+            Column("arrived", self.arrived.tolist(), "count"),
             Column("share_arrived", share, "share"),
         ]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STEPS = 48
 
 #: Rows beyond which only the earliest, which have been followed longest, are looked at for `dependence`.
-_ENOUGH = 4_000_000
+_ENOUGH = 1_000_000
 
 
 def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
