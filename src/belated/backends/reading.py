@@ -90,6 +90,8 @@ def read(
     deliveries = None if outcomes is None else place(outcomes, beside=assignments, role="outcomes")
     if deliveries is not None and deliveries.engine is not assignments.engine:
         raise OptionError("`source` and `outcomes` must be in one engine: give tables of the same Ibis connection.")
+    if events in ("indicator", "count") and outcome is None:
+        outcome = ""  # events are counted, whatever they are worth
     given = {
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),

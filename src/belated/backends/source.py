@@ -27,6 +27,7 @@ from belated.backends.looking import (
 from belated.backends.recipe import Recipe
 from belated.backends.stream import Batch, OutOfOrderError, stream_sums
 from belated.columns import Array
+from belated.display.report import SHARE
 from belated.errors import LogError
 from belated.log import Log
 from belated.outcome_models import OutcomeModel, read_outcome_model
@@ -326,7 +327,7 @@ class Source(SumsSource, Table):
         """What the outcome is called."""
         name = self.roles.outcome
         if self.recipe.measure in ("indicator", "count"):
-            return {"indicator": "share with an event", "count": "number of events"}[self.recipe.measure]
+            return {"indicator": SHARE, "count": "number of events"}[self.recipe.measure]
         return "outcome" if name is None else name
 
     @property

@@ -22,6 +22,9 @@ from belated.display.words import answer, question, strongest, upper
 from belated.errors import OptionError
 from belated.tables import Column, count, one_line, percent
 
+#: What the outcome is called if it is whether an event happened.
+SHARE = "share with an event"
+
 #: What a light looks like, and what it says.
 LIGHTS = {
     "good": ("✓", "nothing speaks against it"),
@@ -187,7 +190,12 @@ class Report:
     @property
     def measure(self) -> str:
         """What is estimated, in words."""
-        return f"mean {one_line(self.outcome)}" + (f" within {self.within}" if self.within else "")
+        return self.quantity + (f" within {self.within}" if self.within else "")
+
+    @property
+    def quantity(self) -> str:
+        """What is averaged, in words; the mean of whether something happened is a share."""
+        return SHARE if self.outcome == SHARE else f"mean {one_line(self.outcome)}"
 
     def look(self, arm: Any) -> int:
         """Return the colour and marker of an arm; with many arms all of them look alike."""

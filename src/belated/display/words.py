@@ -20,7 +20,7 @@ _MOST_SENTENCES = 4
 def question(report: Report) -> str:
     """Return what was asked, in a sentence."""
     arms = report.estimate.arms
-    what = f"mean {one_line(report.outcome)}"
+    what = report.quantity
     when = f" within {report.within} of assignment" if report.within else ""
     if len(arms) == 1:
         return f"What is the {what} of {_say(arms[0])}{when}?"
