@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from belated.backends import recipe, roles
-from belated.backends.engines import Place
+from belated.backends.csv_files import CsvFile
+from belated.backends.engines import Place, fetch
 from belated.backends.places import place
 from belated.backends.recipe import DUPLICATES, MEASURES, Recipe
 from belated.backends.source import Source
 from belated.backends.windows import read_window
 from belated.checks import one_of
-from belated.errors import OptionError
+from belated.errors import LogError, OptionError
+
+#: Rows of a CSV file that tell which arms there are, before it is read.
+_SAMPLE = 10_000
 
 
 def read(
@@ -126,11 +130,9 @@ def _kinds(table: Place) -> dict[str, str]:
 
 def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
     """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
-    propensity = found.propensity
-    chances = () if propensity is None else propensity.columns
-    kinds = _kinds(assignments)
-    if propensity is not None and propensity.instead is not None:
-        chances = (*chances, *propensity.instead.columns)
+    if not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
+        return assignments, deliveries
+    kinds, chances = _kinds(assignments), _chances(assignments, found)
     numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number", "mixed")}
     own = {} if found.outcome is None else {found.outcome: "DOUBLE"}
     if kinds.get(found.assigned_at or "") == "mixed":
@@ -146,3 +148,21 @@ def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) ->
     first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, found.arm)
     second = deliveries.loaded({**own, **dict.fromkeys(keys[1:], "VARCHAR")}, [*of_outcome, *keys[1:]], "")
     return first, second
+
+
+def _chances(assignments: Place, found: roles.Roles) -> list[str]:
+    """Return the columns that may hold propensities, as far as the arms of the first rows tell."""
+    propensity = found.propensity
+    if propensity is None:
+        return []
+    instead = () if propensity.instead is None else propensity.instead.columns
+    if propensity.kind != "guess":
+        return [*propensity.columns, *instead]
+    arm = assignments.table[found.arm].name("arm").as_table()
+    arms = [value for value in fetch(arm.limit(_SAMPLE))["arm"].unique().to_pylist() if value is not None]
+    try:
+        likely = found.settled(arms).propensity or propensity
+    except LogError:  # whatever is a number beyond doubt
+        kinds = _kinds(assignments)
+        return [*(column for column in propensity.columns if kinds[column] != "mixed"), *instead]
+    return [*likely.columns, *likely.extra.values(), *instead]

@@ -343,7 +343,7 @@ def _named(value: Any, table: _Columns) -> Propensity:
     """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
     option = propensity_option(value, table.kinds) if isinstance(value, str) else value
     if isinstance(option, str) and option not in table.kinds and is_pattern(option):
-        numeric = [column for column in table.names if table.kinds[column] in NUMERIC]
+        numeric = [column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed")]
         found = captured(option, numeric)
         if not found:
             known = f"the columns are {some(table.kinds)}"
@@ -355,7 +355,7 @@ def _named(value: Any, table: _Columns) -> Propensity:
     if isinstance(option, Iterable) and not isinstance(option, (str, bytes)):
         return Propensity("wide", tuple(table.take("propensity", column, NUMERIC) for column in option))
     column = table.take("propensity", option)
-    return Propensity("chosen" if table.kinds[column] in NUMERIC else "column", (column,))
+    return Propensity("chosen" if table.kinds[column] in (*NUMERIC, "mixed") else "column", (column,))
 
 
 def _likely(table: _Columns) -> Propensity:
@@ -370,7 +370,8 @@ def _likely(table: _Columns) -> Propensity:
         instead = Propensity("column", (column,))
     elif column := table.guess("propensity", ("number",)):
         instead = Propensity("chosen", (column,))
-    return Propensity("guess", tuple(c for c in table.names if table.kinds[c] in NUMERIC), instead=instead)
+    numbers = tuple(column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed"))
+    return Propensity("guess", numbers, instead=instead)
 
 
 def _splits(text: str) -> list[tuple[str, str]]:
