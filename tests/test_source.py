@@ -150,6 +150,19 @@ def test_trajectories(engine):
             assert a.sums["assigned"].tolist() == b.sums["assigned"].tolist()
 
 
+def test_an_arm_that_was_never_chosen_has_a_column_too():
+    """As its rows would not sum to 1 without it; a column that only looks like one is no arm."""
+    experiment = Experiment.drawn(8, labels=("A", "B"))
+    columns = experiment.columns()
+    alone = bl.read(columns.append_column("p_total", pa.array([1.0] * len(columns))))
+    assert alone.arms == ("A", "B")
+    halved = columns.drop(["p_A"]).append_column("p_A", pa.array(np.asarray(columns["p_A"]) / 2))
+    never = bl.read(halved.append_column("p_C", pa.array(np.asarray(columns["p_A"]) / 2)))
+    assert never.arms == ("A", "B", "C")
+    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived"):
+        bl.estimate(never)
+
+
 def test_a_report_from_every_engine(engine, tmp_path):
     experiment = Experiment.drawn(7, rows=600)
     path = bl.report(bl.read(engine.table(experiment.columns(times="dates"))), tmp_path / "report.html", baseline="A")
