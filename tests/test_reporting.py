@@ -7,6 +7,7 @@ import re
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -268,3 +269,22 @@ def test_the_best_arm_is_called_the_best():
     (sentence,) = answer(Report("", bl.estimate(log)))
     assert "is highest with arm 2" in sentence
     assert sentence.endswith("It lies above every other arm, all compared at once at 95%.")
+
+
+def test_of_events_it_shows_when_they_happen(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = 400
+    made = {"id": np.arange(rows), "arm": ["A", "B"] * (rows // 2), "propensity": [0.5] * rows, "step": np.arange(rows)}
+    who = rng.choice(rows, 150, replace=False)
+    paid = {"id": who, "at": who + rng.integers(0, 40, 150)}
+    source = bl.read(pa.table(made), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows)
+    found = _arrivals(source)
+    first = {int(i): int(at - i) for i, at in zip(paid["id"], paid["at"], strict=True) if at - i <= 20}
+    for k in range(2):
+        mature = [i for i in range(rows - 20 + 1) if i % 2 == k]
+        for delay, share in zip(found.delays, found.share[k], strict=True):
+            assert share == pytest.approx(np.mean([first.get(i, math.inf) <= delay + 1e-9 for i in mature]), abs=0.01)
+        assert found.arrived[k] == pytest.approx(np.mean([i in first for i in mature]))
+    page = bl.report(source, tmp_path / "report.html").read_text()
+    assert "When events happen" in page
+    assert "within 20 steps" in page

@@ -144,7 +144,7 @@ def gather(
         asked=tuple(asked),
         comparison=compared,
         trajectory=moved if len(moved) > 1 else None,
-        arrivals=None if source.within is not None else _arrivals(source),
+        arrivals=_arrivals(source),
         chosen=_chosen(source, bins),
         within=source.within,
         outcome=source.outcome,
@@ -171,6 +171,8 @@ def _arrivals(source: Source) -> Arrivals | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         arrived = 1 - out.sum(axis=1) / n
         overdue = np.array([out[k, _late(found, k) :].sum() / n[k] for k in range(len(n))])
+    if source.within is not None:  # all windows have closed
+        overdue = 1 - arrived
     delays: Array = found.delays
     if source.clock.unit is not None:
         delays = delays.astype(np.int64).astype("timedelta64[us]")

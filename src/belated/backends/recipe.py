@@ -160,8 +160,8 @@ class Recipe:
     ) -> ir.Table:
         """Return one row for each assignment as of a moment.
 
-        Its columns are `arm`, `assigned`, `outcome` and `arrived` (null: still out), `key` if there is one, and
-        whatever `more` makes of the table of assignments.
+        Its columns are `arm`, `assigned`, `outcome` and `arrived` (null: still out), `key` if there is one, `first` of
+        events, and whatever `more` makes of the table of assignments.
         """
         rows = self._assigned(more)
         if self.measure is None:
@@ -320,18 +320,22 @@ class Recipe:
     # ---------------------------------------------------------------- events
 
     def _with_events(self, rows: ir.Table) -> ir.Table:
-        """Return the rows with what happened in their windows; all of it is known when these close."""
+        """Return the rows with what happened in their windows; all of it is known when these close.
+
+        `first` is when the first event happened, null if none did.
+        """
         import ibis
 
         if self.deliveries is None:
             inside = rows.when.between(rows.assigned, self._closing(rows.assigned))
             happened = inside.ifelse(rows.outcome if self.measure == "sum" else ibis.literal(1), 0)
+            rows = rows.mutate(first=inside.ifelse(rows.when, None))
         else:
             starts, events = rows.select("key", "assigned"), self._delivered(None)
             pairs = starts.inner_join(events, starts.key == events.key_)
             inside = pairs.filter(pairs.when.between(pairs.assigned, self._closing(pairs.assigned)))
             totals = inside.group_by(key_=inside.key).agg(
-                total=inside.outcome.sum() if self.measure == "sum" else inside.count()
+                total=inside.outcome.sum() if self.measure == "sum" else inside.count(), first=inside.when.min()
             )
             rows = rows.left_join(totals, rows.key == totals.key_).drop("key_")
             happened = (rows.total > 0).ifelse(1, 0) if self.measure == "indicator" else rows.total

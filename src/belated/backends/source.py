@@ -281,6 +281,7 @@ class Source(SumsSource, Table):
         rows = self.rows
         if self.is_streamed and len(self.arms) <= _FEW_ARMS:  # numbers travel faster than labels
             rows = self.coded.mutate(code=self.coded.code.cast("uint16")).drop("arm")
+        rows = rows if self.within is None else rows.drop("first")
         rows = rows.order_by("assigned") if ordered else rows
         bar = Bar(len(self), f"{self.name} ") if len(self) > _LONG and sys.stderr.isatty() else None
         done = 0

@@ -60,10 +60,13 @@ class ArrivalCounts:
 
 
 def arrival_counts(source: Source) -> ArrivalCounts | None:
-    """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones."""
+    """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones.
+
+    Of events, the delay is that of an assignment's first.
+    """
     rows, clock = source.coded, source.clock
     with sentences(source.name):
-        delay = _length(rows.arrived, rows.assigned)
+        delay = _length(rows.arrived if source.within is None else rows["first"], rows.assigned)
         about = fetch(rows.aggregate(longest=delay.max(), mean=delay.mean())).to_pylist()[0]
         longest, mean = about["longest"], about["mean"]
         if not longest or not mean:

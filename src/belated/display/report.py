@@ -355,21 +355,32 @@ def _arrivals(report: Report) -> Part | None:
     if arrivals is None:
         return None
     share = np.asarray(arrivals.share, dtype=np.float64)
-    title = "Share of outcomes arrived, by time since assignment"
+    events = report.within is not None
+    title = f"Share {'with an event' if events else 'of outcomes arrived'}, by time since assignment"
     series = [charts.Series(arrivals.arms[k], share[k], look=k) for k in _by_weight(report, arrivals.arms)]
     drawn = charts.curves(
-        arrivals.delays, series, title=title, xlabel="time since assignment", ylabel="arrived", steps=True
+        arrivals.delays,
+        series,
+        title=title,
+        xlabel="time since assignment",
+        ylabel="with an event" if events else "arrived",
+        steps=True,
     )
     shares = [
         ("arrived", arrivals.arrived),
         ("still out", arrivals.still_out),
         ("overdue or never", arrivals.overdue),
     ]
+    if events:
+        shares = [("with an event", arrivals.arrived), ("without", arrivals.overdue)]
     columns = [Column(name, np.asarray(values).tolist(), "share") for name, values in shares]
     return Part(
         [drawn] if np.isfinite(share).any() else [],
-        f"{title}, among the assignments old enough to tell.",
-        Sheet("Where each arm's outcomes are", [Column("arm", list(arrivals.arms), "label"), *columns]),
+        f"{title}{'' if events else ', among the assignments old enough to tell'}.",
+        Sheet(
+            f"Assignments within {report.within}" if events else "Where each arm's outcomes are",
+            [Column("arm", list(arrivals.arms), "label"), *columns],
+        ),
     )
 
 
