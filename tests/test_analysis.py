@@ -163,3 +163,37 @@ def test_policies_as_text():
     for text in ("", "A", "A=x", "Z=1"):
         with pytest.raises(bl.BelatedError):
             read_policy(("A", "B"), text)
+
+
+def test_what_looks_like_a_mistake_is_said(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = 3_000
+    p = rng.uniform(0.1, 0.9, rows)
+    arm = np.where(rng.random(rows) < p, "treatment", "control")
+    bought = rng.random(rows) < 0.3
+    table = pa.table({
+        "arm": arm, "propensities": [[x, 1 - x] for x in p], "assigned_at": np.arange(rows),
+        "arrived_at": pa.array(np.arange(rows) + 5, mask=~bought),
+        "revenue": pa.array(rng.uniform(1, 9, rows), mask=~bought),
+    })  # fmt: skip
+    parquet.write_table(table, tmp_path / "log.parquet")
+    swapped = call(tmp_path / "log.parquet")
+    assert "not chosen as their logged probabilities say" in swapped.stderr
+    assert "Every outcome is above 0, and 70% of the rows" in swapped.stderr
+    right = call(tmp_path / "log.parquet", "--arms", "treatment,control")
+    assert right.exit_code == 0
+    assert "logged probabilities" not in right.stderr
+
+
+def test_keys_that_never_meet_are_refused(tmp_path):
+    made = pa.table({"id": [1, 2], "arm": ["A", "B"], "propensity": [0.5, 0.5]})
+    came = pa.table({"id": [11, 12], "outcome": [1.0, 2.0]})
+    with pytest.raises(bl.LogError, match="None of the 2 outcomes belongs to an assignment"):
+        bl.read(made, came)
+
+
+def test_arms_may_be_named_before_they_have_rows():
+    table = pa.table({"arm": ["A", "A", "B"], "p_A": [0.5] * 3, "p_B": [0.5] * 3, "outcome": [1.0, 2.0, 3.0],
+                      "assigned_at": [1, 2, 9]})  # fmt: skip
+    for options in ({}, {"arms": ["A", "B"]}, {"arms": ["B", "A"], "propensity": "p_*"}):
+        assert set(bl.read(table, as_of=5, **options).arms) == {"A", "B"}

@@ -205,7 +205,7 @@ def analyse(source: Source, asked: Questions) -> Analysis:
         out = 1 - result.sums["arrived"].sum() / result.sums["assigned"].sum()
         raise LogError(single_value_words(value, out), column="outcome")
     told = [str(one.message) for one in caught if issubclass(one.category, BelatedWarning)]
-    told += [words for words in source.doubts() if words not in told]
+    told += [words for words in (*source.doubts(), *source.oddities()) if words not in told]
     return Analysis(source, result, comparison, baseline, tuple(pairs), policies, tuple(told))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 import sys
 from collections.abc import Iterator
@@ -125,6 +126,9 @@ def analyze(
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
+    arms: Annotated[
+        str | None, _column("The arms in the order of a list of probabilities, such as A,B,C; default: sorted.")
+    ] = None,
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -235,10 +239,11 @@ def analyze(
             raise OptionError("`measure` is given without `events`; it says what of the events is the outcome.")
         if report is not None:
             check_place(report)
+        order = None if arms is None else next(csv.reader([arms], skipinitialspace=True), [])
         log = read(
             source, outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity, assigned_at=assigned_at,
-            arrived_at=arrived_at, delay=delay, key=key, as_of=as_of, duplicates=duplicates,
-            events=measure or events, window=window,
+            arrived_at=arrived_at, delay=delay, key=key, as_of=as_of, arms=order,
+            duplicates=duplicates, events=measure or events, window=window,
         )  # fmt: skip
         typer.echo(log.roles.line(cli=True), err=True)
         if estimator is None and not log.has_all_propensities:

@@ -135,6 +135,23 @@ def miscalibration(excess: Array, variance: Array) -> float:
     return float(-math.expm1(len(v) * math.log1p(-smallest))) if smallest < 1 else 1.0
 
 
+def miscalibration_words() -> str:
+    """Return what is wrong with a log whose choices do not follow its probabilities, and what to do."""
+    return (
+        "The arms were not chosen as their logged probabilities say: these may stand with the wrong arm (say the order "
+        "of a list with arms), in the wrong row, or not be those that the policy used. Estimates from them are off."
+    )
+
+
+def positive_words(share: float) -> str:
+    """Return what may be wrong with a log whose outcomes are all above 0, where `share` of the old rows has any."""
+    return (
+        f"Every outcome is above 0, and {1 - share:.0%} of the rows followed longest have none. If outcomes are "
+        "recorded only when they happen, as purchases are, this is what those bring who buy, not what an assignment "
+        "brings: give the time that it has with events and window (--events --window 7d)."
+    )
+
+
 def drift(arrived: Array, y: Array, y2: Array) -> float:
     """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
 

@@ -81,7 +81,11 @@ def _outcome_fault(y: float, arrived: Any, assigned: Any, never: int | float, cl
     if arrived is None:
         return "outcome", f"is {y}; it must be a finite number, or NaN if it is still out"
     if arrived == never or not arrived < math.inf:
-        return "outcome", f"is {y} but has no arrival; give its arrival time or delay, or make the outcome NaN"
+        return (
+            "outcome",
+            f"is {y} but has no arrival; give its arrival time or delay, make the outcome NaN if it has not come, or, "
+            "if only what happens has a time, read it as events with a window",
+        )
     if arrived < assigned:
         came, made = clock.text(arrived), clock.text(assigned)
         return "arrived_at", f"is {came}, before its assignment at {made}; it must not be earlier"

@@ -75,14 +75,24 @@ def as_moment(clock: Clock, moment: Any) -> Any:
     return moment
 
 
-def last_moment(made: Recipe, clock: Clock) -> int | float:
-    """Return the latest time that either table knows."""
+def silent_notes(made: Recipe) -> list[str]:
+    """Return what is taken for granted where no column tells."""
+    notes = []
+    if made.roles.assigned_at is None:
+        notes.append("No column has the times of assignment: the rows are taken in their order.")
+    if made.roles.arrived_at is None and made.roles.delay is None:
+        notes.append("No column says when outcomes arrived: each counts from its assignment.")
+    return notes
+
+
+def last_moment(made: Recipe, clock: Clock) -> tuple[int | float, int | float]:
+    """Return the latest time that either table knows, and that of the events."""
     found = fetch(made.last_moment())
     ends = [clock_times(found[name].combine_chunks(), clock) for name in ("a", "b")]
     known: list[int | float] = [end[0] for end in ends if len(end) and end[0] == end[0] and end[0] != NEVER]
     if not known:
         raise LogError("The log has no rows; it needs at least one assignment.")
-    return max(known)
+    return max(known), known[-1]
 
 
 def refuse_nan(made: Recipe) -> None:
@@ -117,11 +127,26 @@ def joining_notes(made: Recipe, moment: int | float | None, checked: bool = Fals
                 column="outcome",
             )
     strays = fetch(made.strays(moment).count().as_table())[0][0].as_py()
+    delivered = fetch(made.delivered_counts(moment)).to_pylist()[0]
     what = "outcome" if made.measure is None else "event"
-    if not strays:
-        return []
-    told = "belongs to no assignment and was" if strays == 1 else "belong to no assignment and were"
-    return [f"{count(strays, what)} {told} left out."]
+    if strays and strays == delivered["n"]:
+        theirs = one_line(repr(made.roles.outcome_key))
+        raise LogError(
+            f"None of the {count(strays, what)} belongs to an assignment; columns {key} and {theirs}, for `key`, must "
+            "hold the same names.",
+            column="key",
+        )
+    notes = []
+    if strays:
+        told = "belongs to no assignment and was" if strays == 1 else "belong to no assignment and were"
+        notes.append(f"{count(strays, what)} {told} left out.")
+    repeats = delivered["n"] - delivered["keys"]
+    if repeats and made.measure is None and made.duplicates == "error":
+        notes.append(f"{count(repeats, 'repeated delivery').replace('deliverys', 'deliveries')} counted once.")
+    early = 0 if made.measure is None else fetch(made.early_events(moment).count().as_table())[0][0].as_py()
+    if early:
+        notes.append(f"{count(early, 'event')} happened before the assignment and did not count.")
+    return notes
 
 
 def _keys(keys: list[Any]) -> str:

@@ -377,6 +377,17 @@ class Recipe:
         clashes = ends.filter(ends.low < ends.high)
         return clashes.semi_join(rows, clashes.key_ == rows.key).select(key="key_").order_by("key")
 
+    def delivered_counts(self, moment: int | float | None) -> ir.Table:
+        """Return how many deliveries there are by a moment, `n`, and of how many `keys`."""
+        delivered = self._deliveries(moment)
+        return delivered.aggregate(n=delivered.count(), keys=delivered.key_.nunique())
+
+    def early_events(self, moment: int | float | None) -> ir.Table:
+        """Return the events by a moment that happened before the assignment of their key."""
+        starts, events = self._assigned().select("key", "assigned"), self._delivered(moment)
+        pairs = starts.inner_join(events, starts.key == events.key_)
+        return pairs.filter(pairs.when < pairs.assigned)
+
     def not_numbers(self) -> ir.Table | None:
         """Return the rows whose outcome is NaN; None if it cannot be, or if times say whether it has come."""
         told = self.deliveries is None and (self.roles.arrived_at or self.roles.delay)

@@ -279,7 +279,11 @@ class _Columns:
             break
         else:
             known = f"the columns are {some(self.kinds)}"
-        return wrong(role, f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.")
+        events = (
+            " If each row is an event, say so with `events` and `window`." if role == "outcome" and self.later else ""
+        )
+        sentence = f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.{events}"
+        return wrong(role, sentence)
 
 
 def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -23,6 +23,7 @@ from belated.backends.looking import (
     look,
     propensity_columns,
     refuse_nan,
+    silent_notes,
 )
 from belated.backends.recipe import Recipe
 from belated.backends.stream import Batch, OutOfOrderError, stream_sums
@@ -32,7 +33,13 @@ from belated.errors import LogError
 from belated.log import Log
 from belated.outcome_models import OutcomeModel, read_outcome_model
 from belated.progress import Bar
-from belated.signs import dependence_words, outcome_dependence
+from belated.signs import (
+    dependence_words,
+    miscalibration,
+    miscalibration_words,
+    outcome_dependence,
+    positive_words,
+)
 from belated.sums import Parts, Sums, SumsSource
 from belated.tables import Column, Table, count, one_line
 from belated.times import Clock
@@ -51,6 +58,9 @@ _LONG = 5_000_000
 
 #: The p-value below which arrivals are said to depend on outcomes.
 _SURE = 1e-3
+
+#: And that below which choices are said not to follow their probabilities.
+_BLATANT = 1e-4
 
 
 class Source(SumsSource, Table):
@@ -94,8 +104,10 @@ class Source(SumsSource, Table):
             refuse_nan(made)
             notes = joining_notes(made, moment) if made.deliveries is not None else []
             if made.measure is not None and moment is None:
-                moment = last_moment(made, clock)
-                notes.append(f"As of {clock.text(moment)}, the latest time in the tables.")
+                moment, event = last_moment(made, clock)
+                ends = "" if event == moment else f"; the last event is of {clock.text(event)}"
+                notes.append(f"As of {clock.text(moment)}, the latest time in the tables{ends}.")
+            notes += silent_notes(made)
             return cls._looked(made, name, arms, moment, clock, tuple(notes))
 
     @classmethod
@@ -108,7 +120,11 @@ class Source(SumsSource, Table):
             raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
         if moment is not None and arms is None:
             facts = facts.among(fetch(made.arms())["arm"].to_pylist())
-        settled = replace(made, roles=made.roles.settled(facts.values or arms or ()))
+        if arms is not None:  # as text, from a command line
+            texts = {str(value): value for value in facts.values}
+            arms = [texts.get(arm, arm) if isinstance(arm, str) else arm for arm in arms]
+        others = [arm for arm in arms or () if arm not in facts.values]
+        settled = replace(made, roles=made.roles.settled([*facts.values, *others]))
         labels, columns = propensity_columns(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
         values = [facts.values[i] if i is not None else label for i, label in zip(order, labels, strict=True)]
@@ -359,6 +375,20 @@ class Source(SumsSource, Table):
         """Return what in the log as a whole speaks against any estimate from it, in words."""
         p_value, z = self.dependence
         return [dependence_words(p_value, z)] if p_value < _SURE else []
+
+    def oddities(self) -> list[str]:
+        """Return what in the tables looks like a mistake in them, or in how they were read, in words."""
+        if not len(self):
+            return []
+        words = []
+        found = views.calibration(self, views.early(self))
+        if found is not None and miscalibration(*found) < _BLATANT:
+            words.append(miscalibration_words())
+        if self.within is None:
+            low, share = views.recorded(self)
+            if low > 0 and share < 0.5:
+                words.append(positive_words(share))
+        return words
 
     # ---------------------------------------------------------------- time
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,25 +146,41 @@ def time_bins(source: Source, how_many: int = 40) -> TimeBins:
     return TimeBins(middles, propensity, tables["n"], tables["arrived"], tables["y"], tables["y2"], shift)
 
 
+def _half(source: Source) -> int | float:
+    """Return half of the time that the experiment has been followed."""
+    length = _end(source) - source.span[0]
+    return length // 2 if source.clock.whole or source.clock.unit else length / 2
+
+
+def early(source: Source) -> ir.Table:
+    """Return the rows that have been followed for at least half of the experiment; of many, the earliest."""
+    rows, (first, last) = source.coded, source.span
+    until = min(_end(source) - _half(source), last)
+    if len(source) > _ENOUGH:
+        until = min(until, first + type(first)((last - first) * (_ENOUGH / len(source))))
+    return rows.filter(rows.assigned <= literal(source.clock, until, rows.assigned))
+
+
+def recorded(source: Source) -> tuple[float, float]:
+    """Return the least outcome of the rows followed longest, and the share of them that has one."""
+    rows = early(source)
+    with sentences(source.name):
+        found = fetch(rows.aggregate(low=rows.outcome.min(), n=rows.count(), there=rows.arrived.count())).to_pylist()[0]
+    low = found["low"]
+    return (math.nan if low is None else low), found["there"] / max(found["n"], 1)
+
+
 def dependence(source: Source) -> Array:
     """Return, by arm, the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`).
 
     Over rows followed for at least half of the experiment whose outcome came within that time, with L the logarithm of
     1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2, as an array (arms, 3, 3).
     """
-    rows, arms, clock = source.coded, len(source.arms), source.clock
-    first, last = source.span
-    end = _end(source)
-    half = (end - first) // 2 if source.clock.whole or source.clock.unit else (end - first) / 2
-    until = min(end - half, last)
-    if len(source) > _ENOUGH:
-        until = min(until, first + type(first)((last - first) * (_ENOUGH / len(source))))
+    rows, arms, half = early(source), len(source.arms), _half(source)
     scale = _span(source, 0, half) / 1000 or 1.0
     with sentences(source.name):
         delay = _length(rows.arrived, rows.assigned)
-        followed = rows.filter(
-            (rows.assigned <= literal(clock, until, rows.assigned)) & (delay <= _span(source, 0, half))
-        )
+        followed = rows.filter(delay <= _span(source, 0, half))
         delay = _length(followed.arrived, followed.assigned)
         about = followed.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None)
         values = followed.select(
@@ -181,7 +198,7 @@ def dependence(source: Source) -> Array:
     return moments
 
 
-def calibration(source: Source) -> tuple[Array, Array] | None:
+def calibration(source: Source, rows: ir.Table | None = None) -> tuple[Array, Array] | None:
     """Return sums whose expectation is 0 if the logged probabilities are right, and the variances of these sums.
 
     By arm, how often it was chosen beyond the sum of its probabilities; last, the sum of the chosen arms' probabilities
@@ -189,7 +206,7 @@ def calibration(source: Source) -> tuple[Array, Array] | None:
     """
     if not source.has_all_propensities:
         return None
-    rows, arms = source.coded, range(len(source.arms))
+    rows, arms = source.coded if rows is None else rows, range(len(source.arms))
     chances = [rows[f"p{k}"] for k in arms]
     square, cube = (sum((p**i for p in chances[1:]), chances[0] ** i) for i in (2, 3))
     chosen = rows.code.cases(*enumerate(chances), else_=None)
