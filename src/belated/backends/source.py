@@ -124,7 +124,13 @@ class Source(SumsSource, Table):
             texts = {str(value): value for value in facts.values}
             arms = [texts.get(arm, arm) if isinstance(arm, str) else arm for arm in arms]
         others = [arm for arm in arms or () if arm not in facts.values]
-        settled = replace(made, roles=made.roles.settled([*facts.values, *others]))
+        try:
+            found = made.roles.settled([*facts.values, *others])
+        except LogError:
+            if not (facts.values and others):
+                raise
+            found = made.roles.settled(facts.values)  # which arm has no column is said below
+        settled = replace(made, roles=found)
         labels, columns = propensity_columns(settled, facts, arms)
         order = [facts.values.index(label) if label in facts.values else None for label in labels]
         values = [facts.values[i] if i is not None else label for i, label in zip(order, labels, strict=True)]
