@@ -142,7 +142,7 @@ def joining_notes(made: Recipe, moment: int | float | None, checked: bool = Fals
         notes.append(f"{count(strays, what)} {told} left out.")
     repeats = delivered["n"] - delivered["keys"]
     if repeats and made.measure is None and made.duplicates == "error":
-        notes.append(f"{count(repeats, 'repeated delivery').replace('deliverys', 'deliveries')} counted once.")
+        notes.append(f"{count(repeats, 'repeated outcome')} counted once.")
     early = 0 if made.measure is None else fetch(made.early_events(moment).count().as_table())[0][0].as_py()
     if early:
         notes.append(f"{count(early, 'event')} happened before the assignment and did not count.")

@@ -30,11 +30,6 @@ def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     return later.cast("float64") - earlier.cast("float64")
 
 
-def _end(source: Source) -> int | float:
-    """Return the moment up to which outcomes are known."""
-    return source.last_look
-
-
 def _span(source: Source, start: int | float, end: int | float) -> float:
     """Return a stretch of the clock in the units of `_length`."""
     scale = 1000.0 if source.clock.unit == "ns" else 1.0
@@ -74,7 +69,7 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
             return None
         unit = mean / 10
         step = np.log1p(longest / unit) / _STEPS
-        age = _length(literal(clock, _end(source), rows.assigned), rows.assigned)
+        age = _length(literal(clock, source.last_look, rows.assigned), rows.assigned)
         bins = rows.select(
             code=rows.code,
             delay=((delay / unit + 1).ln() / step).ceil().cast("int32").fill_null(_STEPS + 1),
@@ -86,7 +81,7 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
         found = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
     counts = np.zeros((len(source.arms), _STEPS + 2, _STEPS + 1))
     counts[found["code"], found["delay"], np.maximum(found["age"], 0)] = found["n"]
-    followed = _span(source, source.span[0], _end(source))
+    followed = _span(source, source.span[0], source.last_look)
     return ArrivalCounts(unit * np.expm1(step * np.arange(_STEPS + 1)), counts, followed)
 
 
@@ -148,14 +143,14 @@ def time_bins(source: Source, how_many: int = 40) -> TimeBins:
 
 def _half(source: Source) -> int | float:
     """Return half of the time that the experiment has been followed."""
-    length = _end(source) - source.span[0]
+    length = source.last_look - source.span[0]
     return length // 2 if source.clock.whole or source.clock.unit else length / 2
 
 
 def early(source: Source) -> ir.Table:
     """Return the rows that have been followed for at least half of the experiment; of many, the earliest."""
     rows, (first, last) = source.coded, source.span
-    until = min(_end(source) - _half(source), last)
+    until = min(source.last_look - _half(source), last)
     if len(source) > _ENOUGH:
         until = min(until, first + type(first)((last - first) * (_ENOUGH / len(source))))
     return rows.filter(rows.assigned <= literal(source.clock, until, rows.assigned))
