@@ -208,12 +208,28 @@ def wilson(rate, effective_size, inflation, level):
     return centre - reach, centre + reach
 
 
-def mover(rates, sizes, inflations, level):
+def skewness(y):
+    """The third central moment over the standard deviation's third power, adjusted for the sample's size."""
+    n = len(y)
+    mean = sum(y) / n
+    second, third = (sum((v - mean) ** power for v in y) / n for power in (2, 3))
+    if n < 3 or second == 0:
+        return 0.0
+    return math.sqrt(n * (n - 1)) / (n - 2) * float(third) / float(second) ** 1.5
+
+
+def skew(value, variance, effective_size, y, level):
+    """The t interval, whose side of the long tail reaches to where (x / r)^2 = 1 + 2 k x / r."""
+    t = stats.t.ppf((1 + level) / 2, max(effective_size - 1, 1))
+    g, r = skewness(y), t * math.sqrt(variance)
+    k = min(abs(g) / 2 * (1 + 4 / math.sqrt(len(y))) * t / math.sqrt(effective_size), 0.75)
+    far = r * max(np.roots([1, -2 * k, -1]).real)
+    return value - (far if g < 0 else r), value + (far if g > 0 else r)
+
+
+def mover(rates, intervals):
     """The interval of the first rate minus the second."""
-    (p, q), ((p_low, p_high), (q_low, q_high)) = (
-        rates,
-        [wilson(*x, level) for x in zip(rates, sizes, inflations, strict=True)],
-    )
+    (p, q), ((p_low, p_high), (q_low, q_high)) = rates, intervals
     return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import naive
@@ -26,10 +27,10 @@ LABELS = {
     "mixed": ("x", 7, 2.5, "7", False),
 }
 UNITS = ["D", "h", "s", "ms", "us", "ns"]
-SUMS = {  # by what they are sums of, each times at most an outcome squared
+SUMS = {  # by what they are sums of, each times at most an outcome's third power
     "h": ["h", "hm", "h_arrived"],
     "h2": ["h2", "h2m", "h2m2"],
-    "arrived": ["assigned", "arrived", "y", "y2"],
+    "arrived": ["assigned", "arrived", "y", "y2", "y3"],
     "w": ["w", "wy", "wm", "hwr", "hwrm", "w_max"],
     "w2": ["w2", "w2y", "w2y2", "w2r2"],
     "w3": ["w3", "w3y", "w3y2"],
@@ -206,10 +207,29 @@ def test_wilson_and_mover_equal_the_twin(experiment, level):
     if not np.isfinite(twin.t_variances[:2]).all():
         return
     est = quietly(bl.estimate, log, "dipw", interval="wilson", level=level)
+    expected = [naive.wilson(*(x[i] for x in known), level) for i in range(2)]
     for i in range(2):
-        assert_close([est.arm(i).low, est.arm(i).high], naive.wilson(*(x[i] for x in known), level), 1e-9)
+        assert_close([est.arm(i).low, est.arm(i).high], expected[i], 1e-9)
     contrast = est.contrast(0, 1)
-    assert_close([contrast.low, contrast.high], naive.mover(*known, level), 1e-9)
+    assert_close([contrast.low, contrast.high], naive.mover(known[0], expected), 1e-9)
+
+
+@given(experiments(outcomes=["normal", "heavy"], tiny=False, arms=(2, 3)), st.sampled_from([0.8, 0.95]))
+@examples(60)
+def test_skew_equals_the_twin(experiment, level):
+    x, twin = experiment, experiment.twin("daipw")
+    if not np.isfinite(twin.t_variances[:2]).all():
+        return
+    est = quietly(bl.estimate, x.log(), interval="skew", level=level)
+    came = [t for t in naive.existing(x.assigned, x.as_of) if naive.has_arrived(x.arrived, t, x.as_of)]
+    outcomes = [[Fraction(x.outcome[t]) for t in came if x.arm[t] == k] for k in range(2)]
+    known = zip(twin.values, twin.t_variances, twin.effective_size, outcomes, strict=False)
+    expected = [naive.skew(*one, level) for one in known]
+    assert_close(est.statistics.skewness[:2], [naive.skewness(y) for y in outcomes], 1e-6)
+    for i in range(2):
+        assert_close([est.arm(i).low, est.arm(i).high], expected[i], 1e-6)
+    contrast = est.contrast(0, 1)
+    assert_close([contrast.low, contrast.high], naive.mover(twin.values[:2], expected), 1e-6)
 
 
 @given(experiments())
@@ -273,7 +293,7 @@ def test_arms_with_too_few_arrivals_are_warned_of(experiment):
     np.testing.assert_array_equal(np.isnan(est.std_errors), arrivals < 2)
 
 
-@pytest.mark.parametrize("interval", ["auto", "normal", "t", "wilson"])
+@pytest.mark.parametrize("interval", ["auto", "normal", "t", "skew", "wilson"])
 def test_before_any_arrival_every_answer_is_nan(interval):
     log = bl.Log([0, 1], [1.0, 0.0], [[0.5, 0.5]] * 2, delay=[5, 5], as_of=2)
     with pytest.warns(bl.BelatedWarning):

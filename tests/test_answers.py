@@ -28,6 +28,10 @@ def binary_log():
     return log_of(outcome=np.where(np.isnan(log.outcome), np.nan, log.outcome > 0))
 
 
+def skewed_log(sign=1.0):
+    return log_of(outcome=sign * np.exp(1.2 * log_of().outcome))
+
+
 @pytest.mark.parametrize("interval", ["normal", "t"])
 def test_contrasts_policies_and_combinations_are_linear(interval):
     est = bl.estimate(log_of(), interval=interval)
@@ -61,7 +65,7 @@ def test_t_interval_uses_welch():
     )
 
 
-@pytest.mark.parametrize("make", [log_of, binary_log], ids=["t", "wilson"])
+@pytest.mark.parametrize("make", [log_of, binary_log, skewed_log], ids=["t", "wilson", "skew"])
 @pytest.mark.parametrize("question", [{"A": 1}, {"B": 1, "A": -1}, {"A": 0.3, "B": 0.3, "C": 0.4}, {"A": -2, "C": 0.5}])
 def test_tests_and_intervals_are_inversions_of_each_other(make, question):
     answer = bl.estimate(make(), level=0.9).linear(question)
@@ -83,10 +87,29 @@ def test_auto_says_which_interval_it_used():
     assert est.interval == "wilson" == est.arm("A").interval
     assert "wilson" in str(est)
     assert bl.estimate(binary_log(), "nh").interval == "t"
+    assert bl.estimate(skewed_log()).interval == bl.estimate(skewed_log(-1)).interval == "skew"
+    assert bl.estimate(skewed_log(), "nh").interval == "t"
+    assert bl.compare(skewed_log(), interval="skew")["nh"].interval == "t"
     with pytest.raises(bl.OptionError, match="needs outcomes that are 0 or 1"):
         bl.estimate(log_of(), interval="wilson")
     with pytest.raises(bl.OptionError, match="normalised by 'hajek'"):
         bl.estimate(binary_log(), "nh", interval="wilson")
+    with pytest.raises(bl.OptionError, match="'skew', which needs an estimator normalised by 'hajek'"):
+        bl.estimate(skewed_log(), "nh", interval="skew")
+
+
+def test_skew_reaches_further_on_the_side_of_the_long_tail():
+    for question in ({"A": 1}, {"B": 1, "A": -1}, {"A": 0.3, "C": 0.7}):
+        t, skew, mirrored = (
+            bl.estimate(log, "dipw", interval=kind).linear(question)
+            for log, kind in ((skewed_log(), "t"), (skewed_log(), "skew"), (skewed_log(-1), "skew"))
+        )
+        assert (mirrored.low, mirrored.high) == pytest.approx((-skew.high, -skew.low))
+        assert skew.std_error == pytest.approx(t.std_error)
+        if "B" not in question:  # one long tail, up
+            assert skew.low == pytest.approx(t.low, rel=0.01)
+            assert t.high < skew.high
+            assert skew.high - skew.estimate < 2 * (skew.estimate - skew.low)
 
 
 def test_wilson_stays_within_possible_rates():

@@ -324,7 +324,7 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
             "`estimators[1]` is 'hajk'; it must be one of 'daipw', 'dipw', 'mean', 'hajek', 'nh', 'nh0', 'iad'. "
             "Did you mean 'hajek'?",
         ),
-        ({"intervals": [1]}, "`intervals[0]` is 1; it must be one of 'auto', 'normal', 't', 'wilson'."),
+        ({"intervals": [1]}, "`intervals[0]` is 1; it must be one of 'auto', 'normal', 't', 'skew', 'wilson'."),
         ({"targets": ["A", "C"]}, "`targets[1]` names 'C', which is not one of the arms ['A']."),
         ({"targets": [["A", ["A"]]]}, "`targets[0]` names ['A'], which is not one of the arms ['A']."),
         ({"targets": [{"A": "x"}]}, "`targets[0].A` is 'x'; it must be a finite number."),

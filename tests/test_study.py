@@ -154,7 +154,7 @@ def test_wilson_where_outcomes_are_rates():
     study = bl.study(RATES, GREEDY, 300, 50)
     assert study.cell("daipw", "A", "auto").interval == "wilson"
     assert study.cell("nh", "A", "auto").interval == "t"
-    assert bl.study(PAPERS, GREEDY, 300, 5).cell("daipw", "A", "auto").interval == "t"
+    assert bl.study(PAPERS, GREEDY, 300, 5).cell("daipw", "A", "auto").interval == "auto"
 
 
 def test_replications_without_an_interval_are_counted():

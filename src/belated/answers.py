@@ -23,7 +23,7 @@ from belated.estimators import (
     observed_share,
     read_estimator,
 )
-from belated.intervals import ALTERNATIVES, INTERVALS, Combination, combine, joint_p_value, joint_tail
+from belated.intervals import ALTERNATIVES, INTERVALS, Combination, are_skewed, combine, joint_p_value, joint_tail
 from belated.ledger import Ledger
 from belated.log import Log, arm_index
 from belated.signs import single_value, single_value_words
@@ -53,9 +53,9 @@ def estimate(
         Replace one axis of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
     level : float
         Of the intervals.
-    interval : {"auto", "normal", "t", "wilson"}
+    interval : {"auto", "normal", "t", "skew", "wilson"}
         ``"normal"`` is the paper's; ``"auto"`` is the one that covers: wilson if every outcome
-        is 0 or 1, otherwise t.
+        is 0 or 1, skew if an arm's outcomes are skewed, otherwise t.
 
     Returns
     -------
@@ -112,14 +112,16 @@ def as_of_text(log: Any) -> str | None:
 
 def interval_kind(interval: str, sums: Sums, estimator: Estimator) -> str:
     """Return the kind of interval to use, resolving "auto"."""
-    binary = bool((sums["unbinary"] == 0).all())
-    scores = binary and estimator.normalisation == "hajek"
-    if interval == "wilson" and not scores:
-        what = "outcomes that are 0 or 1" if not binary else "an estimator normalised by 'hajek'"
-        raise OptionError(f"`interval` is 'wilson', which needs {what}; 't' does not.")
-    if interval == "auto":
-        return "wilson" if scores else "t"
-    return interval
+    binary, hajek = bool((sums["unbinary"] == 0).all()), estimator.normalisation == "hajek"
+    if interval == "wilson" and not binary:
+        raise OptionError("`interval` is 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
+    if interval in ("wilson", "skew") and not hajek:
+        raise OptionError(f"`interval` is {interval!r}, which needs an estimator normalised by 'hajek'; 't' does not.")
+    if interval != "auto":
+        return interval
+    if not hajek:
+        return "t"
+    return "wilson" if binary else "skew" if are_skewed(evaluate(sums, estimator)) else "t"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +134,7 @@ class Estimate(Table):
     estimator : Estimator
     level : float
     interval : str
-        The kind of interval in use: "normal", "t" or "wilson".
+        The kind of interval in use: "normal", "t", "skew" or "wilson".
     as_of : str or None
         The moment the log was looked at.
     """

@@ -199,7 +199,7 @@ def analyze(
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=_ASK)] = 0.95,
-    interval: Annotated[str, typer.Option(help="auto, t, wilson or normal.", rich_help_panel=_ASK)] = "auto",
+    interval: Annotated[str, typer.Option(help="auto, t, skew, wilson or normal.", rich_help_panel=_ASK)] = "auto",
     form: Annotated[
         str, typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=_GIVE)
     ] = "table",

@@ -34,7 +34,7 @@ def compare(log: Log | SumsSource, *, level: float = 0.95, interval: str = "auto
     for name, estimator in chosen.items():
         sums = shared[estimator.parts]
         # the estimators that are not of Hajek's kind have no score interval
-        unscored = interval == "wilson" and estimator.normalisation != "hajek"
+        unscored = interval in ("wilson", "skew") and estimator.normalisation != "hajek"
         kind = interval_kind("t" if unscored else one_of("interval", interval, INTERVALS), sums, estimator)
         estimates[name] = Estimate(sums, estimator, fraction("level", level), kind, as_of_text(log))
     next(iter(estimates.values())).warn()

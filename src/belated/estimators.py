@@ -78,6 +78,7 @@ class ArmStatistics:
     inflation: Array  # of the leverage-corrected variance over the homoskedastic one, at least 1
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
+    skewness: Array  # of the arrived outcomes, unweighted; 0 if there are too few to say
 
     def subset(self, arms: Array) -> ArmStatistics:
         """Return the statistics of some arms."""
@@ -140,6 +141,16 @@ def _spread(sums: Sums) -> Array:
     return np.asarray(np.maximum(sums["y2"] - sums["y"] ** 2 / sums["arrived"], 0.0))
 
 
+def skewness(sums: Sums) -> Array:
+    """Skewness of each arm's arrived outcomes, G1 of Joanes and Gill (1998); 0 below 3 of them, or without spread."""
+    n, y, y2, y3 = sums["arrived"], sums["y"], sums["y2"], sums["y3"]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        mean = y / n
+        third = (y3 - 3 * mean * y2 + 2 * mean**2 * y) / n
+        found = np.sqrt(n * (n - 1)) / (n - 2) * third / (_spread(sums) / n) ** 1.5
+    return np.where((n >= 3) & np.isfinite(found), found, 0.0)
+
+
 def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
     w, n = sums["w"], sums["arrived"]
     # equation (3): sum h (Y - mu) gamma / sum h gamma + sum h mu / sum h
@@ -172,6 +183,7 @@ def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
         inflation=np.where(homoskedastic > 0, np.maximum(hc3 / homoskedastic, 1.0), 1.0),
         arrived=n,
         constant=(n > 0) & (spread == 0),
+        skewness=skewness(sums),
     )
 
 
@@ -194,4 +206,5 @@ def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
         inflation=np.ones_like(h),
         arrived=n,
         constant=seen & (_spread(sums) == 0),
+        skewness=skewness(sums),
     )

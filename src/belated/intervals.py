@@ -1,4 +1,4 @@
-"""Intervals and tests for linear combinations of arms: the paper's, and two that cover in small samples.
+"""Intervals and tests for linear combinations of arms: the paper's, and three that cover in small samples.
 
 `normal` is the paper's. `t` takes the larger of the homoskedastic and the leverage-corrected
 variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
@@ -6,6 +6,9 @@ with Kish's effective size minus 1 degrees of freedom, at least 1 (Welch-Sattert
 combinations).
 `wilson`, for 0/1 outcomes, is the score interval at the effective size, reduced where those two
 variances exceed the homoskedastic one, with the same quantile, combined over arms by MOVER.
+`skew`, for outcomes such as revenue, is `t` that reaches further on the side of the long tail: the
+variance is taken at the mean that is tested, as in a score interval, where it grows with the mean by
+the outcomes' skewness. Combined over arms by MOVER too.
 """
 
 from __future__ import annotations
@@ -20,8 +23,15 @@ from scipy import special
 from belated.columns import Array
 from belated.estimators import ArmStatistics
 
-INTERVALS = ("auto", "normal", "t", "wilson")
+INTERVALS = ("auto", "normal", "t", "skew", "wilson")
 ALTERNATIVES = ("two-sided", "greater", "less")
+
+#: Intervals that reach further on one side.
+_ASYMMETRIC = ("skew", "wilson")
+
+#: The skewness of few outcomes is too small: by how much more to reckon, over the root of their number; and the most
+#: that `skew` makes of it, an interval that reaches twice as far on one side.
+_SMALL_SAMPLE, _MOST_SKEW = 4.0, 0.75
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ class Combination:
 
     def limits(self, tail: float) -> tuple[Array, Array]:
         """Return the limits that leave `tail` on either side, NaN where there is no interval."""
-        if self.kind == "wilson":
+        if self.kind in _ASYMMETRIC:
             low, high = self._mover(tail)
         else:
             reach = -self._quantile(tail) * self.std_error
@@ -78,7 +88,7 @@ class Combination:
         """Return the statistic of one experiment against `null`, and the chances of a smaller and a larger one."""
         if not self.has_interval:
             return math.nan, math.nan, math.nan
-        if self.kind == "wilson":
+        if self.kind in _ASYMMETRIC:
             statistic = self._inverted(null)
             return statistic, float(special.ndtr(statistic)), float(special.ndtr(-statistic))
         distance = float(self.estimate - null)
@@ -101,35 +111,52 @@ class Combination:
             degrees = np.sum(parts, axis=-1) ** 2 / np.sum(parts**2 / self.degrees, axis=-1)
         return np.asarray(np.where(np.isfinite(degrees), degrees, np.min(self.degrees, axis=-1)))
 
-    # ---------------------------------------------------------------- wilson
+    # ---------------------------------------------------------------- wilson and skew
 
     @property
-    def _rates(self) -> Array:
-        return np.asarray(np.clip(self.arms.value, 0.0, 1.0))
+    def _centres(self) -> Array:
+        """What each arm's interval reaches down and up from: its estimate, for a rate within what it can be."""
+        return np.asarray(np.clip(self.arms.value, 0.0, 1.0) if self.kind == "wilson" else self.arms.value)
 
-    def _scores(self, tail: float) -> tuple[Array, Array]:
-        """Return each arm's score interval (Wilson 1927) at its effective size."""
-        q, n = self._rates, self.arms.effective_size / self.arms.inflation
+    def _skewed(self, tail: float) -> tuple[Array, Array]:
+        """Return how far each arm's interval reaches down and up: on the side of the long tail, x above `t`'s r.
+
+        x solves (x / r)^2 = 1 + 2 k x / r: the squared distance over its variance at the mean that is x away, which
+        is larger by the share that the mean and its estimated variance are correlated, with k half the skewness of
+        an estimate from so many outcomes times the quantile.
+        """
+        quantile = -special.stdtrit(self.degrees, tail)
+        near = quantile * np.sqrt(self.variances)
+        skewness = self.arms.skewness
+        with np.errstate(divide="ignore", invalid="ignore"):
+            small = 1 + _SMALL_SAMPLE / np.sqrt(self.arms.arrived)
+            k = np.abs(skewness) / 2 * small * quantile / np.sqrt(self.arms.effective_size)
+        k = np.minimum(k, _MOST_SKEW)
+        far = near * (k + np.sqrt(1 + k**2))
+        return np.where(skewness < 0, far, near), np.where(skewness > 0, far, near)
+
+    def _scored(self, tail: float) -> tuple[Array, Array]:
+        """Return how far each arm's score interval (Wilson 1927), at its effective size, reaches down and up."""
+        q, n = self._centres, self.arms.effective_size / self.arms.inflation
         near = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
         n = n / (1 + self.arms.augmentation**2 * n / (near * (1 - near)))
         with np.errstate(divide="ignore", over="ignore"):
             s = 1 / (1 + n / special.stdtrit(self.degrees, tail) ** 2)  # z^2 / (n + z^2)
         centre = q * (1 - s) + s / 2
         reach = np.sqrt(s * (1 - s) * q * (1 - q) + s**2 / 4)
-        return np.minimum(centre - reach, q), np.maximum(centre + reach, q)
+        return np.maximum(q - centre + reach, 0.0), np.maximum(centre + reach - q, 0.0)
 
     def _mover(self, tail: float) -> tuple[Array, Array]:
         """Combine the arms' intervals (Zou and Donner 2008)."""
-        c, q = self.coefficients, self._rates
-        low, high = self._scores(tail)
-        down = np.where(c > 0, c * (q - low), c * (q - high))
-        up = np.where(c > 0, c * (high - q), c * (low - q))
-        centre = np.sum(c * q, axis=-1)
-        return centre - np.sqrt(np.sum(down**2, axis=-1)), centre + np.sqrt(np.sum(up**2, axis=-1))
+        c = self.coefficients
+        down, up = self._scored(tail) if self.kind == "wilson" else self._skewed(tail)
+        below, above = c * np.where(c > 0, down, up), c * np.where(c > 0, up, down)
+        centre = np.sum(c * self._centres, axis=-1)
+        return centre - np.sqrt(np.sum(below**2, axis=-1)), centre + np.sqrt(np.sum(above**2, axis=-1))
 
     def _inverted(self, null: float) -> float:
         """Return the normal quantile of the tail at which a limit meets `null`."""
-        centre, error = float(self.coefficients @ self._rates), float(self.std_error)
+        centre, error = float(self.coefficients @ self._centres), float(self.std_error)
         if centre == null:
             return 0.0
         sign = math.copysign(1.0, centre - null)
@@ -157,6 +184,13 @@ class Combination:
             if f == 0 or outside - inside < 1e-12 * outside:
                 break
         return sign * z
+
+
+def are_skewed(arms: ArmStatistics) -> Array:
+    """Whether the outcomes of any arm are more skewed than symmetric ones would seem, of each experiment."""
+    n = np.maximum(arms.arrived, 8.0)
+    error = np.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))  # of a normal sample's skewness
+    return np.asarray(((arms.arrived >= 8) & (np.abs(arms.skewness) > 0.5 + 1.5 * error)).any(axis=-1))
 
 
 def combine(arms: ArmStatistics, coefficients: Array, kind: str) -> Combination:

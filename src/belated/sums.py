@@ -78,7 +78,7 @@ class Sums:
     over the arm's own rows: ``assigned`` and ``arrived`` (counts);
 
     over the arm's arrived rows: ``unbinary`` (the sum of abs(Y (1 - Y)), 0 if every outcome is 0
-    or 1), ``y``, ``y2``, ``w``, ``wy``, ``wm``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
+    or 1), ``y``, ``y2``, ``y3``, ``w``, ``wy``, ``wm``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
     ``w3y2``, ``hwr``, ``hwrm``, ``w2r2``, and ``w_max``, the largest w.
 
     ``a + b`` merges the sums of two disjoint sets of rows.
@@ -218,6 +218,7 @@ class Sums:
         d = self.shift - shift
         spread, own = self.spread.copy(), self.own.copy()
         k = kernel
+        own[:, k.Y3] += 3 * d * own[:, k.Y2] + 3 * d**2 * own[:, k.Y] + d**3 * own[:, k.ARRIVED]
         for second, first, zeroth in ((k.Y2, k.Y, k.ARRIVED), (k.W2Y2, k.W2Y, k.W2), (k.W3Y2, k.W3Y, k.W3)):
             own[:, second] += 2 * d * own[:, first] + d**2 * own[:, zeroth]
             own[:, first] += d * own[:, zeroth]

@@ -193,7 +193,7 @@ def _over_own(t: ir.Table, m: ir.Column) -> dict[str, ir.Column]:
     h, w, y = t.h, t.w, t.y
     r, w2, w3 = y - m, w * w, w * w * w
     sums = {
-        "unbinary": t.unbinary, "y": y, "y2": y * y, "w": w, "wy": w * y, "wm": w * m,
+        "unbinary": t.unbinary, "y": y, "y2": y * y, "y3": y * y * y, "w": w, "wy": w * y, "wm": w * m,
         "w2": w2, "w2y": w2 * y, "w2y2": w2 * y * y, "w3": w3, "w3y": w3 * y, "w3y2": w3 * y * y,
         "hwr": h * w * r, "hwrm": h * w * r * m, "w2r2": w2 * r * r,
     }  # fmt: skip

@@ -398,7 +398,7 @@ def add_own(out, arrived, k, n, shift):
     """Add a block's sums over an arm's arrived rows: in two loops, as many as there are registers for."""
     at = k * 3 * COLUMN
     outcome, h, model = arrived[at : at + n], arrived[at + COLUMN : at + COLUMN + n], arrived[at + 2 * COLUMN :]
-    sy = sy2 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
+    sy = sy2 = sy3 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
     for i in range(n):
         y, m = outcome[i] - shift, model[i] - shift
         w, y2 = 1.0 / h[i], y * y
@@ -406,6 +406,7 @@ def add_own(out, arrived, k, n, shift):
         w3 = w2 * w
         sy += y
         sy2 += y2
+        sy3 += y2 * y
         sw += w
         swy += w * y
         swm += w * m
@@ -440,7 +441,7 @@ def add_own(out, arrived, k, n, shift):
     if n:
         out[k, W_MAX] = max(out[k, W_MAX], 1.0 / np.int64(least).view(np.float64))
     for f, value in enumerate((
-        sy, sy2, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
+        sy, sy2, sy3, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
         sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,
     )):  # fmt: skip
         out[k, FIRST_OWN + f] += value

@@ -35,7 +35,8 @@ COLUMN = BLOCK + 24
 # What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
 # the running mean, both minus the shift; then over all rows, h = sqrt(pi).
 MOMENTS = (
-    "assigned", "arrived", "w_max", "y", "y2", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
+    "assigned", "arrived", "w_max", "y", "y2", "y3", "w", "wy", "wm", "w2", "w2y", "w2y2",
+    "w3", "w3y", "w3y2",
     "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
     "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
 )  # fmt: skip

@@ -20,10 +20,10 @@ H, H2, HM, H2M, H2M2, H_ARRIVED = range(6)
 # Sums over the arm's own rows, all but the first over those whose outcome has arrived:
 # w = h / pi, y is the outcome minus the arm's shift, r = y - m.
 OWN = (
-    "assigned", "arrived", "unbinary", "y", "y2", "w", "wy", "wm",
+    "assigned", "arrived", "unbinary", "y", "y2", "y3", "w", "wy", "wm",
     "w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "hwr", "hwrm", "w2r2", "w_max",
 )  # fmt: skip
-ASSIGNED, ARRIVED, UNBINARY, Y, Y2, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX = range(18)
+ASSIGNED, ARRIVED, UNBINARY, Y, Y2, Y3, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX = range(19)
 
 SQRT, UNIFORM, PROPENSITY, TWO_POINT, GIVEN_WEIGHTS = range(5)
 RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
@@ -43,6 +43,7 @@ def land(own, at, outcome, shift, m, h, pi, plain):
     own[at, UNBINARY] += abs(outcome * (1.0 - outcome))
     own[at, Y] += y
     own[at, Y2] += y * y
+    own[at, Y3] += y * y * y
     own[at, W] += w
     own[at, WY] += w * y
     own[at, WM] += w * m

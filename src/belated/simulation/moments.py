@@ -34,6 +34,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
     shift = np.tile(centres, len(moments))
     n, y, y2 = own["arrived"], own["y"], own["y2"]
     new = {"assigned": own["assigned"], "arrived": n, "unbinary": np.full_like(n, np.nan), "y": y, "y2": y2}
+    new["y3"] = own["y3"]
     if weights == "sqrt":
         new |= {name: own[name] for name in ("w", "wy", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "w_max")}
         new |= {name: own[name] for name in ("h", "h2", "h_arrived")}

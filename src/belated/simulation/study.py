@@ -23,7 +23,7 @@ from belated.columns import Array
 from belated.errors import BelatedError, OptionError
 from belated.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
 from belated.files import write_whole
-from belated.intervals import INTERVALS, combine
+from belated.intervals import INTERVALS, are_skewed, combine
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.log import arm_index
 from belated.simulation import description
@@ -80,7 +80,7 @@ def study(
     targets : list
         Each an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients
         for a policy or any linear combination. Default: every arm, and every contrast with the first.
-    intervals : sequence of {"normal", "t", "wilson", "auto"}
+    intervals : sequence of {"normal", "t", "skew", "wilson", "auto"}
     level : float
     seed : int
     workers : int, optional
@@ -305,16 +305,22 @@ class Study(Table):
         """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
         horizon, wanted = self._horizon(horizon), self.target(target)
         kind = self.intervals[-1] if interval is None else self._interval(interval)
-        scores = self._binary and ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)].normalisation == "hajek"
-        if kind in ("auto", "wilson"):
-            kind = "wilson" if scores else "t"
+        hajek = ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)].normalisation == "hajek"
+        if kind in ("auto", "wilson", "skew") and not hajek:
+            kind = "t"
+        elif kind == "auto" and self._binary:
+            kind = "wilson"
         key = (horizon, estimator, wanted, kind)
         if key not in self._cells:
             if (horizon, estimator) not in self._cells:
                 self._cells[horizon, estimator] = self.statistics(estimator, horizon)
-            combination = combine(self._cells[horizon, estimator], np.array(wanted.coefficients), kind)
+            arms, tail = self._cells[horizon, estimator], (1 - self.level) / 2
+            combination = combine(arms, np.array(wanted.coefficients), "t" if kind == "auto" else kind)
             with np.errstate(invalid="ignore", divide="ignore"):
-                low, high = combination.limits((1 - self.level) / 2)
+                low, high = combination.limits(tail)
+                if kind == "auto":  # each run's log decides
+                    skewed, wider = are_skewed(arms), replace(combination, kind="skew").limits(tail)
+                    low, high = np.where(skewed, wider[0], low), np.where(skewed, wider[1], high)
                 error, std_error = combination.estimate - self.truth(wanted), combination.std_error
             self._cells[key] = Cell(
                 horizon, estimator, wanted.name, kind, self.truth(wanted), error, std_error, low, high
@@ -459,7 +465,7 @@ class Study(Table):
         return [*columns, column("missing", "count")] if any(c.missing for c in cells) else columns
 
 
-_FORMAT = "belated study 1"
+_FORMAT = "belated study 2"
 
 
 @dataclass(frozen=True, repr=False)
