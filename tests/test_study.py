@@ -49,7 +49,7 @@ def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
     for r, name in itertools.product((0, 3), bl.ESTIMATORS):
         log = bl.simulate(bandit, policy, horizon, 9, replication=r)
         ours, theirs = study.statistics(name), bl.estimate(log, name, interval="normal").statistics
-        for part in ("value", "variance", "robust", "augmentation", "effective_size", "inflation", "arrived"):
+        for part in ("value", "variance", "robust", "augmentation", "effective_size", "inflation", "skewness", "arrived"):
             expected, found = getattr(theirs, part), getattr(ours, part)
             if expected is not None:
                 np.testing.assert_allclose(found[r], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name} {part}")
@@ -57,7 +57,7 @@ def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
 
 def test_the_table_says_what_the_replications_say():
     study = bl.study(PAPERS, GREEDY, [200, 400], 300, seed=1, targets=["A", ("A", "B"), {"A": 0.5, "B": 0.5}])
-    cell = study.cell("daipw", ("A", "B"), "t", 400)
+    cell = study.cell("daipw", ("A", "B"), "auto", 400)
     answers = [bl.estimate(bl.simulate(PAPERS, GREEDY, 400, 1, r)).contrast("A", "B") for r in range(300)]
     errors = np.array([a.estimate for a in answers]) - 0.5
     covered = np.mean([a.low <= 0.5 <= a.high for a in answers])

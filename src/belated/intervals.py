@@ -159,15 +159,16 @@ class Combination:
         centre, error = float(self.coefficients @ self._centres), float(self.std_error)
         if centre == null:
             return 0.0
-        sign = math.copysign(1.0, centre - null)
+        sign, distance = math.copysign(1.0, centre - null), abs(centre - null)
 
-        def gap(z: float) -> float:  # falls from |centre - null|; 0 where the limit meets null
-            low, high = self._mover(float(special.ndtr(-z)))
-            return float(low - null if sign > 0 else null - high)
+        def gap(z: float) -> float:  # falls from 1 to -1; 0 where the limit meets null
+            low, high = self._mover(max(float(special.ndtr(-z)), 1e-300))
+            reach = float(centre - low if sign > 0 else high - centre)
+            return (distance - reach) / (distance + reach) if math.isfinite(reach) else -1.0
 
         # by regula falsi (Illinois): importing scipy.optimize takes longer than all of this module's work
-        inside, f_inside = 0.0, abs(centre - null)
-        outside = max(2 * f_inside / error, 1e-3) if error > 0 else 1.0
+        inside, f_inside = 0.0, 1.0
+        outside = max(2 * distance / error, 1e-3) if error > 0 else 1.0
         while (f_outside := gap(outside)) > 0:
             inside, f_inside, outside = outside, f_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here
