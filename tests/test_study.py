@@ -73,7 +73,7 @@ def test_the_table_says_what_the_replications_say():
     np.testing.assert_allclose(cell.studentised, [(a.estimate - 0.5) / a.std_error for a in answers], rtol=1e-8)
     assert len(study.cells) == 2 * 3 * 7 * 2
     rows = list(zip(*(study.to_dict()[n] for n in ("horizon", "target", "estimator", "interval", "bias")), strict=True))
-    assert (400, "A - B", "daipw", "t", cell.bias) in rows
+    assert (400, "A - B", "daipw", "auto", cell.bias) in rows
     assert "A - B" in study.to_text(every=True)
 
 
@@ -216,7 +216,7 @@ def test_labels_of_any_kind(labels):
 
 
 def test_any_seed():
-    assert bl.study(RATES, GREEDY, 20, 2, seed=10**200).moments[20].shape == (2, 2, 32)
+    assert bl.study(RATES, GREEDY, 20, 2, seed=10**200).moments[20].shape == (2, 2, 33)
     assert len(bl.simulate(RATES, bl.policies.epsilon_greedy(burn_in=1e300).batched(2**70), 20, 2**500)) == 20
 
 
