@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.display.report import REMARKS, Arrivals, Check, Chosen, Report, render
+from belated.diagnostics import Check, Diagnosis
+from belated.display.report import REMARKS, Arrivals, Chosen, Report, render
 from belated.display.words import answer, question
 from belated.errors import BelatedWarning, OptionError
 from belated.files import write_whole
@@ -26,6 +27,14 @@ HOSTILE = (
     "שלום",
 )
 MATURE = 10
+
+
+CHECKS = (
+    Check("outcome and delay", "practice", "Delays do not depend on outcomes.", "green", "p = 0.41."),
+    Check("largest weight", "A1, A4", "No row decides.", "amber", "One holds 7%.", "Use the t interval."),
+    Check("drift", "practice", "Nothing changes.", "red", f"{HOSTILE[0]} changed.", f"Ask {HOSTILE[1]}."),
+    Check("delay tail", "A2", "Delays are not too long.", "grey", "No outcome has come."),
+)
 
 
 def made(names=("A", "B"), means=(1.0, 2.0), rows=240, dates=False, seen=None, **changes):
@@ -66,7 +75,7 @@ def made(names=("A", "B"), means=(1.0, 2.0), rows=240, dates=False, seen=None, *
         "chosen": Chosen(names, moments, propensity[::20]),
         "within": "7 days",
         "outcome": "revenue",
-        "checks": (Check("Delays do not depend on outcomes.", "p = 0.41.", "good"),),
+        "diagnosis": Diagnosis("sent.parquet", rows, tuple(names), CHECKS),
         "how": (("source", "sent.parquet"),),
         "command": "belated report sent.parquet",
         "version": "0.1.0",
@@ -202,8 +211,6 @@ def test_a_contrast_too_many_is_refused():
     report = made(tuple("ABC"), (1, 2, 3))
     with pytest.raises(OptionError, match="`contrasts` holds 2 answers; these arms make 3"):
         replace(report, baseline=None)
-    with pytest.raises(OptionError, match="`light` is 'green'"):
-        Check("a", "b", "green")
 
 
 # ---------------------------------------------------------------- pages
@@ -220,10 +227,29 @@ def test_the_page_has_its_sections_in_order():
     assert tags.count("table") == tags.count("caption") == 5
     assert not {"script", "img", "iframe", "object"} & set(tags)
     said = " ".join(reader.said)
-    for words in ("Few outcomes.", "12 outcomes were left out.", "Nothing speaks against it.", "a single look"):
+    for words in ("Few outcomes.", "12 outcomes were left out.", "green: nothing speaks against it", "a single look"):
         assert words in said
     for words in ("belated report sent.parquet", "belated 0.1.0", "2026-03-01", "daipw", *REMARKS.values()):
         assert words in said
+
+
+def test_each_light_has_words_and_only_what_is_not_green_has_advice():
+    reader = read(render(made()))
+    said = " ".join(reader.said)
+    verdicts = (
+        "Green.",
+        "1 green: nothing speaks against it",
+        "Amber: look at this.",
+        "Red: does not hold.",
+        "Grey: the log cannot",
+    )
+    for words in (*verdicts, "1 red: does not hold", "Condition A1, A4 of the paper.", "Use the t interval."):
+        assert words in said
+    assert f"{HOSTILE[0]} changed." in said
+    assert said.index("Nothing changes.") < said.index("No row decides.") < said.index("Delays do not depend")
+    signs = [attrs for _, attrs in reader.tags if attrs.get("class", "").startswith("light ")]
+    assert [attrs["aria-hidden"] for attrs in signs] == ["true"] * len(CHECKS)
+    assert "checks" not in [attrs.get("id") for _, attrs in read(render(made(diagnosis=None))).tags]
 
 
 def test_the_page_asks_for_nothing():

@@ -7,10 +7,11 @@
 't'
 """
 
-from belated.answers import Answer, Contrasts, Estimate, estimate
+from belated.answers import Answer, Best, Contrasts, Estimate, estimate
 from belated.backends.reading import read
 from belated.backends.source import Source
 from belated.comparison import Answers, Comparison, compare
+from belated.diagnostics import Check, Diagnosis, diagnose
 from belated.errors import (
     BelatedError,
     BelatedWarning,
@@ -26,7 +27,12 @@ from belated.estimators import ESTIMATORS, Estimator
 from belated.ledger import Ledger
 from belated.log import Log
 from belated.outcome_models import OutcomeModel
+from belated.planning.pilots import Pilot, pilot
+from belated.planning.plan import plan
+from belated.planning.results import Plan
 from belated.reporting import report
+from belated.sensitivity import Sensitivity, sensitivity
+from belated.sequences import ConfidenceSequence, sequence
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.simulate import simulate
@@ -43,8 +49,12 @@ __all__ = [
     "Bandit",
     "BelatedError",
     "BelatedWarning",
+    "Best",
+    "Check",
     "Comparison",
+    "ConfidenceSequence",
     "Contrasts",
+    "Diagnosis",
     "Estimate",
     "Estimator",
     "Ledger",
@@ -54,8 +64,11 @@ __all__ = [
     "MissingLibraryError",
     "OptionError",
     "OutcomeModel",
+    "Pilot",
+    "Plan",
     "PolicyError",
     "PropensitiesNeededError",
+    "Sensitivity",
     "Source",
     "Study",
     "Sums",
@@ -66,10 +79,15 @@ __all__ = [
     "arms",
     "compare",
     "delays",
+    "diagnose",
     "estimate",
+    "pilot",
+    "plan",
     "policies",
     "read",
     "report",
+    "sensitivity",
+    "sequence",
     "simulate",
     "study",
     "trajectory",

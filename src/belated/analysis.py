@@ -16,6 +16,7 @@ from belated.checks import real
 from belated.comparison import Comparison, compare
 from belated.errors import BelatedWarning, LogError, OptionError, UnknownArmError
 from belated.files import csv_text
+from belated.sequences import ConfidenceSequence, SequenceAnswer, SequenceAnswers, sequence
 from belated.signs import single_value, single_value_words
 from belated.tables import Table, one_line
 from belated.version import __version__
@@ -37,6 +38,8 @@ class Questions:
     policies: tuple[str, ...] = ()
     level: float = 0.95
     interval: str = "auto"
+    sequential: bool = False
+    target: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,8 @@ class Analysis:
         Of the contrasts, the first minus the second.
     policies : tuple of dict
     warnings : tuple of str
+    sequence : ConfidenceSequence or None
+        Intervals that hold at every look, if they were asked for.
     """
 
     source: Source
@@ -63,6 +68,7 @@ class Analysis:
     pairs: tuple[tuple[Any, Any], ...]
     policies: tuple[dict[Any, float], ...]
     warnings: tuple[str, ...] = field(default=())
+    sequence: ConfidenceSequence | None = None
 
     @cached_property
     def contrasts(self) -> Contrasts | None:
@@ -77,6 +83,14 @@ class Analysis:
         """What each policy would earn."""
         return [self.result.policy(policy) for policy in self.policies]
 
+    @cached_property
+    def sequence_contrasts(self) -> SequenceAnswers | None:
+        """The contrasts as confidence sequences, if they were asked for."""
+        if self.sequence is None or not self.pairs:
+            return None
+        answers = tuple(self.sequence.contrast(a, b) for a, b in self.pairs)
+        return SequenceAnswers(answers, self.sequence.kind, self.sequence.level, False)
+
     # ---------------------------------------------------------------- formats
 
     def tables(self) -> list[Table]:
@@ -89,6 +103,8 @@ class Analysis:
         else:
             tables += [] if self.contrasts is None else [self.contrasts]
             tables += self.policy_answers
+        tables += [] if self.sequence is None else [self.sequence]
+        tables += [] if self.sequence_contrasts is None else [self.sequence_contrasts]
         return tables
 
     def to_text(self) -> str:
@@ -109,12 +125,22 @@ class Analysis:
     def to_csv(self) -> str:
         """Return the answers as CSV: a line for each question and estimator."""
         rows = [row for name, each in self._estimates().items() for row in self._rows(name, each)]
-        names = ("estimator", "kind", "question", "estimate", "std_error", "low", "high", "level", "statistic",
-                 "p_value", "interval", "assigned", "arrived")  # fmt: skip
+        names: tuple[str, ...] = ("estimator", "kind", "question", "estimate", "std_error", "low", "high", "level",
+                                  "statistic", "p_value", "interval", "assigned", "arrived")  # fmt: skip
+        if self.sequence is not None:
+            rows += [
+                {**answer.to_dict(), "estimator": "sequence", "interval": answer.kind, "kind": kind, "question": name}
+                for kind, name, answer in self._sequence_answers(self.sequence)
+            ]
+            names += ("excluded_at",)
         return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
 
     def _estimates(self) -> dict[str, Estimate]:
         return {self.result.estimator.name: self.result} if self.comparison is None else self.comparison.estimates
+
+    def _sequence_answers(self, found: ConfidenceSequence) -> list[tuple[str, str, SequenceAnswer]]:
+        arms = [("arm", str(arm), found.arm(arm)) for arm in found.arms]
+        return arms + [("contrast", f"{a} - {b}", found.contrast(a, b)) for a, b in self.pairs]
 
     def _rows(self, estimator: str, each: Estimate) -> list[dict[str, Any]]:
         counts = zip(each.sums["assigned"].tolist(), each.sums["arrived"].tolist(), strict=True)
@@ -147,6 +173,7 @@ class Analysis:
                 "outcome": {"name": source.outcome, "within": source.within},
                 "level": self.result.level,
                 "answers": [self._json(name, each) for name, each in self._estimates().items()],
+                **({} if self.sequence is None else {"sequence": self._sequence_json(self.sequence)}),
                 "warnings": list(self.warnings),
             },
             indent=1,
@@ -173,6 +200,14 @@ class Analysis:
                 {"policy": {str(arm): share for arm, share in policy.items()}, **_plain(each.policy(policy), test=True)}
                 for policy in self.policies
             ],
+        }
+
+    def _sequence_json(self, found: ConfidenceSequence) -> dict[str, Any]:
+        return {
+            "kind": found.kind,
+            "target": found.target,
+            "arms": [{"arm": arm, **_always(found.arm(arm))} for arm in found.arms],
+            "contrasts": [{"arm": a, "baseline": b, **_always(found.contrast(a, b), test=True)} for a, b in self.pairs],
         }
 
 
@@ -206,7 +241,12 @@ def analyse(source: Source, asked: Questions) -> Analysis:
         raise LogError(single_value_words(value, out), column="outcome")
     told = [str(one.message) for one in caught if issubclass(one.category, BelatedWarning)]
     told += [words for words in (*source.doubts(), *source.oddities()) if words not in told]
-    return Analysis(source, result, comparison, baseline, tuple(pairs), policies, tuple(told))
+    followed = None
+    if asked.sequential:
+        followed = sequence(source, level=asked.level, target=asked.target, baseline=baseline)
+    elif asked.target is not None:
+        raise OptionError("`target` is given without `sequential`; it says when a sequence should be narrowest.")
+    return Analysis(source, result, comparison, baseline, tuple(pairs), policies, tuple(told), followed)
 
 
 # ---------------------------------------------------------------- arms as text
@@ -276,3 +316,11 @@ def _blank(value: Any) -> Any:
 def _plain(answer: Answer, test: bool = False) -> dict[str, Any]:
     names = ("estimate", "std_error", "low", "high", *(("statistic", "p_value") if test else ()))
     return {name: _finite(getattr(answer, name)) for name in names}
+
+
+def _always(answer: SequenceAnswer, test: bool = False) -> dict[str, Any]:
+    numbers = {name: _finite(getattr(answer, name)) for name in ("estimate", "low", "high")}
+    if test:
+        when = None if answer.excluded_at is None else str(answer.excluded_at)
+        numbers |= {"p_value": answer.p_value, "excluded_at": when}  # type: ignore[dict-item]
+    return {**numbers, "why": answer.why}

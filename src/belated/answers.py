@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import Any
 
@@ -29,6 +29,7 @@ from belated.log import Log, arm_index
 from belated.signs import single_value, single_value_words
 from belated.sums import Sums, SumsSource
 from belated.tables import Column, Table, count, one_line, percent
+from belated.winner import Limits, LimitsAt, Rivalry, sidak, winner
 
 
 def estimate(
@@ -175,7 +176,12 @@ class Estimate(Table):
     @cached_property
     def std_errors(self) -> Array:
         """The arms' standard errors, those that the intervals use."""
-        return np.array([answer.std_error for answer in self.arm_answers])
+        return self._alone.std_error
+
+    @cached_property
+    def _alone(self) -> Combination:
+        """Every arm by itself, all at once."""
+        return combine(self.statistics.reshaped((len(self.arms), 1)), np.ones(1), self.interval)
 
     @property
     def observed_share(self) -> Array:
@@ -200,12 +206,20 @@ class Estimate(Table):
             raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
         return self._answer(f"{one_line(arm)} - {one_line(baseline)}", {arm: 1.0, baseline: -1.0}, alternative)
 
-    def policy(self, policy: Mapping[Any, float], *, alternative: str = "two-sided") -> Answer:
-        """Return the answer for the mean outcome of a policy, a probability for each arm."""
+    def policy(self, policy: Mapping[Any, float] | str, *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for the mean outcome of a policy, a probability for each arm.
+
+        ``"greedy"`` is the policy that the experiment taught, to choose the arm with the largest estimate: its
+        interval allows for that choice (see `best`).
+        """
+        if isinstance(policy, str) and policy == "greedy":
+            if one_of("alternative", alternative, ALTERNATIVES) != "two-sided":
+                raise OptionError("The greedy policy's interval has two sides; `alternative` must be 'two-sided'.")
+            return self.best().answer
         weights = _coefficients("policy", policy)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > 1e-6:
             raise OptionError(
-                f"`policy` is {dict(policy)!r}; its probabilities must not be negative and must sum to 1. "
+                f"`policy` is {policy!r}; its probabilities must not be negative and must sum to 1. "
                 "`linear` takes any coefficients."
             )
         name = " + ".join(f"{share:g} {one_line(arm)}" for arm, share in weights.items() if share)
@@ -219,13 +233,19 @@ class Estimate(Table):
         name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
         return self._answer(name, weights, alternative)
 
-    def contrasts(self, baseline: Any = None, *, simultaneous: bool = False) -> Contrasts:
+    def contrasts(self, baseline: Any = None, *, simultaneous: bool = False, largest: bool = True) -> Contrasts:
         """Return every arm's contrast against a baseline, or all pairs if there is none.
 
         With `simultaneous`, all intervals hold together at the level, and p-values are adjusted:
         by Dunnett's method against a baseline, by Sidak's for all pairs. Arms without an interval
         are left out of the count.
+
+        The baseline ``"best"``, unless an arm is called that, compares every arm with the best of the others, by Hsu's
+        method: always simultaneous, as data say which that is. The best is the largest, or the smallest unless
+        `largest`.
         """
+        if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
+            return self._against_best(largest)
         if baseline is None:
             pairs = [(b, a) for a, b in combinations(self.arms, 2)]
         else:
@@ -251,6 +271,92 @@ class Estimate(Table):
             p_value = joint_p_value(errors, shared, answers[i].p_value)
             answers[i] = replace(answers[i], low=low, high=high, p_value=p_value, joint=True)
         return answers
+
+    def best(self, *, level: float | None = None, largest: bool = True) -> Best:
+        """Return which arm has the largest estimate, and what is known of its mean although that chose it.
+
+        Parameters
+        ----------
+        level : float, optional
+            Of the intervals and of the set of contenders; default: the estimate's.
+        largest : bool
+            Whether large outcomes are good; if not, the best arm is the one with the smallest estimate.
+
+        Examples
+        --------
+        >>> import belated as bl
+        >>> bandit = bl.Bandit({"A": bl.arms.normal(0.0), "B": bl.arms.normal(0.1), "C": bl.arms.normal(0.6)})
+        >>> best = bl.estimate(bl.simulate(bandit, bl.policies.uniform(), 600, seed=1)).best()
+        >>> best.arm, best.contenders
+        ('C', ('C',))
+        """
+        level = self.level if level is None else fraction("level", level)
+        arms, values, limits, degrees = self._rivals(level, largest)
+        found = winner(values, limits, degrees, level)
+        rivalry = Rivalry.of(values, limits, degrees, level)
+        index = int(arms[found.index])
+        p_values = np.full(len(self.arms), math.nan)
+        p_values[arms] = rivalry.not_best()
+        possible = (0.0, 1.0) if self.interval == "wilson" else (-math.inf, math.inf)
+
+        def seen(limits: Limits) -> Limits:
+            low, high = np.clip(_turned(limits, largest), *possible)
+            return Limits(float(low), float(high))
+
+        return Best(
+            self.arms[index],
+            float(self.values[index]),
+            float(self.std_errors[index]),
+            seen(Limits(found.median, found.median)).low,
+            seen(found.simultaneous),
+            seen(found.conditional),
+            seen(found.hybrid),
+            bool(found.near_tie),
+            rivalry.winner_not_best(),
+            dict(zip(self.arms, p_values.tolist(), strict=True)),
+            level,
+            largest,
+            self,
+        )
+
+    def _rivals(self, level: float, largest: bool) -> tuple[Array, Array, LimitsAt, Array]:
+        """Return the arms with an interval, their values, limits by tail and degrees; turned round if small is best."""
+        alone, sign = self._alone, 1.0 if largest else -1.0
+        arms = np.flatnonzero(np.isfinite(alone.limits((1 - level) / 2)).all(axis=0))
+        if not len(arms):
+            raise OptionError(
+                "No arm has an interval, so none can be called the best; each needs two arrived outcomes."
+            )
+        values = np.clip(self.values, 0.0, 1.0) if self.interval == "wilson" else self.values
+        degrees = np.full(len(arms), np.inf) if self.interval == "normal" else alone.degrees[arms, 0]
+
+        @cache
+        def limits(tail: float) -> tuple[Array, Array]:
+            low, high = alone.limits(tail)
+            return _turned(Limits(low[arms], high[arms]), largest)
+
+        return arms, sign * values[arms], limits, degrees
+
+    def _against_best(self, largest: bool) -> Contrasts:
+        """Return every arm's contrast with the best of the others."""
+        arms, values, limits, degrees = self._rivals(self.level, largest)
+        if len(arms) < 2:
+            raise OptionError("Contrasts with the best need at least two arms that have an interval.")
+        rivalry = Rivalry.of(values, limits, degrees, self.level)
+        low, high = _turned(rivalry.against_best(self.level), largest)
+        p_values = rivalry.not_best()
+        first, second = np.argsort(-values, kind="stable")[:2]
+        p_values[first] = rivalry.winner_not_best()
+        place = {int(k): i for i, k in enumerate(arms)}
+        answers = []
+        for k, arm in enumerate(self.arms):
+            other = self.arms[arms[second if place.get(k) == first else first]]
+            answer = replace(self.contrast(arm, other), name=f"{one_line(arm)} - best other", joint=True)
+            if k in place:
+                i = place[k]
+                answer = replace(answer, low=float(low[i]), high=float(high[i]), p_value=float(p_values[i]))
+            answers.append(answer)
+        return Contrasts(tuple(answers), self.estimator.name, self.interval, self.level, True)
 
     def _answer(self, name: str, coefficients: Mapping[Any, float], alternative: str) -> Answer:
         vector = np.zeros(len(self.arms))
@@ -429,6 +535,158 @@ class Contrasts(Table):
     def _columns(self) -> list[Column]:
         names = [answer.name for answer in self.answers]
         return [Column("contrast", names, "label"), *answer_columns(list(self.answers), test=True)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Best(Table):
+    """The arm with the best estimate, what is known of its mean although it was chosen for it, and its rivals.
+
+    Attributes
+    ----------
+    arm
+        Which it is; the first of equals.
+    estimate, std_error : float
+        Its own, which the choice makes look better than it is.
+    median_unbiased : float
+        An estimate that is too high as often as too low, given the choice: the hybrid interval's middle.
+    simultaneous, conditional, hybrid : (low, high)
+        Intervals for its mean that hold whichever arm is chosen.
+    near_tie : bool
+        Whether its lead is less than a tenth of a standard error: conditional and hybrid intervals then lie to one
+        side of the estimate, and the simultaneous one is to be used.
+    p_value : float
+        Of the hypothesis that another arm is as good or better.
+    p_values : dict
+        By arm, of the hypothesis that it is the best; NaN for arms without an interval.
+    level : float
+    largest : bool
+        Whether the best arm is that with the largest mean.
+    """
+
+    arm: Any
+    estimate: float
+    std_error: float
+    median_unbiased: float
+    simultaneous: Limits
+    conditional: Limits
+    hybrid: Limits
+    near_tie: bool
+    p_value: float
+    p_values: dict[Any, float]
+    level: float
+    largest: bool
+    source: Estimate
+
+    @property
+    def kind(self) -> str:
+        """Which of the intervals is recommended: "hybrid", or near a tie "simultaneous"."""
+        return "simultaneous" if self.near_tie else "hybrid"
+
+    @property
+    def interval(self) -> Limits:
+        """The recommended interval."""
+        return self.simultaneous if self.near_tie else self.hybrid
+
+    @property
+    def low(self) -> float:
+        """The recommended interval's lower end."""
+        return float(self.interval.low)
+
+    @property
+    def high(self) -> float:
+        """The recommended interval's upper end."""
+        return float(self.interval.high)
+
+    @property
+    def contenders(self) -> tuple[Any, ...]:
+        """The arms that may be best: a set that holds the best arm at the level."""
+        return tuple(arm for arm, p in self.p_values.items() if p > 1 - self.level)
+
+    @property
+    def left_out(self) -> tuple[Any, ...]:
+        """The arms that have no interval, and so took no part."""
+        return tuple(arm for arm, p in self.p_values.items() if math.isnan(p))
+
+    @property
+    def answer(self) -> Answer:
+        """The value of always choosing this arm, as an Answer."""
+        own = self.source.arm(self.arm)
+        return replace(
+            own,
+            name=f"greedy: {one_line(self.arm)}",
+            low=self.low,
+            high=self.high,
+            level=self.level,
+            statistic=math.nan,
+            p_value=math.nan,
+            interval=self.kind,
+            joint=True,
+        )
+
+    @property
+    def note(self) -> str:
+        """What it says, in words."""
+        numbers = [self.estimate, self.low, self.high, self.median_unbiased]
+        x, low, high, middle = Column("", numbers, "estimate", [self.std_error] * 4).texts()
+        what, arm = "largest" if self.largest else "smallest", one_line(self.arm)
+        rivals = len(self.p_values) - len(self.left_out)
+        if rivals == 1:
+            return f"Only {arm} has an interval, so nothing was chosen: its mean lies between {low} and {high}."
+        words = f"{arm} has the {what} estimate, {x}; allowing for that choice, its mean lies between {low} and {high}"
+        if self.near_tie:
+            words += (
+                ". Its lead is less than a tenth of its standard error, which is as good as a tie: this is the band "
+                "that holds for all arms together."
+            )
+        else:
+            words += f" (hybrid interval; median-unbiased estimate {middle})."
+        others = [one_line(arm) for arm in self._order() if self.p_values[arm] > 1 - self.level and arm != self.arm]
+        if not others:
+            return f"{words} No other arm may be best."
+        return f"{words} {_listed(others)} may be best too."
+
+    def _order(self) -> list[Any]:
+        """The arms, the best first and those without an interval last."""
+        values = self.source.values if self.largest else -self.source.values
+        out = np.isnan(list(self.p_values.values()))
+        return [self.source.arms[k] for k in np.lexsort((-values, out))]
+
+    def _title(self) -> str:
+        name, arms = self.source.estimator.name, count(len(self.p_values), "arm")
+        return f"{name}: the best of {arms}, {percent(self.level)} {self.source.interval} intervals that hold together"
+
+    def _notes(self) -> list[str]:
+        left = [one_line(arm) for arm in self.left_out]
+        return [self.note, *([f"Left out, without an interval: {_listed(left)}."] if left else [])]
+
+    def _columns(self) -> list[Column]:
+        place = {arm: k for k, arm in enumerate(self.source.arms)}
+        order = [place[arm] for arm in self._order()]
+        tail = sidak(1 - self.level, max(len(place) - len(self.left_out), 1))
+        low, high = self.source._alone.limits(tail)
+        errors = self.source.std_errors[order].tolist()
+        arms = [self.source.arms[k] for k in order]
+        columns = [Column("arm", arms, "label")]
+        for name, array in (("estimate", self.source.values), ("std_error", self.source.std_errors)):
+            columns.append(Column(name, array[order].tolist(), "estimate", errors))
+        for name, array in (("low", low), ("high", high)):
+            columns.append(Column(name, array[order].tolist(), "estimate", errors))
+        p_best = [self.p_values[arm] for arm in arms]
+        may = ["yes" if p > 1 - self.level else "no" for p in p_best]
+        return [*columns, Column("p_best", p_best, "p_value"), Column("may_be_best", may, "label")]
+
+
+def _turned(limits: tuple[Array, Array], largest: bool) -> Limits:
+    """Return limits with the sign changed, unless the largest is the best."""
+    low, high = limits
+    return Limits(low, high) if largest else Limits(-high, -low)
+
+
+def _listed(names: list[str]) -> str:
+    """Return names in a row, the first five of many."""
+    if len(names) > 5:
+        return ", ".join(names[:5]) + f" and {len(names) - 5:,} more"
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
 
 
 def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:

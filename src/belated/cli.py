@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial, wraps
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from belated import __version__
 from belated.errors import BelatedError, OptionError
+
+if TYPE_CHECKING:
+    from belated.backends.source import Source
 
 app = typer.Typer(
     name="belated",
@@ -77,10 +82,48 @@ def main(
     """Valid statistics for bandit experiments whose outcomes come late, or never.
 
     An algorithm chose the arms, and the outcomes arrive days later, or never. `analyze` answers such an experiment
-    from its tables; `simulate` and `study` run one that a file describes; `paper` reproduces the method's study.
+    from its tables; `plan` says how long one must run; `simulate` and `study` run one that a file describes; `paper`
+    reproduces the method's study.
 
     Example: `belated analyze sent.parquet --outcomes bought.csv --baseline A --report report.html`
     """
+
+
+def _read(
+    source: str, outcomes: str | None, *, arms: str | None, events: bool, measure: str | None, **options: Any
+) -> Source:
+    """Return the log that the options of `analyze` name, having said what was guessed."""
+    from belated.backends.reading import read
+
+    if measure is not None and not events:
+        raise OptionError("`measure` is given without `events`; it says what of the events is the outcome.")
+    order = None if arms is None else next(csv.reader([arms], skipinitialspace=True), [])
+    log = read(source, outcomes, arms=order, events=measure or events, **options)
+    for words in (log.roles.line(cli=True), *log.notes):
+        typer.echo(words, err=True)
+    return log
+
+
+def _reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `analyze` that say where the log is; it gets, first, what reads it."""
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    panels = (_TABLES, _COLUMNS)
+    where = [
+        parameter
+        for parameter in inspect.signature(analyze, eval_str=True).parameters.values()
+        if parameter.name == "source" or getattr(parameter.annotation.__metadata__[0], "rich_help_panel", "") in panels
+    ]
+
+    @wraps(command)
+    def asked(**options: Any) -> None:
+        with _sentences():
+            found = {parameter.name: options.pop(parameter.name) for parameter in where}
+            command(partial(_read, **found), **options)
+
+    shown = [each.replace(kind=each.KEYWORD_ONLY) for each in (*where, *own)]
+    vars(asked)["__signature__"] = inspect.Signature(shown)
+    asked.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return asked
 
 
 @app.command()
@@ -200,6 +243,23 @@ def analyze(
     ] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=_ASK)] = 0.95,
     interval: Annotated[str, typer.Option(help="auto, t, skew, wilson or normal.", rich_help_panel=_ASK)] = "auto",
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="Also give intervals that hold at every look, however often one looks, and whenever one stops.",
+            rich_help_panel=_ASK,
+        ),
+    ] = False,
+    target: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The number of assignments at which those should be narrowest; default: the log's.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=_GIVE)
     ] = "table",
@@ -224,7 +284,6 @@ def analyze(
     """
     with _sentences():
         from belated.analysis import Questions, analyse
-        from belated.backends.reading import read
         from belated.checks import fraction, one_of
         from belated.estimators import ESTIMATORS
         from belated.files import check_place
@@ -235,22 +294,18 @@ def analyze(
             one_of("estimator", estimator, [*ESTIMATORS, "all"])
         one_of("interval", interval, INTERVALS)
         fraction("level", level)
-        if measure is not None and not events:
-            raise OptionError("`measure` is given without `events`; it says what of the events is the outcome.")
         if report is not None:
             check_place(report)
-        order = None if arms is None else next(csv.reader([arms], skipinitialspace=True), [])
-        log = read(
+        log = _read(
             source, outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity, assigned_at=assigned_at,
-            arrived_at=arrived_at, delay=delay, key=key, as_of=as_of, arms=order,
-            duplicates=duplicates, events=measure or events, window=window,
+            arrived_at=arrived_at, delay=delay, key=key, as_of=as_of, arms=arms,
+            duplicates=duplicates, events=events, window=window, measure=measure,
         )  # fmt: skip
-        typer.echo(log.roles.line(cli=True), err=True)
         if estimator is None and not log.has_all_propensities:
             typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
-        for note in log.notes:
-            typer.echo(note, err=True)
-        questions = Questions(estimator, baseline, tuple(contrast or ()), tuple(policy or ()), level, interval)
+        questions = Questions(
+            estimator, baseline, tuple(contrast or ()), tuple(policy or ()), level, interval, sequential, target
+        )
         found = analyse(log, questions)
         for words in found.warnings:
             typer.echo(f"Warning: {words}", err=True)
@@ -262,6 +317,201 @@ def analyze(
         typer.echo(writers[form]().rstrip("\n"))
         if report is not None:
             typer.echo(f"Report: {report}", err=True)
+
+
+@app.command()
+@_reads
+def diagnose(
+    log: Callable[[], Any],
+    form: Annotated[
+        str, typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=_GIVE)
+    ] = "table",
+) -> None:
+    """Hold an experiment against what its answers assume: a light for each assumption, in words, and what to do.
+
+    Red: the answers should not be used as they are. Amber: look, and say it beside them. Grey: the log cannot tell. The
+    log is read with the same options as by `analyze`. The exit code is 0 whatever the lights are; 2 if the log
+    cannot be read. A script asks `--format json` for `worst`.
+
+    Example: `belated diagnose log.parquet --as-of 2026-03-01`
+    """
+    from belated.checks import one_of
+    from belated.diagnostics import diagnose as ask
+
+    one_of("format", form, ("table", "markdown", "csv", "json"))
+    found = ask(log())
+    writers = {"table": found.to_text, "markdown": found.to_markdown, "csv": found.to_csv, "json": found.to_json}
+    typer.echo(writers[form]().rstrip("\n"))
+
+
+@app.command()
+@_reads
+def sensitivity(
+    log: Callable[[], Any],
+    contrast: Annotated[
+        str, typer.Option(help="The first arm minus the second, such as B-A.", show_default=False, rich_help_panel=_ASK)
+    ],
+    gamma: Annotated[
+        str | None,
+        typer.Option(
+            help="The factors by which the odds of arriving may vary, such as 1,1.5,2,3.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    mature: Annotated[
+        str | None,
+        typer.Option(
+            help="How long before the end a row must have been assigned to count: 7d, 12h, or a number of steps. "
+            "Default: until nearly all outcomes that come have come.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=_ASK)] = 0.95,
+    form: Annotated[
+        str, typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=_GIVE)
+    ] = "table",
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw it: this name with .png and .svg.", show_default=False, rich_help_panel=_GIVE),
+    ] = None,
+) -> None:
+    """Ask how much arrival may depend on the outcome before a conclusion falls.
+
+    Whether outcomes that never come are like those that do cannot be seen in a log. This says what the contrast can be
+    if the odds that an outcome arrives vary with it by at most a factor, and by how much they must to overturn it.
+
+    Example: `belated sensitivity log.parquet --contrast B-A --plot sensitivity`
+    """
+    from belated.analysis import read_contrast
+    from belated.checks import fraction, one_of
+    from belated.display import plots
+    from belated.files import check_place
+    from belated.sensitivity import sensitivity as run
+
+    one_of("format", form, ("table", "markdown", "csv", "json"))
+    fraction("level", level)
+    if plot is not None:
+        check_place(plot)
+        plots.check_library()
+    try:
+        gammas = None if gamma is None else [float(factor) for factor in gamma.split(",")]
+    except ValueError:
+        raise OptionError(f"`gamma` is {gamma!r}; it must be numbers, such as 1,1.5,2.") from None
+    source = log()
+    found = run(source, read_contrast(source.arms, contrast), gammas=gammas, level=level, mature=mature)
+    if form in ("csv", "json"):
+        typer.echo(found.to_csv().rstrip("\n") if form == "csv" else found.to_json())
+    else:
+        tables = (found, found.shift)
+        typer.echo("\n\n".join(t.to_text(every=True) if form == "table" else t.to_markdown() for t in tables))
+    if plot is not None:
+        plots.save(found.plot(), plot, f"Sensitivity of {found.name}")
+
+
+@app.command()
+@_reads
+def plan(
+    log: Any,
+    half_width: Annotated[
+        float | None, typer.Option(help="Of the interval, to be reached.", show_default=False, rich_help_panel=_ASK)
+    ] = None,
+    power: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead: the chance that the interval excludes 0, such as 0.8.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    assurance: Annotated[
+        float | None,
+        typer.Option(
+            help="With --half-width: the share of experiments that must reach it; default: the mean must.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="The first arm minus the second, such as B-A, or an arm. Default: the second of two arms minus the "
+            "first.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="How arms will be chosen: epsilon_greedy,decay=0.5 for one, or a TOML file with a [policy]. Default: "
+            "the file's; of a pilot, its mean probabilities.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            help="Steps to wait after the last assignment, or full. Default: as long as it pays.",
+            show_default=False,
+            rich_help_panel=_ASK,
+        ),
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(help="Steps one would wait to save one assignment.", rich_help_panel=_ASK)
+    ] = 10.0,
+    per_day: Annotated[
+        float | None, typer.Option(help="Assignments a day.", show_default=False, rich_help_panel=_ASK)
+    ] = None,
+    max_horizon: Annotated[int, typer.Option(help="Assignments at most.", rich_help_panel=_ASK)] = 1_000_000,
+    estimator: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=_ASK)] = "daipw",
+    level: Annotated[
+        float | None, typer.Option(help="Of the interval; default: 0.95.", show_default=False, rich_help_panel=_ASK)
+    ] = None,
+    interval: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=_ASK)] = "auto",
+    replications: Annotated[int, typer.Option(help="Simulated experiments, at most.", rich_help_panel=_ASK)] = 4000,
+    seed: Seed = None,
+    workers: Workers = None,
+    form: Annotated[
+        str, typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=_GIVE)
+    ] = "table",
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw it: this name with .png and .svg.", show_default=False, rich_help_panel=_GIVE),
+    ] = None,
+) -> None:
+    """Say how long an experiment must run, and how long to wait after its last assignment.
+
+    SOURCE is a TOML file that describes the experiment, as for `study`, or the table of a pilot, as for `analyze`.
+    The answer comes from simulating it, and says how sure it is.
+
+    Example: `belated plan experiment.toml --half-width 0.1 --target B-A --plot plan`
+
+    Example: `belated plan pilot.parquet --power 0.8 --policy epsilon_greedy,decay=0.5`
+    """
+    from belated.checks import one_of
+    from belated.display import plots
+    from belated.files import check_place
+    from belated.planning.asking import ask
+
+    one_of("format", form, ("table", "markdown", "csv", "json"))
+    if plot is not None:
+        check_place(plot)
+        plots.check_library()
+    found = ask(
+        log.keywords["source"], log, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
+        patience=patience, per_day=per_day, max_horizon=max_horizon, estimator=estimator, level=level,
+        interval=interval, replications=replications, seed=seed, workers=workers,
+    )  # fmt: skip
+    if form in ("csv", "json"):
+        typer.echo(found.to_csv().rstrip("\n") if form == "csv" else found.to_json())
+    else:
+        for table in (found, found.curve):
+            typer.echo(f"{table.to_text(every=True) if form == 'table' else table.to_markdown()}\n")
+    if plot is not None:
+        plots.save(found.plot(), plot, found.words)
 
 
 @app.command()

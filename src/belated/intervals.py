@@ -191,7 +191,9 @@ def are_skewed(arms: ArmStatistics) -> Array:
     """Whether the outcomes of any arm are more skewed than symmetric ones would seem, of each experiment."""
     n = np.maximum(arms.arrived, 8.0)
     error = np.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))  # of a normal sample's skewness
-    return np.asarray(((arms.arrived >= 8) & (np.abs(arms.skewness) > 0.5 + 1.5 * error)).any(axis=-1))
+    # the largest of many arms' is larger by chance
+    errors = max(1.5, math.sqrt(2 * math.log(max(arms.skewness.shape[-1] / 2, 1.0))))
+    return np.asarray(((arms.arrived >= 8) & (np.abs(arms.skewness) > 0.5 + errors * error)).any(axis=-1))
 
 
 def combine(arms: ArmStatistics, coefficients: Array, kind: str) -> Combination:

@@ -223,6 +223,12 @@ class Log(Table):
         return self.schedule.due >= 0
 
     @property
+    def came(self) -> Array:
+        """When each outcome came, as a number of the clock; empty: every row's own step, 1, 2, ..."""
+        came = self._assigned if self._arrived is None else self._arrived
+        return np.empty(0) if came is None else came
+
+    @property
     def _assigned_numbers(self) -> Array:
         return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
 

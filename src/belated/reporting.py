@@ -18,12 +18,13 @@ from belated.backends.reading import read
 from belated.backends.source import Source
 from belated.columns import Array
 from belated.comparison import Comparison, compare
-from belated.display.report import Arrivals, Check, Chosen, Report, render
+from belated.diagnostics import checked, where_outcomes_are
+from belated.display.report import Arrivals, Chosen, Report, render
 from belated.errors import BelatedWarning, OptionError
+from belated.evidence import Evidence
 from belated.files import check_place, write_whole
 from belated.log import Log
-from belated.signs import direction, drift, miscalibration, p_words, single_value
-from belated.tables import count, one_line
+from belated.tables import count
 from belated.trajectory import trajectory
 from belated.version import __version__
 
@@ -135,7 +136,7 @@ def gather(
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=kind)
     if baseline is None and len(result.arms) > MANY:
         baseline = result.arms[0]
-    bins = views.time_bins(source)
+    found = views.evidence(source)
     return Report(
         title=source.name if title is None else title,
         estimate=result,
@@ -144,13 +145,13 @@ def gather(
         asked=tuple(asked),
         comparison=compared,
         trajectory=moved if len(moved) > 1 else None,
-        arrivals=_arrivals(source),
-        chosen=_chosen(source, bins),
+        arrivals=_arrivals(found, source.clock.unit is not None),
+        chosen=_chosen(source, found),
         within=source.within,
         outcome=source.outcome,
         warnings=tuple(dict.fromkeys(told)),
         notes=source.notes,
-        checks=tuple(findings(source, result, bins)),
+        diagnosis=checked(found, source.name),
         how=tuple(_how(source)),
         command=command,
         version=__version__,
@@ -161,26 +162,17 @@ def gather(
 # ---------------------------------------------------------------- arrivals and choices
 
 
-def _arrivals(source: Source) -> Arrivals | None:
-    found = views.arrival_counts(source)
-    if found is None:
+def _arrivals(found: Evidence, dates: bool) -> Arrivals | None:
+    if found.arrivals is None:
         return None
-    share = arrived_within(found.counts)
-    n = found.counts.sum(axis=(1, 2))
-    out = found.counts[:, -1, :]  # by the age of the row
-    with np.errstate(invalid="ignore", divide="ignore"):
-        arrived = 1 - out.sum(axis=1) / n
-        overdue = np.array([out[k, _late(found, k) :].sum() / n[k] for k in range(len(n))])
-    if source.within is not None:  # all windows have closed
-        overdue = 1 - arrived
-    delays: Array = found.delays
-    if source.clock.unit is not None:
+    delays: Array = found.arrivals.delays
+    if dates:
         delays = delays.astype(np.int64).astype("timedelta64[us]")
-    return Arrivals(source.arms, delays, share, arrived, 1 - arrived - overdue, overdue)
+    return Arrivals(found.arms, delays, arrived_within(found.arrivals.counts), *where_outcomes_are(found))
 
 
 def arrived_within(counts: Array) -> Array:
-    """Return, by arm and delay, the share of outcomes that arrive so soon: a life table of `views.ArrivalCounts`.
+    """Return, by arm and delay, the share of outcomes that arrive so soon: a life table of `evidence.ArrivalCounts`.
 
     In each bin, of the rows that were followed through it and whose outcome was out before it, the share whose
     outcome came in it.
@@ -198,131 +190,15 @@ def arrived_within(counts: Array) -> Array:
     return share
 
 
-def _late(found: views.ArrivalCounts, arm: int) -> int:
-    """Return the bin by which 99 % of an arm's arrivals had come: who is out for longer is overdue.
-
-    No one is in an experiment that has not run for twice that time: what comes later has hardly had the chance.
-    """
-    came = found.counts[arm, :-1].sum(axis=1)
-    late = int(np.searchsorted(np.cumsum(came), 0.99 * came.sum()))
-    return late if came.any() and 2 * found.delays[late] <= found.followed else len(came)
-
-
-def _chosen(source: Source, bins: views.TimeBins) -> Chosen | None:
-    total = bins.assigned.sum(axis=1)
-    there = total > 0
+def _chosen(source: Source, found: Evidence) -> Chosen | None:
+    assigned = found.sums["assigned"]
+    total = assigned.sum(axis=1, keepdims=True)
+    there = total[:, 0] > 0
     if there.sum() < 2:
         return None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = bins.assigned / total[:, np.newaxis] if bins.propensity is None else bins.propensity
-    moments = source.clock.show_many(np.floor(bins.moments) if source.clock.unit is not None else bins.moments)
-    return Chosen(source.arms, moments[there], share[there], bins.propensity is not None)
-
-
-# ---------------------------------------------------------------- what was assumed
-
-
-def findings(source: Source, result: Estimate, bins: views.TimeBins) -> list[Check]:
-    """Return what the estimates assume, and what the log says about each."""
-    return [
-        _probabilities(source),
-        _arrival(source, result),
-        _overlap(result),
-        _steady(bins),
-        Check(
-            "One assignment does not influence the outcome of another.",
-            "This follows from how the experiment was run; no log can show it.",
-            "unknown",
-        ),
-    ]
-
-
-def _light(p_value: float, bad: float) -> str:
-    return "bad" if p_value < bad else "attention" if p_value < 0.01 else "good"
-
-
-def _probabilities(source: Source) -> Check:
-    assumption = "The logged probabilities are those by which the arms were chosen."
-    found = views.calibration(source)
-    if found is None:
-        return Check(
-            assumption, "Only the chosen arm's probability is logged, so choices cannot be checked.", "unknown"
-        )
-    excess, variance = found
-    p_value = miscalibration(excess, variance)
-    if math.isnan(p_value):
-        return Check(assumption, "Every choice was certain, so choices cannot be checked.", "unknown")
-    light = _light(p_value, 1e-4)
-    z = np.abs(excess) / np.sqrt(np.where(variance > 0, variance, math.inf))
-    worst = int(np.argmax(z[:-1]))
-    if light == "good":
-        said = "Every arm was chosen about as often as its probabilities say"
-    elif z[worst] > min(3.0, z[-1]):
-        times = float(source.assigned[worst])
-        said = (
-            f"Arm {one_line(repr(source.arms[worst]), 40)} was chosen {times:,.0f} times; its probabilities say "
-            f"{times - excess[worst]:,.1f}"
-        )
-    else:
-        less = "less" if excess[-1] < 0 else "more"
-        said = f"Likely arms were chosen {less} often than their probabilities say"
-    return Check(assumption, f"{said} (p {p_words(p_value)}).", light)
-
-
-def _arrival(source: Source, result: Estimate) -> Check:
-    assumption = "Given the arm, whether and when an outcome arrives does not depend on what it is."
-    if source.within is not None:
-        return Check(
-            assumption, f"Every outcome is known {source.within} after its assignment, whatever it is.", "good"
-        )
-    value = single_value(result.sums)
-    if value is not None:
-        only = f"Every outcome that has arrived is {value:g}, as if others were never recorded."
-        return Check(assumption, only, "bad")
-    p_value, z = source.dependence
-    cannot = "About outcomes that never come the log is silent."
-    if math.isnan(p_value):
-        return Check(
-            assumption, f"Outcomes are too few or too much alike to compare early with late ones. {cannot}", "unknown"
-        )
-    light, p = _light(p_value, 1e-3), f"p {p_words(p_value)}"
-    said = {
-        "bad": f"Early and late outcomes differ: {direction(z)} ({p}).",
-        "attention": f"Early and late outcomes may differ: {direction(z)} ({p}).",
-        "good": f"Early and late outcomes are alike ({p}). {cannot}",
-    }
-    return Check(assumption, said[light], light)
-
-
-def _overlap(result: Estimate) -> Check:
-    assumption = "Every arm keeps enough of a chance that no single row decides."
-    sums = result.sums
-    if not sums["w"].any():
-        return Check(assumption, "No outcome has arrived.", "unknown")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        largest = np.where(sums["w"] > 0, sums["w_max"] / sums["w"], 0.0)
-    worst = int(np.argmax(largest))
-    said = (
-        f"The heaviest row of arm {one_line(repr(result.arms[worst]), 40)} has {largest[worst]:.1%} of its weight: "
-        f"the arm's outcomes count like {result.effective_size[worst]:,.0f} of equal weight."
-    )
-    light = "bad" if largest[worst] > 0.2 else "attention" if largest[worst] > 0.05 else "good"
-    return Check(assumption, said, light)
-
-
-def _steady(bins: views.TimeBins) -> Check:
-    assumption = "An arm's outcomes are of the same kind from beginning to end."
-    coarse = [table.reshape(-1, 4, table.shape[1]).sum(axis=1) for table in (bins.arrived, bins.y, bins.y2)]
-    p_value = drift(*coarse)
-    if math.isnan(p_value):
-        return Check(assumption, "Outcomes are too few or too much alike to compare stretches of time.", "unknown")
-    light = _light(p_value, 1e-4)
-    alike = {
-        "bad": "change over time",
-        "attention": "may change over time",
-        "good": "are alike in ten stretches of time",
-    }
-    return Check(assumption, f"Mean outcomes {alike[light]} (p {p_words(p_value)}).", light)
+    share = (assigned if found.p is None else found.p)[there] / total[there]
+    moments = source.clock.show_many(np.floor(found.moments) if source.clock.unit is not None else found.moments)
+    return Chosen(source.arms, moments[there], share, found.p is not None)
 
 
 def _how(source: Source) -> list[tuple[str, str]]:

@@ -22,8 +22,8 @@ _ENDS = 12
 class Column:
     """A named column; `kind` says how its values are written.
 
-    Kinds: "label", "count", "share", "number" (four digits), "statistic" (two decimals), "p_value",
-    and "estimate", whose digits follow those of the standard errors in `errors`.
+    Kinds: "label", "sentence" (of any length), "count", "share", "number" (four digits), "statistic" (two decimals),
+    "p_value", and "estimate", whose digits follow those of the standard errors in `errors`.
     """
 
     name: str
@@ -34,12 +34,14 @@ class Column:
     @property
     def style(self) -> str:
         """How the column is aligned, in HTML."""
-        return "text-align: left" if self.kind == "label" else "text-align: right"
+        return "text-align: left" if self.kind in ("label", "sentence") else "text-align: right"
 
     def texts(self) -> list[str]:
         """Return the values as people read them."""
         if self.kind == "label":
             return [one_line(value) for value in self.values]
+        if self.kind == "sentence":
+            return [one_line(value, longest=2000) for value in self.values]
         if self.kind == "estimate" and self.errors is not None:
             return [_estimate(v, e) for v, e in zip(self.values, self.errors, strict=True)]
         writers = {"count": _count, "share": _share, "number": _number, "statistic": _statistic, "p_value": _p_value}
@@ -102,7 +104,7 @@ class Table:
         """Return the table as Markdown."""
         columns = self._columns()
         cells = [[_markdown(column.name), *map(_markdown, column.texts())] for column in columns]
-        rule = [":--" if column.kind == "label" else "--:" for column in columns]
+        rule = [":--" if column.kind in ("label", "sentence") else "--:" for column in columns]
         rows = [list(row) for row in zip(*cells, strict=True)]
         lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
         notes = [line for note in self._notes() for line in ("", _markdown(note))]

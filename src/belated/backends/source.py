@@ -34,9 +34,14 @@ from belated.log import Log
 from belated.outcome_models import OutcomeModel, read_outcome_model
 from belated.progress import Bar
 from belated.signs import (
+    BLATANT,
+    CALIBRATION_ADVICE,
+    CALIBRATION_FINDING,
+    SURE,
     dependence_words,
+    is_sparse,
     miscalibration,
-    miscalibration_words,
+    most_recorded,
     outcome_dependence,
     positive_words,
 )
@@ -54,13 +59,6 @@ _FEW_ARMS = 64
 
 #: Rows from which a scan shows its progress.
 _LONG = 5_000_000
-
-
-#: The p-value below which arrivals are said to depend on outcomes.
-_SURE = 1e-3
-
-#: And that below which choices are said not to follow their probabilities.
-_BLATANT = 1e-4
 
 
 class Source(SumsSource, Table):
@@ -380,7 +378,7 @@ class Source(SumsSource, Table):
     def doubts(self) -> list[str]:
         """Return what in the log as a whole speaks against any estimate from it, in words."""
         p_value, z = self.dependence
-        return [dependence_words(p_value, z)] if p_value < _SURE else []
+        return [dependence_words(p_value, z)] if p_value < SURE else []
 
     def oddities(self) -> list[str]:
         """Return what in the tables looks like a mistake in them, or in how they were read, in words."""
@@ -388,12 +386,12 @@ class Source(SumsSource, Table):
             return []
         words = []
         found = views.calibration(self, views.early(self))
-        if found is not None and miscalibration(*found) < _BLATANT:
-            words.append(miscalibration_words())
+        if found is not None and miscalibration(*found) < BLATANT:
+            words.append(f"{CALIBRATION_FINDING}. {CALIBRATION_ADVICE}")
         if self.within is None:
-            low, share = views.recorded(self)
-            if low > 0 and share < 0.5:
-                words.append(positive_words(share))
+            low, old, soon = views.recorded(self)
+            if low > 0 and is_sparse(old, soon):
+                words.append(positive_words(most_recorded(old, soon)))
         return words
 
     # ---------------------------------------------------------------- time

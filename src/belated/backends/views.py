@@ -1,9 +1,8 @@
-"""What a report shows of a log, as a few hundred counts and sums that the engine makes."""
+"""What checks and reports count in a log, made by the engine that holds it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,48 +10,132 @@ import numpy as np
 from belated.backends.engines import fetch, sentences
 from belated.backends.recipe import literal
 from belated.columns import Array
+from belated.errors import LogError
+from belated.evidence import (
+    DELAY_BINS,
+    ENOUGH,
+    GRAINS,
+    STRETCHES,
+    TINY,
+    ArrivalCounts,
+    Evidence,
+    half_of,
+    settled,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from belated.backends.source import Source
 
-_STEPS = 48
 
-#: Rows beyond which only the earliest, which have been followed longest, are looked at for `dependence`.
-_ENOUGH = 1_000_000
+def evidence(source: Source) -> Evidence:
+    """Return the evidence of a log that stays where it is: a few queries, of which only counts and sums come back."""
+    if not len(source):
+        raise LogError("The log has no rows as of its moment.")
+    rows, arms = source.coded, len(source.arms)
+    low, rarest, unlikeliest = np.full((3, arms), math.nan)
+    with sentences(source.name):
+        came = rows.filter(rows.arrived.notnull())
+        found = fetch(came.group_by("code").agg(low=came.outcome.min(), rarest=_chosen(source, came).min())).to_pydict()
+        low[found["code"]], rarest[found["code"]] = found["low"], found["rarest"]
+        found = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
+        unlikeliest[found["code"]] = found["least"]
+        moments, sums = _sums(source)
+        chances = _chances(source, rarest) if source.has_all_propensities else {}
+        excess = calibration(source)
+    no = (None, None)
+    return Evidence(
+        arms=source.arms, rows=len(source), within=source.within, grain=_grain(source), moments=moments, sums=sums,
+        shift=source.anchors, low=low, rarest=rarest, unlikeliest=unlikeliest,
+        **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
+        **dict(zip(("excess", "variance"), excess or no, strict=True)),
+        dependence=dependence(source) if source.within is None else np.zeros((arms, 3, 3)),
+        arrivals=arrival_counts(source),
+    )  # fmt: skip
 
 
-def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
-    """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
-    if earlier.type().is_timestamp():
-        return later.delta(earlier, unit="microsecond").cast("float64")
-    return later.cast("float64") - earlier.cast("float64")
+def _chosen(source: Source, rows: ir.Table) -> ir.FloatingColumn:
+    """Return the probability of each row's own arm."""
+    if not source.has_all_propensities:
+        return rows.p
+    return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(len(source.arms))), else_=None)
 
 
-def _span(source: Source, start: int | float, end: int | float) -> float:
-    """Return a stretch of the clock in the units of `_length`."""
-    scale = 1000.0 if source.clock.unit == "ns" else 1.0
-    return float(end - start) / scale
+def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
+    """Return which of the stretches of time each row was assigned in."""
+    first, last = source.span
+    width = _span(source, first, last) / STRETCHES
+    since = _length(rows.assigned, literal(source.clock, first, rows.assigned))
+    place = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
+    return (place >= STRETCHES).ifelse(STRETCHES - 1, place)
 
 
-@dataclass(frozen=True)
-class ArrivalCounts:
-    """By arm, how many rows were followed how long, and how many of them arrived when.
+def _sums(source: Source) -> tuple[Array, dict[str, Array]]:
+    """Sum up rows by arm and stretch of time."""
+    rows, arms, (first, last) = source.coded, len(source.arms), source.span
+    half = _half(source)
+    until = literal(source.clock, min(source.last_look - half, last), rows.assigned)
+    delay = _length(rows.arrived, rows.assigned)
+    came, p = rows.arrived.notnull(), _chosen(source, rows)
+    none, one = p * 0, p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
+    old = (rows.assigned <= until).ifelse(one, none)
+    about = rows.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None).cast("float64")
+    w2 = came.ifelse(1 / p, 0.0)
+    w = w2.sqrt()
+    y = came.ifelse(rows.outcome - about, 0.0)
+    values = rows.select(
+        code=rows.code, bin=_place(source, rows), assigned=one, inverse=1 / p, old=old,
+        soon=came.ifelse(old * (delay <= _span(source, 0, half)).ifelse(one, none), none),
+        arrived=came.ifelse(one, none), y=y, y2=y * y, w=w, w2=w2, w3=w2 * w, w4=w2 * w2,
+    )  # fmt: skip
+    names = [name for name in values.columns if name not in ("code", "bin")]
+    found = fetch(values.group_by("code", "bin").agg(**{name: values[name].sum() for name in names})).to_pydict()
+    tables = {name: np.zeros((STRETCHES, arms)) for name in names}
+    for name, table in tables.items():
+        table[found["bin"], found["code"]] = found[name]
+    return first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES), tables
 
-    Attributes
-    ----------
-    delays : array
-        Upper ends of the bins of time since assignment, in microseconds or the clock's numbers.
-    counts : array of shape (arms, delay bins + 1, age bins)
-        Rows by the bin in which the outcome came, the last for those still out, and the bins followed in full.
-    followed : float
-        How long the first row has been followed.
-    """
 
-    delays: Array
-    counts: Array
-    followed: float
+def _chances(source: Source, rarest: Array) -> dict[str, Array]:
+    """Sum up every arm's probabilities."""
+    rows, arms = source.coded, len(source.arms)
+    values = rows.select(bin=_place(source, rows), **{f"p{k}": rows[f"p{k}"] for k in range(arms)})
+    asked: dict[str, Any] = {}
+    for k, bound in enumerate(rarest):
+        p = values[f"p{k}"]
+        asked |= {f"p{k}": p.sum(), f"p2{k}": (p * p).sum(), f"p_min{k}": p.min(), f"h{k}": p.sqrt().sum()}
+        asked |= {
+            f"h_max{k}": p.max(),
+            f"chance{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, 0.0).sum(),
+        }
+    found = fetch(values.group_by("bin").agg(**asked)).to_pydict()
+    tables = {name: np.full((STRETCHES, arms), math.nan if "_" in name else 0.0)
+              for name in ("p", "p2", "p_min", "h", "h_max", "chance")}  # fmt: skip
+    for name, table in tables.items():
+        for k in range(arms):
+            table[found["bin"], k] = found[f"{name}{k}"]
+    logs = {f"l{k}": (rows[f"p{k}"] < TINY).ifelse(TINY, rows[f"p{k}"]).ln().sum() for k in range(arms)}
+    own = fetch(rows.group_by("code").agg(**logs)).to_pydict()
+    log_p = np.zeros((arms, arms))
+    log_p[own["code"]] = np.array([own[name] for name in logs]).T
+    return {
+        **{name: tables[name] for name in ("p", "p2", "p_min")},
+        "h": tables["h"].sum(axis=0),
+        "h_max": np.sqrt(np.nanmax(tables["h_max"], axis=0)),
+        "chance": tables["chance"].sum(axis=0),
+        "log_p": log_p,
+    }
+
+
+def _grain(source: Source) -> float:
+    """Return what all delays are multiples of."""
+    rows, dates = source.coded, source.clock.unit is not None
+    with sentences(source.name):
+        delay = _length(rows.arrived, rows.assigned)
+        odd = {f"g{i}": (delay / g - (delay / g).floor()).max() for i, g in enumerate(GRAINS[dates])}
+        found = fetch(rows.aggregate(**odd)).to_pylist()[0]
+    return next((g for i, g in enumerate(GRAINS[dates]) if not (found[f"g{i}"] or 0) > 0), 0.0)
 
 
 def arrival_counts(source: Source) -> ArrivalCounts | None:
@@ -68,101 +151,61 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
         if not longest or not mean:
             return None
         unit = mean / 10
-        step = np.log1p(longest / unit) / _STEPS
+        step = np.log1p(longest / unit) / DELAY_BINS
         age = _length(literal(clock, source.last_look, rows.assigned), rows.assigned)
         bins = rows.select(
             code=rows.code,
-            delay=((delay / unit + 1).ln() / step).ceil().cast("int32").fill_null(_STEPS + 1),
+            delay=((delay / unit + 1).ln() / step).ceil().cast("int32").fill_null(DELAY_BINS + 1),
             age=((age / unit + 1).ln() / step).floor().cast("int32"),
         )
         # the longest delay may fall just beyond its bin by rounding; who is still out may not
-        inside = (bins.delay == _STEPS + 1).ifelse(_STEPS + 1, (bins.delay > _STEPS).ifelse(_STEPS, bins.delay))
-        bins = bins.mutate(delay=inside, age=(bins.age > _STEPS).ifelse(_STEPS, bins.age))
+        inside = (bins.delay == DELAY_BINS + 1).ifelse(
+            DELAY_BINS + 1, (bins.delay > DELAY_BINS).ifelse(DELAY_BINS, bins.delay)
+        )
+        bins = bins.mutate(delay=inside, age=(bins.age > DELAY_BINS).ifelse(DELAY_BINS, bins.age))
         found = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
-    counts = np.zeros((len(source.arms), _STEPS + 2, _STEPS + 1))
+    counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
     counts[found["code"], found["delay"], np.maximum(found["age"], 0)] = found["n"]
     followed = _span(source, source.span[0], source.last_look)
-    return ArrivalCounts(unit * np.expm1(step * np.arange(_STEPS + 1)), counts, followed)
+    return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
 
 
-@dataclass(frozen=True)
-class TimeBins:
-    """What happened in each of several equal stretches of the experiment's time.
-
-    Attributes
-    ----------
-    moments : array
-        The middles of the stretches, as numbers of the clock.
-    propensity : array of shape (stretches, arms) or None
-        Mean probabilities; None if only the chosen arm's are known.
-    assigned, arrived, y, y2 : array of shape (stretches, arms)
-        Rows assigned, those whose outcome has arrived, and the sums of these outcomes and their squares about `shift`.
-    """
-
-    moments: Array
-    propensity: Array | None
-    assigned: Array
-    arrived: Array
-    y: Array
-    y2: Array
-    shift: Array
+def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
+    """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
+    if earlier.type().is_timestamp():
+        return later.delta(earlier, unit="microsecond").cast("float64")
+    return later.cast("float64") - earlier.cast("float64")
 
 
-def time_bins(source: Source, how_many: int = 40) -> TimeBins:
-    """Sum up rows by arm and time of assignment."""
-    rows, arms = source.coded, len(source.arms)
-    first, last = source.span
-    width = _span(source, first, last) / how_many
-    with sentences(source.name):
-        since = _length(rows.assigned, literal(source.clock, first, rows.assigned))
-        place = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
-        shift = source.anchors
-        y = rows.outcome - rows.code.cases(*((k, float(c)) for k, c in enumerate(shift)), else_=None).cast("float64")
-        chances = {f"p{k}": rows[f"p{k}"] for k in range(arms) if source.has_all_propensities}
-        values = rows.select(
-            code=rows.code, bin=(place >= how_many).ifelse(how_many - 1, place), y=y, y2=y * y, **chances
-        )
-        sums = {name: values[name].sum() for name in ("y", "y2", *chances)}
-        found = fetch(
-            values.group_by("code", "bin").agg(n=values.count(), arrived=values.y.count(), **sums)
-        ).to_pydict()
-    tables = {name: np.zeros((how_many, arms)) for name in ("n", "arrived", "y", "y2")}
-    for name, table in tables.items():
-        table[found["bin"], found["code"]] = [0.0 if v is None else v for v in found[name]]
-    propensity = None
-    if chances:
-        propensity = np.zeros((how_many, arms))
-        for k in range(arms):
-            np.add.at(propensity[:, k], found["bin"], np.array(found[f"p{k}"], dtype=float))
-        total = tables["n"].sum(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            propensity = propensity / total
-    middles = first + (np.arange(how_many) + 0.5) * (float(last - first) / how_many)
-    return TimeBins(middles, propensity, tables["n"], tables["arrived"], tables["y"], tables["y2"], shift)
+def _span(source: Source, start: int | float, end: int | float) -> float:
+    """Return a stretch of the clock in the units of `_length`."""
+    scale = 1000.0 if source.clock.unit == "ns" else 1.0
+    return float(end - start) / scale
 
 
 def _half(source: Source) -> int | float:
     """Return half of the time that the experiment has been followed."""
-    length = source.last_look - source.span[0]
-    return length // 2 if source.clock.whole or source.clock.unit else length / 2
+    return half_of(source.last_look - source.span[0], source.clock.whole or source.clock.unit is not None)
 
 
 def early(source: Source) -> ir.Table:
     """Return the rows that have been followed for at least half of the experiment; of many, the earliest."""
     rows, (first, last) = source.coded, source.span
     until = min(source.last_look - _half(source), last)
-    if len(source) > _ENOUGH:
-        until = min(until, first + type(first)((last - first) * (_ENOUGH / len(source))))
+    if len(source) > ENOUGH:
+        until = min(until, first + type(first)((last - first) * (ENOUGH / len(source))))
     return rows.filter(rows.assigned <= literal(source.clock, until, rows.assigned))
 
 
-def recorded(source: Source) -> tuple[float, float]:
-    """Return the least outcome of the rows followed longest, and the share of them that has one."""
+def recorded(source: Source) -> tuple[float, Array, Array]:
+    """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
     rows = early(source)
     with sentences(source.name):
-        found = fetch(rows.aggregate(low=rows.outcome.min(), n=rows.count(), there=rows.arrived.count())).to_pylist()[0]
-    low = found["low"]
-    return (math.nan if low is None else low), found["there"] / max(found["n"], 1)
+        found = fetch(
+            rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), there=rows.arrived.count())
+        ).to_pydict()
+    low = min((value for value in found["low"] if value is not None), default=math.nan)
+    return low, np.array(found["n"], dtype=float), np.array(found["there"], dtype=float)
 
 
 def dependence(source: Source) -> Array:
@@ -194,22 +237,17 @@ def dependence(source: Source) -> Array:
 
 
 def calibration(source: Source, rows: ir.Table | None = None) -> tuple[Array, Array] | None:
-    """Return sums whose expectation is 0 if the logged probabilities are right, and the variances of these sums.
-
-    By arm, how often it was chosen beyond the sum of its probabilities; last, the sum of the chosen arms' probabilities
-    beyond that of all p^2, which is off when probabilities stand in the wrong row or with the wrong arm.
-    """
+    """Return `Evidence.excess` and `Evidence.variance`, of all rows or of some."""
     if not source.has_all_propensities:
         return None
     rows, arms = source.coded if rows is None else rows, range(len(source.arms))
     chances = [rows[f"p{k}"] for k in arms]
     square, cube = (sum((p**i for p in chances[1:]), chances[0] ** i) for i in (2, 3))
     chosen = rows.code.cases(*enumerate(chances), else_=None)
-    sums = {f"e{k}": ((rows.code == k).ifelse(1.0, 0.0) - p).sum() for k, p in enumerate(chances)}
-    sums |= {f"v{k}": (p * (1 - p)).sum() for k, p in enumerate(chances)}
-    last = len(arms)
-    sums |= {f"e{last}": (chosen - square).sum(), f"v{last}": (cube - square * square).sum()}
+    excess = [(rows.code == k).ifelse(1.0, 0.0) - p for k, p in enumerate(chances)] + [chosen - square]
+    variance = [p * (1 - p) for p in chances] + [cube - square * square]
+    sums = {f"{name}{i}": one.sum() for name, each in (("e", excess), ("v", variance)) for i, one in enumerate(each)}
     with sentences(source.name):
         found = fetch(rows.aggregate(**sums)).to_pylist()[0]
-    excess, variance = (np.array([found[f"{name}{k}"] for k in range(last + 1)], dtype=float) for name in "ev")
-    return excess, np.where(variance > 1e-9 * len(source), variance, 0.0)  # equal probabilities: 0, but for rounding
+    made = (np.array([found[f"{name}{i}"] for i in range(len(excess))], dtype=float) for name in "ev")
+    return next(made), settled(next(made), len(source))

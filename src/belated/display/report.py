@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from belated.checks import one_of
 from belated.display import charts
 from belated.display.pages import page
 from belated.display.words import answer, question, strongest, upper
@@ -25,12 +24,12 @@ from belated.tables import Column, count, one_line, percent
 #: What the outcome is called if it is whether an event happened.
 SHARE = "share with an event"
 
-#: What a light looks like, and what it says.
+#: What a light looks like without its colour, and what it says.
 LIGHTS = {
-    "good": ("✓", "nothing speaks against it"),
-    "attention": ("!", "look at this"),
-    "bad": ("✗", "does not hold"),
-    "unknown": ("?", "the log cannot tell"),
+    "green": ("✓", "nothing speaks against it"),
+    "amber": ("!", "look at this"),
+    "red": ("✗", "does not hold"),
+    "grey": ("?", "the log cannot tell"),
 }
 
 #: What to know about each estimator beside the others.
@@ -45,18 +44,6 @@ REMARKS = {
 }
 
 _MOST_ROWS, _MOST_RIBBONS, _LONG = 24, 6, 30
-
-
-@dataclass(frozen=True)
-class Check:
-    """An assumption, what the log says about it, and a light: "good", "attention", "bad" or "unknown"."""
-
-    assumption: str
-    finding: str
-    light: str
-
-    def __post_init__(self) -> None:
-        one_of("light", self.light, LIGHTS)
 
 
 @dataclass(frozen=True)
@@ -123,7 +110,8 @@ class Report:
         What the outcome is called, such as "revenue".
     warnings, notes : tuple of str
         Loud ones, and quiet ones.
-    checks : tuple of Check
+    diagnosis : Diagnosis or None
+        What speaks against the assumptions.
     how : tuple of (name, value)
         Facts about how it was computed.
     command : str or None
@@ -146,7 +134,7 @@ class Report:
     outcome: str = "outcome"
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    diagnosis: Any | None = None
     how: tuple[tuple[str, str], ...] = ()
     command: str | None = None
     version: str = ""

@@ -155,13 +155,13 @@ def first_largest(values):
 
 
 @compiled(nogil=True, error_model="numpy")
-def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two, peek, desk, calendar, rows):
+def play(stream, start, stop, horizon, last, arms, delays, rule, own_policy, memo, two, peek, desk, calendar, rows):
     """Play the steps from start to stop; return the one at which the policy failed, or 0.
 
-    `peek` lets the recorded running mean see an outcome that came at once, as the published
-    code does. Without a calendar every outcome comes at once, or never. `rows` receive
-    the rows themselves, if they are to be kept. `two`, unless None, says that there are two arms,
-    whose loops are then unrolled.
+    `last` is when the run is looked at: the horizon, or later. `peek` lets the recorded running mean
+    see an outcome that came at once, as the published code does. Without a calendar every outcome
+    comes at once, or never. `rows` receive the rows themselves, if they are to be kept. `two`, unless
+    None, says that there are two arms, whose loops are then unrolled.
     """
     block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
     sure, guide, starts, cumulative, values = (
@@ -263,7 +263,7 @@ def play(stream, start, stop, horizon, arms, delays, rule, own_policy, memo, two
             if late == TAIL:
                 late = draw_tail(stream, delays, arm, v)
         if calendar is not None:
-            counts = 1.0 if late <= horizon - t else 0.0
+            counts = 1.0 if late <= last - t else 0.0
         model = state[arm + mean_]
         for k in range(n_arms):
             block[b + first_m + _index(k * COLUMN)] = state[_index(k) + mean_]
@@ -448,7 +448,7 @@ def add_own(out, arrived, k, n, shift):
 
 
 @compiled(nogil=True)
-def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, two, peek, shift, desk, calendar):
+def replicate(out, states, horizon, last, arms, delays, rule, own_policy, memo, two, peek, shift, desk, calendar):
     """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
     n_arms = len(shift)
     simple = n_arms == 2 and calendar is None and arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
@@ -460,7 +460,7 @@ def replicate(out, states, horizon, arms, delays, rule, own_policy, memo, two, p
                 play_two(states[run], start, stop, arms, delays, rule, peek, desk)
             else:
                 failed = play(
-                    states[run], start, stop, horizon, arms, delays, rule,
+                    states[run], start, stop, horizon, last, arms, delays, rule,
                     own_policy, memo, two, peek, desk, calendar, None,
                 )  # fmt: skip
                 if failed:

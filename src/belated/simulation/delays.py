@@ -38,6 +38,25 @@ class Delay(Described):
         """Return the same delays with a share of outcomes that never come."""
         return replace(self, never=probability("never", never))
 
+    def quantile(self, share: float) -> float:
+        """Return the steps within which this share of the outcomes that come have come; perhaps infinite for all."""
+        steps, cumulative = self.table
+        ends = self.name not in ("pareto", "geometric", "lognormal")
+        reached = cumulative >= share * (cumulative[-1] if ends and len(cumulative) else 1.0)
+        if reached.any():
+            return float(steps[reached.argmax()])
+        if ends or share >= 1:
+            return math.inf
+        first, second = (*self.parameters, 0.0)[:2]
+        with np.errstate(over="ignore"):
+            if self.name == "pareto":
+                late = second * np.expm1(-np.log1p(-share) / first)
+            elif self.name == "geometric":
+                late = np.log1p(-share) / np.log1p(-first)
+            else:
+                late = np.exp(first + second * special.ndtri(share))
+        return max(float(np.ceil(late)) - 1.0, 0.0)
+
     def __repr__(self) -> str:
         return super().__repr__() + (f".censored({self.never!r})" if self.never else "")
 

@@ -66,28 +66,34 @@ class Description:
     level: float = 0.95
 
 
-def read(path: str | os.PathLike[str]) -> Description:
+def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Description:
     """Read a description from a TOML file."""
+    return description_from(read_toml(path), needs_horizon=needs_horizon)
+
+
+def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the table that a TOML file holds."""
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise OptionError(f"`{os.fspath(path)}` cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
         raise OptionError(f"`{os.fspath(path)}` is not TOML: {error}.") from None
-    return description_from(table)
 
 
-def description_from(table: Mapping[str, Any]) -> Description:
+def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) -> Description:
     """Return a description from a table such as a TOML file's."""
     _check_keys(table, "", needed=("arms", "policy"), known=_KEYS)
-    if ("horizon" in table) == ("horizons" in table):
+    if ("horizon" in table) == ("horizons" in table) and (needs_horizon or "horizon" in table):
         raise OptionError("There must be `horizon` or `horizons` at the top, one of the two.")
     bandit = bandit_from({key: table[key] for key in ("arms", "delay") if key in table})
-    horizons = _each(table, "horizons", partial(whole, least=1))
+    horizons = _each(table, "horizons", partial(whole, least=1)) or ()
+    if "horizon" in table:
+        horizons = (whole("horizon", table["horizon"], least=1),)
     return Description(
         bandit,
         policy_from(table["policy"]),
-        horizons or (whole("horizon", table["horizon"], least=1),),
+        horizons,
         whole("replications", table.get("replications", 1000), least=1),
         whole("seed", table.get("seed", 0), least=0),
         _each(table, "estimators", partial(one_of, choices=ESTIMATORS)),

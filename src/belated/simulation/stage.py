@@ -49,12 +49,16 @@ class Stage:
             if plain:
                 self.function = self._ask
 
-    def moments(self, seed: int, start: int, stop: int, peek: bool = False) -> Array:
-        """Play the replications from start to stop; return their moments, (replications, arms, moments)."""
+    def moments(self, seed: int, start: int, stop: int, peek: bool = False, wait: float = 0) -> Array:
+        """Play the replications from start to stop; return their moments, (replications, arms, moments).
+
+        They are looked at `wait` steps after the horizon.
+        """
         out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
         _, failed = self._played(
             self.replicate,
-            out, streams(seed, np.arange(start, stop)), self.horizon, self.arms, self.delays, self.rule,
+            out, streams(seed, np.arange(start, stop)), self.horizon, self.horizon + int(min(wait, experiment.LONGEST)),
+            self.arms, self.delays, self.rule,
             self.function, self.memo, self.two, peek, self.shift, self.desk, self.calendar,
         )  # fmt: skip
         if failed:
@@ -71,8 +75,8 @@ class Stage:
             stop = min(start + experiment.BLOCK, self.horizon)
             failed = self._played(
                 self.play,
-                stream, start + 1, stop + 1, self.horizon, self.arms, self.delays, self.rule, self.function,
-                self.memo, self.two, False, self.desk, self.calendar,
+                stream, start + 1, stop + 1, self.horizon, self.horizon, self.arms, self.delays, self.rule,
+                self.function, self.memo, self.two, False, self.desk, self.calendar,
                 experiment.Rows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
             )  # fmt: skip
             if failed:

@@ -37,7 +37,7 @@ from belated.tables import Column, Table, count, one_line, percent
 
 #: Nanoseconds of one task: long enough not to notice the task, short enough to stop at; and of a step, about.
 _TASK = 5e7
-_STEP = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
+STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 
 #: Replications at most: what they leave takes half a kilobyte each.
 _MOST = 10_000_000
@@ -66,6 +66,7 @@ def study(
     executor: Executor | None = None,
     progress: bool | None = None,
     as_published: bool = False,
+    wait: float = 0,
 ) -> Study:
     """Run an experiment many times at each horizon.
 
@@ -92,6 +93,8 @@ def study(
         Whether to show how far it is, on stderr; default: if that is a terminal.
     as_published : bool
         Whether the outcome model sees an outcome that came at once, as in the authors' published code.
+    wait : float
+        Steps after the last assignment at which a run is looked at; infinite: every outcome that comes is there.
 
     Returns
     -------
@@ -117,14 +120,16 @@ def study(
     runs, seed = whole("replications", replications, least=2), whole("seed", seed, least=0)
     if runs > _MOST:
         raise OptionError(f"`replications` is {replications!r}; it must be at most {_MOST:,}.")
-    empty = Study(bandit, policy, seed, as_published, {}, {}, (), (), (), 0.5)
+    if isinstance(wait, bool) or not isinstance(wait, (int, float, np.number)) or not wait >= 0:
+        raise OptionError(f"`wait` is {wait!r}; it must be a number of steps, 0 or more.")
+    empty = Study(bandit, policy, seed, as_published, {}, {}, (), (), (), 0.5, wait=float(wait))
     view = empty.viewed(estimators=estimators, targets=targets, intervals=intervals, level=level)
-    step = _STEP.get(policy.name, 10) + 5 * len(bandit.arms)
+    step = STEP_COSTS.get(policy.name, 10) + 5 * len(bandit.arms)
     sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in steps}
     # all horizons advance together
     tasks = merge(*(_tasks(horizon, runs, size) for horizon, size in sizes.items()), key=lambda task: task[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
-    task = _Task(bandit, policy, seed, bool(as_published))
+    task = _Task(bandit, policy, seed, bool(as_published), view.wait)
     done = run(task, tasks, total, workers or os.cpu_count() or 1, executor, progress)
     moments: dict[int, Array] = {}
     seconds: dict[int, float] = {}
@@ -152,15 +157,16 @@ class _Task:
     policy: Policy
     seed: int
     peek: bool
+    wait: float
 
     def __call__(self, horizon: int, start: int, stop: int) -> tuple[Array, float]:
         from belated.simulation.stage import Stage
 
         stage = Stage(self.bandit, self.policy, horizon)
         if start == 0:
-            stage.moments(self.seed, 0, 0, self.peek)  # compiles, if need be: not to be counted
+            stage.moments(self.seed, 0, 0, self.peek, self.wait)  # compiles, if need be: not to be counted
         since = time.thread_time()
-        moments = stage.moments(self.seed, start, stop, self.peek)
+        moments = stage.moments(self.seed, start, stop, self.peek, self.wait)
         return moments, time.thread_time() - since
 
 
@@ -180,6 +186,8 @@ class Study(Table):
         What the table shows; see `viewed`.
     asked, left_out : int
         Replications that were asked for, and horizons that have none: fewer are there if the study was stopped.
+    wait : float
+        Steps after the last assignment at which the runs were looked at.
     """
 
     bandit: Bandit
@@ -194,6 +202,7 @@ class Study(Table):
     level: float
     asked: int = 0
     left_out: int = 0
+    wait: float = 0.0
     _cells: dict[Any, Any] = field(default_factory=dict)
 
     @property
@@ -372,6 +381,7 @@ class Study(Table):
             "estimators": self.estimators, "intervals": self.intervals, "horizons": self.horizons,
             "left_out": self.left_out, "targets": [[t.name, t.coefficients] for t in self.targets],
             "seconds": [self.seconds[h] for h in self.horizons],
+            "wait": self.wait if math.isfinite(self.wait) else "inf",
         }  # fmt: skip
         arrays: dict[str, Any] = {f"moments_{horizon}": moments for horizon, moments in self.moments.items()}
         arrays["about"] = np.array(json.dumps(about))
@@ -401,6 +411,7 @@ class Study(Table):
         return cls(
             bandit, policy, about["seed"], about["as_published"], moments, seconds,
             estimators, targets, intervals, about["level"], about["asked"], about["left_out"],
+            float(about.get("wait", 0.0)),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- display
@@ -428,7 +439,9 @@ class Study(Table):
 
     def _title(self) -> str:
         runs = max(len(m) for m in self.moments.values())
-        return f"{count(runs, 'replication')}, {percent(self.level)} intervals, {one_line(repr(self.policy), 100)}"
+        how = f"{count(runs, 'replication')}, {percent(self.level)} intervals, {one_line(repr(self.policy), 100)}"
+        waited = f"{self.wait:,.10g} steps" if math.isfinite(self.wait) else "every outcome"
+        return f"{how}, after waiting for {waited}" if self.wait else how
 
     def _notes(self) -> list[str]:
         notes = []

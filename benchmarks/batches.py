@@ -1,0 +1,137 @@
+"""Coverage of the default interval when the policy decides only a few times: five batches of many rows.
+
+python benchmarks/batches.py > benchmarks/BATCHES.md      # some minutes
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from dataclasses import fields
+
+import numpy as np
+from winner import by_kind, selected
+
+import belated as bl
+from belated.estimators import ArmStatistics, evaluate
+from belated.intervals import combine
+
+BATCHES = 5
+FAMILIES = [("normal", 0.0, 0.5), ("binary", 0.05, 0.05), ("exponential", 1.0, 0.5)]
+POLICIES = [("eps-greedy", 0.2), ("eps-greedy", 0.04), ("Thompson", 0.02)]
+
+
+def outcomes(rng: np.random.Generator, family: str, means: np.ndarray) -> np.ndarray:
+    """Draw an outcome for each mean."""
+    if family == "normal":
+        return rng.normal(means)
+    return (rng.random(len(means)) < means) * 1.0 if family == "binary" else rng.exponential(means)
+
+
+def decide(rng: np.random.Generator, policy: str, floor: float, count: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Return the next batch's probabilities, the least of them the floor (eps-greedy: eps over the other arms)."""
+    arms = len(count)
+    average = total / np.maximum(count, 1)
+    if policy == "eps-greedy":
+        p = np.full(arms, floor / (arms - 1))
+        p[np.argmax(average)] = 1 - floor
+        return p
+    draws = rng.normal(average, 1 / np.sqrt(count + 1), size=(500, arms))
+    p = np.bincount(np.argmax(draws, axis=1), minlength=arms) / 500
+    return floor + (1 - arms * floor) * p
+
+
+def one_log(rng: np.random.Generator, means: np.ndarray, family: str, policy: str, floor: float, rows: int) -> bl.Log:
+    """Run five batches: a third of the outcomes come one batch late, a tenth never."""
+    arms = len(means)
+    p = np.full(arms, 1 / arms)
+    late_count, late_total = np.zeros(arms), np.zeros(arms)
+    count, total = np.zeros(arms), np.zeros(arms)
+    arm = np.empty((BATCHES, rows), dtype=int)
+    y, late, shares = np.empty((BATCHES, rows)), np.empty((BATCHES, rows)), np.empty((BATCHES, arms))
+    for b in range(BATCHES):
+        shares[b] = p
+        arm[b] = np.minimum(np.searchsorted(np.cumsum(p), rng.random(rows), side="right"), arms - 1)
+        y[b] = outcomes(rng, family, means[arm[b]])
+        u = rng.random(rows)
+        late[b] = np.where(u < 0.1, np.inf, np.where(u < 0.4, 1.5, 0.5))  # in batches; the next starts 1 later
+        count, total = count + late_count, total + late_total
+        now, then = late[b] == 0.5, late[b] == 1.5
+        count = count + np.bincount(arm[b][now], minlength=arms)
+        total = total + np.bincount(arm[b][now], y[b][now], minlength=arms)
+        late_count = np.bincount(arm[b][then], minlength=arms)
+        late_total = np.bincount(arm[b][then], y[b][then], minlength=arms)
+        p = decide(rng, policy, floor, count, total)
+    y[np.isinf(late)] = np.nan
+    start = np.repeat(np.arange(BATCHES, dtype=float), rows)
+    propensity = np.repeat(shares, rows, axis=0)
+    return bl.Log(
+        arm.ravel(), y.ravel(), propensity, arms=range(arms), assigned_at=start, delay=late.ravel(), as_of=5.0
+    )
+
+
+def cell(arms: int, policy: str, floor: float, family: str, base: float, margin: float, rows: int, runs: int,
+         seed: int = 0) -> tuple:  # fmt: skip
+    """Return coverage of the contrast by the default and the paper's interval, of both arms, of the winner."""
+    means = np.full(arms, base)
+    means[0] += margin
+    rng = np.random.default_rng(
+        [arms, int(1000 * floor), len(family), int(100 * base), int(100 * margin), rows, seed][: 6 + (seed > 0)]
+    )
+    daipw = bl.ESTIMATORS["daipw"]
+    found = [
+        evaluate(bl.Sums.of(one_log(rng, means, family, policy, floor, rows), *daipw.parts), daipw) for _ in range(runs)
+    ]
+    parts = {f.name: np.array([getattr(each, f.name) for each in found]) for f in fields(ArmStatistics)}
+    statistics = ArmStatistics(**parts)
+    first, second = np.eye(arms)[:2]
+    held = []
+    for coefficients, paper in ((first - second, False), (first - second, True), (first, False), (second, False)):
+        inside, truth = [], coefficients @ means
+        for kind, some in by_kind(statistics, family):
+            low, high = combine(some, coefficients, "normal" if paper else kind).limits(0.025)
+            inside.append(((low <= truth) & (truth <= high))[np.isfinite(low)])
+        held.append(100 * np.concatenate(inside).mean())
+    winner = selected(statistics, family, means)
+    return (*held, 100 * winner["reported"].mean(), winner["width"].max())
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=2000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[200])
+    options = parser.parse_args()
+    runs = options.replications
+    print("# Five batches\n\nThe policy decides four times; in each batch its probabilities stand still, and a third "
+          "of the outcomes come a batch late, a tenth never. 95 % coverage of the default interval (wilson for 0/1 "
+          "outcomes, skew for skewed ones, t otherwise) of the contrast of the "
+          "first two arms, of the paper's interval, of the two arms' means, and of the mean of the arm with the "
+          "largest estimate (`Estimate.best`); margin: how much better the first arm is. `floor`: what "
+          "eps-greedy leaves to all other arms together, or Thompson to each at least. "
+          f"{runs:,} replications (Monte Carlo error {100 * (0.95 * 0.05 / runs) ** 0.5:.1f} points).\n\n"
+          "`python benchmarks/batches.py > benchmarks/BATCHES.md`\n")  # fmt: skip
+    print("| rows a batch | arms | policy | floor | outcomes | margin | contrast | paper's | arm 0 | arm 1 | winner |")
+    print("|--:|--:|:--|--:|:--|--:|--:|--:|--:|--:|--:|")
+    lowest, widest = [], 0.0
+    for rows, arms, (policy, floor), (family, base, gain) in itertools.product(
+        options.rows, (2, 5), POLICIES, FAMILIES
+    ):
+        for margin in (0.0, gain):
+            *figures, wide = cell(arms, policy, floor, family, base, margin, rows, runs)
+            lowest.append((figures[0], figures[4]))
+            if figures[0] <= min(lowest)[0]:
+                worst = (arms, policy, floor, family, base, margin, rows)
+            widest = max(widest, wide)
+            name = family if family != "binary" else f"binary, {base}"
+            shown = " | ".join(f"{f:.1f}" for f in figures)
+            print(f"| {rows} | {arms} | {policy} | {floor} | {name} | {margin} | {shown} |", flush=True)
+    low = np.min(lowest, axis=0)
+    again = cell(*worst, 4 * runs, seed=1)
+    print(f"\nLowest: contrast {low[0]:.1f}, winner {low[1]:.1f}. "
+          f"The lowest contrast again, {4 * runs:,} other runs: {again[0]:.1f}. "
+          f"Widest hybrid interval over the simultaneous one: {widest:.2f}.")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,324 @@
+"""How often a diagnosis finds fault with healthy logs, and with faulty ones.
+
+python benchmarks/diagnostics.py > benchmarks/DIAGNOSTICS.md      # about two hours on one core
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import platform
+import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import scipy
+
+import belated as bl
+from belated.display.report import Report
+from belated.display.words import answer
+from belated.simulation.stage import Stage
+
+OUTCOMES = {
+    "normal": lambda mean: bl.arms.normal(mean),
+    "exponential": lambda mean: bl.arms.exponential(mean),
+    "lognormal": lambda mean: bl.arms.lognormal(math.log(mean), 1.0),
+    "binary, 0.05": lambda mean: bl.arms.bernoulli(0.05 * mean),
+    "binary, 0.5": lambda mean: bl.arms.bernoulli(0.5 * mean),
+}
+DELAYS = {
+    "none": bl.delays.none(),
+    "geometric": bl.delays.geometric(20),
+    "Poisson": bl.delays.poisson(20),
+    "Pareto 0.75": bl.delays.pareto(0.75),
+    "Pareto 1.25": bl.delays.pareto(1.25),
+}
+POLICIES = {
+    "uniform": lambda arms, binary: bl.policies.uniform(),
+    "eps-greedy, t^-0.3": lambda arms, binary: bl.policies.epsilon_greedy(decay=0.3),
+    "eps-greedy, t^-0.5": lambda arms, binary: bl.policies.epsilon_greedy(decay=0.5),
+    "eps-greedy, t^-0.7": lambda arms, binary: bl.policies.epsilon_greedy(decay=0.7),
+    "eps-greedy, t^-0.7, burn-in": lambda arms, binary: bl.policies.epsilon_greedy(decay=0.7, burn_in=0.1),
+    "clipped Thompson": lambda arms, binary: (bl.policies.thompson_beta if binary else bl.policies.thompson_normal)(
+        1 / arms, 0.5
+    ).batched(20),
+    "UCB": lambda arms, binary: bl.policies.ucb(decay=0.5),
+}
+
+
+def experiment(
+    arms: int, policy: str, outcomes: str, delays: str, margin: float, never: float = 0.5
+) -> tuple[bl.Bandit, bl.policies.Policy]:
+    """Return arms of which the first is better by the margin, half of the last never reporting; and a policy."""
+    late = {k: DELAYS[delays].censored(never if k == arms - 1 else 0.0) for k in range(arms)}
+    bandit = bl.Bandit({k: OUTCOMES[outcomes](1.0 + margin * (k == 0)) for k in range(arms)}, late)
+    return bandit, POLICIES[policy](arms, outcomes.startswith("binary"))
+
+
+def log_of(code: np.ndarray, y: np.ndarray, p: np.ndarray, delay: np.ndarray) -> bl.Log:
+    """Return rows assigned at 1, 2, ... as a log looked at with the last."""
+    return bl.Log(code, np.where(np.isinf(delay), np.nan, y), p, arms=range(p.shape[1]), delay=delay, as_of=len(code))
+
+
+# ---------------------------------------------------------------- healthy logs
+
+
+def healthy(job: tuple) -> tuple[Counter, Counter, int, int]:
+    """Return how often each check is red, and amber, in healthy logs; how many have any red; and of how many."""
+    (horizon, *kind), replications, seed = job
+    stage = Stage(*experiment(*kind), horizon)
+    red, amber, any_red = Counter(), Counter(), 0
+    for r in range(replications):
+        found = bl.diagnose(log_of(*stage.rows(seed, r)))
+        red.update(found.red)
+        amber.update(found.amber)
+        any_red += bool(found.red)
+    return red, amber, any_red, replications
+
+
+def print_healthy(pool: ProcessPoolExecutor, replications: int, horizons: list[int]) -> None:
+    """Print how often lights are red without a reason."""
+    inner = list(itertools.product(DELAYS, (0.0, 0.5)))
+    print("## Healthy logs\n\nPercentage of logs with any red light, pooled over five kinds of delays (none, geometric "
+          "and Poisson of mean 20, Pareto 0.75 and 1.25), equal arms and a first arm better by half, half of the last "
+          "arm's outcomes never coming; then the check that was red most often, and the worst of the ten pooled "
+          "settings. Should be below 5.\n")  # fmt: skip
+    print("| rows | arms | policy | outcomes | logs | any red, % | of which most often | worst setting, % | amber, "
+          "most often |\n|--:|--:|:--|:--|--:|--:|:--|--:|:--|")  # fmt: skip
+    grid = list(itertools.product(horizons, (2, 5), POLICIES, OUTCOMES))
+    each = max(replications // len(inner), 1)
+    jobs = [
+        ((horizon, arms, policy, outcomes, *rest), each, 100 * i + j)
+        for i, (horizon, arms, policy, outcomes) in enumerate(grid)
+        for j, rest in enumerate(inner)
+    ]
+    results = pool.map(healthy, jobs)
+    total, everything, worst = 0, Counter(), (0.0, "")
+    logs = 0
+    for cell in grid:
+        found = [next(results) for _ in inner]
+        red, amber = sum((one[0] for one in found), Counter()), sum((one[1] for one in found), Counter())
+        any_red, n = sum(one[2] for one in found), sum(one[3] for one in found)
+        share = 100 * any_red / n
+        setting = max(100 * one[2] / one[3] for one in found)
+        name = ", ".join(map(str, cell))
+        worst = max(worst, (share, name))
+        total, everything, logs = total + any_red, everything + red, logs + n
+        most = " ".join(f"{k} {100 * v / n:.2g}" for k, v in red.most_common(1)) or "–"
+        then = " ".join(f"{k} {100 * v / n:.0f}" for k, v in amber.most_common(1)) or "–"
+        head = " | ".join(map(str, cell))
+        print(f"| {head} | {n:,} | {share:.2g} | {most} | {setting:.2g} | {then} |", flush=True)
+    told = ", ".join(f"{name} {100 * n / logs:.2g} %" for name, n in everything.most_common()) or "none"
+    error = 100 * math.sqrt(0.05 * 0.95 / (each * len(inner)))
+    print(f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({told}). The worst line: "
+          f"{worst[0]:.2g} % ({worst[1]}). Monte Carlo error of a line at 5 %: {error:.1f}.\n")  # fmt: skip
+
+
+# ---------------------------------------------------------------- faulty logs
+
+
+def tail(rng, code, y, p, delay):
+    """Delays are Pareto 0.3."""
+    return code, y, p, np.where(np.isinf(delay), delay, np.floor(rng.random(len(y)) ** (-1 / 0.3) - 1))
+
+
+def tilted(by: float):
+    """Return a fault: delays grow with outcomes."""
+    return lambda rng, code, y, p, delay: (code, y, p, np.floor(delay * np.exp(by * (y - 1))))
+
+
+def zeros_later(rng, code, y, p, delay):
+    """Zeros come five times later."""
+    return code, y, p, np.where(y == 0, 5 * delay + 4, delay)
+
+
+def only_positive(rng, code, y, p, delay):
+    """Zeros never come."""
+    return code, y, p, np.where(y == 0, np.inf, delay)
+
+
+def only_buyers(rng, code, y, p, delay):
+    """Two of ten have an amount, the others nothing."""
+    return code, y, p, np.where(rng.random(len(y)) < 0.8, np.inf, delay)
+
+
+def next_arm(rng, code, y, p, delay):
+    """Probabilities stand with the next arm."""
+    return code, y, np.roll(p, 1, axis=1), delay
+
+
+def permuted(rng, code, y, p, delay):
+    """Probabilities stand with other arms, by a random permutation."""
+    while (order := rng.permutation(p.shape[1])).tolist() == list(range(p.shape[1])):
+        pass
+    return code, y, p[:, order], delay
+
+
+def two_swapped(rng, code, y, p, delay):
+    """The probabilities of the first two arms stand in each other's place."""
+    order = [1, 0, *range(2, p.shape[1])]
+    return code, y, p[:, order], delay
+
+
+def shuffled(rng, code, y, p, delay):
+    """Probabilities stand in the wrong rows."""
+    return code, y, rng.permutation(p), delay
+
+
+def equal(rng, code, y, p, delay):
+    """Probabilities are logged as 1 / K."""
+    return code, y, np.full_like(p, 1 / p.shape[1]), delay
+
+
+def rising(by: float):
+    """Return a fault: outcomes grow evenly."""
+    return lambda rng, code, y, p, delay: (code, y + by * np.arange(len(y)) / len(y), p, delay)
+
+
+def jump(by: float):
+    """Return a fault: outcomes are larger in the second half."""
+    return lambda rng, code, y, p, delay: (code, y + by * (np.arange(len(y)) >= len(y) / 2), p, delay)
+
+
+def more_ones(rng, code, y, p, delay):
+    """The rate doubles in the second half, from 0.05."""
+    late = np.arange(len(y)) >= len(y) / 2
+    return code, np.where(np.isnan(y) | ~late, y, np.maximum(y, rng.random(len(y)) < 0.05)), p, delay
+
+
+def heavy(share: float):
+    """Return a fault: one row holds a share of its arm's weight."""
+
+    def spoil(rng, code, y, p, delay):
+        came = np.flatnonzero(np.arange(len(y)) + 1 + delay <= len(y))
+        row = rng.choice(came)
+        arm = code[row]
+        others = came[(code[came] == arm) & (came != row)]
+        weight = share / (1 - share) * np.sum(p[others, arm] ** -0.5)
+        p = p.copy()
+        small = 1 / weight**2
+        p[row] *= (1 - small) / max(1 - p[row, arm], 1e-12)
+        p[row, arm] = small
+        return code, y, p / p.sum(axis=1, keepdims=True), delay
+
+    return spoil
+
+
+def recording_stops(rng, code, y, p, delay):
+    """From a fifth to two fifths of the time, half of the outcomes are lost."""
+    at = np.arange(len(y)) / len(y)
+    return code, y, p, np.where((at > 0.2) & (at < 0.4) & (rng.random(len(y)) < 0.5), np.inf, delay)
+
+
+FAULTS = {
+    "delay tail 0.3": ("normal", "delay tail", tail),
+    "only ones arrive, rate 0.05": ("binary, 0.05", "recorded outcomes", only_positive),
+    "only ones arrive, rate 0.5": ("binary, 0.5", "recorded outcomes", only_positive),
+    "only buyers' amounts arrive, 20 %": ("lognormal", "recorded outcomes", only_buyers),
+    "delays grow by 65 % with each unit of the outcome": ("normal", "outcome and delay", tilted(0.5)),
+    "delays grow by 22 % with each unit of the outcome": ("normal", "outcome and delay", tilted(0.2)),
+    "zeros come five times later, rate 0.05": ("binary, 0.05", "outcome and delay", zeros_later),
+    "probabilities with the next arm": ("normal", "probabilities", next_arm),
+    "probabilities permuted between arms": ("normal", "probabilities", permuted),
+    "probabilities of two arms swapped": ("normal", "probabilities", two_swapped),
+    "probabilities in the wrong rows": ("normal", "probabilities", shuffled),
+    "probabilities logged as 1 / K": ("normal", "probabilities", equal),
+    "outcomes rise by 1 standard deviation": ("normal", "drift", rising(1.0)),
+    "outcomes rise by 0.5 standard deviations": ("normal", "drift", rising(0.5)),
+    "outcomes jump by 0.5 standard deviations halfway": ("normal", "drift", jump(0.5)),
+    "skewed outcomes rise by 0.5 standard deviations": ("lognormal", "drift", rising(0.5 * 2.16)),
+    "the rate doubles from 0.05 halfway": ("binary, 0.05", "drift", more_ones),
+    "one row holds 20 % of its arm's weight": ("normal", "largest weight", heavy(0.2)),
+    "one row holds 30 % of its arm's weight": ("normal", "largest weight", heavy(0.3)),
+    "half of the outcomes lost for a while": ("normal", "variance sums", recording_stops),
+}
+
+
+def faulty(job: tuple) -> tuple[float, float]:
+    """Return the percentages of faulty logs in which the check that speaks of the fault is red, and red or amber."""
+    horizon, arms, policy, margin, fault, replications, seed = job
+    outcomes, check, spoil = FAULTS[fault]
+    stage = Stage(*experiment(arms, policy, outcomes, "geometric", margin), horizon)
+    rng = np.random.default_rng(seed)
+    lights = [bl.diagnose(log_of(*spoil(rng, *stage.rows(seed, r))))[check].light for r in range(replications)]
+    return 100 * lights.count("red") / replications, 100 * (lights.count("red") + lights.count("amber")) / replications
+
+
+def print_faulty(pool: ProcessPoolExecutor, replications: int) -> None:
+    """Print how often each fault is found."""
+    print("## Faulty logs\n\nPercentage of logs of 10,000 rows in which the check that speaks of the fault is red / "
+          f"red or amber: geometric delays of mean 20, half of the last arm's outcomes never coming, {replications:,} "
+          "logs each. Faults are planted after the experiment was played. Columns: arms, and whether the first is "
+          "better by half. Should be 90 or more.\n")  # fmt: skip
+    sizes = [(2, 0.0), (5, 0.5)]
+    policies = ["eps-greedy, t^-0.5", "eps-greedy, t^-0.7", "clipped Thompson"]
+    heads = " | ".join(f"{arms} arms, {'better' if margin else 'equal'}" for arms, margin in sizes)
+    print(f"| fault | policy | {heads} |\n|:--|:--|" + "--:|" * len(sizes))
+    grid = list(itertools.product(FAULTS, policies))
+    jobs = [
+        (10_000, arms, policy, margin, fault, replications, i)
+        for i, (fault, policy) in enumerate(grid)
+        for arms, margin in sizes
+    ]
+    results = pool.map(faulty, jobs)
+    for fault, policy in grid:
+        figures = ["{:.0f} / {:.0f}".format(*next(results)) for _ in sizes]
+        print(f"| {fault} | {policy} | " + " | ".join(figures) + " |", flush=True)
+    print()
+
+
+# ---------------------------------------------------------------- the best arm
+
+
+def certain(job: tuple) -> float:
+    """Return the percentage of reports that call one of equal arms certainly the best."""
+    horizon, arms, policy, outcomes, replications, seed = job
+    bandit, chosen = experiment(arms, policy, outcomes, "Pareto 0.75", 0.0)
+    said = 0
+    for r in range(replications):
+        log = bl.simulate(bandit, chosen, horizon, seed, r)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bl.BelatedWarning)
+            said += "It lies above" in answer(Report("", bl.estimate(log)))[0]
+    return 100 * said / replications
+
+
+def print_best(pool: ProcessPoolExecutor, replications: int) -> None:
+    """Print how often an arm is called certainly the best though all are equal."""
+    sizes = {2: replications, 5: max(replications // 2, 1), 20: max(replications // 5, 1)}
+    many = ", ".join(f"{n} logs of {k} arms" for k, n in sizes.items())
+    print("## The best arm\n\nPercentage of reports that say of one of equal arms that it lies above every other, at "
+          f"95 %: should be at most 5 ({many}).\n")  # fmt: skip
+    print("| rows | policy | outcomes | " + " | ".join(f"{k} arms" for k in sizes) + " |\n|--:|:--|:--|" + "--:|" * 3)
+    policies = ["eps-greedy, t^-0.5", "eps-greedy, t^-0.7, burn-in", "clipped Thompson"]
+    grid = list(itertools.product((1000, 5000), policies, ("normal", "binary, 0.05", "exponential")))
+    jobs = [(*cell[:1], k, *cell[1:], n, i) for i, cell in enumerate(grid) for k, n in sizes.items()]
+    results = pool.map(certain, jobs)
+    for rows, policy, outcomes in grid:
+        figures = " | ".join(f"{next(results):.1f}" for _ in sizes)
+        print(f"| {rows:,} | {policy} | {outcomes} | {figures} |", flush=True)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replications", type=int, default=2000, help="of each line of a table")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--horizons", type=int, nargs="*", default=[200, 1000, 10_000])
+    parser.add_argument("--parts", nargs="*", default=["healthy", "faulty", "best"])
+    options = parser.parse_args()
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
+    print(f"# Diagnosis\n\nHow often `bl.diagnose` finds fault. {versions}.\n")
+    with ProcessPoolExecutor(options.workers) as pool:
+        if "healthy" in options.parts:
+            print_healthy(pool, options.replications, options.horizons)
+        if "faulty" in options.parts:
+            print_faulty(pool, options.replications)
+        if "best" in options.parts:
+            print_best(pool, max(options.replications // 4, 1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Planning: how long an experiment must run, and how long to wait after its last assignment."""

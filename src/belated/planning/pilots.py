@@ -1,0 +1,183 @@
+"""pilot: a bandit fitted to the log of an experiment, to plan the next one by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from belated.backends.source import Source
+from belated.checks import positive
+from belated.columns import Array
+from belated.errors import LogError
+from belated.log import Log, a_log
+from belated.simulation import arms, delays, policies
+from belated.simulation.bandits import Bandit
+from belated.simulation.policies import Policy
+from belated.tables import Column, Table, count, one_line
+
+#: Outcomes of an arm below which a fit says little.
+_FEW = 30
+
+#: Delays in the sample that stands for an arm's curve.
+_DELAYS = 2000
+
+_DAY = 86_400.0
+
+
+def pilot(log: Log | Source, *, per_day: float | None = None) -> Pilot:
+    """Fit a bandit to an experiment's log.
+
+    Parameters
+    ----------
+    log : Log, or what `read` gives
+        As of its moment: outcomes that came later are still out.
+    per_day : float, optional
+        Assignments a day in the experiment to come, if its times are datetimes; default: as many as in the pilot.
+
+    Returns
+    -------
+    Pilot
+
+    Notes
+    -----
+    An arm's outcomes are drawn from those that arrived: given the arm they are alike, whichever way it was
+    chosen, as long as delays do not depend on them. Its delays follow the curve of Kaplan and Meier
+    (1958), rows that are still out being censored at the log's moment; what the curve leaves beyond the longest
+    delay seen counts as never coming. Times become steps by the pace of assignments.
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> bandit = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)}, bl.delays.poisson(5))
+    >>> fitted = bl.pilot(bl.simulate(bandit, bl.policies.uniform(), 500))
+    >>> fitted.bandit.delay("A").quantile(0.5)
+    5.0
+    """
+    held = log.log() if isinstance(log, Source) else a_log(log)
+    schedule = held.schedule
+    alive = schedule.order[: schedule.rows] if len(schedule.order) else np.arange(schedule.rows)
+    if not len(alive):
+        raise LogError("The log has no rows as of its moment.")
+    code, outcome, here = held.code[alive], held.outcome[alive], schedule.due[alive] >= 0
+    waited, pace = _waited(held, alive, here)
+    dated = held.clock.unit is not None
+    day = _DAY * _per_second(held) if dated else None
+    daily = None if per_day is None else positive("per_day", per_day)
+    if day is not None:
+        daily = pace * day if daily is None else daily
+        pace = daily / day
+    outcomes, late, notes, few = {}, {}, [], []
+    for k, label in enumerate(held.arms):
+        mine, came = code == k, (code == k) & here
+        n = int(came.sum())
+        if n < 2:
+            raise LogError(
+                f"The arm {one_line(repr(label))} has {count(n, 'outcome')}; a plan needs two or more of every arm."
+            )
+        if n < _FEW:
+            few.append(f"{one_line(label)} has {n}")
+        outcomes[label] = _outcomes(outcome[came])
+        late[label] = delays.empirical(_delays(waited[mine], here[mine], pace))
+    if few:
+        notes.append(f"Few outcomes to go by, below {_FEW}: {', '.join(few)}.")
+    if not here.all():
+        notes.append("Outcomes later than the longest delay seen in the pilot are taken as never coming.")
+    shares = _shares(held, alive, code)
+    return Pilot(Bandit(outcomes, late), policies.fixed(shares), daily, held.arms, tuple(notes), held)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pilot(Table):
+    """What a log says of the experiment behind it.
+
+    Attributes
+    ----------
+    bandit : Bandit
+    policy : Policy
+        The mean probabilities of the later half of the log, fixed: which algorithm chose is not known.
+    per_day : float or None
+        Assignments a day, if they are known.
+    arms : tuple
+    notes : tuple of str
+    log : Log
+    """
+
+    bandit: Bandit
+    policy: Policy
+    per_day: float | None
+    arms: tuple[Any, ...]
+    notes: tuple[str, ...]
+    log: Log = field(repr=False)
+
+    def _title(self) -> str:
+        pace = "" if self.per_day is None else f", {self.per_day:,.4g} assignments a day"
+        return f"Bandit fitted to a log of {count(len(self.log), 'row')}{pace}"
+
+    def _notes(self) -> list[str]:
+        return [f"Note: {words}" for words in self.notes]
+
+    def _columns(self) -> list[Column]:
+        fitted = [self.bandit.arms[arm] for arm in self.arms]
+        late = [self.bandit.delay(arm) for arm in self.arms]
+        shares = self.policy.shares or {}
+        return [
+            Column("arm", list(self.arms), "label"),
+            Column("mean", [arm.mean for arm in fitted], "number"),
+            Column("sd", [arm.sd for arm in fitted], "number"),
+            Column("median_delay", [delay.quantile(0.5) for delay in late], "number"),
+            Column("never", [float(np.isinf(delay.values).mean()) for delay in late], "share"),
+            Column("probability", [shares[arm] for arm in self.arms], "share"),
+        ]
+
+
+def _outcomes(values: Array) -> arms.Arm:
+    return arms.bernoulli(float(values.mean())) if np.isin(values, (0, 1)).all() else arms.empirical(values)
+
+
+def _per_second(log: Log) -> float:
+    """Return the clock's units in a second."""
+    return float(10 ** (3 * ("s", "ms", "us", "ns", "ps", "fs", "as").index(log.clock.unit or "s")))
+
+
+def _waited(log: Log, alive: Array, here: Array) -> tuple[Array, float]:
+    """Return each row's delay, or how long it has been out, in the clock's units; and assignments per unit."""
+    assigned, arrived = _numbers(log.assigned_at)[alive], log.arrived_at
+    first = assigned.min()
+    since = (assigned - first).astype(np.float64)
+    came = since.copy()
+    if arrived is not None:
+        came[here] = _numbers(arrived)[alive][here] - first
+    last = since.max()
+    look = max(last, came[here].max(initial=0.0)) if log.moment is None else float(log.moment - first)
+    waited = np.where(here, came, look) - since
+    if last == 0 and (waited > 0).any():
+        raise LogError("Every row was assigned at the same time; a plan needs the pace of assignments.")
+    # rows before the last time over the time they took: rows that share a time are a batch
+    return waited, float((since < last).sum() / last) if last > 0 else 1.0
+
+
+def _numbers(times: Array) -> Array:
+    return times.view(np.int64) if times.dtype.kind == "M" else times
+
+
+def _delays(waited: Array, here: Array, pace: float) -> Array:
+    """Return a sample of delays in steps that stands for Kaplan and Meier's curve; infinite: never seen to come."""
+    steps = np.rint(waited * pace)
+    at, came = np.unique(steps[here], return_counts=True)
+    at_risk = len(steps) - np.searchsorted(np.sort(steps), at)
+    cumulative = 1 - np.cumprod(1 - came / at_risk)
+    places = np.searchsorted(cumulative, (np.arange(_DELAYS) + 0.5) / _DELAYS)
+    return np.concatenate([at, [math.inf]])[places]
+
+
+def _shares(log: Log, alive: Array, code: Array) -> dict[Any, float]:
+    """Return the mean probability of each arm in the later half of the log, or how often it was chosen."""
+    later = slice(len(alive) // 2, None)
+    if log.has_all_propensities:
+        means = log.propensity[alive[later]].mean(axis=0)
+    else:
+        means = np.bincount(code[later], minlength=len(log.arms)).astype(np.float64)
+    return dict(zip(log.arms, (means / means.sum()).tolist(), strict=True))

@@ -1,0 +1,88 @@
+"""The smallest horizon that reaches a goal, found by simulation.
+
+All horizons and waits are simulated with the same random numbers, so that what differs between them is
+what they are, not luck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from belated.planning.goals import Goal, Point
+
+#: By how much the horizon may change at one step of the search, and the slopes that are believed.
+_LEAP = 16.0
+FLATTEST, STEEPEST = 0.02, 2.0
+
+#: The slope where nothing is known of it yet: between those of a policy that hardly explores, and one that only does.
+DEFAULT_SLOPE = 0.35
+
+_MOST_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Root:
+    """Where the goal is reached.
+
+    Attributes
+    ----------
+    horizon : float
+        Beyond the longest simulated if the goal was not reached: extrapolated, perhaps infinite.
+    slope : float
+        Of the goal's scale against the logarithm of the horizon.
+    reached : bool
+    """
+
+    horizon: float
+    slope: float
+    reached: bool
+
+
+def solve(
+    measure: Callable[[int], Point], goal: Goal, guess: float, least: int, most: int, tolerance: float = 0.01
+) -> Root:
+    """Find the smallest horizon at which `measure` reaches the goal, to a share `tolerance` of it."""
+    gaps: dict[int, float] = {}
+    horizon = int(min(max(guess, least), most))
+    for _ in range(_MOST_STEPS):
+        gaps[horizon] = goal.gap(measure(horizon))
+        above = min((h for h, gap in gaps.items() if gap >= 0), default=None)
+        below = max((h for h, gap in gaps.items() if gap < 0 and (above is None or h < above)), default=None)
+        if above is None and horizon == most:
+            if len(gaps) == 1 and most >= 4 * least:  # a slope needs two
+                gaps[most // 4] = goal.gap(measure(most // 4))
+            slope = _slope(gaps, most)
+            lacking = -gaps[most] / slope
+            beyond = most * math.exp(lacking) if slope > FLATTEST and lacking < 30 else math.inf
+            return Root(beyond, slope, reached=False)
+        if above == least:
+            return Root(least, _slope(gaps, least), reached=True)
+        if above is None or below is None:
+            at = max(gaps) if above is None else min(gaps)
+            step = -gaps[at] / _slope(gaps, at) if math.isfinite(gaps[at]) else math.log(4)
+            step = math.copysign(min(max(1.05 * abs(step), 0.03), math.log(_LEAP)), -gaps[at])
+            horizon = int(min(max(round(at * math.exp(step)), least), most))
+            continue
+        if math.isfinite(gaps[below]):
+            slope = (gaps[above] - gaps[below]) / math.log(above / below)
+            root = below * math.exp(-gaps[below] / slope)
+        else:
+            slope, root = math.nan, math.sqrt(below * above)
+        near = min((below, above), key=lambda h: abs(math.log(h / root)))
+        close = abs(math.log(near / root)) < tolerance and math.isfinite(slope)
+        if close or above - below <= 1:
+            return Root(root if close else above, _slope(gaps, near), reached=True)
+        horizon = min(max(round(root), below + 1), above - 1)
+    return Root(horizon, _slope(gaps, horizon), reached=True)
+
+
+def _slope(gaps: dict[int, float], horizon: int) -> float:
+    """Return the slope at a horizon, from that horizon and the nearest one far enough away to tell."""
+    others = [h for h, gap in gaps.items() if abs(math.log(h / horizon)) > 0.3 and math.isfinite(gap)]
+    if not others or not math.isfinite(gaps[horizon]):
+        return DEFAULT_SLOPE
+    other = min(others, key=lambda h: abs(math.log(h / horizon)))
+    slope = (gaps[horizon] - gaps[other]) / math.log(horizon / other)
+    return min(max(slope, FLATTEST), STEEPEST)

@@ -1,0 +1,90 @@
+"""A slow, obvious twin of `belated.evidence` and of the statistics that read it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import optimize
+
+
+def rows_of(log):
+    """Return the rows that exist as of the log's moment, by time: dicts with arm, p, at, came (or None), y."""
+    last = math.inf if log.moment is None else log.moment
+    found = []
+    for i, at in enumerate(log.assigned_at):
+        if at > last:
+            continue
+        came = log.assigned_at[i] if log.arrived_at is None else log.arrived_at[i]
+        there = not math.isnan(log.outcome[i]) and math.isfinite(came) and came <= last
+        p = log.propensity[i]
+        found.append(
+            {
+                "arm": int(log.code[i]),
+                "p": p if np.ndim(p) else None,
+                "own": float(p[log.code[i]] if np.ndim(p) else p),
+                "at": at,
+                "came": came if there else None,
+                "y": float(log.outcome[i]) if there else None,
+            }
+        )
+    return sorted(found, key=lambda row: row["at"])
+
+
+def sums(log, stretches=40):
+    """Return `Evidence.sums`, outcomes about 0."""
+    rows = rows_of(log)
+    first, last = rows[0]["at"], rows[-1]["at"]
+    look = max([last, *(row["came"] for row in rows if row["came"] is not None)]) if log.moment is None else log.moment
+    half = (look - first) / 2 if not log.clock.whole else (look - first) // 2
+    names = ("assigned", "inverse", "old", "soon", "arrived", "y", "y2", "w", "w2", "w3", "w4")
+    tables = {name: np.zeros((stretches, len(log.arms))) for name in names}
+    for row in rows:
+        place = min(int((row["at"] - first) / ((last - first) / stretches)), stretches - 1), row["arm"]
+        old = row["at"] <= min(look - half, last)
+        tables["assigned"][place] += 1
+        tables["inverse"][place] += 1 / row["own"]
+        tables["old"][place] += old
+        if row["came"] is not None:
+            tables["soon"][place] += old and row["came"] - row["at"] <= half
+            tables["arrived"][place] += 1
+            tables["y"][place] += row["y"]
+            tables["y2"][place] += row["y"] ** 2
+            for k in (1, 2, 3, 4):
+                tables["w" if k == 1 else f"w{k}"][place] += (1 / math.sqrt(row["own"])) ** k
+    return tables
+
+
+def chance(log):
+    """Return, by arm, how often a row as unlikely as the arm's least likely arrived one was to be expected."""
+    rows = rows_of(log)
+    found = []
+    for k in range(len(log.arms)):
+        rarest = min((row["own"] for row in rows if row["arm"] == k and row["came"] is not None), default=math.nan)
+        found.append(sum(row["p"][k] for row in rows if row["p"][k] <= rarest))
+    return found
+
+
+def swap_gain(log, a, b):
+    """Return the log likelihood ratio of the choices with two arms' probabilities swapped to that with them as is."""
+    gain = 0.0
+    for row in rows_of(log):
+        other = {a: b, b: a}.get(row["arm"], row["arm"])
+        gain += math.log(row["p"][other]) - math.log(row["p"][row["arm"]])
+    return gain
+
+
+def tail_exponent(delays, ages):
+    """Return the exponent of whole delays above 0, each known to be at most its row's age, by maximum likelihood."""
+    late = delays > 0
+    d, e = delays[late].astype(float), ages[late].astype(float)
+
+    def later(x, b, s):  # the share of delays of x or more, of those of 1 or more
+        return (1 + (x - 1) / s) ** -b
+
+    def loss(parameters):
+        b, s = np.exp(parameters)
+        chance = (later(d, b, s) - later(d + 1, b, s)) / (1 - later(e + 1, b, s))
+        return -np.sum(np.log(np.maximum(chance, 1e-300)))
+
+    return float(np.exp(optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead").x[0]))

@@ -1,0 +1,161 @@
+"""A slow, obvious twin of confidence sequences: every interval from all of an arm's arrivals, at every moment.
+
+`events` are (time, arm number, outcome, propensity) in the order of arrival; an arm's `data` are its (outcome, weight),
+weight = 1 / sqrt(propensity).
+"""
+
+import math
+
+from scipy import optimize, special
+
+SHARE = 0.6
+SIZES, WEIGHTS = (1.0, 1 / 12, 1 / 150), (0.75, 0.15, 0.1)
+GROWTH = 128
+
+
+def arrivals(arm, outcome, propensity, assigned, arrived, as_of=None):
+    """Events of a log in the order of arrival; ties in the order of assignment. `propensity` is the chosen arm's."""
+    rows = [t for t in range(len(arm)) if arrived[t] is not None and (as_of is None or arrived[t] <= as_of)]
+    rows = [t for t in rows if as_of is None or assigned[t] <= as_of]
+    rows.sort(key=lambda t: (arrived[t], assigned[t], t))
+    return [(arrived[t], arm[t], outcome[t], propensity[t]) for t in rows]
+
+
+def eta(target, alpha):
+    """The eta at which r^2, (V + eta) log((V + eta) / (eta alpha^2)), is least for V = 0.6 target.
+
+    With x = V / eta its derivative is 0 where x = log(1 + x) - 2 log(alpha), which repeating solves.
+    """
+    x = 1.0
+    for _ in range(200):
+        x = math.log1p(x) - 2 * math.log(alpha)
+    return SHARE * target / x
+
+
+def normal_reach(data, threshold, size, sigma):
+    """(estimate, reach below, reach above) of the normal mixture; infinite where it is not to be trusted."""
+    n = len(data)
+    w = sum(u for _, u in data)
+    v = sum(u**2 for _, u in data)
+    q = sum(u * y for y, u in data) / w
+    below = above = 1.0
+    if sigma is None:
+        mean = sum(y for y, _ in data) / n
+        variance = sum((y - mean) ** 2 for y, _ in data) / n
+        binary = all(y in (0, 1) for y, _ in data)
+        few = binary and min(sum(y for y, _ in data), n - sum(y for y, _ in data)) < 10
+        if w**2 / v < 25 or variance <= 1e-14 or few:
+            return q, math.inf, math.inf
+        skew = sum((y - mean) ** 3 for y, _ in data) / n / variance**1.5 * sum(u**3 for _, u in data) / v**1.5
+        if abs(skew) > 0.5:
+            return q, math.inf, math.inf
+        sigma = math.sqrt(variance * n / (n - 1))
+        below, above = 1 + max(-skew, 0), 1 + max(skew, 0)
+    reach = sigma / w * math.sqrt((v + size) * (2 * threshold + math.log((v + size) / size)))
+    return q, reach * below, reach * above
+
+
+def bernstein_reach(data, threshold, target, alpha, bounds):
+    """Section 3 of the documentation's page, word by word."""
+    low, high = bounds
+    scaled = [((y - low) / (high - low), u) for y, u in data]
+    bets, means = [], [0.5]
+    square = 0.25
+    for i, (x, u) in enumerate(scaled, start=1):
+        variance = square / i
+        bets.append(min(0.5, u * math.sqrt(2 * math.log(2 / alpha) / (variance * SHARE * target))))
+        means.append((0.5 + sum(z for z, _ in scaled[:i])) / (i + 1))
+        square += (x - means[i]) ** 2
+    total = sum(bets)
+    centre = sum(b * x for b, (x, _) in zip(bets, scaled, strict=True)) / total
+    prices = [-math.log(1 - b) - b for b in bets]
+    cost = sum((x - m) ** 2 * price for (x, _), m, price in zip(scaled, means, prices, strict=False))
+    radius = (threshold + math.log(2) + cost) / total
+    return low + centre * (high - low), radius * (high - low), radius * (high - low)
+
+
+def beta_mixture(ones, zeros, mean, sizes):
+    """Log of the mixture martingale: marginal likelihood under priors centred on the mean, over the likelihood."""
+    parts = []
+    for r, weight in zip(sizes, WEIGHTS, strict=True):
+        a, b = r * mean, r * (1 - mean)
+        parts.append(math.log(weight) + special.betaln(a + ones, b + zeros) - special.betaln(a, b))
+    return special.logsumexp(parts) - special.xlogy(ones, mean) - special.xlog1py(zeros, -mean)
+
+
+def beta_reach(data, threshold, sizes):
+    n, ones = len(data), sum(y for y, _ in data)
+    share = ones / n
+
+    def gap(mean):
+        return beta_mixture(ones, n - ones, mean, sizes) - threshold
+
+    first, last = 1e-12, 1 - 1e-12
+    inside = min(max(share, first), last)
+    low = 0.0 if ones == 0 or gap(first) <= 0 else optimize.brentq(gap, first, inside, xtol=1e-14)
+    high = 1.0 if ones == n or gap(last) <= 0 else optimize.brentq(gap, inside, last, xtol=1e-14)
+    return share, share - low, high - share
+
+
+class Twin:
+    """Intervals, first exclusions and p-values by recomputing everything at every moment."""
+
+    def __init__(self, kind, arms, level, target, *, sigma=None, bounds=None, null=None):
+        self.kind, self.arms, self.alpha, self.target = kind, arms, 1 - level, target
+        self.sigma, self.bounds, self.null = sigma, bounds, null or [0.0] * arms
+        self.size = eta(target, self.alpha)
+        self.sizes = [self.size / math.sqrt(arms) * s for s in SIZES]
+
+    def reach(self, data, threshold):
+        if self.kind == "bernstein":
+            return bernstein_reach(data, threshold, self.target, self.alpha, self.bounds)
+        if self.kind == "beta_binomial":
+            return beta_reach(data, threshold, self.sizes)
+        return normal_reach(data, threshold, self.size, self.sigma if self.kind == "sub_gaussian" else None)
+
+    def interval(self, events, a, b=None, threshold=None):
+        """(estimate, low, high) of arm a, or of a minus b, without regard to bounds."""
+        threshold = math.log(1 / self.alpha) if threshold is None else threshold
+        own = [(y, 1 / math.sqrt(p)) for _, k, y, p in events if k == a]
+        if not own:
+            return math.nan, -math.inf, math.inf
+        q, below, above = self.reach(own, threshold)
+        if b is None:
+            return q, q - below, q + above
+        other = [(y, 1 / math.sqrt(p)) for _, k, y, p in events if k == b]
+        if not other:
+            return math.nan, -math.inf, math.inf
+        r, under, over = self.reach(other, threshold)
+        return q - r, q - r - math.hypot(below, over), q - r + math.hypot(above, under)
+
+    def first(self, events, a, b=None, together=1):
+        """The first arrival time after which the interval excludes the null."""
+        null = self.null[a] - (0 if b is None else self.null[b])
+        threshold = math.log(together / self.alpha)
+        for time in sorted({e[0] for e in events}):
+            estimate, low, high = self.interval([e for e in events if e[0] <= time], a, b, threshold)
+            if not math.isnan(estimate) and not low <= null <= high:
+                return time
+        return None
+
+    def p_value(self, events, a, b=None):
+        """The smallest alpha at which any arrival's interval excluded the null: halving the threshold at each."""
+        null = self.null[a] - (0 if b is None else self.null[b])
+        best = 0.0
+        for time in sorted({e[0] for e in events}):
+            seen = [e for e in events if e[0] <= time]
+
+            def excluded(threshold, seen=seen):
+                estimate, low, high = self.interval(seen, a, b, threshold)
+                return not math.isnan(estimate) and not low <= null <= high
+
+            if not excluded(best):
+                continue
+            low, high = best, best + 1
+            while excluded(high) and high < 600:
+                high *= 2
+            for _ in range(50):
+                middle = (low + high) / 2
+                low, high = (middle, high) if excluded(middle) else (low, middle)
+            best = low
+        return min(1.0, math.exp(-best))
