@@ -58,8 +58,8 @@ def main() -> None:
     error = 100 * (0.95 * 0.05 / options.replications) ** 0.5
     print("# Coverage\n\nContrast of two arms at 95 %: coverage of the default interval (wilson for 0/1 outcomes, skew "
           "for skewed ones, else t), that of t, that of the paper's, and the default's median width over t's; the "
-          f"worse of two margins, {options.replications:,} replications each (Monte Carlo error {error:.1f} points). Pareto "
-          "delays; half of the first arm never reports.\n")  # fmt: skip
+          f"worse of two margins, {options.replications:,} replications each (Monte Carlo error {error:.1f} points). "
+          "Pareto delays; half of the first arm never reports.\n")  # fmt: skip
     print("| rows | arms | policy | outcomes | default | t | paper | width |\n|--:|--:|:--|:--|--:|--:|--:|--:|")
     grid = itertools.product(options.horizons, (2, 5), POLICIES, options.outcomes)
     for i, (horizon, arms, (policy, decay), family) in enumerate(grid):

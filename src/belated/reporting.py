@@ -24,11 +24,15 @@ from belated.errors import BelatedWarning, OptionError
 from belated.evidence import Evidence
 from belated.files import check_place, write_whole
 from belated.log import Log
+from belated.sequences import ConfidenceSequence, sequence
 from belated.tables import count
 from belated.trajectory import trajectory
 from belated.version import __version__
 
 _MOMENTS = 40
+
+#: Rows that are brought into memory for a confidence sequence.
+_MOST_FOLLOWED = 10_000_000
 
 
 def report(
@@ -80,6 +84,7 @@ def write_report(found: Analysis, path: str | Path, *, title: str | None = None,
     made = gather(
         found.source, found.result, comparison=found.comparison, baseline=found.baseline,
         asked=[*extra, *found.policy_answers], told=found.warnings, title=title, command=command,
+        followed=found.sequence,
     )  # fmt: skip
     return write_whole(path, render(made))
 
@@ -124,18 +129,21 @@ def gather(
     told: Sequence[str] = (),
     title: str | None = None,
     command: str | None = None,
+    followed: ConfidenceSequence | None = None,
 ) -> Report:
     """Ask a log for everything that a report shows beside an estimate of it.
 
     `asked` are answers to further questions, `told` warnings, and `command` what makes the report again.
     """
     level, kind = result.level, result.interval
+    if baseline is None and len(result.arms) > MANY:
+        baseline = result.arms[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BelatedWarning)  # the estimate has said it
         compared = compare(source, level=level) if comparison is None else comparison
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=kind)
-    if baseline is None and len(result.arms) > MANY:
-        baseline = result.arms[0]
+        if followed is None and len(source) <= _MOST_FOLLOWED:
+            followed = sequence(source, level=level, looks=_MOMENTS, baseline=baseline)
     found = views.evidence(source)
     return Report(
         title=source.name if title is None else title,
@@ -145,6 +153,7 @@ def gather(
         asked=tuple(asked),
         comparison=compared,
         trajectory=moved if len(moved) > 1 else None,
+        sequence=followed if len(moved) > 1 else None,
         arrivals=_arrivals(found, source.clock.unit is not None),
         chosen=_chosen(source, found),
         within=source.within,

@@ -17,7 +17,7 @@ import numpy as np
 
 from belated.display import charts
 from belated.display.pages import page
-from belated.display.words import answer, question, strongest, upper
+from belated.display.words import answer, p_value_words, question, strongest, upper
 from belated.errors import OptionError
 from belated.tables import Column, count, one_line, percent
 
@@ -102,6 +102,7 @@ class Report:
         Further questions: policies, single contrasts.
     comparison : Comparison or None
     trajectory : Trajectory or None
+    sequence : ConfidenceSequence or None
     arrivals : Arrivals or None
     chosen : Chosen or None
     within : str or None
@@ -128,6 +129,7 @@ class Report:
     asked: tuple[Any, ...] = ()
     comparison: Any | None = None
     trajectory: Any | None = None
+    sequence: Any | None = None
     arrivals: Arrivals | None = None
     chosen: Chosen | None = None
     within: str | None = None
@@ -216,6 +218,7 @@ def render(report: Report) -> str:
         contrasts=_contrasts(report),
         asked=_asked(report),
         moved=_moved(report),
+        looked=_looked(report),
         arrivals=_arrivals(report),
         chosen=_chosen(report),
         estimators=_estimators(report),
@@ -336,6 +339,47 @@ def _moved(report: Report) -> Part | None:
     all_of = 1 if report.contrasts is None else len(report.contrasts)
     more = f" The {len(series)} clearest of {all_of} are drawn." if len(series) < all_of else ""
     return Part(drawn, f"{what}, estimated at {count(len(trajectory), 'moment')} from what had arrived by then.{more}")
+
+
+def _looked(report: Report) -> Part | None:
+    """Show the main difference, or the only arm, as it would have been known at every look."""
+    if report.sequence is None or not report.ranked:
+        return None
+    asked = report.main or (report.estimate.arms[report.ranked[0]],)
+    track = report.sequence.track(*asked)
+    answer = report.sequence.contrast(*asked) if len(asked) == 2 else report.sequence.arm(*asked)
+    error = (answer.high - answer.low) / 6 if math.isfinite(answer.high - answer.low) else math.nan
+    bands = (("for one look", track.fixed_low, track.fixed_high), ("for every look", track.low, track.high))
+    known = [np.isfinite(low) & np.isfinite(high) for _, low, high in bands]
+    series = [
+        charts.Series(
+            name, track.estimate, np.where(there, low, np.nan), np.where(there, high, np.nan), error,
+            report.look(asked[0]),
+        )
+        for (name, low, high), there in zip(bands, known, strict=True)
+    ]  # fmt: skip
+    name, contrast = one_line(track.name, 120), len(asked) == 2
+    drawn = charts.ribbons(
+        track.moments,
+        series,
+        title=f"{name} at every look",
+        level=track.level,
+        xlabel="as of",
+        reference=0.0 if contrast else None,
+    )
+    if answer.why:
+        said = f"Nothing can be said yet: {answer.why}"
+    else:
+        low, high = Column("", [answer.low, answer.high], "estimate", [error] * 2).texts()
+        said = f"Now it lies between {low} and {high}."
+        if contrast:
+            never = "It has never left out 0"
+            since = f"It first left out 0 as of {answer.excluded_at}" if answer.excluded_at is not None else never
+            said += f" {since} (always-valid p {p_value_words(answer.p_value)})."
+    kind = report.sequence.kind.replace("_", "-")
+    return Part(
+        drawn, f"{name}: intervals for one look, and a {percent(track.level)} {kind} confidence sequence. {said}"
+    )
 
 
 def _arrivals(report: Report) -> Part | None:

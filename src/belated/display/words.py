@@ -42,19 +42,20 @@ def answer(report: Report) -> list[str]:
 
 def _best(report: Report) -> str:
     """Say which arm is highest, and whether that is certain."""
-    estimate, best = report.estimate, report.estimate.arms[report.ranked[0]]
-    found = _interval(estimate.arm(best))
+    estimate, highest = report.estimate, report.estimate.arms[report.ranked[0]]
+    answers = estimate.arm_answers
     if len(estimate.arms) == 1:
-        return f"With {_say(best)}, {report.measure} is {found}."
-    among = "Among the arms with an interval, " if any(math.isnan(one.low) for one in estimate.arm_answers) else ""
-    first = upper(f"{among}{report.measure} is highest with {_say(best)}: {found}.")
-    # Dunnett's intervals around the highest hold whichever arm that turns out to be (Hsu 1984)
-    below = estimate.contrasts(best, simultaneous=True)
-    rest = [arm for arm in estimate.arms if arm != best]
-    known = [(arm, one) for arm, one in zip(rest, below.answers, strict=True) if not math.isnan(one.high)]
-    close = [arm for arm, one in known if one.high >= 0]
-    if not known:
+        return f"With {_say(highest)}, {report.measure} is {_interval(answers[0])}."
+    known = sum(not math.isnan(one.low) for one in answers)
+    among = "Among the arms with an interval, " if known < len(answers) else ""
+    if known < 2:
+        found = _interval(estimate.arm(highest))
+        first = upper(f"{among}{report.measure} is highest with {_say(highest)}: {found}.")
         return f"{first} Nothing can be said about how certain that is."
+    best = estimate.best()
+    found = _interval(best).removesuffix(")") + ", which allows for its being chosen as the highest)"
+    first = upper(f"{among}{report.measure} is highest with {_say(best.arm)}: {found}.")
+    close = [arm for arm in best.contenders if arm != best.arm]
     if close:
         these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
         return f"{first} That is not certain: it cannot be told apart from {these}."
@@ -127,10 +128,13 @@ def _interval(one: Any) -> str:
 
 
 def _p(one: Any) -> str:
-    if math.isnan(one.p_value):
-        return ""
-    text = Column("", [one.p_value], "p_value").texts()[0]
-    return f", p {text[0]} {text[1:]}" if text.startswith("<") else f", p = {text}"
+    return "" if math.isnan(one.p_value) else f", p {p_value_words(one.p_value)}"
+
+
+def p_value_words(p_value: float) -> str:
+    """Return what follows the letter p."""
+    text = Column("", [p_value], "p_value").texts()[0]
+    return f"{text[0]} {text[1:]}" if text.startswith("<") else f"= {text}"
 
 
 def _texts(one: Any, *, absolute: bool = False) -> list[str]:
