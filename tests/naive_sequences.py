@@ -59,17 +59,17 @@ def bernstein_reach(data, threshold, target, alpha, bounds):
     """Section 3 of the documentation's page, word by word."""
     low, high = bounds
     scaled = [((y - low) / (high - low), u) for y, u in data]
-    bets, means = [], [0.5]
-    square = 0.25
-    for i, (x, u) in enumerate(scaled, start=1):
-        variance = square / i
+    bets, means = [], []
+    for i, (_, u) in enumerate(scaled):
+        before = [x for x, _ in scaled[:i]]
+        mean = sum(before) / max(i, 1)
+        variance = (0.25 + sum((x - mean) ** 2 for x in before)) / (i + 1)
         bets.append(min(0.5, u * math.sqrt(2 * math.log(2 / alpha) / (variance * SHARE * target))))
-        means.append((0.5 + sum(z for z, _ in scaled[:i])) / (i + 1))
-        square += (x - means[i]) ** 2
+        means.append((0.5 + sum(before)) / (i + 1))
     total = sum(bets)
     centre = sum(b * x for b, (x, _) in zip(bets, scaled, strict=True)) / total
     prices = [-math.log(1 - b) - b for b in bets]
-    cost = sum((x - m) ** 2 * price for (x, _), m, price in zip(scaled, means, prices, strict=False))
+    cost = sum((x - m) ** 2 * price for (x, _), m, price in zip(scaled, means, prices, strict=True))
     radius = (threshold + math.log(2) + cost) / total
     return low + centre * (high - low), radius * (high - low), radius * (high - low)
 

@@ -80,6 +80,14 @@ def test_json_is_as_documented(log, path):
             assert re.search(rf"[`.]{name}[`.\[]", documented), name
 
 
+def test_what_the_experiment_taught(log, path):
+    done = call(path, "--policy", "greedy", "--format", "json")
+    (found,) = json.loads(done.stdout)["answers"][0]["policies"]
+    greedy = bl.estimate(log).policy("greedy")
+    assert (found["policy"], found["p_value"]) == ("greedy", None)
+    assert (found["low"], found["high"]) == pytest.approx((greedy.low, greedy.high))
+
+
 def test_csv_and_markdown(log, path):
     rows = list(csv.DictReader(io.StringIO(call(path, "--format", "csv", "--estimator", "all").stdout)))
     compared = bl.compare(log)

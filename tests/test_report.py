@@ -243,7 +243,7 @@ def test_each_light_has_words_and_only_what_is_not_green_has_advice():
         "Red: does not hold.",
         "Grey: the log cannot",
     )
-    for words in (*verdicts, "1 red: does not hold", "Condition A1, A4 of the paper.", "Use the t interval."):
+    for words in (*verdicts, "1 red: does not hold", "Conditions A1, A4 of the paper.", "Use the t interval."):
         assert words in said
     assert f"{HOSTILE[0]} changed." in said
     assert said.index("Nothing changes.") < said.index("No row decides.") < said.index("Delays do not depend")

@@ -15,6 +15,7 @@ from belated.backends import views
 from belated.display.report import Report
 from belated.display.words import answer
 from belated.reporting import _arrivals, arrived_within, report, source_of
+from belated.tables import Column
 
 START, HOUR = np.datetime64("2026-01-05T00:00:00", "us"), np.timedelta64(3_600_000_000, "us")
 
@@ -133,6 +134,22 @@ def test_a_report_says_what_does_not_hold_and_what_to_do(tmp_path):
     assert "Compare arms over a stretch in which nothing changed" in section
 
 
+# ---------------------------------------------------------------- looking more than once
+
+
+def test_a_report_shows_the_band_for_every_look(tmp_path):
+    log = experiment(3000, means=(0.0, 1.0), delays=bl.delays.geometric(5))
+    html = report(log, tmp_path / "r.html").read_text()
+    section = html[html.index("If you look more than once") : html.index("When outcomes arrive")]
+    sequence = bl.sequence(log)
+    contrast = sequence.contrast(1, 0)
+    assert f"It first left out 0 as of {contrast.excluded_at} (always-valid p &lt; 0.0001)." in section
+    assert "95% asymptotic confidence sequence" in section
+    assert all(f">{band}<" in section for band in ("for one look", "for every look"))
+    early = report(log.at(40), tmp_path / "r.html").read_text()
+    assert "Nothing can be said yet: Arm " in early[early.index("If you look more than once") :]
+
+
 # ---------------------------------------------------------------- the best arm
 
 
@@ -153,6 +170,10 @@ def test_the_best_arm_is_called_the_best():
     (sentence,) = answer(Report("", bl.estimate(log)))
     assert "is highest with arm 2" in sentence
     assert sentence.endswith("It lies above every other arm, all compared at once at 95%.")
+    low, high = Column(
+        "", list(bl.estimate(log).best().interval), "estimate", [bl.estimate(log).std_errors[2]] * 2
+    ).texts()
+    assert f"interval {low} to {high}, which allows for its being chosen as the highest)" in sentence
 
 
 def test_of_events_it_shows_when_they_happen(tmp_path):

@@ -55,7 +55,7 @@ class Analysis:
     baseline : label or None
     pairs : tuple of (arm, arm)
         Of the contrasts, the first minus the second.
-    policies : tuple of dict
+    policies : tuple of dict, or "greedy"
     warnings : tuple of str
     sequence : ConfidenceSequence or None
         Intervals that hold at every look, if they were asked for.
@@ -66,7 +66,7 @@ class Analysis:
     comparison: Comparison | None
     baseline: Any | None
     pairs: tuple[tuple[Any, Any], ...]
-    policies: tuple[dict[Any, float], ...]
+    policies: tuple[dict[Any, float] | str, ...]
     warnings: tuple[str, ...] = field(default=())
     sequence: ConfidenceSequence | None = None
 
@@ -197,7 +197,10 @@ class Analysis:
             "arms": arms,
             "contrasts": [{"arm": a, "baseline": b, **_plain(each.contrast(a, b), test=True)} for a, b in self.pairs],
             "policies": [
-                {"policy": {str(arm): share for arm, share in policy.items()}, **_plain(each.policy(policy), test=True)}
+                {
+                    "policy": policy if isinstance(policy, str) else {str(arm): share for arm, share in policy.items()},
+                    **_plain(each.policy(policy), test=True),
+                }
                 for policy in self.policies
             ],
         }
@@ -277,8 +280,10 @@ def read_contrast(arms: Sequence[Any], text: str) -> tuple[Any, Any]:
     raise OptionError(f"`contrast` is {one_line(repr(text))}; a contrast needs two different arms.")
 
 
-def read_policy(arms: Sequence[Any], text: str) -> dict[Any, float]:
-    """Return a policy from text such as A=0.2,B=0.8."""
+def read_policy(arms: Sequence[Any], text: str) -> dict[Any, float] | str:
+    """Return a policy from text such as A=0.2,B=0.8, or the one that the experiment taught, "greedy"."""
+    if text == "greedy":
+        return text
     texts = {str(arm): arm for arm in arms}
     policy: dict[Any, float] = {}
     rest = text
@@ -301,8 +306,8 @@ def read_policy(arms: Sequence[Any], text: str) -> dict[Any, float]:
     return policy
 
 
-def _spelt(policy: Mapping[Any, float]) -> str:
-    return ",".join(f"{arm}={share:g}" for arm, share in policy.items())
+def _spelt(policy: Mapping[Any, float] | str) -> str:
+    return policy if isinstance(policy, str) else ",".join(f"{arm}={share:g}" for arm, share in policy.items())
 
 
 def _finite(value: Any) -> float | None:

@@ -310,7 +310,7 @@ class Estimate(Table):
             seen(Limits(found.median, found.median)).low,
             seen(found.simultaneous),
             seen(found.conditional),
-            seen(found.hybrid),
+            seen(found.simultaneous if found.near_tie else found.hybrid),
             bool(found.near_tie),
             rivalry.winner_not_best(),
             dict(zip(self.arms, p_values.tolist(), strict=True)),
@@ -552,8 +552,8 @@ class Best(Table):
     simultaneous, conditional, hybrid : (low, high)
         Intervals for its mean that hold whichever arm is chosen.
     near_tie : bool
-        Whether its lead is less than a tenth of a standard error: conditional and hybrid intervals then lie to one
-        side of the estimate, and the simultaneous one is to be used.
+        Whether its lead is less than a tenth of a standard error: the conditional interval then lies to one side of
+        the estimate, as a hybrid one would, and the simultaneous one stands in for that.
     p_value : float
         Of the hypothesis that another arm is as good or better.
     p_values : dict
@@ -585,7 +585,7 @@ class Best(Table):
     @property
     def interval(self) -> Limits:
         """The recommended interval."""
-        return self.simultaneous if self.near_tie else self.hybrid
+        return self.hybrid
 
     @property
     def low(self) -> float:

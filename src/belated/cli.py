@@ -227,7 +227,7 @@ def analyze(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="What a policy would earn, such as A=0.2,B=0.8; may be repeated.",
+            help="What a policy would earn, such as A=0.2,B=0.8, or greedy: that of the best arm; may be repeated.",
             show_default=False,
             rich_help_panel=_ASK,
         ),

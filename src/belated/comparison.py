@@ -58,7 +58,7 @@ class Comparison(Table):
         """Return every estimator's answer for one contrast."""
         return Answers("estimator", {name: e.contrast(arm, baseline) for name, e in self.estimates.items()})
 
-    def policy(self, policy: Mapping[Any, float]) -> Answers:
+    def policy(self, policy: Mapping[Any, float] | str) -> Answers:
         """Return every estimator's answer for one policy."""
         return Answers("estimator", {name: e.policy(policy) for name, e in self.estimates.items()})
 

@@ -336,21 +336,23 @@ class Log(Table):
         came = times if self._arrived is None else self._arrived
         return edges, np.searchsorted(moments, came).astype(np.int32)
 
-    def even_moments(self, how_many: int) -> Array:
-        """Return moments evenly spaced over the rows, the last being when the log is looked at."""
+    def even_moments(self, how_many: int, latest: int | float | None = None) -> Array:
+        """Return moments evenly spaced over the rows, the last being when the log is looked at.
+
+        `latest` is when the last outcome landed, if that is known already.
+        """
         schedule = self.schedule
         if schedule.rows == 0:
             raise LogError("The log has no rows as of its moment.")
-        times = self._assigned_numbers
-        ordered = times[schedule.order] if len(schedule.order) else times
         positions = -(-np.arange(1, how_many + 1) * schedule.rows // how_many) - 1
-        moments = ordered[positions]
+        which = schedule.order[positions] if len(schedule.order) else positions
+        moments = which + 1 if self._assigned is None else self._assigned[which]
         if self.moment is not None:
-            last = self.moment
-        else:
-            landed = self._arrived[schedule.due >= 0] if self._arrived is not None else moments
-            last = max(moments[-1], landed.max()) if len(landed) else moments[-1]
-        moments[-1] = last
+            moments[-1] = self.moment
+        elif latest is not None:
+            moments[-1] = max(moments[-1], latest)
+        elif self._arrived is not None:
+            moments[-1] = self._arrived[schedule.due >= 0].max(initial=moments[-1])
         return np.unique(moments)
 
     # ---------------------------------------------------------------- display

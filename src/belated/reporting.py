@@ -43,7 +43,7 @@ def report(
     estimator: str | None = None,
     baseline: Any = None,
     contrasts: Sequence[tuple[Any, Any]] = (),
-    policies: Sequence[Mapping[Any, float]] = (),
+    policies: Sequence[Mapping[Any, float] | str] = (),
     level: float = 0.95,
     interval: str = "auto",
 ) -> Path:
@@ -62,7 +62,7 @@ def report(
         The arm that the others are compared with; by default all pairs are, or, of many arms, the first.
     contrasts : sequence of (arm, arm)
         Further contrasts, of the first minus the second.
-    policies : sequence of dict
+    policies : sequence of dict, or "greedy"
         Further questions: what each policy would earn.
     """
     check_place(path)

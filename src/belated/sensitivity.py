@@ -74,7 +74,7 @@ def sensitivity(
     >>> bandit = bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(1)}, bl.delays.poisson(3).censored(0.3))
     >>> log = bl.simulate(bandit, bl.policies.epsilon_greedy(burn_in=100), horizon=2000, seed=1)
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
-    The conclusion that B beats A holds unless the odds that an outcome arrives vary with it by more than a factor 2.95.
+    The conclusion that B beats A holds unless the odds that an outcome arrives vary with it by more than a factor 3.12.
     """
     given = log.log() if isinstance(log, Source) else a_log(log)
     name, coefficients = _question(given.arms, contrast)

@@ -103,7 +103,7 @@ class Trajectory(Table):
         """Return how one contrast moved."""
         return self._follow(lambda e: e.contrast(arm, baseline))
 
-    def policy(self, policy: Mapping[Any, float]) -> Answers:
+    def policy(self, policy: Mapping[Any, float] | str) -> Answers:
         """Return how one policy's answer moved."""
         return self._follow(lambda e: e.policy(policy))
 

@@ -1,7 +1,9 @@
-"""One pass over arrivals in calendar order: what confidence sequences are read from, at every one of them.
+"""Passes over arrivals in calendar order: what confidence sequences are read from, at every one of them.
 
-Plain Python that numba can compile, as `belated.kernels.rows` is. An arm's state is the sums of `rows.OWN`, those that
-`STATE` adds, and a shift, its first outcome, about which outcomes are summed.
+Plain Python that numba can compile, as `belated.kernels.rows` is. Arrivals are cut into blocks. `tally` (and `wager`)
+sum each block on its own, so in any number of threads; running totals of the blocks are the states where they begin
+and end. `search` bounds what any arrival within a block can have shown; `examine` goes through the few blocks that may
+matter. An arm's state is the sums of `rows.OWN` and those that `STATE` adds, about a shift, its first outcome.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ import numpy as np
 from belated.kernels import rows
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("arrange", "mixture", "limit", "gauge", "gauges", "score", "pair_score", "land", "follow")
+KERNELS = (
+    "arrange", "outside", "shifts", "places", "mixture", "limit", "gauge", "gauges", "score", "pair_score", "stake",
+    "price", "tally", "wager", "land", "answer", "stretch", "most", "reached", "search", "examine",
+)  # fmt: skip
 
-# What an arm's state holds beyond the sums of `rows.OWN`: of empirical Bernstein's bets l, l y, their cost, y and
-# (y - mean)^2, with y scaled to [0, 1]; the logarithms of the beta mixtures against the null.
-STATE = (*rows.OWN, "bets", "bet_y", "cost", "b_sum", "b_square", "beta_0", "beta_1", "beta_2")
-BETS, BET_Y, COST, B_SUM, B_SQUARE, BETA = range(len(rows.OWN), len(rows.OWN) + 6)
+# What an arm's state holds beyond the sums of `rows.OWN`: of empirical Bernstein's bets l, with y scaled to [0, 1], the
+# sums of l, l y, and what they cost.
+STATE = (*rows.OWN, "bets", "bet_y", "cost")
+BETS, BET_Y, COST = range(len(rows.OWN), len(rows.OWN) + 3)
 SCALES = 3
 
 ASYMPTOTIC, SUB_GAUSSIAN, BERNSTEIN, BETA_BINOMIAL = range(4)
@@ -30,9 +35,9 @@ ETA, SIGMA, BET, BOTTOM, RANGE, LEVELS, PRIORS = 0, 1, 2, 3, 4, 5, 8
 PLAN = PRIORS + 2 * SCALES
 
 # What may be said of an arm now: its estimate, the squared scales of its lower and its upper reach and the price of
-# looking always (normal mixtures), or the bets, their cost (Bernstein), or limits (beta-binomial).
-CENTRE, LOWER, UPPER, PRICE, SEEN = 0, 1, 2, 3, 5
-GAUGE = 6
+# looking always (normal mixtures), or the bets, their cost (Bernstein), or limits, alone and together (beta-binomial).
+CENTRE, LOWER, UPPER, PRICE = 0, 1, 2, 3
+GAUGE = 5
 
 #: Where the normal approximation of an asymptotic sequence begins to hold.
 LEAST_SIZE, MOST_SKEW, LEAST_KIND = 25.0, 0.5, 10.0
@@ -40,31 +45,34 @@ LEAST_SIZE, MOST_SKEW, LEAST_KIND = 25.0, 0.5, 10.0
 #: An arm's beta-binomial limits are found anew when its arrivals have grown by this share.
 REFRESH = 128
 
+#: Bets below which a series is the price: its ninth term is the first that it lacks.
+SMALL = 1 / 32
 
-def arrange(landed, times, due, order, n):
-    """Fill `landed` with the rows that have arrived, in the order of arrival; return how many.
+
+def arrange(times, due, order, n, low, high):
+    """Return the rows that are due at positions from `low` to `high`, in the order of arrival.
 
     `times` are the rows' times of arrival, or empty if each came when the next row was assigned. Rows due at
     one position came after those due before it; among them, times decide, then the order of assignment.
     """
     ordered = len(order) > 0
-    start = np.zeros(n + 2, np.int64)
-    for position in range(n):
+    start = np.zeros(high - low + 1, due.dtype)
+    seen = min(n, high)  # an outcome is due after its own row
+    for position in range(seen):
         when = due[order[position] if ordered else position]
-        if when >= 0:
-            start[when + 1] += 1
-    for cell in range(n + 1):
+        if low <= when < high:
+            start[when - low + 1] += 1
+    for cell in range(high - low):
         start[cell + 1] += start[cell]
-    for position in range(n):
+    landed = np.empty(start[high - low], due.dtype)
+    for position in range(seen):
         row = order[position] if ordered else position
         when = due[row]
-        if when >= 0:
-            landed[start[when]] = row
-            start[when] += 1
-    if len(times) == 0:
-        return start[n]
+        if low <= when < high:
+            landed[start[when - low]] = row
+            start[when - low] += 1
     begin = 0
-    for cell in range(n + 1):
+    for cell in range(high - low if len(times) else 0):
         end = start[cell]
         if end - begin > 16:
             cut = landed[begin:end].copy()
@@ -80,7 +88,45 @@ def arrange(landed, times, due, order, n):
                     j -= 1
                 landed[j] = row
         begin = end
-    return start[n]
+    return landed
+
+
+def outside(outcome, landed, start, stop, low, high, ends):
+    """Return the first place whose outcome is not from `low` to `high` (with `ends`: is neither), or -1."""
+    for i in range(start, stop):
+        y = outcome[landed[i]]
+        if not low <= y <= high or (ends and low < y < high):
+            return i
+    return -1
+
+
+def shifts(shift, seen, code, outcome, landed):
+    """Fill `shift` with the first outcomes of arms that had not been `seen`."""
+    missing = 0
+    for a in range(len(shift)):
+        missing += not seen[a]
+    for i in range(len(landed)):
+        if missing == 0:
+            return
+        row = landed[i]
+        if not seen[code[row]]:
+            seen[code[row]] = True
+            shift[code[row]] = outcome[row]
+            missing -= 1
+
+
+def places(out, landed, times, moments):
+    """Fill `out` with how many have landed by each moment."""
+    for m in range(len(moments)):
+        low, high = 0, len(landed)
+        while low < high:
+            middle = (low + high) // 2
+            row = landed[middle]
+            if (times[row] if len(times) else row + 1) <= moments[m]:
+                low = middle + 1
+            else:
+                high = middle
+        out[m] = low
 
 
 def mixture(successes, failures, mean, plan):
@@ -259,170 +305,264 @@ def pair_score(now, a, b, null, kind):
     return max(0.5 * (d * d - p * now[a, PRICE] - q * now[b, PRICE]) / (p + q), 0.0)
 
 
-def land(state, arm, y, pi, shift, null, kind, plan):
-    """Add one outcome to its arm's state, `state[arm]`."""
-    if state[arm, rows.ARRIVED] == 0.0:
-        shift[arm] = y
-    h = math.sqrt(pi)
-    if kind == BERNSTEIN:  # Waudby-Smith and Ramdas 2024, with the weight in the bet
-        n = state[arm, rows.ARRIVED]
-        x = (y - plan[BOTTOM]) / plan[RANGE]
-        mean = (0.5 + state[arm, B_SUM]) / (n + 1.0)
-        variance = (0.25 + state[arm, B_SQUARE]) / (n + 1.0)
-        bet = min(0.5, plan[BET] / math.sqrt(pi * variance))
-        state[arm, BETS] += bet
-        state[arm, BET_Y] += bet * x
-        state[arm, COST] += (x - mean) ** 2 * (-math.log1p(-bet) - bet)
-        state[arm, B_SUM] += x
-        state[arm, B_SQUARE] += (x - (0.5 + state[arm, B_SUM]) / (n + 2.0)) ** 2
-    elif kind == BETA_BINOMIAL and 0.0 < null[arm] < 1.0:
-        n = state[arm, rows.ARRIVED]
-        kind_n = state[arm, rows.Y] + n * shift[arm] if y > 0.5 else n - (state[arm, rows.Y] + n * shift[arm])
-        chance = null[arm] if y > 0.5 else 1.0 - null[arm]
-        for j in range(SCALES):
-            r = plan[PRIORS + j]
-            state[arm, BETA + j] += math.log((r * chance + kind_n) / ((r + n) * chance))
-    rows.land(state, arm, y, shift[arm], 0.0, h, pi, False)
+def stake(n, y, y2, pi, plan):
+    """Return the bet on an arm's next outcome: the weight over the deviation, as the sums of what came before show it.
 
-
-def follow(
-    state, shift, now, stale, code, outcome, propensity, full, landed, times, moments, snaps,
-    kind, plan, null, best_arm, best_pair, first_arm, first_pair, baseline,
-):  # fmt: skip
-    """Land outcomes in order, keep snapshots, and note when each question was first answered.
-
-    `now` (arms, GAUGE) are the gauges and `stale` the arrivals at which a beta-binomial one is due again. `snaps`
-    receives the states at the `moments`. `best_arm` and `best_pair` keep the largest scores, `first_arm` and
-    `first_pair` (2, ...) the place in `landed` of the arrival after which a score first passed the threshold alone and
-    together; -1: not yet. Line a, column b of the pairs is a minus b, for a > b; with a `baseline` (0 or more) there
-    is one line: the arm minus it. A baseline of -2: no pairs. Arrivals at one time are judged together.
+    Waudby-Smith and Ramdas 2024, with the weight in the bet.
     """
-    arms = len(state)
-    timed = len(times) > 0
-    normal = kind < BERNSTEIN
-    # what only sums need not be handed to `land` as arrays, which costs more than the sums
-    plain = normal or (kind == BETA_BINOMIAL and not ((null > 0.0) & (null < 1.0)).any())
-    eta, known, bottom, extent, two = plan[ETA], plan[SIGMA] * plan[SIGMA], plan[BOTTOM], plan[RANGE], math.log(2.0)
+    spread = max(y2 - y * y / n, 0.0) / (plan[RANGE] * plan[RANGE]) if n > 0.0 else 0.0
+    return min(0.5, plan[BET] * math.sqrt((n + 1.0) / (pi * (0.25 + spread))))
+
+
+def price(bet):
+    """Return -log(1 - bet) - bet."""
+    if bet > SMALL:
+        return -math.log1p(-bet) - bet
+    rest = 1 / 6 + bet * (1 / 7 + bet * (1 / 8 + bet * (1 / 9)))
+    return bet * bet * (1 / 2 + bet * (1 / 3 + bet * (1 / 4 + bet * (1 / 5 + bet * rest))))
+
+
+def tally(parts, paths, cuts, first, last, code, outcome, propensity, full, landed, shift, about, weighted):
+    """Fill `parts` (blocks, arms, state) with the sums of blocks first to last, which begin and end at the `cuts`.
+
+    `paths` (blocks, arms, 2) receives how far the sum of w (y - about) went up and down within the block.
+    """
+    lean = np.zeros(len(about))
+    for block in range(first, last):
+        own, path = parts[block], paths[block]
+        own[:] = 0.0
+        path[:] = 0.0
+        lean[:] = 0.0
+        for i in range(cuts[block], cuts[block + 1]):
+            row = landed[i]
+            arm = int(code[row])
+            y = outcome[row]
+            pi = propensity[row, arm if full else 0]
+            h = math.sqrt(pi)
+            rows.land(own, arm, y, shift[arm], 0.0, h, pi, False)
+            at = lean[arm] + (y - about[arm]) * (h / pi if weighted else 1.0)
+            lean[arm] = at
+            path[arm, 0] = max(path[arm, 0], at)
+            path[arm, 1] = min(path[arm, 1], at)
+
+
+def wager(parts, paths, states, cuts, first, last, code, outcome, propensity, full, landed, shift, about, plan):
+    """Fill what `parts` hold of empirical Bernstein's bets, from the states at which the blocks begin; `paths` too."""
+    arms = len(about)
+    n, sum_y, sum_y2, lean = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
+    bottom, extent = plan[BOTTOM], plan[RANGE]
+    for block in range(first, last):
+        own, path = parts[block], paths[block]
+        path[:] = 0.0
+        for a in range(arms):
+            n[a] = states[block, a, rows.ARRIVED]
+            sum_y[a] = states[block, a, rows.Y]
+            sum_y2[a] = states[block, a, rows.Y2]
+            lean[a] = 0.0
+        for i in range(cuts[block], cuts[block + 1]):
+            row = landed[i]
+            a = int(code[row])
+            y = outcome[row] - shift[a]
+            x = (outcome[row] - bottom) / extent
+            bet = stake(n[a], sum_y[a], sum_y2[a], propensity[row, a if full else 0], plan)
+            mean = (0.5 + (sum_y[a] + n[a] * (shift[a] - bottom)) / extent) / (n[a] + 1.0)
+            own[a, BETS] += bet
+            own[a, BET_Y] += bet * x
+            own[a, COST] += (x - mean) * (x - mean) * price(bet)
+            n[a] += 1.0
+            sum_y[a] += y
+            sum_y2[a] += y * y
+            at = lean[a] + bet * (outcome[row] - about[a]) / extent
+            lean[a] = at
+            path[a, 0] = max(path[a, 0], at)
+            path[a, 1] = min(path[a, 1], at)
+
+
+def land(state, a, y, pi, shift, kind, plan):
+    """Add one outcome to its arm's state, as `tally` and `wager` do."""
+    if kind == BERNSTEIN:
+        n, extent = state[a, rows.ARRIVED], plan[RANGE]
+        x = (y - plan[BOTTOM]) / extent
+        bet = stake(n, state[a, rows.Y], state[a, rows.Y2], pi, plan)
+        mean = (0.5 + (state[a, rows.Y] + n * (shift[a] - plan[BOTTOM])) / extent) / (n + 1.0)
+        state[a, BETS] += bet
+        state[a, BET_Y] += bet * x
+        state[a, COST] += (x - mean) * (x - mean) * price(bet)
+    rows.land(state, a, y, shift[a], 0.0, math.sqrt(pi), pi, False)
+
+
+def answer(now, state, shift, a, b, null, kind, plan):
+    """Return the score of one question: of arm a if b is -1, else of a minus b."""
+    apart = null[a] - (null[b] if b >= 0 else 0.0)
+    if kind != BETA_BINOMIAL:
+        return score(now, a, apart, kind) if b < 0 else pair_score(now, a, b, apart, kind)
+    if b < 0:
+        n = state[a, rows.ARRIVED]
+        ones = state[a, rows.Y] + n * shift[a]
+        if 0.0 < apart < 1.0:
+            return mixture(ones, n - ones, apart, plan)
+        against = ones if apart <= 0.0 else n - ones
+        return math.inf if against > 0.5 or apart < 0.0 or apart > 1.0 else 0.0
+    d = now[a, CENTRE] - now[b, CENTRE] - apart
+    up, down = (a, b) if d > 0.0 else (b, a)
+    value = 0.0
+    for j in range(2):
+        p = now[up, CENTRE] - now[up, LOWER + 2 * j]
+        q = now[down, UPPER + 2 * j] - now[down, CENTRE]
+        if d * d > p * p + q * q:
+            value = max(value, plan[LEVELS + 2 * j])
+    return value
+
+
+def stretch(ends, a, state, after, path, shift, about, kind, plan):
+    """Fill `ends` with gauges of arm `a` that no arrival of a block can pass: its highest centre, then its lowest.
+
+    Sums of squares, costs and prices only grow: they are no less than in `state`, where the block begins, and weights
+    no more than `after` it. Skewness only widens.
+    """
+    arms = len(about)
+    field = BETS if kind == BERNSTEIN else rows.W
+    w, most = state[a, field], after[a, field]
+    if kind == BERNSTEIN:
+        unit = plan[RANGE]
+        lean = state[a, BET_Y] - w * (about[a] - plan[BOTTOM]) / unit
+        lower, upper, cost = most / unit, state[a, COST], 0.0
+    else:
+        unit = 1.0
+        lean = state[a, rows.WY] + w * (shift[a] - about[a])
+        v, n = state[a, rows.W2], state[a, rows.ARRIVED]
+        variance = plan[SIGMA] * plan[SIGMA]
+        if kind == ASYMPTOTIC:
+            spread = max(state[a, rows.Y2] - state[a, rows.Y] * state[a, rows.Y] / n, 0.0) if n > 0.0 else 0.0
+            variance = spread / (after[a, rows.ARRIVED] - 1.0)
+        lower = upper = variance * (v + plan[ETA]) / (most * most)
+        cost = math.log1p(v / plan[ETA])
+    for side in range(2):
+        furthest = lean + path[a, side]
+        inward = furthest < 0.0 if side == 0 else furthest > 0.0
+        ends[a + side * arms, CENTRE] = about[a] + unit * furthest / (most if inward else w)
+        ends[a + side * arms, LOWER] = lower
+        ends[a + side * arms, UPPER] = upper
+        ends[a + side * arms, PRICE] = cost
+
+
+def most(ends, stale, a, b, state, after, path, shift, about, null, kind, plan):
+    """Return a score that a question cannot have passed within a block; beta-binomial contrasts: may have reached."""
+    arms = len(null)
+    if b >= 0:
+        if kind == BETA_BINOMIAL:
+            due = after[a, rows.ARRIVED] >= stale[a] or after[b, rows.ARRIVED] >= stale[b]
+            return plan[LEVELS + 2] if due else 0.0
+        apart = null[a] - null[b]
+        return max(pair_score(ends, a, b + arms, apart, kind), pair_score(ends, a + arms, b, apart, kind))
+    if kind != BETA_BINOMIAL:
+        return max(score(ends, a, null[a], kind), score(ends, a + arms, null[a], kind))
+    if not 0.0 < null[a] < 1.0:
+        return math.inf
+    value = -math.inf
+    for side in range(2):  # convex in the ones and zeros: largest in a corner of where they may have been
+        for last in range(2):
+            n = after[a, rows.ARRIVED] if last else state[a, rows.ARRIVED]
+            begun = state[a, rows.Y] + state[a, rows.ARRIVED] * (shift[a] - about[a])
+            ones = begun + path[a, side] + n * about[a]
+            if not 0.0 <= ones <= n:
+                return math.inf
+            value = max(value, mixture(ones, n - ones, null[a], plan))
+    return value
+
+
+def reached(questions, states, shift, null, kind, plan, now, best):
+    """Raise the `best` scores to what they are where blocks end: blocks that cannot pass them need no examination."""
+    arms = len(null)
+    for block in range(1, len(states)):
+        state = states[block]
+        if kind != BETA_BINOMIAL:
+            for a in range(arms):
+                gauge(now, a, state, shift, kind, plan)
+        for q in range(len(questions)):
+            a, b = questions[q, 0], questions[q, 1]
+            if state[a, rows.ARRIVED] > 0.0 and (b < 0 or (state[b, rows.ARRIVED] > 0.0 and kind != BETA_BINOMIAL)):
+                best[q] = max(best[q], answer(now, state, shift, a, b, null, kind, plan))
+
+
+def search(asked, block, questions, states, paths, shift, about, null, kind, plan, stale, best, first):
+    """Return the next block, from `block` on, in which a question may be answered, and how many are `asked` there.
+
+    That is, its score may pass a threshold for the first time, or be the largest.
+    """
+    arms = len(null)
+    ends = np.empty((2 * arms, GAUGE))
+    while block < len(paths):
+        state, after, path = states[block], states[block + 1], paths[block]
+        if kind != BETA_BINOMIAL:
+            for a in range(arms):
+                stretch(ends, a, state, after, path, shift, about, kind, plan)
+        n_asked = 0
+        for q in range(len(questions)):
+            a, b = questions[q, 0], questions[q, 1]
+            if not after[a, rows.ARRIVED] > 0.0 or (b >= 0 and not after[b, rows.ARRIVED] > 0.0):
+                continue
+            if after[a, rows.ARRIVED] == state[a, rows.ARRIVED] and (
+                b < 0 or after[b, rows.ARRIVED] == state[b, rows.ARRIVED]
+            ):
+                continue
+            value = most(ends, stale, a, b, state, after, path, shift, about, null, kind, plan)
+            value += 1e-9 * abs(value)  # rounding
+            may = not value <= best[q]
+            for j in range(2):
+                may = may or (first[j, q] < 0 and not value < plan[LEVELS + (j if b < 0 else 2 * j)])
+            if may:
+                asked[n_asked] = q
+                n_asked += 1
+        if n_asked > 0:
+            return block, n_asked
+        block += 1
+    return block, 0
+
+
+def examine(asked, start, code, outcome, pi, last, questions, state, shift, null, kind, plan, now, stale, best, first):
+    """Judge the questions `asked` at every moment of a block, whose arrivals are the `last` of their moments or not.
+
+    `state` is where the block begins, and `start` the place of its first arrival. `now` (arms, GAUGE) are the gauges,
+    and `stale` the arrivals at which a beta-binomial one is due again. `best` keeps the scores, `first`
+    (2, questions) the places of the arrivals after which they first passed the thresholds, alone and together; -1: not
+    yet.
+    """
+    arms = len(null)
+    pairs = asked[-1] >= arms
     fresh = np.zeros(arms, np.bool_)
     touched = np.empty(arms, np.int64)
     n_touched = 0
-    look = 0
-    n = len(landed)
-    for i in range(n):
-        row = landed[i]
-        while look < len(moments) and (times[row] if timed else row + 1) > moments[look]:
-            snaps[look] = state
-            look += 1
-        arm = int(code[row])
-        y = outcome[row]
-        pi = propensity[row, arm if full else 0]
-        if plain:
-            if state[arm, rows.ARRIVED] == 0.0:
-                shift[arm] = y
-            rows.land(state, arm, y, shift[arm], 0.0, math.sqrt(pi), pi, False)
-        else:
-            land(state, arm, y, pi, shift, null, kind, plan)
-        if not fresh[arm]:
-            fresh[arm] = True
-            touched[n_touched] = arm
+    if kind != BETA_BINOMIAL:
+        for a in range(arms):
+            gauge(now, a, state, shift, kind, plan)
+    for i in range(len(code)):
+        land(state, code[i], outcome[i], pi[i], shift, kind, plan)
+        if not fresh[code[i]]:
+            fresh[code[i]] = True
+            touched[n_touched] = code[i]
             n_touched += 1
-        if timed and i + 1 < n and times[landed[i + 1]] == times[row]:
+        if not last[i]:
             continue
+        renewed = kind != BETA_BINOMIAL
         for t in range(n_touched):
             a = touched[t]
-            fresh[a] = False
-            if normal:
-                # without logarithms or skewness, which only widen: the price of looking always is the one found last,
-                # at most 2 % of V ago, and only grows
-                size, w, v = state[a, rows.ARRIVED], state[a, rows.W], state[a, rows.W2]
-                if v > now[a, SEEN]:
-                    now[a, PRICE] = math.log1p(v / eta)
-                    now[a, SEEN] = 1.02 * v
-                variance = known
-                if kind == ASYMPTOTIC:
-                    variance = math.inf
-                    if w * w >= LEAST_SIZE * v:
-                        spread = state[a, rows.Y2] - state[a, rows.Y] * state[a, rows.Y] / size
-                        variance = max(spread, 0.0) / (size - 1.0)
-                reach = variance * (v + eta) / (w * w)
-                centre = shift[a] + state[a, rows.WY] / w
-                now[a, CENTRE] = centre
-                now[a, LOWER] = reach
-                now[a, UPPER] = reach
-                d = centre - null[a]
-                value = best_arm[a]
-                if d * d > reach * (2.0 * value + now[a, PRICE]):
-                    gauge(now, a, state, shift, kind, plan)
-                    value = score(now, a, null[a], kind)
-            elif kind == BERNSTEIN:  # as `gauge` and `score`
-                now[a, CENTRE] = bottom + extent * state[a, BET_Y] / state[a, BETS]
-                now[a, LOWER] = state[a, BETS] / extent
-                now[a, UPPER] = state[a, COST]
-                value = abs(now[a, CENTRE] - null[a]) * now[a, LOWER] - now[a, UPPER] - two
-            else:
-                if baseline > -2 and state[a, rows.ARRIVED] >= stale[a]:
-                    gauge(now, a, state, shift, kind, plan)
-                    stale[a] = state[a, rows.ARRIVED] + max(1.0, state[a, rows.ARRIVED] // REFRESH)
-                if 0.0 < null[a] < 1.0:
-                    value = 0.0
-                    for j in range(SCALES):
-                        value += math.exp(min(plan[PRIORS + SCALES + j] + state[a, BETA + j], 700.0))
-                    value = math.log(value)
-                else:
-                    ones = state[a, rows.Y] + state[a, rows.ARRIVED] * shift[a]
-                    against = ones if null[a] <= 0.0 else state[a, rows.ARRIVED] - ones
-                    value = math.inf if against > 0.5 or null[a] < 0.0 or null[a] > 1.0 else 0.0
-            if value > best_arm[a]:
-                best_arm[a] = value
+            n = state[a, rows.ARRIVED]
+            if kind != BETA_BINOMIAL or (pairs and n >= stale[a]):
+                gauge(now, a, state, shift, kind, plan)
+                stale[a] = n + max(1.0, n // REFRESH)
+                renewed = True
+        for q in asked:
+            if q >= arms and not renewed:
+                break
+            a, b = questions[q, 0], questions[q, 1]
+            touches = fresh[a] or (b >= 0 and fresh[b])
+            if touches and state[a, rows.ARRIVED] > 0.0 and (b < 0 or state[b, rows.ARRIVED] > 0.0):
+                value = answer(now, state, shift, a, b, null, kind, plan)
+                best[q] = max(best[q], value)
                 for j in range(2):
-                    if first_arm[j, a] < 0 and value >= plan[LEVELS + j]:
-                        first_arm[j, a] = i
+                    if first[j, q] < 0 and value >= plan[LEVELS + (j if b < 0 else 2 * j)]:
+                        first[j, q] = start + i
         for t in range(n_touched):
-            a = touched[t]
-            if baseline == -2:
-                continue
-            every = baseline == -1 or a == baseline
-            for b in range(0 if every else baseline, arms if every else baseline + 1):
-                if b == a or state[b, rows.ARRIVED] == 0.0:
-                    continue
-                high, low, line, column = max(a, b), min(a, b), max(a, b), min(a, b)
-                if baseline >= 0:
-                    high, low = b if a == baseline else a, baseline
-                    line, column = 0, high
-                apart = null[high] - null[low]
-                if kind != BETA_BINOMIAL:
-                    if normal:  # as above, cheaply first
-                        value = best_pair[line, column]
-                        d = now[high, CENTRE] - now[low, CENTRE] - apart
-                        p, q = now[high, LOWER], now[low, UPPER]
-                        if d <= 0.0:
-                            p, q = now[high, UPPER], now[low, LOWER]
-                        if not d * d > p * (2.0 * value + now[high, PRICE]) + q * (2.0 * value + now[low, PRICE]):
-                            continue
-                        gauge(now, high, state, shift, kind, plan)
-                        gauge(now, low, state, shift, kind, plan)
-                    else:
-                        d = now[high, CENTRE] - now[low, CENTRE] - apart
-                        value = best_pair[line, column] + two
-                        p = (value + now[high, UPPER]) / now[high, LOWER]
-                        q = (value + now[low, UPPER]) / now[low, LOWER]
-                        if not d * d > p * p + q * q:
-                            continue
-                    value = pair_score(now, high, low, apart, kind)
-                    if value > best_pair[line, column]:
-                        best_pair[line, column] = value
-                        for j in range(2):
-                            if first_pair[j, line, column] < 0 and value >= plan[LEVELS + 2 * j]:
-                                first_pair[j, line, column] = i
-                    continue
-                d = now[high, CENTRE] - now[low, CENTRE] - apart
-                up, down = (high, low) if d > 0.0 else (low, high)
-                for j in range(2):
-                    p = now[up, CENTRE] - now[up, LOWER + 2 * j]
-                    q = now[down, UPPER + 2 * j] - now[down, CENTRE]
-                    if first_pair[j, line, column] < 0 and d * d > p * p + q * q:
-                        first_pair[j, line, column] = i
+            fresh[touched[t]] = False
         n_touched = 0
-    while look < len(moments):
-        snaps[look] = state
-        look += 1

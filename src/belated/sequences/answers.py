@@ -1,0 +1,149 @@
+"""What a confidence sequence says: of one question, of several, and over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from belated.columns import Array
+from belated.tables import Column, Table, percent
+
+
+def reasons(whys: Sequence[str | None]) -> list[str]:
+    """Return why sequences say nothing yet, each reason once and five at most."""
+    told = list(dict.fromkeys(why for why in whys if why))
+    return told[:5] + ([f"And {len(told) - 5:,} more arms or contrasts."] if len(told) > 5 else [])
+
+
+@dataclass(frozen=True, repr=False)
+class SequenceAnswer(Table):
+    """What a sequence says of one question now.
+
+    Attributes
+    ----------
+    estimate, low, high : float
+        DIPW's estimate (beta-binomial: the mean of what arrived), and the limits, infinite where nothing is known.
+    p_value : float
+        Always valid: the smallest level at which the sequence has excluded `null`, at any time until now.
+    excluded_at : moment or None
+        When the sequence first excluded `null`.
+    why : str or None
+        Why the interval says nothing yet.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    null: float
+    excluded_at: Any
+    kind: str
+    why: str | None
+    together: int = 1
+
+    def _title(self) -> str:
+        joint = f", one of {self.together:,}" if self.together > 1 else ""
+        return f"{self.name}: {percent(self.level)} {self.kind.replace('_', '-')} confidence sequence{joint}"
+
+    def _columns(self) -> list[Column]:
+        return columns([self])
+
+    def _notes(self) -> list[str]:
+        return reasons([self.why])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer's parts by name."""
+        names = ("name", "estimate", "low", "high", "level", "p_value", "null", "excluded_at", "kind", "why")
+        return {name: getattr(self, name) for name in names}
+
+    def _data(self) -> dict[str, Any]:
+        return {name: [value] for name, value in self.to_dict().items()}
+
+
+@dataclass(frozen=True, repr=False)
+class SequenceAnswers(Table):
+    """What a sequence says of several contrasts now."""
+
+    answers: tuple[SequenceAnswer, ...]
+    kind: str
+    level: float
+    simultaneous: bool
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitem__(self, i: int) -> SequenceAnswer:
+        return self.answers[i]
+
+    def _title(self) -> str:
+        joint = "simultaneous " if self.simultaneous else ""
+        return f"{percent(self.level)} {joint}{self.kind.replace('_', '-')} confidence sequences"
+
+    def _columns(self) -> list[Column]:
+        return [Column("contrast", [answer.name for answer in self.answers], "label"), *columns(self.answers)]
+
+    def _notes(self) -> list[str]:
+        return reasons([answer.why for answer in self.answers])
+
+
+def columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
+    """Return what tables show of answers."""
+    errors = [(answer.high - answer.low) / 6 for answer in answers]
+    ends = [
+        Column(name, [getattr(answer, name) for answer in answers], "estimate", errors)
+        for name in ("estimate", "low", "high")
+    ]
+    never = [answer.excluded_at for answer in answers]
+    return [
+        *ends,
+        Column("p_value", [answer.p_value for answer in answers], "p_value"),
+        Column("excluded_at", never, "number"),
+    ]
+
+
+@dataclass(frozen=True, repr=False)
+class Track(Table):
+    """How a sequence moved over the looks, with the interval of a single look beside it.
+
+    Attributes
+    ----------
+    moments : tuple
+    estimate, low, high : array
+    fixed_low, fixed_high : array
+        Of `estimate(log.at(moment), "dipw")`: they hold at one moment, not at all of them.
+    excluded_at : moment or None
+        When the sequence first excluded `null`.
+    """
+
+    name: str
+    kind: str
+    level: float
+    moments: tuple[Any, ...]
+    estimate: Array
+    low: Array
+    high: Array
+    fixed_low: Array
+    fixed_high: Array
+    null: float
+    excluded_at: Any
+
+    def drawing(self) -> dict[str, Any]:
+        """Return what is drawn, as plain data: for `display.sequence_plots.band`, or a report."""
+        names = ("name", "kind", "level", "moments", "estimate", "low", "high", "fixed_low", "fixed_high", "null",
+                 "excluded_at")  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def _title(self) -> str:
+        return f"{self.name}: {percent(self.level)} {self.kind.replace('_', '-')} confidence sequence over time"
+
+    def _columns(self) -> list[Column]:
+        errors = ((self.high - self.low) / 6).tolist()
+        names = ("estimate", "low", "high", "fixed_low", "fixed_high")
+        columns = [Column(name, getattr(self, name).tolist(), "estimate", errors) for name in names]
+        return [Column("as_of", list(self.moments), "label"), *columns]
