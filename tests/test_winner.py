@@ -311,7 +311,9 @@ def test_arms_without_an_interval_are_named_and_left_out():
     best = est.best()
     assert best.arm == "B"
     assert best.left_out == ("<i>C", "D")
-    assert str(best).endswith("Left out, without an interval: <i>C and D.")
+    assert str(best).endswith("Without an interval, so nothing is known of how they compare: <i>C and D.")
+    assert best.to_dict()["may_be_best"][2:] == ["unknown", "unknown"]
+    assert {"<i>C", "D"} < set(best.contenders)
     assert "<i>" not in best.to_html()
     assert [a.name for a in est.contrasts("best")][2] == "<i>C - best other"
     assert math.isnan(est.contrasts("best")[3].low)

@@ -599,8 +599,8 @@ class Best(Table):
 
     @property
     def contenders(self) -> tuple[Any, ...]:
-        """The arms that may be best: a set that holds the best arm at the level."""
-        return tuple(arm for arm, p in self.p_values.items() if p > 1 - self.level)
+        """The arms that may be best: a set that holds the best arm at the level, with those too little is known of."""
+        return tuple(arm for arm, p in self.p_values.items() if not p <= 1 - self.level)
 
     @property
     def left_out(self) -> tuple[Any, ...]:
@@ -642,7 +642,7 @@ class Best(Table):
             words += f" (hybrid interval; median-unbiased estimate {middle})."
         others = [one_line(arm) for arm in self._order() if self.p_values[arm] > 1 - self.level and arm != self.arm]
         if not others:
-            return f"{words} No other arm may be best."
+            return f"{words} No other arm {'with an interval ' if self.left_out else ''}may be best."
         return f"{words} {_listed(others)} may be best too."
 
     def _order(self) -> list[Any]:
@@ -657,7 +657,10 @@ class Best(Table):
 
     def _notes(self) -> list[str]:
         left = [one_line(arm) for arm in self.left_out]
-        return [self.note, *([f"Left out, without an interval: {_listed(left)}."] if left else [])]
+        return [
+            self.note,
+            *([f"Without an interval, so nothing is known of how they compare: {_listed(left)}."] if left else []),
+        ]
 
     def _columns(self) -> list[Column]:
         place = {arm: k for k, arm in enumerate(self.source.arms)}
@@ -672,7 +675,7 @@ class Best(Table):
         for name, array in (("low", low), ("high", high)):
             columns.append(Column(name, array[order].tolist(), "estimate", errors))
         p_best = [self.p_values[arm] for arm in arms]
-        may = ["yes" if p > 1 - self.level else "no" for p in p_best]
+        may = ["unknown" if math.isnan(p) else "yes" if p > 1 - self.level else "no" for p in p_best]
         return [*columns, Column("p_best", p_best, "p_value"), Column("may_be_best", may, "label")]
 
 

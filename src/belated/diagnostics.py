@@ -592,12 +592,41 @@ def _recorded(e: Evidence) -> Check:
     if not math.isfinite(lowest):
         return Check(name, condition, asks, "grey", "No outcome has arrived.", "Wait for outcomes.", numbers)
     if lowest > 0 and most < 0.9:
-        light = "red" if is_sparse(t["old"], t["soon"]) else "amber"
+        light = "red" if is_sparse(t["old"], t["soon"]) and not _still_coming(e) else "amber"
         return Check(name, condition, asks, light, positive_finding(most), POSITIVE_ADVICE, numbers)
     if lowest > 0:
         said = "Every outcome is above 0, and nearly every row of some arm has one."
         return Check(name, condition, asks, "green", said, "", numbers)
+    k = _only_successes(e)
+    if k is not None:
+        said = (
+            f"{_upper(_say(e, k))} has only outcomes of {e.low[k]:g}, and {1 - t['soon'][k] / t['old'][k]:.0%} of its "
+        )
+        said += "rows followed longest have none; other arms have smaller outcomes."
+        return Check(name, condition, asks, "red", said, single_value_advice(float(e.low[k])), numbers)
     return Check(name, condition, asks, "green", "There are outcomes of 0 or below.", "", numbers)
+
+
+def _still_coming(e: Evidence) -> bool:
+    """Whether, of rows followed for half of the experiment, many outcomes came in the later half of that time."""
+    if e.arrivals is None:
+        return False
+    half = e.arrivals.followed / 2
+    long = np.concatenate([[0.0], e.arrivals.delays]) >= half  # followed in full so many bins
+    by_delay = e.arrivals.counts[:, :-1, long[: e.arrivals.counts.shape[2]]].sum(axis=(0, 2))
+    soon, late = e.arrivals.delays <= half, e.arrivals.delays > half / 2
+    return bool(by_delay[soon & late].sum() > 0.1 * by_delay[soon].sum())
+
+
+def _only_successes(e: Evidence) -> int | None:
+    """Return an arm whose outcomes all have one value above 0 and mostly do not come, if others have smaller ones."""
+    t = e.totals
+    n = t["arrived"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        flat = (n >= _FEW) & (t["y2"] - t["y"] ** 2 / n <= 1e-12 * t["y2"])
+        sparse = [is_sparse(t["old"][k : k + 1], t["soon"][k : k + 1]) for k in range(len(n))]
+    found = np.flatnonzero(flat & (e.low > 0) & (e.low > np.nanmin(e.low)) & sparse)
+    return int(found[0]) if len(found) else None
 
 
 def _variation(e: Evidence) -> Check:
@@ -631,10 +660,13 @@ def _variation(e: Evidence) -> Check:
 def _drift(e: Evidence) -> Check:
     name, condition, asks = "drift", "practice", "An arm's outcomes are of the same kind from beginning to end."
     between = drift(e.coarse("arrived"), e.coarse("y"), e.coarse("y2"))
+    finely = drift(e.sums["arrived"], e.sums["y"], e.sums["y2"], few=100)
     along = trend(e.sums["arrived"], e.sums["y"], e.sums["y2"])
-    p_value = min((p for p in (2 * between, 2 * along) if not math.isnan(p)), default=math.nan)
+    p_value = min((3 * p for p in (between, finely, along) if not math.isnan(p)), default=math.nan)
     p_value = min(p_value, 1.0)
-    numbers = {"p_value": p_value, "between_stretches_p": between, "trend_p": along}
+    numbers = {
+        "p_value": p_value, "between_stretches_p": between, "between_short_stretches_p": finely, "trend_p": along,
+    }  # fmt: skip
     if math.isnan(p_value):
         said = "Outcomes are too few or too much alike to compare stretches of time."
         return Check(name, condition, asks, "grey", said, "", numbers)

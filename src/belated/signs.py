@@ -19,7 +19,7 @@ SURE = 1e-3
 BLATANT = 1e-4
 
 #: The share of rows with an outcome below which outcomes above 0 look as if they were recorded only when they happen.
-SPARSE = 0.4
+SPARSE = 0.35
 
 DEPENDENCE_ADVICE = (
     "If outcomes exist only when they happen, or come in as they grow, give the time they have with events and window "
@@ -200,8 +200,10 @@ def positive_finding(most: float) -> str:
     return f"Every outcome is above 0, and {1 - most:.0%} or more of each arm's rows followed longest have none."
 
 
-def drift(arrived: Array, y: Array, y2: Array) -> float:
+def drift(arrived: Array, y: Array, y2: Array, few: int = _FEW) -> float:
     """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
+
+    Stretches in which fewer than `few` of its outcomes arrived are left out.
 
     Returns
     -------
@@ -216,7 +218,7 @@ def drift(arrived: Array, y: Array, y2: Array) -> float:
     """
     total = degrees = 0.0
     for k in range(arrived.shape[1]):
-        use = arrived[:, k] >= _FEW
+        use = arrived[:, k] >= few
         if use.sum() < 2:
             continue
         n = arrived[use, k]
@@ -353,7 +355,8 @@ class Tails:
     exponent, low, high : array
         With its 99 % interval; infinite if the share falls faster than any power that can be told apart.
     heavy : array
-        Whether it lies below 1/2, by all delays above 0 as well as by the longer half of them alone.
+        Whether it lies below 1/2, by all delays above 0 as well as by the longer half of them alone, and the longest
+        are not clearly fewer than d^-1/2 would make them.
     """
 
     exponent: Array
@@ -399,9 +402,37 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
             heavy[k] = max(found[2, k], far[2]) < 0.5
             if found[1, k] == 0:  # delays that hardly fall, or rise first: their longer half is more like a power
                 found[:, k] = far
+            if found[0, k] < 0.5 and _thins_out(own[middle:, middle + 1 :], ends[middle:], arrivals.followed):
+                heavy[k] = False  # a mixture of short and long delays, or delays that end: no power, and a light tail
+                found[:, k] = math.inf, 0.5, math.inf
         elif own.sum() >= 4 * _FEW:  # hardly any delay is longer than the median
             found[:, k] = math.inf, _EXPONENTS[-1], math.inf
     return Tails(found[0], found[1], found[2], heavy)
+
+
+def _thins_out(counts: Array, ends: Array, followed: float) -> bool:
+    """Whether the longest delays are clearly fewer than if the share later than d fell like d^-1/2, given the others.
+
+    `counts` are by bin of the delay and bins followed, `ends` the bins' ends. The longest are those beyond a quarter or
+    half of the time followed; the others all, or those beyond an eighth or a quarter of it.
+    """
+    if followed > ends[-1]:  # rows followed for longer than the longest delay: evenly so, up to the first row
+        further = 6
+        counts = np.pad(counts, ((0, further), (0, further)))
+        counts[:, -further - 1 :] = counts[:, [-further - 1]] / (further + 1)
+        ends = np.concatenate([ends, np.linspace(ends[-1], followed, further + 1)[1:]])
+    for part in (math.inf, 8, 4):
+        first = int(np.searchsorted(ends, ends[-1] / part))
+        seen, later = counts[first:, first:], np.sqrt(ends[first] / ends[first:])
+        rows = seen.sum(axis=0)
+        for longest in (4, 2):
+            cut = int(np.searchsorted(ends, ends[-1] / longest)) - first
+            if 0 < cut < len(later) - 1:
+                # of those that came within the time followed, the share beyond the cut
+                beyond = np.clip((later[cut] - later[1:]) / (1 - later[1:]), 0.0, 1.0)
+                if seen[cut:].sum() - rows @ beyond < -3 * math.sqrt(float(rows @ (beyond * (1 - beyond)))):
+                    return True
+    return False
 
 
 def _lomax(counts: Array, ends: Array, typical: float) -> Array:

@@ -55,7 +55,7 @@ def _best(report: Report) -> str:
     best = estimate.best()
     found = _interval(best).removesuffix(")") + ", which allows for its being chosen as the highest)"
     first = upper(f"{among}{report.measure} is highest with {_say(best.arm)}: {found}.")
-    close = [arm for arm in best.contenders if arm != best.arm]
+    close = [arm for arm in best.contenders if arm != best.arm and arm not in best.left_out]
     if close:
         these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
         return f"{first} That is not certain: it cannot be told apart from {these}."

@@ -131,6 +131,7 @@ def plan(
     if isinstance(fitted, Pilot):
         experiment, per_day = fitted.bandit, fitted.per_day if per_day is None else per_day
         notes += fitted.notes
+        notes.append("The range of horizons is that of the simulation; how far the pilot's sample is off comes on top.")
         if policy is None:
             policy = fitted.policy
             shares = ", ".join(f"{one_line(arm)} {p:.1%}" for arm, p in (policy.shares or {}).items())
