@@ -9,7 +9,7 @@ import math
 from scipy import optimize, special
 
 SHARE = 0.6
-SIZES, WEIGHTS = (1.0, 1 / 12, 1 / 150), (0.75, 0.15, 0.1)
+SIZES, WEIGHTS = (1.0, 1 / 12, 1 / 150), (0.85, 0.1, 0.05)
 GROWTH = 128
 
 

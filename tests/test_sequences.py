@@ -343,7 +343,7 @@ def test_datetimes_one_arm_and_a_moment_before_anything():
     early = bl.sequence(log.at(start))
     assert early.arm("only").why == "No outcome of arm 'only' has arrived."
     assert "–" in str(early)
-    assert early.track("only").to_pandas().shape == (1, 6)
+    assert early.track("only").to_pandas().shape == (1, 7)
 
 
 def test_first_times_are_kept():

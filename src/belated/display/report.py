@@ -349,15 +349,15 @@ def _looked(report: Report) -> Part | None:
     track = report.sequence.track(*asked)
     answer = report.sequence.contrast(*asked) if len(asked) == 2 else report.sequence.arm(*asked)
     error = (answer.high - answer.low) / 6 if math.isfinite(answer.high - answer.low) else math.nan
-    bands = (("for one look", track.fixed_low, track.fixed_high), ("for every look", track.low, track.high))
-    known = [np.isfinite(low) & np.isfinite(high) for _, low, high in bands]
-    series = [
-        charts.Series(
-            name, track.estimate, np.where(there, low, np.nan), np.where(there, high, np.nan), error,
-            report.look(asked[0]),
-        )
-        for (name, low, high), there in zip(bands, known, strict=True)
-    ]  # fmt: skip
+    bands = (
+        ("for one look", track.fixed_estimate, track.fixed_low, track.fixed_high),
+        ("for every look", track.estimate, track.low, track.high),
+    )
+    series = []
+    for label, values, low, high in bands:
+        known = np.isfinite(low) & np.isfinite(high)
+        low, high = np.where(known, low, np.nan), np.where(known, high, np.nan)
+        series.append(charts.Series(label, values, low, high, error, report.look(asked[0])))
     name, contrast = one_line(track.name, 120), len(asked) == 2
     drawn = charts.ribbons(
         track.moments,

@@ -112,7 +112,7 @@ class Track(Table):
     ----------
     moments : tuple
     estimate, low, high : array
-    fixed_low, fixed_high : array
+    fixed_estimate, fixed_low, fixed_high : array
         Of `estimate(log.at(moment), "dipw")`: they hold at one moment, not at all of them.
     excluded_at : moment or None
         When the sequence first excluded `null`.
@@ -125,6 +125,7 @@ class Track(Table):
     estimate: Array
     low: Array
     high: Array
+    fixed_estimate: Array
     fixed_low: Array
     fixed_high: Array
     null: float
@@ -144,6 +145,6 @@ class Track(Table):
 
     def _columns(self) -> list[Column]:
         errors = ((self.high - self.low) / 6).tolist()
-        names = ("estimate", "low", "high", "fixed_low", "fixed_high")
+        names = ("estimate", "low", "high", "fixed_estimate", "fixed_low", "fixed_high")
         columns = [Column(name, getattr(self, name).tolist(), "estimate", errors) for name in names]
         return [Column("as_of", list(self.moments), "label"), *columns]

@@ -28,7 +28,7 @@ MANY = 32
 
 #: Sizes of the beta-binomial priors relative to the first, and their weights.
 _PRIORS = (1.0, 1 / 12, 1 / 150)
-_PRIOR_WEIGHTS = (0.75, 0.15, 0.1)
+_PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
 
 
 @dataclass(frozen=True, eq=False)

@@ -483,6 +483,7 @@ class ConfidenceSequence(Table):
             estimate,
             low,
             high,
+            np.array([answer.estimate for answer in fixed]),
             np.array([answer.low for answer in fixed]),
             np.array([answer.high for answer in fixed]),
             float(self.design.null[a] - (0.0 if b is None else self.design.null[b])),
