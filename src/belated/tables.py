@@ -39,7 +39,7 @@ class Column:
     def texts(self) -> list[str]:
         """Return the values as people read them."""
         if self.kind == "label":
-            return [one_line(value) for value in self.values]
+            return [moment_text(v) if isinstance(v, np.datetime64) else one_line(v) for v in self.values]
         if self.kind == "sentence":
             return [one_line(value, longest=2000) for value in self.values]
         if self.kind == "estimate" and self.errors is not None:
@@ -211,12 +211,21 @@ def _number(value: Any) -> str:
         return "–"
     if isinstance(value, np.timedelta64):
         return _duration(value)
+    if isinstance(value, np.datetime64):
+        return moment_text(value)
     if not isinstance(value, (int, float, np.number)):
         return str(value)
     number = float(value)
     if math.isinf(number):
         return "∞" if number > 0 else "-∞"
     return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
+
+
+def moment_text(moment: np.datetime64) -> str:
+    """Return a moment as short text: a date alone where the time is midnight."""
+    text = str(moment).replace("T", " ")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.removesuffix(" 00:00:00")
 
 
 def _statistic(value: Any) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from belated.columns import Array, as_array, as_floats, is_missing, kind_of
 from belated.errors import LogError, OptionError
+from belated.tables import moment_text
 
 #: The integer that stands for "never" among integer times; NumPy's NaT has the same bits.
 NEVER = np.iinfo(np.int64).min
@@ -69,9 +70,7 @@ class Clock:
         """Return a number of this clock as short text: a date alone where the time is midnight."""
         if self.unit is None:
             return f"{self.show(time):,}"
-        text = str(self.show(time)).replace("T", " ")
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-        return text.removesuffix(" 00:00:00")
+        return moment_text(self.show(time))
 
     def show_many(self, times: Array) -> Array:
         """Return many numbers of this clock as an array of moments."""

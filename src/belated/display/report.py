@@ -374,7 +374,8 @@ def _looked(report: Report) -> Part | None:
         said = f"Now it lies between {low} and {high}."
         if contrast:
             never = "It has never left out 0"
-            since = f"It first left out 0 as of {answer.excluded_at}" if answer.excluded_at is not None else never
+            when = Column("", [answer.excluded_at], "number").texts()[0]
+            since = never if answer.excluded_at is None else f"It first left out 0 as of {when}"
             said += f" {since} (always-valid p {p_value_words(answer.p_value)})."
     kind = report.sequence.kind.replace("_", "-")
     return Part(
