@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     print(table, est, est.contrasts("Plain"), est.best().note, sep="\n\n")
     every_look = bl.sequence(table).contrast("Your name", "Plain")
     day = every_look.excluded_at.astype("datetime64[D]")
-    print(f"Looking at every answer, one could have stopped on {day}: Your name beats Plain, and 95% holds for all looks.")
+    print(f"Looking at every answer, one could have stopped on {day}: Your name beats Plain, at 95% for all looks.")
 
     print("\nHow many buy, of 100 who get the line")
     print(f"{'':<12}{'truth':>8}{'bought so far':>16}{'mean of known':>16}{'belated, 95% interval':>26}")
