@@ -324,8 +324,8 @@ def _plain(answer: Answer, test: bool = False) -> dict[str, Any]:
 
 
 def _always(answer: SequenceAnswer, test: bool = False) -> dict[str, Any]:
-    numbers = {name: _finite(getattr(answer, name)) for name in ("estimate", "low", "high")}
+    numbers: dict[str, Any] = {name: _finite(getattr(answer, name)) for name in ("estimate", "low", "high")}
     if test:
         when = None if answer.excluded_at is None else str(answer.excluded_at)
-        numbers |= {"p_value": answer.p_value, "excluded_at": when}  # type: ignore[dict-item]
+        numbers |= {"p_value": answer.p_value, "excluded_at": when}
     return {**numbers, "why": answer.why}

@@ -110,7 +110,7 @@ class Record:
         cuts = np.unique(np.concatenate([[0], arrivals.by(arrivals.moments(self._grid(n) - 1)), looks]))
         columns = (arrivals.code, arrivals.outcome, arrivals.propensity, arrivals.full, arrivals.landed)
         seen = self.state[:, rows.ARRIVED] > 0
-        known = np.array(self.first != None, dtype=bool)  # noqa: E711
+        known = np.array([[when is not None for when in line] for line in self.first], dtype=bool)
         first = np.where(known, 0, -1)
         states = np.empty((len(cuts), *self.state.shape))
         parts, paths = states[1:], np.empty((len(cuts) - 1, len(design.arms), 2))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.answers import Answer, Estimate, interval_kind
+from belated.answers import Estimate, interval_kind
 from belated.backends.source import Source
 from belated.checks import one_of, whole
 from belated.columns import Array, numbers
@@ -468,12 +468,11 @@ class ConfidenceSequence(Table):
         """
         if baseline is None:
             a, b, name = arm_index(self.arms, arm), None, one_line(arm)
-            ask: Callable[[Estimate], Answer] = lambda e: e.arm(arm)  # noqa: E731
         else:
             (a, b), name = self._pair(arm, baseline), f"{one_line(arm)} - {one_line(baseline)}"
-            ask = lambda e: e.contrast(arm, baseline)  # noqa: E731
         estimate, low, high = np.array(self._over_looks(a, b, self.design.threshold())).T
-        fixed = [ask(self.fixed(look)) for look in range(len(self._snaps))]
+        estimates = [self.fixed(look) for look in range(len(self._snaps))]
+        fixed = [e.arm(arm) if baseline is None else e.contrast(arm, baseline) for e in estimates]
         first = self._test(a, b, 1)[1] if self._single is None else None
         return Track(
             name,
