@@ -17,8 +17,8 @@ import numpy as np
 import scipy
 
 import belated as bl
-from belated.display.report import Report
-from belated.display.words import answer
+from belated.reports.narrative import answer
+from belated.reports.report import Report
 from belated.simulation.stage import Stage
 
 OUTCOMES = {

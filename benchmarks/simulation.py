@@ -24,8 +24,8 @@ from speed import best, processor
 
 import belated as bl
 from belated.kernels import streams
-from belated.simulation.paper import reproduce
-from belated.simulation.paper_files import write
+from belated.simulation.paper.files import write
+from belated.simulation.paper.reproduction import reproduce
 
 STEPS = 10_000_000
 NONE = bl.delays.none()

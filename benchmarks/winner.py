@@ -14,9 +14,9 @@ import numpy as np
 from scipy import special
 
 import belated as bl
-from belated.estimators import ArmStatistics
-from belated.intervals import are_skewed, combine, joint_tail
-from belated.winner import Rivalry, Winner, winner
+from belated.estimation.estimators import ArmStatistics
+from belated.estimation.intervals import are_skewed, combine, joint_tail
+from belated.estimation.winner import Rivalry, Winner, winner
 
 POLICIES = {
     "uniform": lambda arms, family: bl.policies.uniform(),

@@ -7,12 +7,9 @@
 't'
 """
 
-from belated.answers import Answer, Best, Contrasts, Estimate, estimate
-from belated.backends.reading import read
-from belated.backends.source import Source
-from belated.comparison import Answers, Comparison, compare
-from belated.diagnostics import Check, Diagnosis, diagnose
-from belated.errors import (
+from belated.assumptions.diagnosis import Check, Diagnosis, diagnose
+from belated.assumptions.sensitivity import Sensitivity, sensitivity
+from belated.base.errors import (
     BelatedError,
     BelatedWarning,
     LogError,
@@ -23,24 +20,27 @@ from belated.errors import (
     PropensitiesNeededError,
     UnknownArmError,
 )
-from belated.estimators import ESTIMATORS, Estimator
-from belated.ledger import Ledger
-from belated.log import Log
-from belated.outcome_models import OutcomeModel
+from belated.base.version import __version__
+from belated.estimation.answers import Answer, Best, Contrasts, Estimate, estimate
+from belated.estimation.comparison import Answers, Comparison, compare
+from belated.estimation.estimators import ESTIMATORS, Estimator
+from belated.estimation.ledger import Ledger
+from belated.estimation.trajectory import Trajectory, trajectory
+from belated.log.log import Log
 from belated.planning.pilots import Pilot, pilot
 from belated.planning.plan import plan
 from belated.planning.results import Plan
-from belated.reporting import report
-from belated.sensitivity import Sensitivity, sensitivity
+from belated.reading.read import read
+from belated.reading.source import Source
+from belated.reports.gather import report
 from belated.sequences import ConfidenceSequence, sequence
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.simulate import simulate
 from belated.simulation.study import Study, study
-from belated.sums import Sums
-from belated.trajectory import Trajectory, trajectory
-from belated.version import __version__
-from belated.weights import Weights, two_point
+from belated.summaries.outcome_models import OutcomeModel
+from belated.summaries.sums import Sums
+from belated.summaries.weights import Weights, two_point
 
 __all__ = [
     "ESTIMATORS",

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from belated.kernels import streams
-from belated.kernels.best import GRID, clipped
 from belated.kernels.compiler import compiled
 from belated.kernels.experiment import (
     ARRIVED_ROWS,
@@ -57,6 +56,7 @@ from belated.kernels.experiment import (
     W_MAX,
     P,
 )
+from belated.kernels.thompson import GRID, clipped
 
 #: Sums in any order of addition: vector registers, as wide as the machine's.
 _VECTORS = {"reassoc", "contract", "nsz", "nnan"}

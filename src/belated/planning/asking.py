@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from belated.analysis import find_arm, read_contrast
-from belated.backends.source import Source
-from belated.errors import BelatedError, OptionError
+from belated.base.errors import BelatedError, OptionError
 from belated.planning.pilots import pilot
 from belated.planning.plan import plan
 from belated.planning.results import Plan
+from belated.reading.source import Source
+from belated.reports.analysis import find_arm, read_contrast
 from belated.simulation.description import policy_from, read, read_toml
 from belated.simulation.policies import Policy
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from belated.columns import Array
+from belated.base.columns import Array
 from belated.simulation.cells import Cell
 
 #: The share of runs without an interval beyond which a mean over the others says nothing.

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from belated.backends.source import Source
-from belated.checks import positive
-from belated.columns import Array
-from belated.errors import LogError
-from belated.log import Log, a_log
+from belated.base.checks import positive
+from belated.base.columns import Array
+from belated.base.errors import LogError
+from belated.base.tables import Column, Table, count, one_line
+from belated.log.log import Log, a_log
+from belated.reading.source import Source
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
-from belated.tables import Column, Table, count, one_line
 
 #: Outcomes of an arm below which a fit says little.
 _FEW = 30

@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from belated.answers import estimate
-from belated.backends.source import Source
-from belated.checks import fraction, one_of, positive, real, whole
-from belated.errors import BelatedWarning, OptionError
-from belated.estimators import ESTIMATORS
-from belated.intervals import INTERVALS
-from belated.log import Log
+from belated.base.checks import fraction, one_of, positive, real, whole
+from belated.base.errors import BelatedWarning, OptionError
+from belated.base.progress import Bar
+from belated.base.tables import one_line, percent
+from belated.estimation.answers import estimate
+from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.intervals import INTERVALS
+from belated.log.log import Log
 from belated.planning.goals import Goal, Point
 from belated.planning.pilots import Pilot, pilot
 from belated.planning.results import Curve, Option, Plan
 from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
-from belated.progress import Bar
+from belated.reading.source import Source
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
 from belated.simulation.study import STEP_COSTS, Study, Target, study
-from belated.tables import one_line, percent
 
 #: Runs while the horizon is sought, and of each point of the curve; and the nanoseconds these may take, and the last.
 _ROUGH = {"half_width": 200, "power": 800}

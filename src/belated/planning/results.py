@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from belated.base.tables import Column, Table, count, one_line, percent
 from belated.planning.goals import Goal, Point
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
-from belated.tables import Column, Table, count, one_line, percent
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Plan(Table):
 
     def plot(self) -> Any:
         """Draw the curve and the trade between waiting and assignments, as a matplotlib figure."""
-        from belated.display.plan_plots import plan_figure
+        from belated.planning.figure import plan_figure
 
         return plan_figure(self)
 

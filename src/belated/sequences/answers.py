@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from belated.columns import Array
-from belated.tables import Column, Table, percent
+from belated.base.columns import Array
+from belated.base.tables import Column, Table, percent
 
 
 def reasons(whys: Sequence[str | None]) -> list[str]:
@@ -132,7 +132,7 @@ class Track(Table):
     excluded_at: Any
 
     def drawing(self) -> dict[str, Any]:
-        """Return what is drawn, as plain data: for `display.sequence_plots.band`, or a report."""
+        """Return what is drawn, as plain data: for `sequences.figure.band`, or a report."""
         names = ("name", "kind", "level", "moments", "estimate", "low", "high", "fixed_low", "fixed_high", "null",
                  "excluded_at")  # fmt: skip
         return {name: getattr(self, name) for name in names}

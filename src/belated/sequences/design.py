@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from belated.checks import fraction, positive, real, whole
-from belated.columns import Array
-from belated.errors import OptionError
+from belated.base.checks import fraction, positive, real, whole
+from belated.base.columns import Array
+from belated.base.errors import OptionError
 from belated.kernels import arrivals as kernel
-from belated.log import arm_index
+from belated.log.log import arm_index
 
 KINDS = ("auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial")
 

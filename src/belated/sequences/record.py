@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from belated.columns import Array
+from belated.base.columns import Array
 from belated.kernels import arrivals as kernel
 from belated.kernels import jit, rows
-from belated.log import Log
+from belated.log.log import Log
 from belated.sequences.design import Design
 
 #: Arrivals that the interpreter lands.

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.answers import Estimate, interval_kind
-from belated.backends.source import Source
-from belated.checks import one_of, whole
-from belated.columns import Array, numbers
-from belated.errors import BelatedWarning, LogError, OptionError
-from belated.estimators import ESTIMATORS
+from belated.base.checks import one_of, whole
+from belated.base.columns import Array, numbers
+from belated.base.errors import BelatedWarning, LogError, OptionError
+from belated.base.tables import Column, Table, one_line, percent
+from belated.estimation.answers import Estimate, interval_kind
+from belated.estimation.estimators import ESTIMATORS
 from belated.kernels import arrivals as kernel
 from belated.kernels import jit, rows
-from belated.log import Log, a_log, arm_index
-from belated.outcome_models import read_outcome_model
+from belated.log.clock import Clock
+from belated.log.log import Log, a_log, arm_index
+from belated.reading.source import Source
 from belated.sequences.answers import SequenceAnswer, SequenceAnswers, Track, reasons
 from belated.sequences.answers import columns as answer_columns
 from belated.sequences.design import KINDS, Design, plan_design, read_bounds
 from belated.sequences.record import Arrivals, Record
-from belated.signs import single_value, single_value_words
-from belated.sums import Sums
-from belated.tables import Column, Table, one_line, percent
-from belated.times import Clock
-from belated.weights import read_weights
+from belated.summaries.outcome_models import read_outcome_model
+from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.sums import Sums
+from belated.summaries.weights import read_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -491,7 +491,7 @@ class ConfidenceSequence(Table):
 
     def plot(self, arm: Any, baseline: Any = None) -> Figure:
         """Draw `track`: the sequence, and the interval of a single look beside it; a matplotlib figure."""
-        from belated.display.sequence_plots import band
+        from belated.sequences.figure import band
 
         return band(**self.track(arm, baseline).drawing())
 

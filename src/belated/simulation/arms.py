@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from belated.checks import positive, probability, real
-from belated.columns import Array, sample
-from belated.errors import OptionError
+from belated.base.checks import positive, probability, real
+from belated.base.columns import Array, sample
+from belated.base.errors import OptionError
 from belated.simulation.described import Described, described
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from belated.errors import OptionError
+from belated.base.errors import OptionError
 from belated.simulation.arms import Arm
 from belated.simulation.delays import Delay, none
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from belated.columns import Array
+from belated.base.columns import Array
 
 
 @dataclass(frozen=True, eq=False)

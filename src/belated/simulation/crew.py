@@ -10,8 +10,8 @@ from itertools import islice
 from pickle import PicklingError  # the error alone: nothing is unpickled here
 from typing import Any
 
-from belated.errors import BelatedError, OptionError
-from belated.progress import Bar
+from belated.base.errors import BelatedError, OptionError
+from belated.base.progress import Bar
 
 #: Tasks handed to an executor before the first is done: enough for any cluster to be busy.
 _AHEAD = 256

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from belated.checks import fraction, one_of, real, whole
-from belated.errors import BelatedError, OptionError
-from belated.estimators import ESTIMATORS
-from belated.intervals import INTERVALS
+from belated.base.checks import fraction, one_of, real, whole
+from belated.base.errors import BelatedError, OptionError
+from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.intervals import INTERVALS
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.delays import Delay

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from belated.errors import MissingLibraryError, OptionError
-from belated.files import check_place, csv_text, write_whole
-from belated.log import Log
+from belated.base.errors import MissingLibraryError, OptionError
+from belated.base.files import check_place, csv_text, write_whole
+from belated.log.log import Log
 
 
 def columns_of(log: Log) -> dict[str, Any]:

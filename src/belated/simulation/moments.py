@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from belated.columns import Array
-from belated.errors import OptionError
-from belated.estimators import Estimator
+from belated.base.columns import Array
+from belated.base.errors import OptionError
+from belated.estimation.estimators import Estimator
 from belated.kernels import rows as kernel
 from belated.kernels.experiment import ARRIVED_ROWS, MOMENTS
-from belated.sums import Sums
+from belated.summaries.sums import Sums
 
 
 def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: int) -> Sums:

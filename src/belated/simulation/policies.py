@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from belated.checks import positive, real, whole
-from belated.errors import OptionError
+from belated.base.checks import positive, real, whole
+from belated.base.errors import OptionError
 from belated.simulation.described import Described, described
 
 

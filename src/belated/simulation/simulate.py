@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from belated.checks import whole
-from belated.errors import OptionError
-from belated.log import Log
+from belated.base.checks import whole
+from belated.base.errors import OptionError
+from belated.log.log import Log
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numba.core.errors import NumbaError
 
-from belated.columns import Array
-from belated.errors import OptionError, PolicyError
+from belated.base.columns import Array
+from belated.base.errors import OptionError, PolicyError
+from belated.base.tables import one_line
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
-from belated.kernels.best import new_memo
 from belated.kernels.streams import streams
+from belated.kernels.thompson import new_memo
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
-from belated.tables import one_line
 
 #: A row's number must fit the calendar.
 LONGEST_HORIZON = 2**31 - 3

@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from belated.checks import fraction, one_of, real, whole
-from belated.columns import Array
-from belated.errors import BelatedError, OptionError
-from belated.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
-from belated.files import write_whole
-from belated.intervals import INTERVALS, are_skewed, combine
+from belated.base.checks import fraction, one_of, real, whole
+from belated.base.columns import Array
+from belated.base.errors import BelatedError, OptionError
+from belated.base.files import write_whole
+from belated.base.tables import Column, Table, count, one_line, percent
+from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
+from belated.estimation.intervals import INTERVALS, are_skewed, combine
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
-from belated.log import arm_index
+from belated.log.log import arm_index
 from belated.simulation import description
 from belated.simulation.bandits import Bandit
 from belated.simulation.cells import Cell
@@ -33,7 +34,6 @@ from belated.simulation.crew import run
 from belated.simulation.moments import sums_of_runs
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
-from belated.tables import Column, Table, count, one_line, percent
 
 #: Nanoseconds of one task: long enough not to notice the task, short enough to stop at; and of a step, about.
 _TASK = 5e7
@@ -428,7 +428,7 @@ class Study(Table):
             `target` and `interval`, and `horizon` for studentised errors; default: the last target and
             interval, the longest horizon.
         """
-        from belated.display import plots
+        from belated.simulation import figures as plots
 
         draw: dict[str, Callable[..., Any]] = {
             "lines": plots.study_lines,

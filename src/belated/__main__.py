@@ -1,0 +1,5 @@
+"""`python -m belated`: the command line."""
+
+from belated.cli.app import run
+
+run()

@@ -1,0 +1,85 @@
+"""Figure of a sensitivity analysis: bounds and intervals over what is assumed about missing outcomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.figures import COLOURS, INK, new_figure, safe_label
+from belated.base.tables import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def sensitivity_figure(
+    odds: Sequence[Mapping[str, Any]],
+    shift: Sequence[Mapping[str, Any]],
+    *,
+    odds_tipping: float,
+    shift_tipping: float,
+    sd: float,
+    null: float,
+    name: str,
+    level: float,
+) -> Figure:
+    """Draw bounds and intervals over the factor of the odds, and over the shift, with the tipping points.
+
+    Parameters
+    ----------
+    odds, shift : sequence of mappings
+        Rows with ``gamma`` or ``delta``, ``bound_low``, ``bound_high``, ``low`` and ``high``, as lists of one value.
+    odds_tipping, shift_tipping : float
+    sd : float
+        Of the outcomes.
+    null : float
+    name : str
+        Of what is bounded.
+    level : float
+    """
+    figure, (left, right) = new_figure(["odds of arriving", "shift of the mean"], name)
+    _bands(left, odds, "gamma", null, odds_tipping, level)
+    left.set_xlabel("vary with the outcome by at most G", color=INK, fontsize=9)
+    left.set_xscale("log")
+    last = odds[-1]["gamma"][0]
+    ticks = [g for g in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 10000) if g <= last]
+    left.set_xticks(ticks if last <= 20 else ticks[::2])
+    left.set_xticks([], minor=True)
+    left.xaxis.set_major_formatter(lambda x, _: f"{x:,.4g}")
+    left.set_xlim(1, last)
+    _bands(right, shift, "delta", null, shift_tipping, level)
+    unit = f" (1 sd = {sd:.3g})" if sd > 0 else ""
+    right.set_xlabel(f"missing and arrived differ by at most{unit}", color=INK, fontsize=9)
+    right.set_xlim(0, shift[-1]["delta"][0])
+    right.locator_params(nbins=6)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9, labelcolor=INK)
+    return figure
+
+
+def _bands(axes: Axes, rows: Sequence[Mapping[str, Any]], by: str, null: float, tipping: float, level: float) -> None:
+    x, bound_low, bound_high, low, high = (
+        np.array([row[key][0] for row in rows]) for key in (by, "bound_low", "bound_high", "low", "high")
+    )
+    axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.16, linewidth=0, label=f"{percent(level)} interval")
+    axes.fill_between(
+        x, bound_low, bound_high, color=COLOURS[0], alpha=0.45, linewidth=0, label="bounds of the estimate"
+    )
+    axes.plot(x, low, color=COLOURS[0], linewidth=1)
+    axes.plot(x, high, color=COLOURS[0], linewidth=1)
+    axes.axhline(null, color=INK, linewidth=1)
+    inside = x[0] < tipping <= x[-1]
+    shown = tipping if inside else math.nan
+    axes.plot([shown], [null], "o", color=COLOURS[1], markersize=6, zorder=3, label="tipping point")
+    if inside:
+        axes.axvline(tipping, color=COLOURS[1], linewidth=1, linestyle=(0, (4, 2)))
+        words = f"{tipping:.3g}"
+    elif tipping <= x[0]:
+        words = f"includes {null:g} from the start"
+    else:
+        words = "none in sight" if tipping > x[-1] else "no interval"
+    axes.set_title(safe_label(f"tips at {words}" if inside else words), loc="right", fontsize=8.5, color=COLOURS[1])

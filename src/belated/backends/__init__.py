@@ -1,1 +1,0 @@
-"""Tables in files and engines, to `Log` or `Sums`."""

@@ -1,0 +1,1 @@
+"""What every room uses: errors, checks of options, files, tables, text."""

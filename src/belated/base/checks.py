@@ -1,0 +1,68 @@
+"""Checkers of single options: each returns the value it was given, or raises one sentence."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from belated.base.errors import OptionError
+
+
+def one_of(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of `choices`."""
+    options = list(choices)
+    if isinstance(value, str) and value in options:
+        return value
+    near = get_close_matches(value, options, n=1) if isinstance(value, str) else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    known = ", ".join(map(repr, options))
+    raise OptionError(f"`{name}` is {value!r}; it must be one of {known}.{hint}")
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return `value` as a float strictly between 0 and 1."""
+    number = real(name, value)
+    if not 0 < number < 1:
+        raise OptionError(f"`{name}` is {value!r}; it must lie strictly between 0 and 1.")
+    return number
+
+
+def real(name: str, value: Any) -> float:
+    """Return `value` as a finite float."""
+    try:
+        number = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise OptionError(f"`{name}` is {value!r}; it must be a finite number.")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """Return `value` as a float above 0."""
+    number = real(name, value)
+    if number <= 0:
+        raise OptionError(f"`{name}` is {value!r}; it must be above 0.")
+    return number
+
+
+def probability(name: str, value: Any) -> float:
+    """Return `value` as a float in [0, 1]."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise OptionError(f"`{name}` is {value!r}; it must lie in [0, 1].")
+    return number
+
+
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an integer of at least `least`."""
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise OptionError(f"`{name}` is {value!r}; it must be a whole number, {least} or more.")
+    return number

@@ -1,0 +1,96 @@
+"""Columns of numbers as users have them, to arrays as kernels want them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from belated.base.errors import LogError
+
+Array = np.ndarray[Any, Any]
+
+
+def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Array:
+    """Return `values` as a float64 array; None and missing values become NaN."""
+    array = as_array(name, values)
+    if array.dtype.kind == "O" and array.ndim == 1 and 2 in dimensions:
+        array = _rows_of_lists(name, array)
+    if array.dtype.kind not in "biuf":
+        array = as_floats(name, array)
+    array = np.asarray(array, dtype=np.float64)
+    if array.ndim not in dimensions:
+        shape = " or ".join("(rows,)" if d == 1 else "(rows, arms)" for d in dimensions)
+        raise LogError(f"`{name}` has shape {array.shape}; it must be {shape}.", column=name)
+    return array
+
+
+def as_array(name: str, values: Any) -> Array:
+    """Return `values` as an array, if they are a column."""
+    if isinstance(values, np.ma.MaskedArray):
+        mask, values = np.ma.getmaskarray(values), values.data.astype(object)
+        values[mask] = None
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of uneven length
+        array = np.empty(len(values), dtype=object)
+        array[:] = list(values)
+    if array.ndim == 0:
+        raise LogError(f"`{name}` is {values!r}; it must be a column with one value for every row.", column=name)
+    if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
+        array = np.array(values, dtype=object)  # np.asarray(["a", 1]) turns 1 into "1"
+    return array
+
+
+def _rows_of_lists(name: str, array: Array) -> Array:
+    """Return a column of equally long lists as a matrix; anything else as it is."""
+    if not len(array) or not isinstance(array[0], (list, tuple, np.ndarray)):
+        return array
+    width = len(array[0])
+    for row, values in enumerate(array):
+        if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != width:
+            found = f"a list of {len(values)}" if hasattr(values, "__len__") else repr(values)
+            raise LogError(f"`{name}` in row {row} is {found}; row 0 has a list of {width}.", column=name, row=row)
+    return np.array([list(values) for values in array])
+
+
+def as_floats(name: str, array: Array) -> Array:
+    """Return an array of objects as floats, or name the first that is not a number."""
+    if array.dtype.kind == "O":
+        flat = [math.nan if is_missing(x) else x for x in array.ravel().tolist()]
+        floats = np.empty(len(flat))
+        for i, x in enumerate(flat):
+            try:
+                if isinstance(x, (str, bytes, np.datetime64, np.timedelta64)):
+                    raise TypeError
+                floats[i] = float(x)
+            except (TypeError, ValueError, OverflowError):
+                row = i // array.shape[1] if array.ndim == 2 else i
+                raise LogError(f"`{name}` in row {row} is {x!r}; it must be a number.", column=name, row=row) from None
+        return floats.reshape(array.shape)
+    raise LogError(f"`{name}` holds {kind_of(array)}; it must hold numbers.", column=name)
+
+
+def kind_of(array: Array) -> str:
+    """Return in a word what an array holds."""
+    kinds = {"U": "text", "S": "bytes", "M": "datetimes", "m": "durations", "c": "complex numbers", "b": "booleans"}
+    return kinds.get(array.dtype.kind, str(array.dtype))
+
+
+def is_missing(x: Any) -> bool:
+    """Whether `x` is None, NaN, NaT or pandas' NA."""
+    if x is None or type(x).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(x != x) if isinstance(x, (float, np.floating, np.datetime64, np.timedelta64)) else False
+
+
+def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
+    """Return a sample to draw from: a column of numbers, not empty, finite unless `infinite` is allowed."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
+        raise LogError(f"`{name}` is {values!r}; it must be a sample of numbers.", column=name)
+    drawn = numbers(name, list(values))
+    if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
+        raise LogError(f"`{name}` must hold at least one number, and none that is missing.", column=name)
+    return drawn

@@ -1,0 +1,1 @@
+"""Estimates and answers: arms, contrasts, policies, tests, the winner."""

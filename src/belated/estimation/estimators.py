@@ -1,0 +1,210 @@
+"""The estimators as data, and the two formulas that read them from sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from belated.base.checks import one_of
+from belated.base.columns import Array
+from belated.base.errors import OptionError, PropensitiesNeededError
+from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
+from belated.summaries.sums import Sums
+from belated.summaries.weights import Weights, read_weights
+
+NORMALISATIONS = ("hajek", "plain", "arrived")
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """One choice on each of three axes.
+
+    Parameters
+    ----------
+    weights : Weights or name
+    outcome_model : OutcomeModel or name
+    normalisation : {"hajek", "plain", "arrived"}
+        What the weighted residuals are divided by: ``hajek``, the sum of h gamma, which adjusts
+        for outcomes that never come; ``plain``, the sum of h, which does not; ``arrived``, the sum
+        of h over arrived rows of any arm, which adjusts for them as if all arms were alike.
+    name : str
+    """
+
+    weights: Any = "sqrt"
+    outcome_model: Any = "running_mean"
+    normalisation: str = "hajek"
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", read_weights(self.weights))
+        object.__setattr__(self, "outcome_model", read_outcome_model(self.outcome_model))
+        one_of("normalisation", self.normalisation, NORMALISATIONS)
+
+    @property
+    def parts(self) -> tuple[Weights, OutcomeModel]:
+        """What the sums depend on."""
+        return self.weights, self.outcome_model
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "daipw": Estimator("sqrt", "running_mean", "hajek", "daipw"),
+    "dipw": Estimator("sqrt", "zero", "hajek", "dipw"),
+    "mean": Estimator("propensity", "zero", "hajek", "mean"),
+    "hajek": Estimator("uniform", "zero", "hajek", "hajek"),
+    "nh": Estimator("sqrt", "running_mean", "plain", "nh"),
+    "nh0": Estimator("sqrt", "zero", "plain", "nh0"),
+    "iad": Estimator("sqrt", "zero", "arrived", "iad"),
+}
+
+
+def read_estimator(estimator: Any, **axes: Any) -> Estimator:
+    """Return an estimator from a name or an `Estimator`, with any axis replaced that is not None."""
+    chosen = {axis: value for axis, value in axes.items() if value is not None}
+    base = estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
+    return replace(base, **chosen, name="custom") if chosen else base
+
+
+@dataclass(frozen=True)
+class ArmStatistics:
+    """What the formulas give, one value per arm; NaN where the arm has no arrivals."""
+
+    value: Array  # Q(a)
+    variance: Array  # the paper's V(a)
+    robust: Array | None  # the small-sample variance; None if the estimator is not of Hajek's kind
+    augmentation: Array  # what the outcome model moved the estimate by
+    effective_size: Array  # (sum w)^2 / sum w^2
+    inflation: Array  # of the leverage-corrected variance over the homoskedastic one, at least 1
+    arrived: Array
+    constant: Array  # whether all arrived outcomes are equal
+    skewness: Array  # of the arrived outcomes, unweighted; 0 if there are too few to say
+
+    def subset(self, arms: Array) -> ArmStatistics:
+        """Return the statistics of some arms."""
+        chosen: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        subset: dict[str, Any] = {name: None if v is None else v[..., arms] for name, v in chosen.items()}
+        return ArmStatistics(**subset)
+
+    def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
+        """Return the statistics of arms that are those of many experiments, (experiments, arms)."""
+        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        reshaped: dict[str, Any] = {name: None if v is None else v.reshape(shape) for name, v in parts.items()}
+        return ArmStatistics(**reshaped)
+
+
+def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:
+    """Read an estimator from sums."""
+    check_propensities(estimator, known=not np.isnan(sums["h"]).any())
+    if estimator.normalisation != "hajek" and np.isnan(sums["h2"]).any():
+        raise OptionError(
+            f"These sums were made for estimators of Hajek's kind, and {estimator.name!r} is not; "
+            "`Sums.of(log, ...)` makes them for all."
+        )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _hajek(sums, estimator) if estimator.normalisation == "hajek" else _plain(sums, estimator)
+
+
+def needs_all_propensities(estimator: Estimator) -> bool:
+    """Whether the estimate uses the weights of arms that were not chosen."""
+    uses_others = estimator.normalisation != "hajek" or estimator.outcome_model.name != "zero"
+    return bool(uses_others and estimator.weights.need_all_propensities)
+
+
+def check_propensities(estimator: Estimator, known: bool) -> None:
+    """Refuse an estimator that needs more propensities than there are."""
+    if not known and needs_all_propensities(estimator):
+        raise PropensitiesNeededError(
+            f"The estimator {estimator.name!r} needs every arm's propensity, and this log holds only the chosen "
+            "arm's; 'dipw' does not need them."
+        )
+
+
+def observed_share(sums: Sums) -> Array:
+    """p_hat(a) = sum h gamma / sum h (Section 3): the share of outcomes that come."""
+    if np.isnan(sums["h"]).any():
+        raise PropensitiesNeededError(
+            "The observed share needs every arm's propensity, and this log holds only the chosen arm's."
+        )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums["w"] / sums["h"])
+
+
+def _second_moment(zeroth: Array, first: Array, second: Array, about: Array) -> Array:
+    """Sum of v (y - about)^2 from the sums of v, v y and v y^2; never negative."""
+    mean = first / zeroth
+    return np.maximum(second - first * mean, 0.0) + zeroth * (mean - about) ** 2
+
+
+def _spread(sums: Sums) -> Array:
+    """Sum of (Y - mean)^2 over arrived outcomes, unweighted."""
+    return np.asarray(np.maximum(sums["y2"] - sums["y"] ** 2 / sums["arrived"], 0.0))
+
+
+def skewness(sums: Sums) -> Array:
+    """Skewness of each arm's arrived outcomes, G1 of Joanes and Gill (1998); 0 below 3 of them, or without spread."""
+    n, y, y2, y3 = sums["arrived"], sums["y"], sums["y2"], sums["y3"]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        mean = y / n
+        third = (y3 - 3 * mean * y2 + 2 * mean**2 * y) / n
+        found = np.sqrt(n * (n - 1)) / (n - 2) * third / (_spread(sums) / n) ** 1.5
+    return np.where((n >= 3) & np.isfinite(found), found, 0.0)
+
+
+def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
+    w, n = sums["w"], sums["arrived"]
+    # equation (3): sum h (Y - mu) gamma / sum h gamma + sum h mu / sum h
+    augmentation = np.zeros_like(w)
+    if estimator.outcome_model.name != "zero":
+        augmentation = sums["hm"] / sums["h"] - sums["wm"] / w
+        # where no row saw an outcome the model is 0, minus the shift, throughout: exactly no augmentation
+        rounding, c = 1e-12 * np.abs(sums.shift), sums.shift
+        unseen = np.abs(sums["hm"] + c * sums["h"]) <= rounding * sums["h"]
+        unseen &= np.abs(sums["wm"] + c * w) <= rounding * w
+        augmentation = np.where(unseen & (w > 0), 0.0, augmentation)
+    centre = sums["wy"] / w
+    about = centre + augmentation
+    spread = _spread(sums)
+    # HC3, sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W, from above by
+    # sum w^2 e^2 (1 + l s), s such that 1 + l s = 1 / (1 - l)^2 at the largest leverage
+    largest = np.minimum(sums["w_max"] / w, 1 - 1e-12)
+    slope = (2 - largest) / (1 - largest) ** 2
+    squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], centre)
+    cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
+    hc3 = (squares + slope * cubes / w) / w**2
+    homoskedastic = spread / (n - 1) * sums["w2"] / w**2
+    robust = np.maximum(homoskedastic, hc3) + augmentation**2
+    return ArmStatistics(
+        value=sums.shift + about,
+        variance=_second_moment(sums["w2"], sums["w2y"], sums["w2y2"], about) / w**2,
+        robust=np.where(n >= 2, robust, np.nan),
+        augmentation=augmentation,
+        effective_size=w**2 / sums["w2"],
+        inflation=np.where(homoskedastic > 0, np.maximum(hc3 / homoskedastic, 1.0), 1.0),
+        arrived=n,
+        constant=(n > 0) & (spread == 0),
+        skewness=skewness(sums),
+    )
+
+
+def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
+    h, n = sums["h"], sums["arrived"]
+    # z = (Y - mu) gamma / share + mu, with share 1, or that of all arms' arrivals for `arrived`
+    share = sums["h_arrived"] / h if estimator.normalisation == "arrived" else np.ones_like(h)
+    residual = (sums["wy"] - sums["wm"]) / share
+    about = (residual + sums["hm"]) / h
+    z = sums["hwr"] / share + sums["h2m"]
+    z2 = sums["w2r2"] / share**2 + 2 * sums["hwrm"] / share + sums["h2m2"]
+    variance = _second_moment(sums["h2"], z, z2, about) / h**2
+    seen = n > 0
+    return ArmStatistics(
+        value=np.where(seen, sums.shift + about, np.nan),
+        variance=np.where(seen, variance, np.nan),
+        robust=None,
+        augmentation=np.zeros_like(h),
+        effective_size=sums["w"] ** 2 / sums["w2"],
+        inflation=np.ones_like(h),
+        arrived=n,
+        constant=seen & (_spread(sums) == 0),
+        skewness=skewness(sums),
+    )

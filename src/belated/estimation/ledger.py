@@ -1,0 +1,173 @@
+"""Ledger: sums kept up to date while rows are assigned and their outcomes land."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from belated.base.columns import Array, numbers
+from belated.base.errors import LogError, OptionError
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+from belated.log.log import Log
+from belated.summaries.sums import Sums, complete
+
+_NONE = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """What must be remembered of a row until its outcome lands."""
+
+    arm: int
+    h: Array  # every arm's weight
+    model: float
+    propensity: float
+
+
+def _hashable(key: Any) -> Hashable:
+    try:
+        hash(key)
+    except TypeError:
+        raise LogError(f"`keys` holds {key!r}; a key must be text, a number or another hashable value.") from None
+    return key  # type: ignore[no-any-return]
+
+
+class Ledger:
+    """Assignments now, outcomes later: the same answers as from the whole log, without keeping it.
+
+    Parameters
+    ----------
+    arms : sequence
+    weights : {"sqrt", "uniform", "propensity"} or two_point(horizon, decay)
+    outcome_model : {"running_mean", "zero"}
+
+    Attributes
+    ----------
+    sums : Sums
+        What has been assigned and has landed so far. ``a.sums + b.sums`` merges two ledgers'.
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> ledger = bl.Ledger(["A", "B"])
+    >>> first, second = ledger.assign(["A", "B"], [[0.5, 0.5], [0.5, 0.5]])
+    >>> ledger.land([second], [2.0])
+    >>> ledger
+    Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)
+    """
+
+    def __init__(self, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> None:
+        if len(set(arms)) != len(arms) or not len(arms):
+            raise OptionError(f"`arms` is {list(arms)!r}; it must name each arm once.")
+        sums = Sums.empty(arms, weights, outcome_model)
+        if "given" in (sums.weights.name, sums.outcome_model.name):
+            raise OptionError("A ledger computes weights and outcome model itself; name them.")
+        if sums.weights.name == "two_point" and sums.weights.horizon is None:
+            raise OptionError("A ledger needs the horizon of two-point weights: two_point(horizon, decay).")
+        self._sums = sums
+        self._out: dict[Hashable, _Pending] = {}
+        self._next = 0
+        self._remaining = np.ones(len(sums.arms))
+        self._seen_n = np.zeros(len(sums.arms))
+        self._seen_y = np.zeros(len(sums.arms))
+
+    @property
+    def sums(self) -> Sums:
+        """What has been assigned and has landed so far."""
+        return self._sums
+
+    def assign(self, arm: Any, propensity: Any, keys: Iterable[Hashable] | None = None) -> list[Hashable]:
+        """Record a batch of assignments made now, and return their keys.
+
+        The batch's rows see what landed before this call, and not each other.
+
+        Parameters
+        ----------
+        arm : sequence
+        propensity : array of shape (rows, arms) or (rows,)
+        keys : iterable, optional
+            Names by which the outcomes will be landed; 0, 1, 2, ... by default.
+        """
+        sums, arm = self._sums, list(arm)
+        log = Log(arm, np.full(len(arm), np.nan), propensity, arms=sums.arms)  # checks the rows
+        rows, full = len(log.code), log.has_all_propensities
+        sums.weights.check(full)
+        names = self._new_keys(rows) if keys is None else list(keys)
+        if len(names) != rows or len(set(map(_hashable, names))) != rows:
+            raise LogError(f"`keys` must name each of the {rows} rows once.", column="keys")
+        for row, name in enumerate(names):
+            if name in self._out:
+                raise LogError(f"`keys` in row {row} is {name!r}, whose outcome is still out.", column="keys", row=row)
+        start = float(sums["assigned"].sum())
+        sums.weights.planned_rows(int(start) + rows)
+        h, m = np.empty((rows, len(sums.arms))), np.empty(rows)
+        spread, own = np.zeros((1, *sums.spread.shape)), np.zeros((1, *sums.own.shape))
+        pi = log.propensity_matrix
+        nothing = np.empty((0, len(sums.arms)))
+        jit.ready(rows * (len(sums.arms) + 8))
+        kernel.accumulate(
+            spread, own, log.code, log.outcome, pi, full, np.full(rows, -1, dtype=np.int32), _NONE, 0, rows,
+            np.full(rows, -1, dtype=np.int32), _NONE, np.array([rows]), _NONE, sums.shift,
+            sums.weights.kind, nothing, float(sums.weights.horizon or 0), sums.weights.decay, self._remaining, start,
+            sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, True, h, m,
+        )  # fmt: skip
+        complete(spread, sums.outcome_model, sums.shift, full or not sums.weights.need_all_propensities)
+        self._sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
+        for row, name in enumerate(names):
+            k = int(log.code[row])
+            if isinstance(name, int):
+                self._next = max(self._next, name + 1)
+            self._out[name] = _Pending(k, h[row], float(m[row] + sums.shift[k]), float(pi[row, k if full else 0]))
+        return names
+
+    def _new_keys(self, rows: int) -> list[Hashable]:
+        """Return the next whole numbers that are not keys already."""
+        free = (key for key in count(self._next) if key not in self._out)
+        return [next(free) for _ in range(rows)]
+
+    def land(self, keys: Iterable[Hashable], outcome: Iterable[float]) -> None:
+        """Record outcomes that have come now; all of them, or none if one cannot be."""
+        if not isinstance(keys, Iterable) or not isinstance(outcome, Iterable) or isinstance(keys, str):
+            raise LogError("`keys` and `outcome` must be lists, one outcome for each key.", column="keys")
+        names, values = [_hashable(name) for name in keys], numbers("outcome", list(outcome)).tolist()
+        if len(names) != len(values):
+            raise LogError(f"`keys` has {len(names)} values but `outcome` has {len(values)}.", column="keys")
+        if len(set(names)) != len(names):
+            raise LogError("`keys` names an assignment twice.", column="keys")
+        for row, name in enumerate(names):
+            if name not in self._out:
+                raise LogError(
+                    f"`keys` in row {row} is {name!r}, which was never assigned or has landed already.",
+                    column="keys",
+                    row=row,
+                )
+            if not math.isfinite(values[row]):
+                what = f"is {values[row]}; it must be a finite number"
+                raise LogError(f"`outcome` in row {row} {what}.", column="outcome", row=row)
+        for name, y in zip(names, values, strict=True):
+            self._land_one(self._out.pop(name), y)
+
+    def _land_one(self, row: _Pending, y: float) -> None:
+        sums, k = self._sums, row.arm
+        if row.h[k] / row.propensity > sums["w_max"][k]:  # the shift is the outcome with the largest weight
+            shift = sums.shift.copy()
+            shift[k] = y
+            self._seen_y[k] += self._seen_n[k] * (sums.shift[k] - y)
+            sums = sums.recentred(shift)
+        shift = sums.shift[k]
+        spread, own = sums.spread.copy(), sums.own.copy()
+        kernel.land(own, k, y, shift, row.model - shift, row.h[k], row.propensity, True)
+        spread[kernel.H_ARRIVED] += row.h
+        self._seen_n[k] += 1
+        self._seen_y[k] += y - shift
+        self._sums = replace(sums, spread=spread, own=own)
+
+    def __repr__(self) -> str:
+        assigned, landed = int(self.sums["assigned"].sum()), int(self.sums["arrived"].sum())
+        return f"Ledger(arms={self.sums.arms!r}, {assigned:,} assigned, {landed:,} landed, {len(self._out):,} out)"

@@ -1,0 +1,130 @@
+"""Trajectory: how the answers moved while outcomes came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from belated.base.checks import fraction, one_of, whole
+from belated.base.columns import Array
+from belated.base.errors import OptionError
+from belated.base.tables import Column, Table, count, percent
+from belated.estimation.answers import Answer, Estimate, answer_columns, interval_kind
+from belated.estimation.comparison import Answers
+from belated.estimation.estimators import Estimator, check_propensities, read_estimator
+from belated.estimation.intervals import INTERVALS
+from belated.log.log import Log, a_log
+from belated.summaries.sums import Sums, SumsSource
+
+
+def trajectory(
+    log: Log | SumsSource,
+    estimator: str | Estimator = "daipw",
+    *,
+    at: int | Sequence[Any] = 100,
+    weights: Any = None,
+    outcome_model: Any = None,
+    normalisation: str | None = None,
+    level: float = 0.95,
+    interval: str = "auto",
+) -> Trajectory:
+    """Estimate as of many moments, in one pass over the log.
+
+    Parameters
+    ----------
+    log : Log, or what `read` gives
+    estimator, weights, outcome_model, normalisation, level, interval
+        As in `estimate`. The intervals are those of a single look: they do not hold at all
+        moments together. ``"auto"`` is decided once, by all outcomes.
+    at : int or sequence of moments
+        A number of moments, evenly spaced over a log's rows, or a table's time, with the last being the
+        log's own; or the moments themselves.
+
+    Returns
+    -------
+    Trajectory
+        Whose i-th estimate equals ``estimate(log.at(moments[i]), ...)``; two-point weights without
+        a horizon plan for all rows, at every moment.
+    """
+    chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
+    if not isinstance(log, SumsSource):
+        a_log(log)
+    check_propensities(chosen, known=log.has_all_propensities)
+    one_of("interval", interval, INTERVALS)
+    level = fraction("level", level)
+    moments = _moments(log, at)
+    if chosen.weights.name == "two_point" and chosen.weights.horizon is None:
+        chosen = replace(chosen, weights=replace(chosen.weights, horizon=max(len(log), 1)))
+    sums = Sums.at(log, moments, *chosen.parts, plain=chosen.normalisation != "hajek")
+    kind = interval_kind(interval, sums[-1], chosen)
+    clock = log.clock
+    estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))
+    return Trajectory(tuple(clock.show(m) for m in moments), estimates)
+
+
+def _moments(log: Log | SumsSource, at: int | Sequence[Any]) -> Array:
+    if not isinstance(at, (Sequence, np.ndarray)) or isinstance(at, str):
+        return log.even_moments(whole("at", at, least=1))
+    moments = [log.clock.read("at", moment) for moment in at]
+    if not moments:
+        raise OptionError("`at` names no moment; give a number of moments, or the moments.")
+    if log.moment is not None and max(moments) > log.moment:
+        raise OptionError("`at` names a moment after the log's `as_of`; nothing is known about it.")
+    return np.unique(np.array(moments))
+
+
+@dataclass(frozen=True, repr=False)
+class Trajectory(Table):
+    """Estimates at many moments; `arm`, `contrast`, `policy` and `linear` follow one answer.
+
+    Attributes
+    ----------
+    moments : tuple
+    estimates : tuple of Estimate
+    """
+
+    moments: tuple[Any, ...]
+    estimates: tuple[Estimate, ...]
+
+    def __len__(self) -> int:
+        return len(self.moments)
+
+    def __getitem__(self, i: int) -> Estimate:
+        return self.estimates[i]
+
+    def arm(self, arm: Any) -> Answers:
+        """Return how one arm's answer moved."""
+        return self._follow(lambda e: e.arm(arm))
+
+    def contrast(self, arm: Any, baseline: Any) -> Answers:
+        """Return how one contrast moved."""
+        return self._follow(lambda e: e.contrast(arm, baseline))
+
+    def policy(self, policy: Mapping[Any, float] | str) -> Answers:
+        """Return how one policy's answer moved."""
+        return self._follow(lambda e: e.policy(policy))
+
+    def linear(self, coefficients: Mapping[Any, float]) -> Answers:
+        """Return how one linear combination's answer moved."""
+        return self._follow(lambda e: e.linear(coefficients))
+
+    def _follow(self, ask: Callable[[Estimate], Answer]) -> Answers:
+        return Answers("as_of", {m: ask(e) for m, e in zip(self.moments, self.estimates, strict=True)})
+
+    def _title(self) -> str:
+        last = self.estimates[-1]
+        name, moments = last.estimator.name, count(len(self), "moment")
+        return f"{name} at {moments}: {percent(last.level)} {last.interval} intervals, each for a single look"
+
+    def _columns(self) -> list[Column]:
+        n = len(self.estimates[-1].arms)
+        answers = [answer for e in self.estimates for answer in e.arm_answers]
+        return [
+            Column("as_of", [m for m in self.moments for _ in range(n)], "label"),
+            Column("arm", [arm for e in self.estimates for arm in e.arms], "label"),
+            *answer_columns(answers, test=False),
+            Column("arrived", [int(x) for e in self.estimates for x in e.sums["arrived"]], "count"),
+        ]

@@ -1,0 +1,313 @@
+"""The winner: what selecting the largest of many estimates leaves known about its mean, and about which arm is best.
+
+Arms' estimates are asymptotically independent. The mean of the arm that came out on top is not where its own
+interval says: it was chosen for being high. Simultaneous, conditional and hybrid intervals (Andrews, Kitagawa and
+McCloskey 2024) hold all the same. Arms that may still be best: one-sided Dunnett tests of each against all others
+(Hsu 1981, 1984; Edwards and Hsu 1983).
+
+Statistics have shape (..., arms), many experiments at once. Student's t enters by Wallace's (1959) map to the normal,
+which is a formula both ways and stable in any tail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from belated.base.columns import Array
+
+#: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
+NEAR_TIE = 0.1
+
+#: Degrees of freedom from which the conditional interval takes the estimate for normal.
+_NEARLY_NORMAL = 10.0
+
+#: Degrees of freedom that stand for infinitely many.
+_INFINITE = 1e30
+
+#: Share of the miss rate that the hybrid's outer band gets, how much wider than the simultaneous band it may be, and
+#: the hybrid itself.
+_OUTER_SHARE, _OUTER_REACH, _WIDEST = 0.1, 1.25, 1.09
+
+#: Arms up to which the tests of being best use Dunnett's integral, and rivals that each arm is compared with.
+_DUNNETT_LIMIT, _RIVALS = 32, 64
+
+#: From a tail to the arms' limits that leave it on either side.
+LimitsAt = Callable[[float], tuple[Array, Array]]
+
+
+class Limits(NamedTuple):
+    """An interval: two numbers, or two arrays."""
+
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What is known of the mean of the arm with the largest estimate; arrays without the axis of arms."""
+
+    index: Array
+    near_tie: Array
+    median: Array
+    simultaneous: Limits
+    conditional: Limits
+    hybrid: Limits
+
+
+def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Winner:
+    """Return the intervals for the mean of the arm with the largest estimate.
+
+    Parameters
+    ----------
+    values : array of shape (..., arms)
+    limits : callable
+        From a tail to the arms' own limits, arrays of that shape.
+    degrees : array
+        Of freedom, of that shape; infinity for normal intervals.
+    level : float
+
+    Notes
+    -----
+    With x, L the largest estimate and the next, s the standard error of the first, S the upper tail of its distribution
+    and a = (x - mu) / s, the conditional limits solve S(a) / S(a - (x - L) / s) = p for p = alpha / 2, 1 - alpha / 2.
+    The hybrid's solve P(Z > a | max(a - (x - L) / s, -c) < Z < c) = p at the level that the outer band x +- c s, which
+    holds for all arms together at level 1 - beta, leaves: alpha' = (alpha - beta) / (1 - beta). s is (x - low) / q
+    below the estimate and (high - x) / q above, for limits that are not symmetric. Under Student's tails the
+    conditional lower limit is mostly infinite; from 10 degrees of freedom on it takes the normal's, with the standard
+    error that gives the simultaneous band, or the arm's own interval if that is larger.
+    """
+    values = np.asarray(values, dtype=float)
+    arms, miss = values.shape[-1], 1 - level
+    index = np.asarray(np.argmax(values, axis=-1))
+
+    def chosen(array: Array) -> Array:
+        picked = np.take_along_axis(np.broadcast_to(array, values.shape), index[..., np.newaxis], axis=-1)
+        return np.asarray(picked[..., 0])
+
+    x, nu = chosen(values), np.minimum(chosen(degrees), _INFINITE)
+    tail, outer = sidak(miss, arms), sidak(_OUTER_SHARE * miss, arms)
+    own, band, wide = (tuple(map(chosen, limits(t))) for t in (miss / 2, tail, outer))
+    simultaneous = Limits(*band)
+    if arms == 1:
+        return Winner(index, np.zeros(x.shape, dtype=bool), x, simultaneous, simultaneous, simultaneous)
+    lead = x - np.partition(values, -2, axis=-1)[..., -2]
+    q = _from_normal(-float(special.ndtri(miss / 2)), nu)
+    down, up = (np.maximum(x - own[0], 0.0) / q, np.maximum(own[1] - x, 0.0) / q)
+    certain = (down == 0) & (up == 0)
+    # a side without width, as of a rate of 1, is not where a solution lies
+    down, up = (np.where(s > 0, s, np.where(certain, 1.0, other)) for s, other in ((down, up), (up, down)))
+    near_tie = (lead < NEAR_TIE * down) & ~(certain & (lead > 0))
+    normal = nu >= _NEARLY_NORMAL
+    z = -float(special.ndtri(tail))
+    own_z = -float(special.ndtri(miss / 2))
+    scales = [
+        np.where(normal, np.maximum(reach / z, s * q / own_z), s)
+        for reach, s in ((x - band[0], down), (band[1] - x, up))
+    ]
+    tails = np.where(normal, _INFINITE, nu)
+
+    def place(solve: Callable[..., Array], probabilities: list[Any], down: Array, up: Array) -> list[Array]:
+        """Return x - a s for each probability, s by the side of the estimate that the solution a is on."""
+        p = np.stack([np.broadcast_to(each, x.shape) for each in probabilities])
+        lower, higher = solve(lead / np.stack([down, up])[:, np.newaxis], p)
+        at = np.where(lower > 0, x - lower * down, np.where(higher < 0, x - higher * up, x))
+        return list(np.where(certain, x, at))
+
+    def hybrid(reach: float) -> list[Array]:
+        """Return low, middle and high, with an outer band at its own level or `reach` times the simultaneous one."""
+        below = np.minimum(x - wide[0], reach * (x - band[0])) / down
+        above = np.minimum(wide[1] - x, reach * (band[1] - x)) / up
+        outside = sum(np.minimum(special.ndtr(-_to_normal(np.maximum(c, 0.0), nu)), tail) for c in (below, above))
+        beta = -np.expm1(arms * np.log1p(-outside))
+        left = np.maximum((miss - beta) / (1 - beta), _OUTER_SHARE * miss)
+        solve = partial(_hybrid, nu=nu, c=np.stack([below, above])[:, np.newaxis])
+        return place(solve, [left / 2, 0.5, 1 - left / 2], down, up)
+
+    low, middle, high = hybrid(_OUTER_REACH)
+    if (too_wide := high - low > _WIDEST * (band[1] - band[0])).any():
+        narrow = hybrid(_WIDEST)
+        low, middle, high = (np.where(too_wide, n, h) for n, h in zip(narrow, (low, middle, high), strict=True))
+    conditional = place(partial(_conditional, nu=tails), [miss / 2, 1 - miss / 2], *scales)
+    # with few degrees of freedom there may be no mean under which so small a lead is a surprise
+    conditional[1] = np.where(np.isneginf(conditional[1]), band[1], conditional[1])
+    return Winner(index, near_tie, middle, simultaneous, Limits(*conditional), Limits(low, high))
+
+
+def sidak(miss: float, questions: int) -> float:
+    """Return the tail on either side of each of several independent intervals that together miss so often."""
+    return -math.expm1(math.log1p(-miss) / questions) / 2
+
+
+def _to_normal(t: Array, nu: Array) -> Array:
+    """Return the normal deviate with nearly the same tails as Student's t (Wallace 1959)."""
+    return np.asarray(np.sign(t) * (1 - 2 / (8 * nu + 3)) * np.sqrt(nu * np.log1p(t * t / nu)))
+
+
+def _from_normal(z: Array | float, nu: Array) -> Array:
+    return np.asarray(np.sign(z) * np.sqrt(nu * np.expm1((z / (1 - 2 / (8 * nu + 3))) ** 2 / nu)))
+
+
+def _log_ratio(a: Array, gap: Array, nu: Array) -> Array:
+    """Return log of the upper tail at a over that at a - gap, to full precision in any tail."""
+    u, v = _to_normal(a, nu), _to_normal(a - gap, nu)
+    far = v > -1
+    squares = nu * np.log1p(np.where(far, gap * (2 * a - gap), 0.0) / (nu + (a - gap) ** 2))
+    half = (1 - 2 / (8 * nu + 3)) ** 2 * squares / 2  # (u^2 - v^2) / 2
+    scaled = [special.erfcx(np.where(far, t, 0.0) / math.sqrt(2)) for t in (u, v)]
+    return np.asarray(np.where(far, np.log(scaled[0] / scaled[1]) - half, special.log_ndtr(-u) - special.log_ndtr(-v)))
+
+
+def _conditional(gap: Array, p: Array, nu: Array) -> Array:
+    """Solve S(a) / S(a - gap) = p for the smallest a; infinity if there is none."""
+    log_p = np.log(p)
+
+    def above(a: Array) -> Array:
+        return _log_ratio(a, gap, nu) > log_p
+
+    low = np.zeros(gap.shape) - np.abs(_from_normal(special.ndtri(p), nu)) - 1.0
+    step = np.full_like(low, 0.25)
+    high, found = low, np.zeros(low.shape, dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(90):  # outwards, until it is crossed: with Student's tails the ratio turns back to 1
+            high = np.where(found, high, low + step)
+            found |= ~above(high)
+            if found.all():
+                break
+            low, step = np.where(found, low, high), np.where(found, step, 1.5 * step)
+        for _ in range(52):
+            middle = (low + high) / 2
+            up = above(middle)
+            low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return np.asarray(np.where(found, high, np.inf))
+
+
+def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
+    """Solve P(Z > a | max(a - gap, -c) < Z < c) = p for a in [-c, c]."""
+    beyond = special.ndtr(-_to_normal(c, nu))
+    low, high = -c, c
+    for _ in range(60):
+        a = (low + high) / 2
+        over = special.ndtr(-_to_normal(a, nu)) - beyond
+        whole = special.ndtr(-_to_normal(np.maximum(a - gap, -c), nu)) - beyond
+        up = over > p * whole
+        low, high = np.where(up, a, low), np.where(up, high, a)
+    return np.asarray((low + high) / 2)
+
+
+@dataclass(frozen=True)
+class Rivalry:
+    """Arms against each other: estimates, standard errors below and above them, and degrees of freedom, by arm."""
+
+    values: Array
+    down: Array
+    up: Array
+    degrees: Array
+
+    @classmethod
+    def of(cls, values: Array, limits: LimitsAt, degrees: Array, level: float) -> Rivalry:
+        """Return the arms with standard errors that give their simultaneous limits."""
+        tail = sidak(1 - level, len(values))
+        low, high = limits(tail)
+        q = -special.stdtrit(np.minimum(degrees, 1e9), tail)
+        return cls(values, np.maximum(values - low, 0.0) / q, np.maximum(high - values, 0.0) / q, degrees)
+
+    def errors(self, better: Array, worse: Array) -> tuple[Array, Array]:
+        """Return the standard error, and Welch's degrees of freedom, of one arm being above another."""
+        a, b = self.down[better] ** 2, self.up[worse] ** 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            degrees = (a + b) ** 2 / (a**2 / self.degrees[better] + b**2 / self.degrees[worse])
+        return np.sqrt(a + b), np.where(degrees > 0, np.minimum(degrees, 1e9), 1e9)
+
+    def exceeds(self, better: Array, worse: Array) -> Array:
+        """Return the p-values of one arm's mean not being above another's."""
+        _, degrees = self.errors(better, worse)
+        return np.asarray(special.stdtr(degrees, -self._statistic(better, worse)))
+
+    def _statistic(self, better: Array, worse: Array) -> Array:
+        error, _ = self.errors(better, worse)
+        distance = self.values[better] - self.values[worse]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(distance == 0, 0.0, distance / error))
+
+    def _lead(self, better: Array, worse: Array) -> Array:
+        """Return how far one arm is above another in normal deviates, nearly; minus infinity above itself."""
+        _, degrees = self.errors(better, worse)
+        with np.errstate(invalid="ignore"):
+            lead = _to_normal(self._statistic(better, worse), degrees)
+        return np.where(better == worse, -np.inf, lead)
+
+    def not_best(self) -> Array:
+        """Return, for each arm, the p-value of the hypothesis that no other arm's mean is above its own.
+
+        The least of the p-values against single rivals, adjusted by Dunnett's integral over the arm's own error or, of
+        many arms, by Sidak's bound, which holds by Slepian's inequality.
+        """
+        arms = np.arange(len(self.values))
+        if len(arms) == 1:
+            return np.ones(1)
+        rivals = arms
+        if len(arms) > _RIVALS:  # fewer comparisons than the adjustment counts: conservative
+            rivals = np.argpartition(self.values - 2 * self.down, -_RIVALS)[-_RIVALS:]
+        strongest = rivals[np.argmax(self._lead(rivals[np.newaxis, :], arms[:, np.newaxis]), axis=1)]
+        least = np.where(strongest == arms, 1.0, self.exceeds(strongest, arms))
+        return self.adjusted(least)
+
+    def adjusted(self, p_values: Array) -> Array:
+        """Return the chance that, of equal arms, the least p-value of others against each arm is that small."""
+        others = len(self.values) - 1
+        bound = -np.expm1(others * np.log1p(-np.minimum(p_values, 1 - 1e-16)))
+        if others >= _DUNNETT_LIMIT:
+            return np.asarray(bound)
+        x = np.linspace(-8.0, 8.0, 201)
+        weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+        error = np.maximum((self.down + self.up) / 2, 1e-300)
+        mine, theirs = error[:, np.newaxis, np.newaxis], error[np.newaxis, :, np.newaxis]
+        z = -special.ndtri(np.clip(p_values, 1e-300, 1 - 1e-16))[:, np.newaxis, np.newaxis]
+        within = special.ndtr((z * np.hypot(mine, theirs) - mine * x) / theirs)
+        within[np.arange(others + 1), np.arange(others + 1)] = 1.0
+        joint = 1 - np.prod(within, axis=1) @ weight
+        return np.asarray(np.clip(joint, np.minimum(p_values, bound), bound))
+
+    def winner_not_best(self) -> float:
+        """Return the p-value of the hypothesis that the arm with the largest estimate has not the largest mean.
+
+        Twice the largest of its p-values against single rivals (Gutmann and Maymin 1987; Hung and Fithian 2019).
+        """
+        index = int(np.argmax(self.values))
+        others = np.delete(np.arange(len(self.values)), index)
+        if not len(others):
+            return math.nan
+        return min(1.0, 2 * float(self.exceeds(np.full(len(others), index), others).max()))
+
+    def against_best(self, level: float) -> Limits:
+        """Return simultaneous intervals for every arm's mean minus the best of the others' (Hsu 1984).
+
+        With d_j the bound on how far others' errors exceed arm j's, all together: from the least over the contenders
+        j of x_i - x_j - d_j, to the least over all j of x_i - x_j + d_i, and always with 0 in or at the end.
+        """
+        arms = np.arange(len(self.values))
+        high = np.full(len(arms), 1 - level)
+        low = -np.expm1(np.log1p(-high) / (len(arms) - 1))
+        for _ in range(20):  # the tail of single comparisons at which each arm's, as the best, hold together
+            middle = np.sqrt(low * high)
+            wide = self.adjusted(middle) < 1 - level
+            low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+        worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
+        gap = self.values[worse] - self.values[better]
+        error, degrees = self.errors(better, worse)
+        z = -special.ndtri(low)
+        most = gap + _from_normal(z[:, np.newaxis], degrees) * error  # of arm minus other, were the arm the best
+        np.fill_diagonal(most, np.inf)
+        upper = np.maximum(most.min(axis=1), 0.0)
+        error, degrees = self.errors(worse, better)
+        least = gap - _from_normal(z[np.newaxis, :], degrees) * error  # of arm minus other, were the other the best
+        np.fill_diagonal(least, np.inf)
+        least[:, upper == 0] = np.inf
+        return Limits(np.minimum(least.min(axis=1), 0.0), upper)

@@ -1,0 +1,1 @@
+"""The log: what was assigned, what has arrived, what is still out."""

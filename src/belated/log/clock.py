@@ -1,0 +1,243 @@
+"""Times as users keep them, to numbers that can be compared."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
+from belated.base.errors import LogError, OptionError
+from belated.base.tables import moment_text
+
+#: The integer that stands for "never" among integer times; NumPy's NaT has the same bits.
+NEVER = np.iinfo(np.int64).min
+_LAST = np.iinfo(np.int64).max
+
+_UNITS = ("s", "ms", "us", "ns", "ps", "fs", "as")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What kind of time a log keeps: steps, numbers, or datetimes of some unit.
+
+    Inside, times are int64 (steps, whole numbers, datetimes) or float64; this turns moments
+    given from outside into such numbers, and back for display.
+    """
+
+    unit: str | None = None  # NumPy's datetime unit; None: plain numbers
+    whole: bool = True
+
+    def read(self, name: str, moment: Any) -> int | float:
+        """Return a moment as a number of this clock."""
+        is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
+        if self.unit is None:
+            if not is_number or moment != moment:
+                raise OptionError(f"`{name}` is {moment!r}; this log's times are numbers, so it must be one too.")
+            if not self.whole:
+                return float(moment)
+            # the last whole moment not after it
+            return min(max(math.floor(moment), NEVER + 1), _LAST) if math.isfinite(moment) else _ends(moment)
+        try:
+            if is_number or np.ndim(moment):
+                raise TypeError
+            if isinstance(moment, str):
+                moment_read: Any = dt.datetime.fromisoformat(moment)
+            else:
+                moment_read = moment
+            array = _datetimes(_from_objects(name, np.array([moment_read], dtype=object), duration=False))
+            if array.dtype.kind != "M" or np.isnat(array[0]):
+                raise ValueError
+        except (TypeError, ValueError, LogError):
+            raise OptionError(
+                f"`{name}` is {moment!r}; this log's times are datetimes, so it must be one too, "
+                "such as '2026-03-01' or datetime(2026, 3, 1)."
+            ) from None
+        return int(_in_unit(array, self.unit).view(np.int64)[0])
+
+    def show(self, time: Any) -> Any:
+        """Return a number of this clock as the user would write the moment."""
+        if self.unit is None:
+            return int(time) if self.whole or float(time).is_integer() else float(time)
+        return np.datetime64(int(time), self.unit)  # type: ignore[call-overload]
+
+    def text(self, time: Any) -> str:
+        """Return a number of this clock as short text: a date alone where the time is midnight."""
+        if self.unit is None:
+            return f"{self.show(time):,}"
+        return moment_text(self.show(time))
+
+    def show_many(self, times: Array) -> Array:
+        """Return many numbers of this clock as an array of moments."""
+        return times if self.unit is None else times.astype(np.int64).view(f"datetime64[{self.unit}]")
+
+    def show_delay(self, delay: float) -> Any:
+        """Return a length of time as the user would write it."""
+        if self.unit is None or math.isnan(delay):
+            return delay
+        return np.timedelta64(round(delay), self.unit)  # type: ignore[call-overload]
+
+
+def _ends(moment: float) -> int:
+    return _LAST if moment > 0 else NEVER + 1
+
+
+def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tuple[Array | None, Array | None, Clock]:
+    """Return assignment times (None: steps 1, 2, ...), arrival times (None: at once), and their clock."""
+    if arrived_at is not None and delay is not None:
+        raise LogError("`arrived_at` and `delay` are both given; give one of them.", column="delay")
+    assigned = None if assigned_at is None else _times("assigned_at", assigned_at, rows, may_miss=False)
+    arrived: Array | None
+    if delay is not None:
+        arrived = _after(assigned, _times("delay", delay, rows, may_miss=True, duration=True), rows)
+    else:
+        arrived = None if arrived_at is None else _times("arrived_at", arrived_at, rows, may_miss=True)
+    if arrived is not None and arrived.dtype.kind == "f" and np.isnan(arrived[0]) and np.isnan(arrived).all():
+        # a column of nothing has no kind of its own
+        kind = np.dtype(np.int64) if assigned is None else assigned.dtype
+        arrived = np.full(rows, NEVER).view(kind if kind.kind == "M" else np.int64)
+    kinds = {a.dtype.kind for a in (assigned, arrived) if a is not None}
+    if "M" in kinds:
+        if assigned is None or kinds != {"M"}:
+            raise LogError(
+                "`assigned_at` and the arrival times must be of one kind: both datetimes or both numbers.",
+                column="arrived_at",
+            )
+        unit = _common_unit([assigned] if arrived is None else [assigned, arrived])
+        made, came = (None if a is None else _in_unit(a, unit).view(np.int64) for a in (assigned, arrived))
+        return made, came, Clock(unit=unit)
+    if "f" in kinds:
+        assigned, arrived = (None if a is None else as_float_times(a) for a in (assigned, arrived))
+    whole = assigned is None or assigned.dtype.kind != "f"
+    return assigned, arrived, Clock(whole=whole and (arrived is None or arrived.dtype.kind != "f"))
+
+
+def as_float_times(times: Array) -> Array:
+    """Return times as floats; never is NaN."""
+    if times.dtype.kind == "f":
+        return times
+    return np.where(times == NEVER, math.nan, times.astype(np.float64))
+
+
+def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool = False) -> Array:
+    array = as_array(name, values)
+    if array.ndim != 1 or len(array) != rows:
+        raise LogError(f"`{name}` has shape {array.shape}; `arm` has {rows:,} rows, so it must too.", column=name)
+    if array.dtype.kind == "O":
+        array = _from_objects(name, array, duration)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    kind = array.dtype.kind
+    if kind == "M" and not duration:
+        array = _datetimes(array)
+    elif kind == "m" and duration:
+        if np.datetime_data(array.dtype)[0] in ("Y", "M"):
+            raise LogError(f"`{name}` is in months or years, whose lengths differ; give days or less.", column=name)
+    elif kind in "iu":
+        if array.dtype == np.uint64 and len(array) and array.max() > _LAST:
+            raise LogError(f"`{name}` holds integers too large for a time.", column=name)
+        array = array.astype(np.int64, copy=False)
+    elif kind == "f":
+        array = array.astype(np.float64, copy=False)
+    else:
+        what = "numbers or durations" if duration else "numbers or datetimes"
+        raise LogError(f"`{name}` holds {kind_of(array)}; it must hold {what}.", column=name)
+    if not may_miss:
+        missing = np.isnat(array) if kind == "M" else array == NEVER if kind in "iu" else ~np.isfinite(array)
+        if missing.any():
+            row = int(missing.argmax())
+            what = f"is {array[row]}" if kind == "f" and not np.isnan(array[row]) else "is missing"
+            raise LogError(f"`{name}` in row {row} {what}; every assignment must have a time.", column=name, row=row)
+    return array
+
+
+def _from_objects(name: str, array: Array, duration: bool) -> Array:
+    """Return a column of Python objects as one of numbers, datetimes or durations, missing ones included."""
+    values: list[Any] = [None if is_missing(x) else x for x in array.tolist()]
+    present = next((x for x in values if x is not None), None)
+    kinds: tuple[type, ...] = (int, float, np.number, Decimal, Fraction)
+    if duration and isinstance(present, (dt.timedelta, np.timedelta64)):
+        kinds = (dt.timedelta, np.timedelta64)
+    elif not duration and isinstance(present, (dt.date, np.datetime64)):
+        kinds = (dt.date, np.datetime64)
+    for row, x in enumerate(values):
+        if x is not None and (not isinstance(x, kinds) or isinstance(x, bool)):
+            what = "a number or a duration" if duration else "a number or a datetime"
+            like = "" if x is present else ", as the others are"
+            raise LogError(f"`{name}` in row {row} is {x!r}; it must be {what}{like}.", column=name, row=row)
+    if kinds[0] is dt.timedelta:
+        return _common_array(values, "timedelta64")
+    if kinds[0] is dt.date:
+        aware = [x.astimezone(dt.UTC).replace(tzinfo=None) if getattr(x, "tzinfo", None) else x for x in values]
+        return _common_array(aware, "datetime64")
+    if present is not None and all(x is None or (isinstance(x, int) and abs(x) < 2**62) for x in values):
+        return np.array([NEVER if x is None else int(x) for x in values], dtype=np.int64)
+    return as_floats(name, array)
+
+
+def _common_array(values: list[Any], kind: str) -> Array:
+    """Return Python's and NumPy's datetimes or durations, None for missing, as one array."""
+    kinds = {str(x.dtype) for x in values if isinstance(x, np.generic)}
+    finest = "ns" if f"{kind}[ns]" in kinds else "us"
+    missing = np.datetime64("NaT") if kind == "datetime64" else np.timedelta64("NaT")
+    return np.array([missing if x is None else x for x in values], dtype=f"{kind}[{finest}]")
+
+
+def _datetimes(array: Array) -> Array:
+    """Return datetimes in whole seconds or finer."""
+    unit, multiple = np.datetime_data(array.dtype)
+    if unit in ("Y", "M", "W", "D", "h", "m", "generic") or multiple != 1:
+        return array.astype("datetime64[s]")
+    return array
+
+
+def _common_unit(arrays: list[Array]) -> str:
+    """Return the finest unit of the arrays, or microseconds if a date does not fit nanoseconds."""
+    units = [np.datetime_data(a.dtype)[0] for a in arrays]
+    finest = max(units, key=_UNITS.index)
+    moved = [a for a, unit in zip(arrays, units, strict=True) if unit != finest]
+    return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in moved) else "us"
+
+
+def _in_unit(array: Array, unit: str) -> Array:
+    """Return datetimes in another unit; those that do not fit become the first or last that do."""
+    dtype = np.dtype(f"datetime64[{unit}]")
+    if array.dtype == dtype:
+        return array
+    limit = _LAST // 1000 ** _UNITS.index(unit)
+    seconds = array.astype("datetime64[s]").view(np.int64)
+    moved = array.astype(dtype)
+    moved.view(np.int64)[seconds >= limit] = _LAST
+    moved.view(np.int64)[(seconds <= -limit) & (seconds != NEVER)] = NEVER + 1
+    return moved
+
+
+def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
+    """Return arrival times from delays; NaN, inf and NaT are never."""
+    dates = assigned is not None and assigned.dtype.kind == "M"
+    if dates and delay.dtype.kind == "f" and np.isnan(delay).all():
+        delay = np.full(rows, "NaT", dtype="timedelta64[s]")
+    if dates != (delay.dtype.kind == "m"):
+        want, have = ("durations (timedelta)", "datetimes") if dates else ("numbers", "no datetimes")
+        raise LogError(f"`delay` must hold {want}, as `assigned_at` holds {have}.", column="delay")
+    missing = delay == NEVER if delay.dtype.kind == "i" else np.zeros(1, dtype=bool)
+    negative = (delay < np.zeros(1, dtype=delay.dtype)[0]) & ~missing
+    if negative.any():
+        row = int(negative.argmax())
+        raise LogError(f"`delay` in row {row} is {delay[row]}; a delay cannot be negative.", column="delay", row=row)
+    if delay.dtype.kind == "i":
+        latest = rows if assigned is None else max(assigned.max(), 0)
+        if delay.max() > _LAST - latest:
+            raise LogError("`delay` is too long: the time of arrival does not fit 64 bits.", column="delay")
+    if missing.any():
+        base = np.arange(1, rows + 1) if assigned is None else assigned
+        return np.where(missing, NEVER if base.dtype.kind == "i" else math.nan, base + np.where(missing, 0, delay))
+    if assigned is not None:
+        return np.add(assigned, delay)
+    arrived: Array = np.arange(1, rows + 1, dtype=delay.dtype)
+    arrived += delay
+    return arrived

@@ -1,0 +1,73 @@
+"""Windows: how long after an assignment its events count."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from belated.base.errors import OptionError
+from belated.base.tables import count
+
+_UNITS = {
+    "us": (1, "microsecond"), "ms": (10**3, "millisecond"), "s": (10**6, "second"), "sec": (10**6, "second"),
+    "m": (60 * 10**6, "minute"), "min": (60 * 10**6, "minute"), "h": (3600 * 10**6, "hour"),
+    "d": (86400 * 10**6, "day"), "w": (7 * 86400 * 10**6, "week"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Window:
+    """How long after an assignment its events count: steps, or microseconds."""
+
+    length: int | float
+    is_time: bool
+    text: str
+
+
+def read_window(window: Any) -> Window:
+    """Return a window from text such as "7d" or "12 hours", a number of steps, or a timedelta."""
+    if isinstance(window, Window):
+        return window
+    if isinstance(window, (dt.timedelta, np.timedelta64)):
+        if np.isnat(np.timedelta64(window)):
+            raise _no_window(window)
+        length = round(np.timedelta64(window, "us") / np.timedelta64(1, "us"))
+        size, unit = next(((s, u) for s, u in sorted(_UNITS.values(), reverse=True) if length % s == 0), (1, ""))
+        return _window(length, True, count(length // size, unit), window)
+    if isinstance(window, (int, float, np.integer, np.floating)) and not isinstance(window, bool):
+        return _steps(float(window), window)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(window).lower())
+    if match is None:
+        raise _no_window(window)
+    number, unit = match.groups()
+    if unit in ("", "step", "steps"):
+        return _steps(float(number), window)
+    spelt = {name: (size, name) for size, name in _UNITS.values()}
+    size, name = (_UNITS | spelt).get(unit) or (_UNITS | spelt).get(unit.removesuffix("s")) or (0, "")
+    if not size:
+        raise _no_window(window)
+    return _window(int(Fraction(number) * size), True, f"{number} {name}{'' if number == '1' else 's'}", window)
+
+
+def _steps(number: float, given: Any) -> Window:
+    steps = int(number) if math.isfinite(number) and number == int(number) else float(number)
+    return _window(steps, False, f"{steps:,} {'step' if steps == 1 else 'steps'}", given)
+
+
+def _window(length: int | float, is_time: bool, text: str, given: Any) -> Window:
+    if not 0 < length < 2**62:
+        raise _no_window(given)
+    return Window(length, is_time, text)
+
+
+def _no_window(window: Any) -> OptionError:
+    return OptionError(
+        f"`window` is {window!r}; it must be a positive number of steps, such as 100, or a duration, such as '7d', "
+        "'12h', '30min' or '90s'."
+    )

@@ -1,0 +1,124 @@
+"""Columns of any dataframe that Narwhals knows, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from narwhals.exceptions import NarwhalsError
+
+from belated.base.columns import Array, numbers
+from belated.base.errors import LogError
+
+
+def read_frame(
+    frame: Any,
+    names: Mapping[str, str | None],
+    propensity: str | Sequence[str] | Mapping[Any, str],
+    arms: Sequence[Any] | None,
+) -> tuple[dict[str, Any], Sequence[Any] | None]:
+    """Return the arguments of `Log` that `names` and `propensity` find in `frame`, and the arms' order."""
+    table = _table(frame)
+    columns: dict[str, Any] = {
+        role: _values(_column(table, role, name)) for role, name in names.items() if name is not None
+    }
+    if isinstance(propensity, Mapping):
+        arms = list(propensity) if arms is None else arms
+        unnamed = [arm for arm in arms if arm not in propensity]
+        if unnamed:
+            raise LogError(f"`propensity` names no column for arm {unnamed[0]!r}.", column="propensity")
+        columns["propensity"] = _matrix([_column(table, "propensity", propensity[arm]) for arm in arms])
+    elif isinstance(propensity, Sequence) and not isinstance(propensity, str):
+        series = [_column(table, "propensity", name) for name in propensity]
+        arms = match([str(name) for name in propensity], columns["arm"]) if arms is None else arms
+        columns["propensity"] = _matrix(series)
+    else:
+        one = _column(table, "propensity", propensity)
+        if isinstance(one.dtype, nw.Struct):  # a probability for each name
+            fields = [field.name for field in one.dtype.fields]
+            order = match(fields, columns["arm"]) if arms is None else arms
+            named = dict(zip(order, fields, strict=True)) if arms is None else {arm: str(arm) for arm in arms}
+            if not set(named.values()) <= set(fields):
+                raise LogError(f"`propensity` holds {fields!r}, which are not the arms.", column="propensity")
+            arms = order
+            columns["propensity"] = _matrix([one.struct.field(named[arm]) for arm in arms])
+        else:
+            columns["propensity"] = _values(one)
+            if arms is None and isinstance(arm_type := _column(table, "arm", names["arm"]).dtype, nw.Enum):
+                arms = list(arm_type.categories)
+    return columns, arms
+
+
+def named_matrix(frame: Any, arm: Array, arms: Sequence[Any] | None) -> tuple[Array, Sequence[Any]]:
+    """Return a dataframe of propensities as a matrix, its columns in the order of the arms they name."""
+    table = _table(frame)
+    names = list(table.columns)
+    if arms is None:
+        arms = match(names, arm)
+    elif set(map(str, arms)) == set(names):
+        names = [str(arm) for arm in arms]
+    return _matrix([table.get_column(name) for name in names]), arms
+
+
+def _table(frame: Any) -> nw.DataFrame[Any]:
+    try:
+        native = nw.from_native(frame)
+        table = native.collect() if isinstance(native, nw.LazyFrame) else native
+        _ = table.columns
+    except TypeError:
+        raise LogError(f"{type(frame).__name__} is not a dataframe that Narwhals knows.") from None
+    except NarwhalsError as error:
+        raise LogError(f"The dataframe cannot be read: {' '.join(str(error).split())}") from None
+    return table
+
+
+def _column(table: nw.DataFrame[Any], role: str, name: Any) -> nw.Series[Any]:
+    if name not in table.columns:
+        near = get_close_matches(str(name), list(map(str, table.columns)), n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(map(repr, table.columns))
+        raise LogError(f"There is no column {name!r} for `{role}`; the columns are {known}.{hint}", column=role)
+    return table.get_column(name)
+
+
+def _values(series: nw.Series[Any]) -> Array:
+    dtype = series.dtype
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if isinstance(dtype, nw.Decimal):
+        series = series.cast(nw.Float64())
+    if isinstance(dtype, nw.Date):
+        series = series.cast(nw.Datetime("ms"))
+    if dtype.is_integer() and series.null_count():
+        if series.null_count() < len(series) and max(abs(series.min()), abs(series.max())) > 2**53:
+            return np.array(series.to_list(), dtype=object)  # too long for floats
+        series = series.cast(nw.Float64())
+    return np.asarray(series.to_numpy())
+
+
+def _matrix(series: Sequence[nw.Series[Any]]) -> Array:
+    matrix = np.empty((len(series[0]) if series else 0, len(series)))
+    for k, one in enumerate(series):
+        try:
+            matrix[:, k] = numbers("propensity", _values(one))
+        except LogError as error:
+            raise LogError(f"Column {one.name!r}: {error}", column="propensity", row=error.row) from None
+    return matrix
+
+
+def match(columns: list[str], arm: Array) -> list[Any]:
+    """Match propensity columns to arms: each arm's column is the only one whose name ends, or begins, with it."""
+    labels = {str(label): label for label in dict.fromkeys(np.asarray(arm).tolist())}
+    for fits in (str.__eq__, str.endswith, str.startswith):
+        # of labels that fit one name, such as 1 and 11 with p_11, the longest is meant
+        owners = [max((text for text in labels if fits(name, text)), key=len, default=None) for name in columns]
+        if set(labels) <= set(owners) and len(set(owners)) == len(owners) == len(labels):
+            return [labels[text] for text in owners if text is not None]
+    raise LogError(
+        "The propensity columns cannot be matched to the arms by name; "
+        "say which is whose, for example propensity={'A': 'p_A', 'B': 'p_B'}.",
+        column="propensity",
+    )

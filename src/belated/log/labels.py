@@ -1,0 +1,149 @@
+"""Arms as users name them, to numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from belated.base.columns import Array, as_array, is_missing
+from belated.base.errors import BelatedWarning, LogError
+
+#: Labels looked at together: few enough to stay in the cache.
+_BLOCK = 1 << 15
+
+
+def encode(arm: Any, arms: Sequence[Any] | None, columns: int | None) -> tuple[Array, tuple[Any, ...]]:
+    """Return every row's arm as a number, and the arms' labels.
+
+    `columns` is the number of propensity columns, None when only the chosen arm's is known.
+    """
+    array = _labels(arm)
+    least, largest = _span(array) if array.dtype.kind in "iu" and len(array) else (-1, -1)
+    if arms is None and columns is not None and 0 <= least <= largest < columns:
+        arms = range(columns)  # 0, 1, ..., K - 1 name columns, also those never chosen
+        if least > 0:
+            warnings.warn(
+                f"`arm` holds integers from {least} to {largest} and `propensity` has {columns} columns: they were "
+                f"taken for columns 0 to {columns - 1}; if they are not, give `arms`.",
+                BelatedWarning,
+                stacklevel=3,
+            )
+    try:
+        labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
+        hash(labels)
+    except TypeError:
+        raise LogError(f"`arms` is {arms!r}; it must list the arms' labels.", column="arms") from None
+    if len(set(labels)) != len(labels):
+        raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
+    if columns is not None and len(labels) != columns:
+        whose = f"`arms` names {len(labels)}" if arms is not None else f"`arm` holds {len(labels)} different"
+        raise LogError(
+            f"`propensity` has {columns} columns but {whose} arms; say which arm each column belongs to with `arms`.",
+            column="propensity",
+        )
+    if len(labels) > np.iinfo(np.uint16).max:
+        raise LogError(f"`arm` holds {len(labels):,} different arms; at most 65,535 are possible.", column="arm")
+    if 0 <= least <= largest < len(labels) and labels == tuple(range(len(labels))):
+        return array.astype(np.uint16), labels
+    return _codes(array, labels), labels
+
+
+def _span(array: Array) -> tuple[int, int]:
+    """Return the least and the largest of an array of integers, block by block."""
+    blocks = [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
+    return min(int(block.min()) for block in blocks), max(int(block.max()) for block in blocks)
+
+
+def _labels(arm: Any) -> Array:
+    array = as_array("arm", arm)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.dtype.kind in "Mm":
+        array = array.astype(f"{array.dtype.kind}8[us]").astype(object)
+    if array.ndim != 1:  # labels that are themselves sequences
+        array = np.empty(len(arm), dtype=object)
+        array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in arm]
+    if array.dtype.kind == "O" and set(map(type, array.tolist())) == {int} and max(map(abs, array)) < 2**63:
+        array = array.astype(np.int64)
+    if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
+        row = int(np.isnan(array).argmax())
+        raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row)
+    return array
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _sorted_labels(array: Array) -> tuple[Any, ...]:
+    found: list[Any]
+    if array.dtype.kind == "O":
+        found = list(dict.fromkeys(_hashable(array)))
+        for label in found:
+            if is_missing(label):
+                row = next(i for i, x in enumerate(array) if is_missing(x))
+                raise LogError(
+                    f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row
+                )
+        try:
+            return tuple(sorted(_plain(x) for x in found))
+        except TypeError:
+            kinds = sorted({type(x).__name__ for x in found})
+            raise LogError(
+                f"`arm` mixes labels that cannot be put in order ({', '.join(kinds)}); give their order with `arms`.",
+                column="arm",
+            ) from None
+    return tuple(sorted(x.item() for x in _distinct(array)))
+
+
+def _hashable(array: Array) -> list[Any]:
+    values: list[Any] = array.tolist()
+    if any(kind.__hash__ is None for kind in set(map(type, values))):
+        row = next(i for i, x in enumerate(values) if type(x).__hash__ is None)
+        raise LogError(
+            f"`arm` in row {row} is {values[row]!r}; an arm's label must be text, a number or another hashable value.",
+            column="arm",
+            row=row,
+        )
+    return values
+
+
+def _distinct(array: Array) -> list[Any]:
+    """Return an array's distinct values: few are found by elimination, many by sorting."""
+    rest, found = array, list[Any]()
+    while len(rest) and len(found) < 32:
+        found.append(rest[0])
+        rest = rest[rest != rest[0]]
+    return found if not len(rest) else list(np.unique(array))
+
+
+def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
+    kind = array.dtype.kind
+    index = {label: k for k, label in enumerate(labels)}
+    alike = (str, bytes) if kind in "US" else (bool, int, float)
+    if kind == "O" or len(labels) > 32 or not all(isinstance(label, alike) for label in labels):
+        values = _hashable(array) if kind == "O" else array.tolist()
+        try:
+            return np.fromiter(map(index.__getitem__, values), dtype=np.uint16, count=len(values))
+        except KeyError:
+            row = next(i for i, x in enumerate(values) if x not in index)
+            raise _unknown(row, values[row], labels) from None
+    codes = np.zeros(len(array), dtype=np.uint16)
+    known = np.zeros(len(array), dtype=bool)
+    for label, k in index.items():
+        match = np.equal(array, label)
+        codes[match] = k
+        known |= match
+    if not known.all():
+        row = int(known.argmin())
+        raise _unknown(row, array[row].item(), labels)
+    return codes
+
+
+def _unknown(row: int, label: Any, labels: tuple[Any, ...]) -> LogError:
+    what = "is missing" if is_missing(label) else f"is {label!r}"
+    known = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
+    return LogError(f"`arm` in row {row} {what}; it must be one of `arms`: {known}.", column="arm", row=row)

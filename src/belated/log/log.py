@@ -1,0 +1,446 @@
+"""Log: what was assigned, what has arrived, what is still out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from belated.base.columns import Array, as_array, numbers
+from belated.base.errors import LogError, OptionError, UnknownArmError
+from belated.base.tables import Column, Table, count
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+from belated.log.clock import NEVER, Clock, as_float_times, read_times
+from belated.log.labels import encode
+from belated.log.row_checks import check_rows
+
+#: Rows checked at a time: the columns of one block stay in the cache.
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When each row counts: the assignment order, and from which position its outcome is history."""
+
+    order: Array  # positions to rows; empty: the rows are in order
+    due: Array  # by row: a position, `rows` if no later row sees it, -1 if not arrived
+    rows: int  # positions that exist as of the log's moment
+
+
+class Log(Table):
+    """A bandit experiment's log: one row per assignment.
+
+    Parameters
+    ----------
+    arm : sequence
+        Which arm each row got: text, numbers or any hashable labels.
+    outcome : sequence of float
+        The outcome, NaN or None where it has not come.
+    propensity : array of shape (rows, arms) or (rows,)
+        The probability the policy gave to every arm at that moment, columns in the order of
+        `arms`; or only to the arm that was chosen.
+    arms : sequence, optional
+        The labels in the order of the propensity columns. By default the labels found, sorted;
+        0, ..., K - 1 when `arm` holds column numbers.
+    assigned_at : sequence, optional
+        When each row was assigned: numbers or datetimes, in any order; 1, 2, ... by default.
+        Rows that share a time are one batch and do not see each other's outcomes.
+    arrived_at, delay : sequence, optional
+        When the outcome came, or how long it took (NaN, None, NaT or inf: never). With neither,
+        an outcome that is present came at once.
+    as_of : optional
+        The moment the log is looked at. Outcomes that arrived later are still out, and rows
+        assigned later do not exist yet. By default everything that ever arrived counts.
+
+    Columns that need no conversion are kept as views: do not change them while the log is in use.
+
+    Attributes
+    ----------
+    arms : tuple
+        The arms' labels.
+    code, outcome, propensity : array
+        Every row's arm as a position among `arms`, its outcome, its propensities; read-only.
+    clock : Clock
+        The kind of time the log keeps.
+    moment : int, float or None
+        `as_of` as a number of the clock.
+    anchor, rarest : array
+        For each arm, the outcome and the propensity of its least likely row that has an outcome.
+        Sums are taken about the anchor: the row that weighs most then costs no digits.
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> log = bl.Log(["A", "B", "A"], [1.0, None, 0.0], [0.5, 0.5, 0.6], delay=[2, None, 0])
+    >>> len(log), log.arms
+    (3, ('A', 'B'))
+    """
+
+    def __init__(
+        self,
+        arm: Any,
+        outcome: Any,
+        propensity: Any,
+        *,
+        arms: Sequence[Any] | None = None,
+        assigned_at: Any = None,
+        arrived_at: Any = None,
+        delay: Any = None,
+        as_of: Any = None,
+    ) -> None:
+        if hasattr(propensity, "columns"):  # a dataframe: its columns have names
+            from belated.log.frames import named_matrix
+
+            propensity, arms = named_matrix(propensity, as_array("arm", arm), arms)
+        pi = numbers("propensity", propensity, dimensions=(1, 2))
+        rows = len(pi)
+        if rows == 0:
+            raise LogError("The log has no rows; it needs at least one assignment.")
+        if pi.ndim == 2 and pi.shape[1] == 0:
+            raise LogError("`propensity` has no columns; it needs one for every arm.", column="propensity")
+        codes, labels = encode(arm, arms, pi.shape[1] if pi.ndim == 2 else None)
+        y = numbers("outcome", outcome)
+        for name, column in (("arm", codes), ("outcome", y)):
+            if len(column) != rows:
+                raise LogError(f"`{name}` has {len(column):,} rows but `propensity` has {rows:,}.", column=name)
+        assigned, arrived, clock = read_times(assigned_at, arrived_at, delay, rows)
+        moment = _moment(clock, as_of)
+        self._set(labels, codes, y, pi, assigned, arrived, clock, moment)
+        self._check()
+
+    def _set(
+        self,
+        arms: tuple[Any, ...],
+        code: Array,
+        outcome: Array,
+        propensity: Array,
+        assigned: Array | None,
+        arrived: Array | None,
+        clock: Clock,
+        moment: int | float | None,
+    ) -> None:
+        self.arms = arms
+        self.code = locked(code)
+        self.outcome = locked(outcome)
+        self.propensity = locked(propensity)
+        self._assigned = None if assigned is None else locked(assigned)
+        self._arrived = None if arrived is None else locked(arrived)
+        self.clock = clock
+        self.moment = moment
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        arm: str = "arm",
+        outcome: str = "outcome",
+        propensity: str | Sequence[str] | Mapping[Any, str] = "propensity",
+        arms: Sequence[Any] | None = None,
+        assigned_at: str | None = None,
+        arrived_at: str | None = None,
+        delay: str | None = None,
+        as_of: Any = None,
+    ) -> Log:
+        """Build a log from a pandas, polars or pyarrow table (anything Narwhals knows).
+
+        Parameters
+        ----------
+        frame : dataframe
+        arm, outcome, assigned_at, arrived_at, delay : str
+            Names of columns.
+        propensity : str, list of str or dict
+            The chosen arm's column; or a column of lists in the order of `arms`; or one column
+            for every arm, best as ``{"A": "p_A", "B": "p_B"}``. A plain list of columns is
+            matched to the arms by `arms`, or by what the names differ in.
+        arms, as_of
+            As in `Log`.
+        """
+        from belated.log.frames import read_frame
+
+        names = {
+            "arm": arm, "outcome": outcome, "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay,
+        }  # fmt: skip
+        columns, arms = read_frame(frame, names, propensity, arms)
+        return cls(**columns, arms=arms, as_of=as_of)
+
+    @classmethod
+    def of_numbers(
+        cls,
+        arms: tuple[Any, ...],
+        code: Array,
+        outcome: Array,
+        propensity: Array,
+        assigned: Array,
+        arrived: Array,
+        clock: Clock,
+        moment: int | float | None,
+    ) -> Log:
+        """Build a log from columns that are numbers already, times being those of the clock."""
+        log = cls.__new__(cls)
+        log._set(arms, code, outcome, propensity, assigned, arrived, clock, moment)
+        log._check()
+        return log
+
+    # ---------------------------------------------------------------- what it holds
+
+    def __len__(self) -> int:
+        return self.schedule.rows
+
+    @property
+    def has_all_propensities(self) -> bool:
+        """Whether every arm's probability is known, not only the chosen one's."""
+        return self.propensity.ndim == 2
+
+    @property
+    def propensity_matrix(self) -> Array:
+        """The propensities with a column for every arm, or one for the chosen arm's."""
+        return self.propensity if self.has_all_propensities else self.propensity[:, np.newaxis]
+
+    @property
+    def as_of(self) -> Any:
+        """The moment the log is looked at; None: everything that ever arrived counts."""
+        return None if self.moment is None else self.clock.show(self.moment)
+
+    @property
+    def assigned_at(self) -> Array:
+        """When each row was assigned."""
+        return self.clock.show_many(self._assigned_numbers)
+
+    @property
+    def arrived_at(self) -> Array | None:
+        """When each outcome came (NaN, inf or NaT: never); None: at once."""
+        return None if self._arrived is None else self.clock.show_many(self._arrived)
+
+    @property
+    def arrived(self) -> Array:
+        """Whether each row's outcome had arrived by `as_of`."""
+        return self.schedule.due >= 0
+
+    @property
+    def came(self) -> Array:
+        """When each outcome came, as a number of the clock; empty: every row's own step, 1, 2, ..."""
+        came = self._assigned if self._arrived is None else self._arrived
+        return np.empty(0) if came is None else came
+
+    @property
+    def _assigned_numbers(self) -> Array:
+        return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
+
+    def at(self, as_of: Any) -> Log:
+        """Return the same experiment as it stood at another moment."""
+        return self.at_number(_moment(self.clock, as_of))
+
+    def at_number(self, moment: int | float | None) -> Log:
+        """Return the same experiment as it stood at a moment given as a number of its clock."""
+        log = Log.__new__(Log)
+        log._set(self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self.clock, moment)
+        log._anchor([self.anchor], [self.rarest])
+        if self.moment is not None and (moment is None or moment > self.moment):
+            log._check()  # outcomes that were still out have not been looked at
+        return log
+
+    def joined(self, others: Sequence[Log]) -> Log:
+        """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
+        logs = [self, *others]
+        for log in others:
+            if log.arms != self.arms or log.clock.unit != self.clock.unit:
+                raise LogError("Parts of one experiment must have the same `arms` and the same kind of times.")
+            if log.propensity.ndim != self.propensity.ndim or (log._arrived is None) != (self._arrived is None):
+                raise LogError("Parts of one experiment must have the same columns.")
+        if any(log._assigned is None for log in logs):
+            raise LogError(
+                "Parts of one experiment need `assigned_at`: without it each starts at step 1.", column="assigned_at"
+            )
+        clock = next((log.clock for log in logs if not log.clock.whole), self.clock)
+
+        def joined(columns: list[Array | None]) -> Array:
+            times = [times for times in columns if times is not None]
+            return np.concatenate(times if clock.whole else [as_float_times(t) for t in times])
+
+        whole = Log.__new__(Log)
+        whole._set(
+            self.arms,
+            np.concatenate([log.code for log in logs]),
+            np.concatenate([log.outcome for log in logs]),
+            np.concatenate([log.propensity for log in logs]),
+            joined([log._assigned for log in logs]),
+            None if self._arrived is None else joined([log._arrived for log in logs]),
+            clock,
+            self.moment,
+        )
+        whole._anchor([log.anchor for log in logs], [log.rarest for log in logs])
+        return whole
+
+    def _check(self) -> None:
+        """Refuse the first row that cannot be."""
+        self._anchor(*check_rows(self.arms, self.code, self.outcome, self.propensity, *self._times(), self.clock))
+
+    def _anchor(self, anchors: list[Array], rarest: list[Array]) -> None:
+        """Keep, of several parts' anchors, those of the least likely rows."""
+        which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
+        self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
+
+    # ---------------------------------------------------------------- order of events
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Who sees what: section 2 of the paper, with batches and ties."""
+        assigned, order = self._assigned, np.empty(0, dtype=np.int64)
+        total = rows = len(self.code)
+        if assigned is not None and not _is_sorted(assigned):
+            order = np.argsort(assigned, kind="stable")
+            assigned = assigned[order]
+            if total < 2**31:
+                order = order.astype(np.int32)
+        if self.moment is not None:
+            if assigned is None:
+                rows = int(min(max(math.floor(min(self.moment, total)), 0), total))
+            else:
+                rows = int(np.searchsorted(assigned, self.moment, side="right"))
+        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        if rows < total:
+            due[:] = -1
+        times: Array = np.empty(0) if assigned is None else assigned
+        _, arrived, latest, never = self._times()
+        jit.ready(rows)
+
+        def fill(start: int, stop: int) -> None:
+            kernel.schedule(due, times, arrived, latest, never, self.outcome, order, start, stop, rows)
+
+        jit.in_stretches(rows, fill)
+        return Schedule(order, due, rows)
+
+    def _times(self) -> tuple[Array, Array, int | float, int | float]:
+        """Return assignment and arrival times (empty: steps, at once), the last that counts, and never."""
+        assigned = np.empty(0) if self._assigned is None else self._assigned
+        arrived = np.empty(0) if self._arrived is None else self._arrived
+        if arrived.dtype.kind == "i":
+            latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
+            return assigned, arrived, latest, NEVER
+        # inf is never, also when everything that arrived counts
+        biggest = float(np.finfo(np.float64).max)
+        return assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan
+
+    def divide(self, moments: Array) -> tuple[Array, Array]:
+        """Return, for ascending moments, how many rows each has, and at which each outcome first counts."""
+        schedule = self.schedule
+        times = self._assigned_numbers
+        ordered = times[schedule.order] if len(schedule.order) else times
+        edges = np.searchsorted(ordered[: schedule.rows], moments, side="right")
+        came = times if self._arrived is None else self._arrived
+        return edges, np.searchsorted(moments, came).astype(np.int32)
+
+    def even_moments(self, how_many: int, latest: int | float | None = None) -> Array:
+        """Return moments evenly spaced over the rows, the last being when the log is looked at.
+
+        `latest` is when the last outcome landed, if that is known already.
+        """
+        schedule = self.schedule
+        if schedule.rows == 0:
+            raise LogError("The log has no rows as of its moment.")
+        positions = -(-np.arange(1, how_many + 1) * schedule.rows // how_many) - 1
+        which = schedule.order[positions] if len(schedule.order) else positions
+        moments = which + 1 if self._assigned is None else self._assigned[which]
+        if self.moment is not None:
+            moments[-1] = self.moment
+        elif latest is not None:
+            moments[-1] = max(moments[-1], latest)
+        elif self._arrived is not None:
+            moments[-1] = self._arrived[schedule.due >= 0].max(initial=moments[-1])
+        return np.unique(moments)
+
+    # ---------------------------------------------------------------- display
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        schedule = self.schedule
+        alive = schedule.order[: schedule.rows] if len(schedule.order) else np.arange(schedule.rows)
+        code, arrived = self.code[alive], schedule.due[alive] >= 0
+        n_arms = len(self.arms)
+        assigned_n = np.bincount(code, minlength=n_arms)
+        arrived_n = np.bincount(code[arrived], minlength=n_arms)
+        times = self._assigned_numbers[alive]
+        delays: Array = np.zeros(len(alive)) if self._arrived is None else self._arrived[alive] - times
+        medians = [float(np.median(delays[arrived & (code == k)])) if arrived_n[k] else math.nan for k in range(n_arms)]
+        if self.has_all_propensities:
+            smallest = self.propensity[alive].min(axis=0) if len(alive) else np.full(n_arms, math.nan)
+        else:
+            smallest = np.full(n_arms, math.inf)
+            np.minimum.at(smallest, code, self.propensity[alive])
+            smallest[assigned_n == 0] = math.nan
+        return {
+            "assigned": assigned_n,
+            "arrived": arrived_n,
+            "share": np.divide(arrived_n, assigned_n, out=np.full(n_arms, math.nan), where=assigned_n > 0),
+            "delay": medians,
+            "smallest": smallest,
+            "span": (times.min(), times.max()) if len(times) else None,
+        }
+
+    def _title(self) -> str:
+        facts = self._facts
+        share = facts["arrived"].sum() / max(len(self), 1)
+        span = ""
+        if facts["span"] is not None:
+            first, last = map(self.clock.text, facts["span"])
+            span = f", assigned from {first} to {last}"
+        as_of = "" if self.moment is None else f", as of {self.clock.text(self.moment)}"
+        known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
+        size = f"{count(len(self), 'row')} and {count(len(self.arms), 'arm')}"
+        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}"
+
+    def _columns(self) -> list[Column]:
+        facts = self._facts
+        delays = [self.clock.show_delay(d) for d in facts["delay"]]
+        return [
+            Column("arm", list(self.arms), "label"),
+            Column("assigned", facts["assigned"].tolist(), "count"),
+            Column("arrived", facts["arrived"].tolist(), "count"),
+            Column("share_arrived", facts["share"].tolist(), "share"),
+            Column("median_delay", delays, "number"),
+            Column("smallest_propensity", facts["smallest"].tolist(), "number"),
+        ]
+
+
+def a_log(log: Any) -> Log:
+    """Return `log` if it is a Log."""
+    if not isinstance(log, Log):
+        raise OptionError(
+            f"`log` is a {type(log).__name__}; it must be a Log, such as Log.from_frame makes of a table."
+        )
+    return log
+
+
+def _moment(clock: Clock, as_of: Any) -> int | float | None:
+    """Return a moment as a number of the clock; infinitely late is None, when everything counts."""
+    return None if as_of is None or (isinstance(as_of, float) and as_of == math.inf) else clock.read("as_of", as_of)
+
+
+def arm_index(arms: tuple[Any, ...], arm: Any) -> int:
+    """Return the position of an arm, or say which arms there are."""
+    try:
+        return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
+    except ValueError:
+        known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
+        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.") from None
+
+
+def locked(array: Array) -> Array:
+    """Return a view that cannot be written to; compiled kernels know its type."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _is_sorted(times: Array) -> bool:
+    for start in range(0, len(times), _BLOCK):
+        block = times[start : start + _BLOCK + 1]
+        if not (block[:-1] <= block[1:]).all():
+            return False
+    return True

@@ -1,0 +1,67 @@
+"""A plan as a figure: what is reached at each horizon, and what waiting saves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.figures import COLOURS, FAINT, GREY, INK, drawable, new_figure, safe_label, scale_across, scale_up
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plan_data(plan: Any) -> dict[str, Any]:
+    """Return what `plan_figure` draws: the curve, the goal, the horizon with its interval, and the waits."""
+    points = [point for point in plan.curve.points if math.isfinite(point.value)]
+    options = [option for option in plan.options if option.reached and math.isfinite(option.wait)]
+    return {
+        "horizon": np.array([point.horizon for point in points], dtype=np.float64),
+        "value": np.array([point.value for point in points]),
+        "low": np.array([point.low for point in points]),
+        "high": np.array([point.high for point in points]),
+        "asked": plan.goal.asked,
+        "between": (float(plan.low), float(plan.high)),
+        "waits": np.array([option.wait for option in options]),
+        "needed": np.array([option.horizon for option in options]),
+        "chosen": (plan.wait, float(plan.horizon)),
+    }
+
+
+def plan_figure(plan: Any) -> Figure:
+    """Draw the half-width or power against the horizon, and, if waiting matters, the horizon against the wait."""
+    data = plan_data(plan)
+    power = plan.goal.name == "power"
+    what = "power" if power else "half-width"
+    trade = len(data["waits"]) > 1
+    figure, facets = new_figure([what, "assignments needed"] if trade else [what], f"{plan.target}: {what} by horizon")
+    axes = facets[0]
+    x, y = data["horizon"], drawable(data["value"])
+    bars = np.array([drawable(data["low"]), drawable(data["high"])])
+    axes.fill_between(x, bars[0], bars[1], color=COLOURS[0], alpha=0.15, linewidth=0)
+    axes.plot(x, y, color=COLOURS[0], marker="o", markersize=4, linewidth=1.2, markeredgecolor="white")
+    axes.axhline(data["asked"], color=GREY, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    if plan.reached and all(map(math.isfinite, data["between"])):
+        axes.axvspan(*data["between"], color=COLOURS[1], alpha=0.25, linewidth=0)
+        axes.plot([data["chosen"][1]], [data["asked"]], "D", color=COLOURS[1], markersize=5, zorder=4)
+    if len(x):
+        scale_up(axes, np.append(y, data["asked"]), None, bars)
+        scale_across(axes, x.tolist())
+    if power:
+        axes.set_ylim(0, 1)
+    axes.set_xlabel("assignments", color=INK, fontsize=9)
+    spread = "band: 95% Monte Carlo" if power else "band: 80% of experiments"
+    axes.set_title(spread, loc="right", fontsize=8, color=GREY)
+    if trade:
+        aside = facets[1]
+        aside.plot(data["waits"], data["needed"], color=COLOURS[0], marker="o", markersize=4, linewidth=1.2)
+        aside.plot(*([each] for each in data["chosen"]), "D", color=COLOURS[1], markersize=5, zorder=4)
+        aside.set_ylim(0, 1.08 * float(data["needed"].max()))
+        aside.grid(axis="x", color=FAINT, linewidth=0.7)
+        aside.locator_params(nbins=5)
+        aside.xaxis.set_major_formatter(lambda v, _: f"{v:,.10g}")
+        aside.yaxis.set_major_formatter(lambda v, _: f"{v:,.10g}")
+        aside.set_xlabel(safe_label("steps of waiting after the last"), color=INK, fontsize=9)
+    return figure

@@ -1,0 +1,1 @@
+"""Logs in files, dataframes and databases."""

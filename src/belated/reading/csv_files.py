@@ -1,0 +1,188 @@
+"""CSV files: a look at their first rows, then one reading with the types that roles ask for."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from belated.base.errors import LogError
+from belated.base.tables import one_line
+from belated.reading.engines import Place, fetch, kept, sentences
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+
+#: Text that says there is nothing, in CSV.
+_NOTHING = ["", "NA", "N/A", "NULL", "null", "None", "none", "<NA>", "NaT"]
+
+
+#: Rows of a CSV file that are looked at before it is read.
+_SAMPLE = 10_000
+
+
+#: What is meant as a number, if not always written as one, and dates of which it is sure what is the day.
+_MEANT = r"^\s*[$€£]?\s*[-+]?[$€£]?(\d[\d.,_' ]*([eE][-+]?\d+)?|\.\d+|(?i:nan|inf|infinity))\s*[%$€£]?\s*$"
+
+
+_SURE = r"^\d{4}|^(1[3-9]|[23]\d)\D|^\d\d?\D(1[3-9]|[23]\d)\D|^\d\d?\."
+
+
+def literal_path(path: str) -> str:
+    """Return a path that DuckDB takes for one file, whatever signs are in it."""
+    return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
+
+
+@dataclass(frozen=True)
+class CsvFile(Place):
+    """A CSV file.
+
+    Attributes
+    ----------
+    path : str
+    guessed : mapping
+        Columns that the first rows do not tell the kind of: "other" if they are empty, "mixed" if most are numbers,
+        but not all.
+    unsure : mapping
+        Columns of dates that might be read in two ways, each with an example.
+    """
+
+    path: str
+    guessed: Mapping[str, str] = field(default_factory=dict)
+    unsure: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Columns of which more is known than their types tell."""
+        return self.guessed
+
+    def loaded(self, types: dict[str, str], columns: Iterable[str], arm: str) -> Place:
+        """Return the same table, a CSV file's columns read once, as the types that they must have.
+
+        What stands for nothing elsewhere, such as NA or None, may be the name of an arm.
+        """
+        wanted = [name for name in dict.fromkeys(columns) if name in self.table.columns]
+        unsure = next((name for name in wanted if name in self.unsure), None)
+        if unsure is not None:
+            raise LogError(
+                f"Column {one_line(repr(unsure))} has dates such as {self.unsure[unsure]!r}, which can be read in two "
+                "ways; write them as 2026-03-01."
+            )
+        types = {name: kind for name, kind in types.items() if name in wanted}
+        if arm in wanted:
+            types[arm] = "VARCHAR"
+        with sentences(self.name):
+            table = self._read(wanted, types, _NOTHING)
+            if arm in wanted and fetch(table.filter(table[arm].isnull()).limit(1)).num_rows:
+                plain = _read_csv(self.engine, self.path, [""], types={arm: "VARCHAR"})
+                labels = fetch(plain.filter(plain[arm].isin(_NOTHING)).select(arm).distinct())[arm].to_pylist()
+                table = self._read(wanted, types, [text for text in _NOTHING if text not in labels])
+            if arm in wanted:
+                table = _with_labels(table, arm, self.table[arm].type())
+        return replace(self, table=table)
+
+    def _read(self, columns: list[str], types: dict[str, str], nothing: list[str]) -> ir.Table:
+        """Read columns once; whole numbers that turn out not to be are numbers."""
+        try:
+            return kept(self.engine, _read_csv(self.engine, self.path, nothing, types=types).select(*columns))
+        except Exception as error:
+            found = re.search(
+                r"Error when converting column \"(.*?)\". Could not convert string .* to 'BIGINT'", str(error)
+            )
+            if found is None or found[1] not in columns or found[1] in types:
+                raise
+            return self._read(columns, {**types, found[1]: "DOUBLE"}, nothing)
+
+
+def _read_csv(engine: Any, path: str, nothing: list[str], **options: Any) -> ir.Table:
+    return engine.read_csv(literal_path(path), nullstr=nothing, header=True, quote='"', escape='"', **options)
+
+
+def csv_file(engine: Any, path: str, name: str, role: str) -> CsvFile:
+    """Return a CSV file, after a look at its first rows: what they hold, as text, tells more than their types."""
+    import pyarrow.compute as pc
+
+    table = _read_csv(engine, path, _NOTHING)
+    columns = list(table.columns)
+    if len(columns) == 1 and re.search(r"[,;\t|]", columns[0]):
+        raise LogError(f"`{name}` cannot be read: {csv_fault(path)}")
+    _check_names(path, name, columns)
+    some = fetch(_read_csv(engine, path, _NOTHING, all_varchar=True).limit(_SAMPLE))
+    if not some.num_rows and role == "source":
+        raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
+    kinds, unsure = {}, {}
+    for column, dtype in table.schema().items() if some.column_names == columns else ():
+        texts = some[column].drop_null()
+        if not len(texts):
+            kinds[column] = "other"
+        elif dtype.is_string() and 2 * pc.sum(pc.match_substring_regex(texts, _MEANT)).as_py() > len(texts):
+            kinds[column] = "mixed"
+        elif dtype.is_temporal() and not pc.any(pc.match_substring_regex(texts, _SURE)).as_py():
+            unsure[column] = texts[0].as_py()
+    return CsvFile(table, name, True, path, kinds, unsure)
+
+
+def _check_names(path: str, name: str, columns: list[str]) -> None:
+    """Refuse names that come twice, of which DuckDB would make another, and those that it could not find again."""
+    bad = next((column for column in columns if "\0" in column), None)
+    if bad is not None:
+        raise LogError(f"`{name}` has a column named {one_line(repr(bad))}; a name cannot have that character in it.")
+    if not any(re.sub(r"_\d+$", "", column) in columns for column in columns if re.search(r"_\d+$", column)):
+        return
+    with _opened(path) as file:
+        names = next((line for line in csv.reader(file, delimiter=_separator(path)) if len(line) == len(columns)), [])
+    twice = next((text for text, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise LogError(f"`{name}` has several columns named {one_line(repr(twice))}; each must have a name of its own.")
+
+
+def _opened(path: str) -> Any:
+    opener: Any = gzip.open if path.lower().endswith(".gz") else open
+    return opener(path, "rt", encoding="utf-8-sig", errors="strict", newline="")
+
+
+def _separator(path: str) -> str:
+    with _opened(path) as file:
+        lines = [line for line in islice(file, 100) if line.strip() and not line.startswith("#")]
+    return max(",;\t|", key=(lines or [""])[0].count)
+
+
+def csv_fault(path: str) -> str:
+    """Return what keeps a file from being read as CSV."""
+    line = 1
+    try:
+        separator = _separator(path)
+        with _opened(path) as file:
+            reader = csv.reader(file, delimiter=separator, strict=True)
+            width = len(next(reader))
+            for fields in islice(reader, 10 * _SAMPLE):
+                line = reader.line_num
+                if fields and len(fields) != width:
+                    return f"line {line:,} has {len(fields)} fields, but the first line has {width}."
+    except UnicodeDecodeError:
+        return "it is not text in UTF-8; save it as such."
+    except csv.Error as error:
+        return f"{error} after line {line:,}: a quotation mark is not closed, or not followed by a separator."
+    except (OSError, EOFError, StopIteration):
+        pass
+    return "it is not a table in CSV, with a line of names and as many fields in every line."
+
+
+def _with_labels(table: ir.Table, arm: str, dtype: Any) -> ir.Table:
+    """Return arms that were read as text as the type that they seem to have, if nothing of their names is lost."""
+    labels = fetch(table.select(arm).distinct())[arm].drop_null().to_pylist()
+    as_text = dtype.is_string() or (
+        dtype.is_integer() and not all(re.fullmatch("-?(0|[1-9][0-9]*)", x) for x in labels)
+    )
+    if as_text:
+        return table
+    made = table[arm].try_cast(dtype)
+    lost = fetch(table.filter(made.isnull() & table[arm].notnull()).limit(1)).num_rows
+    return table if lost else table.mutate(**{arm: made})

@@ -1,0 +1,253 @@
+"""What checks and reports count in a log, made by the engine that holds it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError
+from belated.reading.engines import fetch, sentences
+from belated.reading.recipe import literal
+from belated.summaries.evidence import (
+    DELAY_BINS,
+    ENOUGH,
+    GRAINS,
+    STRETCHES,
+    TINY,
+    ArrivalCounts,
+    Evidence,
+    half_of,
+    settled,
+)
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from belated.reading.source import Source
+
+
+def evidence(source: Source) -> Evidence:
+    """Return the evidence of a log that stays where it is: a few queries, of which only counts and sums come back."""
+    if not len(source):
+        raise LogError("The log has no rows as of its moment.")
+    rows, arms = source.coded, len(source.arms)
+    low, rarest, unlikeliest = np.full((3, arms), math.nan)
+    with sentences(source.name):
+        came = rows.filter(rows.arrived.notnull())
+        found = fetch(came.group_by("code").agg(low=came.outcome.min(), rarest=_chosen(source, came).min())).to_pydict()
+        low[found["code"]], rarest[found["code"]] = found["low"], found["rarest"]
+        found = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
+        unlikeliest[found["code"]] = found["least"]
+        moments, sums = _sums(source)
+        chances = _chances(source, rarest) if source.has_all_propensities else {}
+        excess = calibration(source)
+    no = (None, None)
+    return Evidence(
+        arms=source.arms, rows=len(source), within=source.within, grain=_grain(source), moments=moments, sums=sums,
+        shift=source.anchors, low=low, rarest=rarest, unlikeliest=unlikeliest,
+        **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
+        **dict(zip(("excess", "variance"), excess or no, strict=True)),
+        dependence=dependence(source) if source.within is None else np.zeros((arms, 3, 3)),
+        arrivals=arrival_counts(source),
+    )  # fmt: skip
+
+
+def _chosen(source: Source, rows: ir.Table) -> ir.FloatingColumn:
+    """Return the probability of each row's own arm."""
+    if not source.has_all_propensities:
+        return rows.p
+    return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(len(source.arms))), else_=None)
+
+
+def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
+    """Return which of the stretches of time each row was assigned in."""
+    first, last = source.span
+    width = _span(source, first, last) / STRETCHES
+    since = _length(rows.assigned, literal(source.clock, first, rows.assigned))
+    place = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
+    return (place >= STRETCHES).ifelse(STRETCHES - 1, place)
+
+
+def _sums(source: Source) -> tuple[Array, dict[str, Array]]:
+    """Sum up rows by arm and stretch of time."""
+    rows, arms, (first, last) = source.coded, len(source.arms), source.span
+    half = _half(source)
+    until = literal(source.clock, min(source.last_look - half, last), rows.assigned)
+    delay = _length(rows.arrived, rows.assigned)
+    came, p = rows.arrived.notnull(), _chosen(source, rows)
+    none, one = p * 0, p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
+    old = (rows.assigned <= until).ifelse(one, none)
+    about = rows.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None).cast("float64")
+    w2 = came.ifelse(1 / p, 0.0)
+    w = w2.sqrt()
+    y = came.ifelse(rows.outcome - about, 0.0)
+    values = rows.select(
+        code=rows.code, bin=_place(source, rows), assigned=one, inverse=1 / p, old=old,
+        soon=came.ifelse(old * (delay <= _span(source, 0, half)).ifelse(one, none), none),
+        arrived=came.ifelse(one, none), y=y, y2=y * y, w=w, w2=w2, w3=w2 * w, w4=w2 * w2,
+    )  # fmt: skip
+    names = [name for name in values.columns if name not in ("code", "bin")]
+    found = fetch(values.group_by("code", "bin").agg(**{name: values[name].sum() for name in names})).to_pydict()
+    tables = {name: np.zeros((STRETCHES, arms)) for name in names}
+    for name, table in tables.items():
+        table[found["bin"], found["code"]] = found[name]
+    return first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES), tables
+
+
+def _chances(source: Source, rarest: Array) -> dict[str, Array]:
+    """Sum up every arm's probabilities."""
+    rows, arms = source.coded, len(source.arms)
+    values = rows.select(bin=_place(source, rows), **{f"p{k}": rows[f"p{k}"] for k in range(arms)})
+    asked: dict[str, Any] = {}
+    for k, bound in enumerate(rarest):
+        p = values[f"p{k}"]
+        asked |= {f"p{k}": p.sum(), f"p2{k}": (p * p).sum(), f"p_min{k}": p.min(), f"h{k}": p.sqrt().sum()}
+        asked |= {
+            f"h_max{k}": p.max(),
+            f"chance{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, 0.0).sum(),
+        }
+    found = fetch(values.group_by("bin").agg(**asked)).to_pydict()
+    tables = {name: np.full((STRETCHES, arms), math.nan if "_" in name else 0.0)
+              for name in ("p", "p2", "p_min", "h", "h_max", "chance")}  # fmt: skip
+    for name, table in tables.items():
+        for k in range(arms):
+            table[found["bin"], k] = found[f"{name}{k}"]
+    logs = {f"l{k}": (rows[f"p{k}"] < TINY).ifelse(TINY, rows[f"p{k}"]).ln().sum() for k in range(arms)}
+    own = fetch(rows.group_by("code").agg(**logs)).to_pydict()
+    log_p = np.zeros((arms, arms))
+    log_p[own["code"]] = np.array([own[name] for name in logs]).T
+    return {
+        **{name: tables[name] for name in ("p", "p2", "p_min")},
+        "h": tables["h"].sum(axis=0),
+        "h_max": np.sqrt(np.nanmax(tables["h_max"], axis=0)),
+        "chance": tables["chance"].sum(axis=0),
+        "log_p": log_p,
+    }
+
+
+def _grain(source: Source) -> float:
+    """Return what all delays are multiples of."""
+    rows, dates = source.coded, source.clock.unit is not None
+    with sentences(source.name):
+        delay = _length(rows.arrived, rows.assigned)
+        odd = {f"g{i}": (delay / g - (delay / g).floor()).max() for i, g in enumerate(GRAINS[dates])}
+        found = fetch(rows.aggregate(**odd)).to_pylist()[0]
+    return next((g for i, g in enumerate(GRAINS[dates]) if not (found[f"g{i}"] or 0) > 0), 0.0)
+
+
+def arrival_counts(source: Source) -> ArrivalCounts | None:
+    """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones.
+
+    Of events, the delay is that of an assignment's first.
+    """
+    rows, clock = source.coded, source.clock
+    with sentences(source.name):
+        delay = _length(rows.arrived if source.within is None else rows["first"], rows.assigned)
+        about = fetch(rows.aggregate(longest=delay.max(), mean=delay.mean())).to_pylist()[0]
+        longest, mean = about["longest"], about["mean"]
+        if not longest or not mean:
+            return None
+        unit = mean / 10
+        step = np.log1p(longest / unit) / DELAY_BINS
+        age = _length(literal(clock, source.last_look, rows.assigned), rows.assigned)
+        bins = rows.select(
+            code=rows.code,
+            delay=((delay / unit + 1).ln() / step).ceil().cast("int32").fill_null(DELAY_BINS + 1),
+            age=((age / unit + 1).ln() / step).floor().cast("int32"),
+        )
+        # the longest delay may fall just beyond its bin by rounding; who is still out may not
+        inside = (bins.delay == DELAY_BINS + 1).ifelse(
+            DELAY_BINS + 1, (bins.delay > DELAY_BINS).ifelse(DELAY_BINS, bins.delay)
+        )
+        bins = bins.mutate(delay=inside, age=(bins.age > DELAY_BINS).ifelse(DELAY_BINS, bins.age))
+        found = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
+    counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
+    counts[found["code"], found["delay"], np.maximum(found["age"], 0)] = found["n"]
+    followed = _span(source, source.span[0], source.last_look)
+    return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
+
+
+def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
+    """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
+    if earlier.type().is_timestamp():
+        return later.delta(earlier, unit="microsecond").cast("float64")
+    return later.cast("float64") - earlier.cast("float64")
+
+
+def _span(source: Source, start: int | float, end: int | float) -> float:
+    """Return a stretch of the clock in the units of `_length`."""
+    scale = 1000.0 if source.clock.unit == "ns" else 1.0
+    return float(end - start) / scale
+
+
+def _half(source: Source) -> int | float:
+    """Return half of the time that the experiment has been followed."""
+    return half_of(source.last_look - source.span[0], source.clock.whole or source.clock.unit is not None)
+
+
+def early(source: Source) -> ir.Table:
+    """Return the rows that have been followed for at least half of the experiment; of many, the earliest."""
+    rows, (first, last) = source.coded, source.span
+    until = min(source.last_look - _half(source), last)
+    if len(source) > ENOUGH:
+        until = min(until, first + type(first)((last - first) * (ENOUGH / len(source))))
+    return rows.filter(rows.assigned <= literal(source.clock, until, rows.assigned))
+
+
+def recorded(source: Source) -> tuple[float, Array, Array]:
+    """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
+    rows = early(source)
+    with sentences(source.name):
+        found = fetch(
+            rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), there=rows.arrived.count())
+        ).to_pydict()
+    low = min((value for value in found["low"] if value is not None), default=math.nan)
+    return low, np.array(found["n"], dtype=float), np.array(found["there"], dtype=float)
+
+
+def dependence(source: Source) -> Array:
+    """Return, by arm, the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`).
+
+    Over rows followed for at least half of the experiment whose outcome came within that time, with L the logarithm of
+    1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2, as an array (arms, 3, 3).
+    """
+    rows, arms, half = early(source), len(source.arms), _half(source)
+    scale = _span(source, 0, half) / 1000 or 1.0
+    with sentences(source.name):
+        delay = _length(rows.arrived, rows.assigned)
+        followed = rows.filter(delay <= _span(source, 0, half))
+        delay = _length(followed.arrived, followed.assigned)
+        about = followed.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None)
+        values = followed.select(
+            code=followed.code, l=(delay / scale + 1).ln(), y=followed.outcome - about.cast("float64")
+        )
+        one = values.y * 0 + 1
+        powers = [[one, values.y, values.y * values.y]]
+        powers += [[values.l * y for y in powers[0]], [values.l * values.l * y for y in powers[0]]]
+        sums: dict[str, Any] = {f"s{i}{j}": powers[i][j].sum() for i in range(3) for j in range(3)}
+        found = fetch(values.group_by("code").agg(**sums)).to_pydict()
+    moments = np.zeros((arms, 3, 3))
+    for i in range(3):
+        for j in range(3):
+            moments[found["code"], i, j] = [0.0 if v is None else v for v in found[f"s{i}{j}"]]
+    return moments
+
+
+def calibration(source: Source, rows: ir.Table | None = None) -> tuple[Array, Array] | None:
+    """Return `Evidence.excess` and `Evidence.variance`, of all rows or of some."""
+    if not source.has_all_propensities:
+        return None
+    rows, arms = source.coded if rows is None else rows, range(len(source.arms))
+    chances = [rows[f"p{k}"] for k in arms]
+    square, cube = (sum((p**i for p in chances[1:]), chances[0] ** i) for i in (2, 3))
+    chosen = rows.code.cases(*enumerate(chances), else_=None)
+    excess = [(rows.code == k).ifelse(1.0, 0.0) - p for k, p in enumerate(chances)] + [chosen - square]
+    variance = [p * (1 - p) for p in chances] + [cube - square * square]
+    sums = {f"{name}{i}": one.sum() for name, each in (("e", excess), ("v", variance)) for i, one in enumerate(each)}
+    with sentences(source.name):
+        found = fetch(rows.aggregate(**sums)).to_pylist()[0]
+    made = (np.array([found[f"{name}{i}"] for i in range(len(excess))], dtype=float) for name in "ev")
+    return next(made), settled(next(made), len(source))

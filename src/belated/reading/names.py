@@ -1,0 +1,171 @@
+"""The names that columns go by, and names in sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from belated.base.errors import LogError
+from belated.base.tables import one_line
+
+_AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
+
+
+_TESTED = (
+    r"(action|variant|variation|treatment|(test|experiment|exp|ab|ab_test|treatment|trial|study)_(group|cell|arm))"
+)
+
+
+_SENT = r"(template|creative|offer|subject_line|banner|headline|cta)"
+
+
+_ACT = (
+    r"(purchase|conversion|convert|click|open|order|sale|response|respond|pay|payment|reward|outcome|subscribe|sign_?up|"
+    r"activate|complete|redeem|install|report|follow_?up)(d|ed)?|(paid|bought|sold|signed_up)"
+)
+
+
+_GAIN = (
+    r"(revenue|amount|value|sales?|profit|gmv|ltv|orders?|order_value|order_total|purchased?|purchases|bought|"
+    r"conversions?|converted|clicks?|clicked|opens?|opened|responded|subscribed|retained|churned|redeemed|installed|"
+    r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up)"
+)
+
+
+CHOSEN = (
+    r"(action|arm|assign|assigned|assignment|treatment|variant|variation|chosen|selected|selection|logging|logged|"
+    r"policy|exposure|choice|behaviou?r|sampling|allocation|randomi[sz]ation)"
+)
+
+
+CHANCE = r"(p|pi|probs?|probas?|probability|probabilities|propensity|propensities|propensity_scores?|p_?scores?)"
+
+
+#: The names that roles go by in real tables, as patterns of snake_case: an earlier tier beats a later one, and columns
+#: of one tier compete. What no name can decide (is it clicks or revenue?) shares a tier, so that people are asked.
+NAMES: Mapping[str, Sequence[str]] = {
+    "arm": (
+        "arm",
+        rf"(chosen|assigned|selected|served|shown|logged|label)_({_TESTED}|arm|group)",
+        _TESTED,
+        rf"({_TESTED}|arm)_(name|label|key|slug)|(?!(product|sku|item)_).*_(arm|variant|variation)",
+        rf"({_TESTED}|arm)_(id|index|idx|number|code)",
+        "(group|bucket|cell|condition)(_name)?|treated|is_treated|is_treatment|in_treatment",
+        rf"{_SENT}(_(name|id|version|group))?",
+        "item_id",  # Open Bandit's
+    ),
+    "outcome": (
+        "outcome",
+        "reward",
+        "y|response|target|label_(cost|reward)|.*_(outcome|reward)|(outcome|reward)_value",
+        _GAIN,
+        rf"(is|has|did|was|total|net|gross|sum|num|n)_{_GAIN}|({_ACT})_(value|amount|revenue|total|count|flag)"
+        rf"|{_GAIN}_(usd|eur|gbp|value|amount|count|total|flag)",
+    ),
+    "assigned_at": (
+        rf"assigned|(assigned|assignment|randomi[sz]ed|randomi[sz]ation|allocated|allocation)_{_AT}",
+        rf"(first_)?(exposure|exposed|decision|decided|enrolled|enroll?ment|treated|treatment|action)_{_AT}"
+        "|(first_)?exposure",
+        rf"(.*_)?(sent|send)_{_AT}",
+        rf"(first_)?(shown|served|displayed|delivered|delivery|impression|viewed|view)_{_AT}",
+        rf"timestamp|time|ts|datetime|event_{_AT}",
+        "step|round|t|trial|iteration",
+        "date|day",
+        "created_at|received_at|logged_at",
+    ),
+    "arrived_at": (
+        rf"arrived|arrival|(arrived|arrival|observed|(outcome|reward)(_arrived|_observed)?)_{_AT}",
+        rf"(first_)?(?!response_time)({_ACT})_{_AT}|follow_?up",
+    ),
+    "later": (  # among the outcomes themselves, any other time
+        rf"event_{_AT}|.*(?<!created)(?<!received)(?<!updated)(?<!sent)_at",
+        "timestamp|time|ts|datetime",
+        "step|t|date|day",
+        "created_at|received_at",
+    ),
+    "delay": (
+        "delay",
+        "lag|(outcome|reward|arrival)_delay|delay_.*",
+        "(time|days|hours|minutes|seconds)_to_.*|.*_(delay|lag)",
+    ),
+    "key": (
+        "(assignment|decision|impression|exposure|recommendation|send|message|request)_(id|key|uuid)",
+        "(?!(experiment|test|campaign|feature|flag|account|project|event|row)_).*_(id|key|uuid|guid|hash)"
+        "|(user|customer|visitor|subject|patient|participant|member|client|session)(id|uuid)?|email",
+        "event_(id|key|uuid)",
+        "id|key|uuid|guid|uid",
+    ),
+    "propensity": (
+        "propensity|propensities|propensity_scores?|p_?scores?",
+        rf"({CHOSEN}_){{1,2}}{CHANCE}|pi_b|action_dist(ribution)?"
+        "|(p|prob|probability|propensity)_(of_)?(chosen|selected|action)",
+        "probs?|probas?|probability|probabilities|pmf",
+        "p|pi",
+    ),
+}
+
+
+NUMERIC = ("integer", "number")
+
+
+CALENDAR = ("time", "text")
+
+
+#: What a role's column may hold. A guess is choosier: see `_Columns.guess`.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "arm": ("text", "integer", "boolean", "number"),
+    "outcome": ("integer", "number", "boolean"),
+    "assigned_at": CALENDAR + NUMERIC,
+    "arrived_at": CALENDAR + NUMERIC,
+    "delay": ("duration", *NUMERIC),
+    "key": ("text", "integer", "number"),
+    "propensity": (*NUMERIC, "list", "struct", "map", "json", "text"),
+}
+
+
+#: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
+ONLY = {
+    ("arm", "number"): "arm|action",
+    ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
+    ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
+    ("propensity", "text"): ".*(s|pmf|dist|distribution)",
+}
+
+
+def wrong(role: str, sentence: str) -> LogError:
+    """Return the error that a role's column cannot be told."""
+    return LogError(sentence, column=role)
+
+
+def unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the pairs as a mapping, without the keys that come twice."""
+    found: dict[str, str] = {}
+    twice = set()
+    for key, value in pairs:
+        if found.setdefault(key, value) != value:
+            twice.add(key)
+    return {key: value for key, value in found.items() if key not in twice}
+
+
+def snake(name: str) -> str:
+    """Return a name in snake_case, whatever it was written in."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
+
+
+def text_of(label: Any) -> str:
+    """Return an arm as columns are named after it."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def quoted(name: str) -> str:
+    """Return a name for a sentence."""
+    return f"'{one_line(name)}'"
+
+
+def some(names: Iterable[str], quote: str = "'", most: int = 20) -> str:
+    """Return names for a sentence, the first few of many."""
+    every = list(names)
+    shown = ", ".join(f"{quote}{one_line(name)}{quote}" for name in every[:most])
+    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"

@@ -1,0 +1,168 @@
+"""Reading: from what people have to a `Source`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from belated.base.checks import one_of
+from belated.base.errors import LogError, OptionError
+from belated.log.durations import read_window
+from belated.reading import recipe, roles
+from belated.reading.csv_files import CsvFile
+from belated.reading.engines import Place, fetch
+from belated.reading.places import place
+from belated.reading.recipe import DUPLICATES, MEASURES, Recipe
+from belated.reading.source import Source
+
+#: Rows of a CSV file that tell which arms there are, before it is read.
+_SAMPLE = 10_000
+
+
+def read(
+    source: Any,
+    outcomes: Any = None,
+    *,
+    table: str | None = None,
+    arm: str | None = None,
+    outcome: str | None = None,
+    propensity: str | Sequence[str] | Mapping[Any, str] | None = None,
+    assigned_at: str | None = None,
+    arrived_at: str | None = None,
+    delay: str | None = None,
+    key: str | tuple[str, str] | None = None,
+    arms: Sequence[Any] | None = None,
+    as_of: Any = None,
+    duplicates: str = "error",
+    events: bool | str = False,
+    window: Any = None,
+) -> Source:
+    """Read an experiment from a file, a dataframe or a table of any engine that Ibis speaks to.
+
+    The rows stay where they are: what comes back from `estimate`, `compare` and `trajectory` is computed by the
+    engine, or, for files, streamed through the compiled kernel, however many rows there are.
+
+    Parameters
+    ----------
+    source : path, dataframe or Ibis table
+        The assignments, one row each: CSV, Parquet (a file, a folder or a glob), Arrow or Feather, a DuckDB database;
+        pandas, polars or pyarrow; or a table of PostgreSQL, Spark, BigQuery and so on by your own Ibis connection.
+    outcomes : path, dataframe, Ibis table or name, optional
+        The outcomes, or events, if they are in a table of their own; a name is that of a table of the same database.
+    table : str, optional
+        Which table of a DuckDB database.
+    arm, outcome, assigned_at, arrived_at, delay : str, optional
+        Names of columns; those that are not given are guessed from common names. `roles` says which they are.
+    propensity : str, list or dict, optional
+        A column for each arm, as a pattern (``"p_*"``), a list or a dict; one column with a list, struct, map or JSON;
+        or the column of the chosen arm's probability.
+    key : str or pair of str, optional
+        What joins outcomes to assignments: a column of both, or one of each.
+    arms : sequence, optional
+        The arms, in the order of a list of propensities; those found, sorted, by default.
+    as_of : optional
+        The moment the experiment is looked at; by default everything that has arrived counts.
+    duplicates : {"error", "first", "last", "sum"}
+        What to make of different outcomes for one key. The same outcome delivered again counts once.
+    events : bool or {"indicator", "count", "sum"}
+        The outcomes exist only when they happen, such as purchases. The outcome of an assignment is then whether any
+        event happened within the `window`, how many did, or the sum of their values (by default if there are values).
+        Only assignments whose window has closed by `as_of` count.
+    window : int, float, str or timedelta, optional
+        Of events: steps, or a duration such as ``"7d"``, ``"12h"`` or ``"30min"``.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import belated as bl, pyarrow as pa
+    >>> sent = pa.table({"id": [1, 2, 3], "variant": ["A", "B", "A"], "p_A": [0.5, 0.5, 0.6], "p_B": [0.5, 0.5, 0.4]})
+    >>> paid = pa.table({"id": [3, 2, 1], "revenue": [2.0, 1.0, 4.0]})
+    >>> source = bl.read(sent, paid)
+    >>> len(source), source.arms
+    (3, ('A', 'B'))
+    """
+    one_of("duplicates", duplicates, DUPLICATES)
+    if isinstance(events, str):
+        one_of("events", events, MEASURES)
+    if bool(events) != (window is not None):
+        missing, there = ("window", "events") if events else ("events", "window")
+        raise OptionError(f"`{there}` is given without `{missing}`; events count within a window, such as window='7d'.")
+    assignments = place(source, table, role="source")
+    deliveries = None if outcomes is None else place(outcomes, beside=assignments, role="outcomes")
+    if deliveries is not None and deliveries.engine is not assignments.engine:
+        raise OptionError("`source` and `outcomes` must be in one engine: give tables of the same Ibis connection.")
+    if events in ("indicator", "count") and outcome is None:
+        outcome = ""  # events are counted, whatever they are worth
+    given = {
+        "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
+        "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
+    }  # fmt: skip
+    found = roles.find(_kinds(assignments), None if deliveries is None else _kinds(deliveries), given)
+    assignments, deliveries = _loaded(assignments, deliveries, found)
+    measure = None
+    if events:
+        measure = events if isinstance(events, str) else "indicator" if found.outcome is None else "sum"
+        if measure == "sum" and found.outcome is None:
+            raise OptionError("`events` is 'sum', but no column holds the events' values; name it with `outcome`.")
+        if found.arrived_at is None:
+            raise OptionError("Events need the time at which each happened; name its column with `arrived_at`.")
+    made = Recipe(
+        assignments.table,
+        None if deliveries is None else deliveries.table,
+        found,
+        duplicates,
+        measure,
+        None if window is None else read_window(window),
+        assignments.ordered,
+    )
+    if arms is None and isinstance(propensity, Mapping):
+        arms = list(propensity)
+    name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
+    return Source.opened(made, name, arms, as_of)
+
+
+def _kinds(table: Place) -> dict[str, str]:
+    return {**recipe.kinds(table.table), **table.kinds}
+
+
+def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
+    """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
+    if not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
+        return assignments, deliveries
+    kinds, chances = _kinds(assignments), _chances(assignments, found)
+    numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number", "mixed")}
+    own = {} if found.outcome is None else {found.outcome: "DOUBLE"}
+    if kinds.get(found.assigned_at or "") == "mixed":
+        numbers[str(found.assigned_at)] = "DOUBLE"
+    later = kinds if deliveries is None else _kinds(deliveries)
+    own |= {c: "DOUBLE" for c in (found.arrived_at, found.delay) if c is not None and later[c] == "mixed"}
+    own |= {c: "DOUBLE" for c in (found.delay,) if c is not None and later[c] == "other"}
+    of_outcome = [c for c in (found.outcome, found.arrived_at, found.delay) if c is not None]
+    of_assignment = [c for c in (found.arm, found.assigned_at, found.key, *chances) if c is not None]
+    if deliveries is None:
+        return assignments.loaded({**numbers, **own}, [*of_assignment, *of_outcome], found.arm), None
+    keys = [column for column in (found.key, found.outcome_key) if column is not None]
+    first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, found.arm)
+    second = deliveries.loaded({**own, **dict.fromkeys(keys[1:], "VARCHAR")}, [*of_outcome, *keys[1:]], "")
+    return first, second
+
+
+def _chances(assignments: Place, found: roles.Roles) -> list[str]:
+    """Return the columns that may hold propensities, as far as the arms of the first rows tell."""
+    propensity = found.propensity
+    if propensity is None:
+        return []
+    instead = () if propensity.instead is None else propensity.instead.columns
+    if propensity.kind != "guess":
+        return [*propensity.columns, *instead]
+    arm = assignments.table[found.arm].name("arm").as_table()
+    arms = [value for value in fetch(arm.limit(_SAMPLE))["arm"].unique().to_pylist() if value is not None]
+    try:
+        likely = found.settled(arms).propensity or propensity
+    except LogError:  # whatever is a number beyond doubt
+        kinds = _kinds(assignments)
+        return [*(column for column in propensity.columns if kinds[column] != "mixed"), *instead]
+    return [*likely.columns, *likely.extra.values(), *instead]

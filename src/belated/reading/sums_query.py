@@ -1,0 +1,236 @@
+"""Sums as one Ibis expression, for any engine: running means and the history rule included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.kernels import rows as kernel
+from belated.log.clock import Clock
+from belated.reading.recipe import literal
+from belated.summaries.outcome_models import OutcomeModel
+from belated.summaries.sums import Sums
+from belated.summaries.weights import Weights
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def chosen(rows: ir.Table, arms: int) -> ir.Column:
+    """Return the propensity of each row's own arm; `code` says which that is."""
+    if "p" in rows.columns:
+        return rows.p
+    return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(arms)), else_=None)
+
+
+def with_codes(rows: ir.Table, values: Sequence[Any]) -> ir.Table:
+    """Add `code`, the position of each row's arm among `values`."""
+    import ibis
+
+    kind = rows.arm.type()
+    cases = ((ibis.literal(value, type=kind), k) for k, value in enumerate(values))
+    return rows.mutate(code=rows.arm.cases(*cases, else_=None).cast("int32"))
+
+
+def arms_found(rows: ir.Table) -> ir.Table:
+    """Return each arm and how many rows it has."""
+    return rows.group_by("arm").agg(rows=rows.count()).order_by("arm")
+
+
+def times_found(rows: ir.Table) -> ir.Table:
+    """Return when the first and the last row were assigned, and when the last outcome arrived."""
+    return rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), came=rows.arrived.max())
+
+
+def faulty(rows: ir.Table, arms: int) -> ir.Table:
+    """Return the rows that cannot be, the earliest first: those that `soundness.check_rows` refuses."""
+    columns = [rows.p] if "p" in rows.columns else [rows[f"p{k}"] for k in range(arms)]
+    total = sum(columns[1:], columns[0])
+    own = chosen(rows, arms)
+    # NaN is above every number, on every engine
+    sound = (own > 0) & (total <= 1 + 1e-6)
+    for p in columns:
+        sound = sound & (p >= 0)
+    if "p" not in rows.columns:
+        sound = sound & (total >= 1 - 1e-6)
+    out = rows.arrived.isnull()
+    finite = rows.outcome.between(-_LARGEST, _LARGEST)
+    sound = sound & ((out & rows.outcome.isnull()) | (~out & finite & (rows.arrived >= rows.assigned)))
+    sound = sound & rows.code.notnull() & rows.assigned.notnull()
+    if rows.assigned.type().is_floating():
+        sound = sound & rows.assigned.between(-_LARGEST, _LARGEST)
+    return rows.filter(~sound.fill_null(False)).order_by("assigned")
+
+
+def anchors(rows: ir.Table, arms: int) -> ir.Table:
+    """Return an outcome of each arm's least likely row that has one."""
+    seen = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
+    return seen.group_by("code").agg(anchor=seen.outcome.argmin(seen.own))
+
+
+# ---------------------------------------------------------------- sums
+
+
+def sums_table(
+    rows: ir.Table,
+    arms: int,
+    weights: Weights,
+    model: OutcomeModel,
+    shift: Array,
+    clock: Clock,
+    moments: Array | None = None,
+    matured: bool = False,
+) -> ir.Table:
+    """Return the sums of `rows`, a line for each arm, `k`; with moments, for each triple of `k`, `made` and `came`.
+
+    `made` is the first of the moments at which a row exists, `came` that at which its outcome has arrived.
+    With `matured`, a row exists once its outcome has arrived.
+    """
+    known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
+    own = chosen(rows, arms)
+    landed = rows.arrived.notnull()
+    h = _weight(weights, own)
+    about = _by_arm(rows.code, shift)
+    columns = {
+        "code": rows.code, "about": about, "landed": landed, "h": h, "w": landed.ifelse(h / own, None),
+        "y": rows.outcome - about, "unbinary": (rows.outcome * (1 - rows.outcome)).abs(),
+        **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own) for k in known},
+    }  # fmt: skip
+    bins = {}
+    if moments is not None:
+        landing = _bin(rows.arrived, moments, clock)
+        bins = {"made": landing if matured else _bin(rows.assigned, moments, clock), "came": landing}
+    if model.name == "running_mean":
+        values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
+        long = _with_means(_computed(values), known, shift, [*bins])
+        over_all = _over_all(long, long.h, "", long.m)
+        return long.group_by("k", *bins).agg(assigned=long.mine.sum(), **over_all, **_over_own(long, long.m))
+    values = _computed(rows.select(**columns, **bins))
+    over_all = {}
+    for k in known:
+        over_all |= _over_all(values, values[f"h{k}"], f"_{k}")
+    own_sums = _over_own(values, -values.about)
+    return values.group_by(*bins, k="code").agg(assigned=values.count(), **over_all, **own_sums)
+
+
+def _weight(weights: Weights, pi: ir.Column) -> ir.Column:
+    import ibis
+
+    return {"sqrt": pi.sqrt(), "propensity": pi, "uniform": ibis.literal(1).cast("float64")}[weights.name]
+
+
+def _by_arm(code: ir.Column, values: Array) -> ir.Column:
+    """Return each arm's value; from text, as PostgreSQL would take a number for one of another kind."""
+    import ibis
+
+    return code.cases(*((k, ibis.literal(repr(float(v))).cast("float64")) for k, v in enumerate(values)), else_=None)
+
+
+def _computed(table: ir.Table) -> ir.Table:
+    """Have each column computed once: engines that merge selects do not merge one that multiplies rows."""
+    import ibis
+
+    return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
+
+
+def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -> ir.Table:
+    """Return each row once for each arm, `k`, with its weight `h` and model `m`, and what counts for its own arm only.
+
+    The model is the mean of the arm's outcomes of rows assigned before and arrived by then, 0 before any, minus the
+    arm's shift. Arrivals and rows are put in one order of time. At the same moment come first outcomes of earlier
+    rows, then the rows, then outcomes that came at once, which only later rows may see.
+    """
+    import ibis
+
+    if known:  # a row's weight counts for every arm
+        long = values.mutate(k=ibis.literal([*known], type="array<int32>").unnest())
+        h = long.k.cases(*((k, long[f"h{k}"]) for k in known), else_=None)
+    else:
+        long = values.mutate(k=values.code)
+        h = long.h
+    mine = long.k == long.code
+    rows = long.select(
+        *bins, "k", "landed", h=h, about=_by_arm(long.k, shift), mine=mine.ifelse(1, 0),
+        **{name: mine.ifelse(long[name], None) for name in ("w", "y", "unbinary")},
+        moment=long.assigned, turn=ibis.literal(1, type="int8"), seen=ibis.null("float64"),
+    )  # fmt: skip
+    came = values.filter(values.landed)
+    arrivals = came.select(
+        k=came.code, moment=came.arrived, turn=(came.arrived > came.assigned).ifelse(0, 2).cast("int8"), seen=came.y
+    )
+    rest = {name: ibis.null(dtype) for name, dtype in rows.schema().items() if name not in arrivals.columns}
+    both = rows.union(arrivals.mutate(**rest).select(*rows.columns))
+    until = ibis.window(group_by=both.k, order_by=[both.moment, both.turn], rows=(None, 0))
+    both = both.mutate(n=both.seen.count().over(until), total=both.seen.sum().over(until))
+    both = both.filter(both.turn == 1)
+    return both.mutate(m=(both.n > 0).ifelse(both.total / both.n.nullif(0), -both.about))
+
+
+def _bin(times: ir.Column, moments: Array, clock: Clock) -> ir.Column:
+    """Return the first of the moments that is not before a time; their number if none is."""
+    import ibis
+
+    later = len(moments)
+    branches = [(times <= literal(clock, moment, times), b) for b, moment in enumerate(moments)]
+    return ibis.cases(*branches, else_=later).cast("int32")
+
+
+def _over_all(t: ir.Table, h: ir.Column, suffix: str, m: ir.Column | None = None) -> dict[str, ir.Column]:
+    """Return the sums over every row of `kernels.rows`; those of a model that is 0 follow from the others."""
+    sums = {"h": h.sum(), "h2": (h * h).sum(), "h_arrived": h.sum(where=t.landed)}
+    if m is not None:
+        sums |= {"hm": (h * m).sum(), "h2m": (h * h * m).sum(), "h2m2": (h * h * m * m).sum()}
+    return {f"{name}{suffix}": total for name, total in sums.items()}
+
+
+def _over_own(t: ir.Table, m: ir.Column) -> dict[str, ir.Column]:
+    """Return the sums over an arm's own rows, by name; `w` and `y` are null in rows that do not count."""
+    h, w, y = t.h, t.w, t.y
+    r, w2, w3 = y - m, w * w, w * w * w
+    sums = {
+        "unbinary": t.unbinary, "y": y, "y2": y * y, "y3": y * y * y, "w": w, "wy": w * y, "wm": w * m,
+        "w2": w2, "w2y": w2 * y, "w2y2": w2 * y * y, "w3": w3, "w3y": w3 * y, "w3y2": w3 * y * y,
+        "hwr": h * w * r, "hwrm": h * w * r * m, "w2r2": w2 * r * r,
+    }  # fmt: skip
+    return {"arrived": y.count(), **{name: term.sum() for name, term in sums.items()}, "w_max": w.max()}
+
+
+def sums_of_table(
+    table: Any,
+    arms: tuple[Any, ...],
+    weights: Weights,
+    model: OutcomeModel,
+    shift: Array,
+    full: bool,
+    plain: bool,
+    bins: int = 1,
+) -> list[Sums]:
+    """Return the sums that the Arrow table of a `sums_table` holds."""
+    n = len(arms)
+    spread, own = np.zeros((bins + 1, len(kernel.SPREAD), n)), np.zeros((bins + 1, n, len(kernel.OWN)))
+    columns = {name: _floats(table[name]) for name in table.column_names}
+    k = columns["k"].astype(np.intp)
+    made, came = (columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("made", "came"))
+    for f, name in enumerate(kernel.SPREAD):
+        at = came if name == "h_arrived" else made
+        if name in columns:
+            np.add.at(spread[:, f], (at, k), columns[name])
+        for j in range(n):
+            if f"{name}_{j}" in columns:
+                np.add.at(spread[:, f, j], at, columns[f"{name}_{j}"])
+    for f, name in enumerate(kernel.OWN):
+        put = np.maximum if name == "w_max" else np.add
+        put.at(own[:, :, f], (made if name == "assigned" else came, k), columns[name])
+    return Sums.of_bins(arms, weights, model, shift, spread[:bins], own[:bins], full, plain)
+
+
+def _floats(column: Any) -> Array:
+    """Return an Arrow column as floats; a sum over nothing is 0."""
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.fill_null(column.cast("float64"), 0.0).to_numpy())

@@ -1,0 +1,1 @@
+"""Questions asked of a log, and their answers as text, JSON and an HTML page."""

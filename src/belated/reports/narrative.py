@@ -1,0 +1,176 @@
+"""The words of a report: the question, and the answer in sentences."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.tables import Column, count, one_line, percent
+
+if TYPE_CHECKING:
+    from belated.reports.report import Report
+
+_MOST_SENTENCES = 4
+
+
+def question(report: Report) -> str:
+    """Return what was asked, in a sentence."""
+    arms = report.estimate.arms
+    what = report.quantity
+    when = f" within {report.within} of assignment" if report.within else ""
+    if len(arms) == 1:
+        return f"What is the {what} of {_say(arms[0])}{when}?"
+    if report.baseline is not None and len(arms) > 2:
+        base = _say(report.baseline)
+        return f"What is the {what} of each of {len(arms)} arms{when}, and how do they differ from {base}?"
+    each = _listed(arms) if len(arms) == 2 else f"each of {len(arms)} arms"
+    return f"What is the {what} of {each}{when}, and do they differ?"
+
+
+def answer(report: Report) -> list[str]:
+    """Return the answer in sentences, the most important first."""
+    sentences = _differences(report)
+    if report.ranked and (len(report.estimate.arms) != 2 or not sentences):
+        sentences.insert(0, _best(report))
+    sentences += [f"{one_line(one.name, 120)}: {_interval(one)}." for one in report.asked[:_MOST_SENTENCES]]
+    return sentences + _unanswered(report)
+
+
+def _best(report: Report) -> str:
+    """Say which arm is highest, and whether that is certain."""
+    estimate, highest = report.estimate, report.estimate.arms[report.ranked[0]]
+    answers = estimate.arm_answers
+    if len(estimate.arms) == 1:
+        return f"With {_say(highest)}, {report.measure} is {_interval(answers[0])}."
+    known = sum(not math.isnan(one.low) for one in answers)
+    among = "Among the arms with an interval, " if known < len(answers) else ""
+    if known < 2:
+        found = _interval(estimate.arm(highest))
+        first = upper(f"{among}{report.measure} is highest with {_say(highest)}: {found}.")
+        return f"{first} Nothing can be said about how certain that is."
+    best = estimate.best()
+    found = _interval(best).removesuffix(")") + ", which allows for its being chosen as the highest)"
+    first = upper(f"{among}{report.measure} is highest with {_say(best.arm)}: {found}.")
+    close = [arm for arm in best.contenders if arm != best.arm and arm not in best.left_out]
+    if close:
+        these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
+        return f"{first} That is not certain: it cannot be told apart from {these}."
+    others = "all the others" if among else "every other arm"
+    return f"{first} It lies above {others}, all compared at once at {percent(report.level)}."
+
+
+def _differences(report: Report) -> list[str]:
+    """Say which arms differ, by how much, and which cannot be told apart."""
+    if report.contrasts is None:
+        return []
+    known = [pair for pair in zip(report.contrasts.answers, report.pairs, strict=True) if not math.isnan(pair[0].low)]
+    apart = [(one, *arms) for one, arms in known if not one.low <= 0 <= one.high]
+    alike = [(one, *arms) for one, arms in known if one.low <= 0 <= one.high]
+    shown = strongest([one for one, _, _ in apart], _MOST_SENTENCES)
+    sentences = [_apart(report, *apart[i]) for i in shown]
+    if len(apart) > len(shown):
+        sentences[-1] += f" So do {count(len(apart) - len(shown), 'other difference')} below."
+    if len(known) == 1 and alike:
+        sentences.append(_alike(report, *alike[0]))
+    elif len(alike) > _MOST_SENTENCES:
+        than = "from one another" if report.baseline is None else f"from {_say(report.baseline)}"
+        what = "pair" if report.baseline is None else "arm"
+        sentences.append(f"{upper(count(len(alike), what))} cannot be told apart {than}.")
+    elif alike:
+        each = [f"{_say(arm)} minus {_say(other)} from {' to '.join(_texts(one)[1:])}" for one, arm, other in alike]
+        sentences.append(f"These differences may be 0: {_joined(each, '; ')} ({percent(report.level)} intervals).")
+    if report.contrasts.simultaneous and len(known) > 1:
+        sentences.append(f"The intervals of all {len(known)} differences hold together at {percent(report.level)}.")
+    return sentences
+
+
+def _apart(report: Report, one: Any, arm: Any, other: Any) -> str:
+    estimate, *ends = _texts(one, absolute=True)
+    near, far = ends if one.estimate > 0 else reversed(ends)
+    way = "higher" if one.estimate > 0 else "lower"
+    return (
+        f"{upper(report.measure)} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
+        f"({percent(one.level)} interval {near} to {far} {way}{_p(one)})."
+    )
+
+
+def _alike(report: Report, one: Any, arm: Any, other: Any) -> str:
+    low, high = _texts(one)[1:]
+    return (
+        f"{_say(arm)} and {_say(other)} cannot be told apart: the difference in {report.measure} lies between "
+        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(one.level)} interval{_p(one)})."
+    )
+
+
+def _unanswered(report: Report) -> list[str]:
+    """Say which arms have no answer or no interval, and why."""
+    estimate = report.estimate
+    groups: dict[str, list[Any]] = {}
+    for arm, one, arrived in zip(estimate.arms, estimate.arm_answers, estimate.sums["arrived"], strict=True):
+        if math.isnan(one.estimate):
+            why = "none of its outcomes has arrived" if arrived == 0 else "none of its outcomes has any weight"
+            groups.setdefault(f"has no answer: {why}.", []).append(arm)
+        elif math.isnan(one.low):
+            why = "only one of its outcomes has arrived" if arrived == 1 else "its outcomes do not show their variance"
+            groups.setdefault(f"has an estimate, but no interval: {why}.", []).append(arm)
+    return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(arms)} {what}" for what, arms in groups.items()]
+
+
+def _interval(one: Any) -> str:
+    estimate, low, high = _texts(one)
+    if math.isnan(one.estimate):
+        return "no answer"
+    return estimate + (f" ({percent(one.level)} interval {low} to {high})" if not math.isnan(one.low) else "")
+
+
+def _p(one: Any) -> str:
+    return "" if math.isnan(one.p_value) else f", p {p_value_words(one.p_value)}"
+
+
+def p_value_words(p_value: float) -> str:
+    """Return what follows the letter p."""
+    text = Column("", [p_value], "p_value").texts()[0]
+    return f"{text[0]} {text[1:]}" if text.startswith("<") else f"= {text}"
+
+
+def _texts(one: Any, *, absolute: bool = False) -> list[str]:
+    numbers = [one.estimate, one.low, one.high]
+    return Column("", [abs(n) for n in numbers] if absolute else numbers, "estimate", [one.std_error] * 3).texts()
+
+
+def _say(arm: Any) -> str:
+    """Return an arm's name for a sentence, quoted where it would not read as a name."""
+    text = one_line(arm, 40)
+    if isinstance(arm, (int, float, np.number)):
+        text = f"arm {text}"
+    elif not text.replace("_", "").replace("-", "").isalnum():
+        text = f"“{text}”"
+    # what is written from the right must not turn the sentence around
+    turns = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in text)
+    return f"\u2068{text}\u2069" if turns else text
+
+
+def _listed(arms: Iterable[Any]) -> str:
+    names = [_say(arm) for arm in arms]
+    return _joined([*names[:4], count(len(names) - 4, "other")] if len(names) > 5 else names)
+
+
+def _joined(texts: list[str], comma: str = ", ") -> str:
+    return f"{comma.join(texts[:-1])} and {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def upper(text: str) -> str:
+    """Return text that begins a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def strongest(answers: list[Any], most: int) -> list[int]:
+    """Return the places, in order, of the answers furthest from what they are tested against."""
+    if len(answers) <= most:
+        return list(range(len(answers)))
+    statistics = np.nan_to_num(np.abs([one.statistic for one in answers]), nan=-1.0)
+    return sorted(np.argsort(-statistics, kind="stable")[:most].tolist())

@@ -1,0 +1,1 @@
+"""The simulation study of Shi, Wang and Wu (2023)."""

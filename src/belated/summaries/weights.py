@@ -1,0 +1,123 @@
+"""h_t(a): how much each row counts for each arm, decided before its outcome is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from belated.base.checks import one_of, real, whole
+from belated.base.columns import Array, numbers
+from belated.base.errors import OptionError, PropensitiesNeededError
+from belated.kernels import rows as kernel
+from belated.log.log import Log
+
+_KINDS = {
+    "sqrt": kernel.SQRT,
+    "uniform": kernel.UNIFORM,
+    "propensity": kernel.PROPENSITY,
+    "two_point": kernel.TWO_POINT,
+    "given": kernel.GIVEN_WEIGHTS,
+}
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A choice of h_t(a).
+
+    `sqrt` is the paper's, the square root of the propensity (Section 4.2); `uniform` is 1;
+    `propensity` is the propensity itself, which makes the estimate the plain sample mean;
+    `two_point` is that of Hadad et al. (2021), see `two_point`; `given` is an array of shape
+    (rows, arms), with every row the log was given, or a function from the log to one.
+    """
+
+    name: str
+    horizon: int | None = None
+    decay: float = 0.5
+    given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        one_of("weights", self.name, _KINDS)
+        check_given("weights", self.name, self.given)
+
+    @property
+    def kind(self) -> int:
+        """The kernel's number for this choice."""
+        return _KINDS[self.name]
+
+    @property
+    def need_all_propensities(self) -> bool:
+        """Whether the weights of arms that were not chosen need their propensities."""
+        return self.name in ("sqrt", "propensity", "two_point")
+
+    def array(self, log: Log) -> Array:
+        """Return the given weights, checked; empty if they are computed row by row."""
+        return given_array("weights", self.given, log, least=0.0)
+
+    def planned_rows(self, rows: int) -> float:
+        """Return the horizon that two-point weights plan for."""
+        horizon = rows if self.horizon is None else self.horizon
+        if self.name == "two_point" and horizon < rows:
+            raise OptionError(f"`horizon` is {horizon} but the log has {rows} rows; it must be at least as large.")
+        return float(horizon)
+
+    def check(self, full: bool) -> None:
+        """Refuse weights that cannot be computed from the chosen arm's propensity."""
+        if self.name == "two_point" and not full:
+            raise PropensitiesNeededError(
+                "Two-point weights need every arm's propensity, and this log holds only the chosen arm's."
+            )
+
+
+def two_point(horizon: int | None = None, decay: float = 0.5) -> Weights:
+    """Return the two-point allocation of Hadad et al. (2021).
+
+    It spreads the weight according to how small the propensity may become later, so it must know
+    the experiment's length and how fast the floor of the propensities falls, t ** -decay, in
+    advance. Any fixed values are valid; good ones are efficient. `decay=0` is `sqrt`.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        The planned number of rows; by default those of the log.
+    decay : float
+        In [0, 1).
+    """
+    if horizon is not None:
+        horizon = whole("horizon", horizon, least=1)
+    if not 0 <= real("decay", decay) < 1:
+        raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1).")
+    return Weights("two_point", horizon, float(decay))
+
+
+def read_weights(weights: Any) -> Weights:
+    """Return weights from a name, a `Weights`, an array or a function."""
+    if isinstance(weights, Weights):
+        return weights
+    if isinstance(weights, str):
+        return Weights(one_of("weights", weights, [name for name in _KINDS if name != "given"]))
+    return Weights("given", given=weights)
+
+
+def check_given(role: str, name: str, given: Any) -> None:
+    """Refuse a choice that is "given" without an array or function, or has one it does not use."""
+    if (name == "given") != (given is not None):
+        raise OptionError(f"`{role}` is {name!r}; an array or a function comes with 'given', and only with it.")
+
+
+def given_array(name: str, given: Any, log: Log, least: float) -> Array:
+    """Return a user's (rows, arms) array for `log`, calling it first if it is a function."""
+    shape = (len(log.code), len(log.arms))
+    if given is None:
+        return np.empty((0, shape[1]))
+    array = np.ascontiguousarray(numbers(name, given(log) if callable(given) else given, dimensions=(1, 2)))
+    if array.shape != shape:
+        raise OptionError(f"`{name}` has shape {array.shape}; it must be (rows, arms) = {shape}.")
+    bad = ~(np.isfinite(array) & (array >= least)).all(axis=1)
+    if bad.any():
+        row = int(bad.argmax())
+        what = "finite" if least < 0 else "finite and not negative"
+        raise OptionError(f"`{name}` in row {row} is {array[row].tolist()}; every value must be {what}.")
+    return array

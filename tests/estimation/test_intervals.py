@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from belated.estimation.intervals import joint_p_value, joint_tail
+
+
+@pytest.mark.parametrize(("contrasts", "critical"), [(2, 2.21), (3, 2.35), (5, 2.51), (9, 2.69)])
+def test_dunnetts_critical_values(contrasts, critical):
+    # Dunnett (1964), "New tables for multiple comparisons with a control", Biometrics 20, Table II:
+    # two-sided 5 %, infinite degrees of freedom, equal sizes.
+    tail = joint_tail(np.ones(contrasts), 1.0, 0.025)
+    assert stats.norm.isf(tail) == pytest.approx(critical, abs=0.006)
+    assert joint_p_value(np.ones(contrasts), 1.0, 2 * tail) == pytest.approx(0.05, rel=1e-6)
+
+
+def test_contrasts_with_an_exact_baseline_are_independent():
+    errors = np.array([1.0, 2.0, 0.5])
+    sidak = -np.expm1(np.log(0.95) / 3) / 2
+    assert joint_tail(errors, 1e-9, 0.025) == pytest.approx(sidak, rel=1e-6)
+    assert joint_tail(errors, None, 0.025) == pytest.approx(sidak, rel=1e-12)
+
+
+def test_contrasts_with_a_hopeless_baseline_are_one():
+    assert joint_tail(np.ones(3), 1e6, 0.025) == pytest.approx(0.025, rel=0.03)
+
+
+def test_unequal_errors_against_simulation():
+    rng = np.random.default_rng(1)
+    errors, base = np.array([0.5, 1.0, 3.0]), 1.5
+    draws = (rng.normal(size=(400_000, 3)) * errors - base * rng.normal(size=(400_000, 1))) / np.hypot(errors, base)
+    z = stats.norm.isf(joint_tail(errors, base, 0.025))
+    assert (abs(draws) > z).any(axis=1).mean() == pytest.approx(0.05, abs=0.0015)

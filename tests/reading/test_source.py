@@ -1,0 +1,203 @@
+"""What `read` makes of tables, on every engine, against the same experiment as a `Log` in memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import belated as bl
+from belated.estimation.estimators import ESTIMATORS
+from belated.reading import evidence_query as views
+
+START = dt.datetime(2026, 3, 1)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment as columns, with batches, ties, arrivals at once, late and never."""
+
+    arm: np.ndarray
+    outcome: np.ndarray
+    propensity: np.ndarray
+    assigned: np.ndarray
+    delay: np.ndarray  # NaN: never
+    labels: tuple
+
+    @classmethod
+    def drawn(cls, seed, rows=300, labels=("A", "B", "C"), mean=5.0, binary=False):
+        rng = np.random.default_rng(seed)
+        n = len(labels)
+        propensity = 0.9 * rng.dirichlet(np.ones(n), rows) + 0.1 / n
+        propensity /= propensity.sum(axis=1, keepdims=True)
+        arm = np.array([rng.choice(n, p=p) for p in propensity])
+        assigned = np.sort(rng.integers(1, rows // 2, rows))
+        delay = np.where(rng.random(rows) < 0.3, 0, rng.integers(0, rows // 3, rows)).astype(float)
+        delay[rng.random(rows) < 0.2] = np.nan
+        outcome = rng.random(rows) < 0.3 + 0.1 * arm if binary else rng.normal(mean + 0.3 * arm, 1)
+        outcome = np.where(np.isnan(delay), np.nan, outcome)
+        return cls(arm, outcome, propensity, assigned, delay, labels)
+
+    def log(self, as_of=None, chosen=False, times="steps"):
+        propensity = self.propensity[np.arange(len(self.arm)), self.arm] if chosen else self.propensity
+        assigned, arrived = self.times(times)
+        return bl.Log(
+            [self.labels[a] for a in self.arm], self.outcome, propensity, arms=self.labels, assigned_at=assigned,
+            arrived_at=arrived, as_of=as_of,
+        )  # fmt: skip
+
+    def times(self, kind):
+        came = self.assigned + self.delay
+        if kind == "steps":
+            return self.assigned.tolist(), [None if np.isnan(c) else int(c) for c in came]
+        if kind == "numbers":
+            return (self.assigned / 4).tolist(), [None if np.isnan(c) else c / 4 for c in came]
+        step = dt.timedelta(hours=7, microseconds=1)
+        zone = dt.UTC if kind == "zoned" else None
+        start = START.replace(tzinfo=zone)
+        assigned = [start + int(a) * step for a in self.assigned]
+        return assigned, [None if np.isnan(c) else start + int(c) * step for c in came]
+
+    def columns(self, form="wide", times="steps", seed=0):
+        assigned, arrived = self.times(times)
+        columns = {
+            "id": list(range(100, 100 + len(self.arm))),
+            "arm": [self.labels[a] for a in self.arm],
+            "assigned_at": assigned,
+            "outcome": pa.array([None if np.isnan(y) else float(y) for y in self.outcome], pa.float64()),
+            "arrived_at": arrived,
+            **self.propensities(form),
+        }
+        order = np.random.default_rng(seed).permutation(len(self.arm))
+        return pa.table(columns).take(pa.array(order))
+
+    def propensities(self, form):
+        p, names = self.propensity, list(map(str, self.labels))
+        rows = [dict(zip(names, row.tolist(), strict=True)) for row in p]
+        if form == "wide":
+            return {f"p_{name}": p[:, k] for k, name in enumerate(names)}
+        if form == "chosen":
+            return {"propensity": p[np.arange(len(p)), self.arm]}
+        if form == "list":
+            return {"propensities": pa.array(p.tolist(), pa.list_(pa.float64()))}
+        if form == "struct":
+            return {"propensities": pa.array(rows)}
+        if form == "map":
+            return {"propensities": pa.array([list(row.items()) for row in rows], pa.map_(pa.string(), pa.float64()))}
+        return {"propensities": [json.dumps(row) for row in rows]}
+
+
+def assert_same(table, log, estimators=tuple(ESTIMATORS)):
+    for name in estimators:
+        got, wanted = bl.estimate(table, name), bl.estimate(log, name)
+        assert got.arms == wanted.arms
+        assert got.values == pytest.approx(wanted.values, rel=1e-9, abs=1e-12, nan_ok=True)
+        assert got.std_errors == pytest.approx(wanted.std_errors, rel=1e-8, nan_ok=True)
+        assert got.variances == pytest.approx(wanted.variances, rel=1e-8, nan_ok=True)
+
+
+CHOSEN = ("dipw", "mean", "hajek")
+
+
+@pytest.mark.parametrize("times", ["steps", "numbers", "dates", "zoned"])
+def test_an_engine_answers_as_the_log_in_memory(engine, times):
+    experiment = Experiment.drawn(1)
+    assert_same(bl.read(engine.table(experiment.columns(times=times))), experiment.log(times=times))
+
+
+@pytest.mark.parametrize("form", ["chosen", "list", "struct", "map", "json"])
+def test_propensities_come_in_many_forms(engine, form):
+    experiment = Experiment.drawn(2)
+    table = bl.read(engine.table(experiment.columns(form)))
+    assert_same(table, experiment.log(chosen=form == "chosen"), CHOSEN if form == "chosen" else tuple(ESTIMATORS))
+
+
+@pytest.mark.parametrize("labels", [("A", "B"), (1, 2, 3), (False, True), ("x'; drop table t; --", '"<b>"', "🙂\n")])
+def test_any_labels(engine, labels):
+    experiment = Experiment.drawn(3, labels=labels)
+    columns = {label: f"chance_{k}" for k, label in enumerate(labels)}
+    table = experiment.columns().rename_columns({f"p_{label}": column for label, column in columns.items()})
+    assert_same(bl.read(engine.table(table), propensity=columns), experiment.log())
+
+
+@pytest.mark.parametrize("as_of", [1, 40, 77, 1000])
+def test_as_of_any_moment(engine, as_of):
+    experiment = Experiment.drawn(4, mean=1e8)
+    table = bl.read(engine.table(experiment.columns()), as_of=as_of)
+    with pytest.warns(bl.BelatedWarning) if as_of == 1 else no_warning():
+        assert_same(table, experiment.log(as_of))
+
+
+def no_warning():
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_trajectories(engine):
+    experiment = Experiment.drawn(5, binary=True)
+    moments = [20, 50, 51, 149, 400]
+    for name in ("daipw", "iad"):
+        got = bl.trajectory(bl.read(engine.table(experiment.columns())), name, at=moments)
+        wanted = bl.trajectory(experiment.log(), name, at=moments)
+        for a, b in zip(got.estimates, wanted.estimates, strict=True):
+            assert a.values == pytest.approx(b.values, rel=1e-9, nan_ok=True)
+            assert a.std_errors == pytest.approx(b.std_errors, rel=1e-8, nan_ok=True)
+            assert a.sums["assigned"].tolist() == b.sums["assigned"].tolist()
+
+
+def test_an_arm_that_was_never_chosen_has_a_column_too():
+    """As its rows would not sum to 1 without it; a column that only looks like one is no arm."""
+    experiment = Experiment.drawn(8, labels=("A", "B"))
+    columns = experiment.columns()
+    alone = bl.read(columns.append_column("p_total", pa.array([1.0] * len(columns))))
+    assert alone.arms == ("A", "B")
+    halved = columns.drop(["p_A"]).append_column("p_A", pa.array(np.asarray(columns["p_A"]) / 2))
+    never = bl.read(halved.append_column("p_C", pa.array(np.asarray(columns["p_A"]) / 2)))
+    assert never.arms == ("A", "B", "C")
+    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived"):
+        bl.estimate(never)
+
+
+def test_a_report_from_every_engine(engine, tmp_path):
+    experiment = Experiment.drawn(7, rows=600)
+    path = bl.report(bl.read(engine.table(experiment.columns(times="dates"))), tmp_path / "report.html", baseline="A")
+    page = path.read_text()
+    assert "When outcomes arrive" in page
+    assert "What was assumed" in page
+    source = bl.read(engine.table(experiment.columns()))
+    here = bl.read(experiment.columns())
+    got, wanted = views.evidence(source), views.evidence(here)
+    names = "dependence excess variance log_p p p2 p_min h h_max chance low rarest unlikeliest"
+    for name in names.split():
+        np.testing.assert_allclose(getattr(got, name), getattr(wanted, name), rtol=1e-9, atol=1e-6)
+    for name, table in wanted.sums.items():
+        np.testing.assert_allclose(got.sums[name], table, rtol=1e-9, atol=1e-6)
+    np.testing.assert_array_equal(got.arrivals.counts, wanted.arrivals.counts)
+    assert got.grain == wanted.grain
+    assert bl.diagnose(source).to_dict()["checks"][6] == bl.diagnose(here).to_dict()["checks"][6]
+
+
+@pytest.mark.parametrize("two", [False, True])
+def test_nan_is_not_nothing(engine, two):
+    """Null is an outcome that has not come; NaN is refused where nothing else says whether it has."""
+    made = {"id": [1, 2, 3, 4], "arm": ["A", "B"] * 2, "propensity": [0.5] * 4, "assigned_at": [1, 2, 3, 4]}
+    came = {"id": [1, 2, 3], "outcome": [1.0, float("nan"), 2.0]}
+    tables = [made, came] if two else [{**made, "outcome": [1.0, float("nan"), 2.0, None]}]
+    with pytest.raises(bl.LogError, match=r"`outcome` is NaN in 1 row; it must be a number, or null"):
+        bl.read(*(engine.table(table) for table in tables))
+
+
+def test_the_engines_own_sums_on_duckdb(duckdb_engine):
+    """DuckDB streams; the expression that other engines run gives the same there."""
+    experiment = Experiment.drawn(6)
+    source = bl.read(duckdb_engine.table(experiment.columns()))
+    parts = list(dict.fromkeys(e.parts for e in ESTIMATORS.values()))
+    for streamed, computed in zip(source.sums(parts), source._computed(parts, None, True), strict=True):
+        there = computed[0].recentred(streamed[0].shift)
+        assert there.spread == pytest.approx(streamed[0].spread, rel=1e-9, abs=1e-9)
+        assert there.own == pytest.approx(streamed[0].own, rel=1e-9, abs=1e-9)

@@ -1,0 +1,97 @@
+"""Sums from batches equal those of the log in memory, wherever the batches are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import belated as bl
+from belated.estimation.estimators import ESTIMATORS
+from belated.reading.stream import Batch, OutOfOrderError, stream_sums
+
+PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values()))
+
+
+@st.composite
+def logs(draw):
+    """Logs in order of assignment, with batches, arrivals at once, late and never; times whole or not."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows, arms = draw(st.integers(1, 120)), draw(st.integers(1, 4))
+    propensity = 0.9 * rng.dirichlet(np.ones(arms), rows) + 0.1 / arms
+    propensity /= propensity.sum(axis=1, keepdims=True)
+    arm = (propensity.cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1).clip(0, arms - 1)
+    crowd = draw(st.sampled_from([1, 3, rows]))
+    assigned = np.sort(rng.integers(0, max(rows // crowd, 1), rows))
+    delay = np.where(rng.random(rows) < 0.3, 0, rng.integers(0, 2 * rows, rows)).astype(float)
+    delay[rng.random(rows) < draw(st.sampled_from([0, 0.3, 1]))] = np.inf
+    outcome = np.where(np.isinf(delay), np.nan, draw(st.sampled_from([0.0, 1e8])) + rng.normal(size=rows))
+    if draw(st.booleans()):
+        assigned, delay = assigned / 4, delay / 4
+        arrived = assigned + delay
+    else:
+        arrived = [None if np.isinf(d) else int(a + d) for a, d in zip(assigned, delay, strict=True)]
+    return bl.Log(arm, outcome, propensity, arms=range(arms), assigned_at=assigned, arrived_at=arrived)
+
+
+def batches(log, size):
+    columns = (log.code, log.outcome, log.propensity, log._assigned, log._arrived)
+    for start in range(0, len(log.code), size):
+        yield Batch(*(column[start : start + size] for column in columns))
+
+
+def streamed(log, size, **options):
+    last = log._assigned[-1]
+    return stream_sums(batches(log, size), lambda batch: batch, log.arms, PARTS, log.clock, last=last, **options)
+
+
+def assert_equal(got, wanted, log):
+    scale = 1e-12 * len(log) * (1 + np.abs(wanted.shift).max()) ** 2
+    there = got.recentred(wanted.shift)
+    np.testing.assert_allclose(there.spread, wanted.spread, rtol=1e-9, atol=scale)
+    np.testing.assert_allclose(there.own, wanted.own, rtol=1e-9, atol=scale)
+
+
+@settings(max_examples=150, deadline=None)
+@given(logs(), st.integers(1, 130))
+def test_wherever_batches_are_cut(log, size):
+    for (got,), part in zip(streamed(log, size), PARTS, strict=True):
+        assert_equal(got, bl.Sums.of(log, *part), log)
+
+
+@settings(max_examples=100, deadline=None)
+@given(logs(), st.integers(1, 130), st.lists(st.integers(-1, 300), min_size=1, max_size=6, unique=True))
+def test_at_several_moments(log, size, moments):
+    moments = np.array(sorted(moments), dtype=log._assigned.dtype)
+    now = log.at_number(moments[-1])
+    rows, schedule = len(now), now.schedule
+    if rows == 0:
+        return
+    came = log._arrived.copy()
+    came[schedule.due < 0] = np.iinfo(np.int64).min if came.dtype.kind == "i" else np.nan
+    outcome = np.where(schedule.due < 0, np.nan, log.outcome)
+    cut = bl.Log.of_numbers(
+        log.arms, log.code[:rows], outcome[:rows], log.propensity[:rows], log._assigned[:rows], came[:rows], log.clock,
+        None,
+    )  # fmt: skip
+    for got, part in zip(streamed(cut, size, moments=moments), PARTS, strict=True):
+        for one, wanted in zip(got, bl.Sums.at(log, moments, *part, plain=True), strict=True):
+            assert_equal(one, wanted, log)
+
+
+def test_rows_out_of_order_are_noticed():
+    log = bl.Log(["A"] * 4, [1.0] * 4, [[1.0]] * 4, assigned_at=[1, 3, 2, 4], arrived_at=[1, 3, 2, 4])
+    for size in (1, 2, 4):
+        with pytest.raises(OutOfOrderError):
+            streamed(log, size)
+
+
+def test_a_bad_row_is_named_by_its_number_in_the_stream():
+    log = bl.Log(["A", "B"] * 20, np.arange(40.0), [[0.5, 0.5]] * 40, assigned_at=range(40), arrived_at=range(40))
+    broken = log.propensity.copy()
+    broken[33] = [0.7, 0.7]
+    object.__setattr__(log, "propensity", broken)
+    with pytest.raises(bl.LogError, match=r"in row 33 sums to 1\.4") as error:
+        streamed(log, 8)
+    assert error.value.row == 33

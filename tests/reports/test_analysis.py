@@ -1,0 +1,207 @@
+"""`belated analyze`: what it prints and writes is what the library says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+import belated as bl
+from belated.cli.app import app
+from belated.reports.analysis import read_contrast, read_policy
+
+BANDIT = bl.Bandit(
+    {"A": bl.arms.bernoulli(0.3), "B-2": bl.arms.bernoulli(0.5), "C": bl.arms.bernoulli(0.4)},
+    bl.delays.geometric(20).censored(0.1),
+)
+
+
+@pytest.fixture(scope="module")
+def log():
+    return bl.simulate(BANDIT, bl.policies.epsilon_greedy(decay=0.3), 2_000, seed=5)
+
+
+@pytest.fixture(scope="module")
+def path(log, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / "log.parquet"
+    came = log.arrived
+    columns = {
+        "step": log.assigned_at,
+        "arm": [log.arms[k] for k in log.code],
+        "outcome": pa.array(log.outcome, mask=~came),
+        "arrived": pa.array(np.where(came, log.arrived_at, 0).astype(int), mask=~came),
+        **{f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)},
+    }
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, ["analyze", *map(str, arguments)])
+
+
+def test_a_table_for_people(log, path):
+    done = call(path, "--baseline", "A", "--policy", "A=0.2,B-2=0.8")
+    assert done.exit_code == 0
+    est = bl.estimate(log)
+    for table in (est.contrasts("A"), est.policy({"A": 0.2, "B-2": 0.8})):
+        assert str(table) in done.stdout
+    assert "arm = arm" in done.stderr
+    assert "guessed; say otherwise with --arm" in done.stderr
+
+
+def test_json_is_as_documented(log, path):
+    done = call(
+        path, "--format", "json", "--contrast", "C-A", "--policy", "A=0.5,C=0.5", "--level", "0.9", "--as-of", 1500
+    )
+    found = json.loads(done.stdout)
+    est = bl.estimate(log.at(1500), level=0.9)
+    assert (found["schema"], found["level"], found["outcome"]) == (1, 0.9, {"name": "outcome", "within": None})
+    (answer,) = found["answers"]
+    assert [one["arm"] for one in answer["arms"]] == list(est.arms)
+    assert [one["estimate"] for one in answer["arms"]] == pytest.approx(est.values, rel=1e-9)
+    (contrast,) = answer["contrasts"]
+    wanted = est.contrast("C", "A")
+    for name in ("estimate", "std_error", "low", "high", "statistic", "p_value"):
+        assert contrast[name] == pytest.approx(getattr(wanted, name), rel=1e-8)
+    assert answer["policies"][0]["policy"] == {"A": 0.5, "C": 0.5}
+    documented = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
+    for names in (found, found["source"], answer, answer["arms"][0], contrast, answer["policies"][0]):
+        for name in names:
+            assert re.search(rf"[`.]{name}[`.\[]", documented), name
+
+
+def test_what_the_experiment_taught(log, path):
+    done = call(path, "--policy", "greedy", "--format", "json")
+    (found,) = json.loads(done.stdout)["answers"][0]["policies"]
+    greedy = bl.estimate(log).policy("greedy")
+    assert (found["policy"], found["p_value"]) == ("greedy", None)
+    assert (found["low"], found["high"]) == pytest.approx((greedy.low, greedy.high))
+
+
+def test_csv_and_markdown(log, path):
+    rows = list(csv.DictReader(io.StringIO(call(path, "--format", "csv", "--estimator", "all").stdout)))
+    compared = bl.compare(log)
+    assert {row["estimator"] for row in rows} == set(compared)
+    for row in rows:
+        if row["kind"] == "arm":
+            assert float(row["estimate"]) == pytest.approx(compared[row["estimator"]].arm(row["question"]).estimate)
+    assert {row["question"] for row in rows if row["kind"] == "contrast"} == {"B-2 - A", "C - A", "C - B-2"}
+    assert "| arm | estimate |" in call(path, "--format", "markdown").stdout
+
+
+def test_a_report_is_written_whole(path, tmp_path):
+    done = call(path, "--report", tmp_path / "report.html", "--title", "Three arms")
+    assert done.exit_code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")
+    assert "Three arms" in page
+    assert list(tmp_path.iterdir()) == [tmp_path / "report.html"]
+
+
+def test_two_tables_and_events(tmp_path):
+    sent = {"id": range(8), "arm": ["A", "B"] * 4, "propensity": [0.5] * 8, "step": range(8)}
+    arrow_csv.write_csv(pa.table(sent), tmp_path / "sent.csv")
+    arrow_csv.write_csv(pa.table({"id": [0, 0, 1, 6, 77], "at": [1, 3, 9, 7, 2]}), tmp_path / "paid.csv")
+    done = call(tmp_path / "sent.csv", "--outcomes", tmp_path / "paid.csv", "--events", "--window", 3, "--as-of", 9,
+                "--arrived-at", "at", "--estimator", "mean", "--measure", "count", "--format", "json")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["outcome"]["within"] == "3 steps"
+    # steps 0 to 6 have matured: A has events 2, 0, 0, 1, and B's event at 9 came too late
+    assert [one["estimate"] for one in found["answers"][0]["arms"]] == [0.75, 0.0]
+    assert "1 event belongs to no assignment" in done.stderr
+
+
+def test_a_log_of_what_only_happens_is_refused(tmp_path):
+    rows = 200
+    paid = pa.array([1.0 if i % 7 == 0 else None for i in range(rows)])
+    table = pa.table({"arm": ["A", "B"] * (rows // 2), "converted": paid, "propensity": [0.5] * rows})
+    parquet.write_table(table, tmp_path / "log.parquet")
+    done = call(tmp_path / "log.parquet", "--estimator", "dipw", "--report", tmp_path / "r.html")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert "Every outcome that has arrived is 1" in done.stderr
+    assert "--events --window" in done.stderr
+    assert not (tmp_path / "r.html").exists()
+    with pytest.warns(bl.BelatedWarning, match="only when it happens"):
+        answer = bl.estimate(bl.read(table), "dipw").arm("A")
+    assert np.isnan([answer.low, answer.high, answer.std_error]).all()
+
+
+def test_arrival_that_depends_on_the_outcome_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = 4_000
+    y = rng.normal(size=rows)
+    delay = rng.geometric(1 / (20 + 60 * (y > 0))) - 1
+    step = np.arange(rows)
+    table = pa.table({"arm": np.where(step % 2, "A", "B"), "outcome": y, "p_A": [0.5] * rows, "p_B": [0.5] * rows,
+                      "assigned_at": step, "arrived_at": step + delay})  # fmt: skip
+    parquet.write_table(table, tmp_path / "log.parquet")
+    done = call(tmp_path / "log.parquet", "--as-of", rows, "--format", "json")
+    assert "depends on what it is" in done.stderr
+    assert "depends on what it is" in json.loads(done.stdout)["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"), [("B-A", ("B", "A")), ("B - A", ("B", "A")), ("x-1-B", ("x-1", "B")), ("1-2", (1, 2))]
+)
+def test_contrasts_as_text(text, pair):
+    assert read_contrast(("A", "B", "x-1", 1, 2), text) == pair
+
+
+@pytest.mark.parametrize("text", ["B", "B-Z", "Z-B", "B-B", ""])
+def test_contrasts_that_cannot_be(text):
+    with pytest.raises(bl.BelatedError):
+        read_contrast(("A", "B"), text)
+
+
+def test_policies_as_text():
+    assert read_policy(("A", "B,C=1", 3), "A=0.2,B,C=1=0.3,3=.5") == {"A": 0.2, "B,C=1": 0.3, 3: 0.5}
+    for text in ("", "A", "A=x", "Z=1"):
+        with pytest.raises(bl.BelatedError):
+            read_policy(("A", "B"), text)
+
+
+def test_what_looks_like_a_mistake_is_said(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = 3_000
+    p = rng.uniform(0.1, 0.9, rows)
+    arm = np.where(rng.random(rows) < p, "treatment", "control")
+    bought = rng.random(rows) < 0.3
+    table = pa.table({
+        "arm": arm, "propensities": [[x, 1 - x] for x in p], "assigned_at": np.arange(rows),
+        "arrived_at": pa.array(np.arange(rows) + 5, mask=~bought),
+        "revenue": pa.array(rng.uniform(1, 9, rows), mask=~bought),
+    })  # fmt: skip
+    parquet.write_table(table, tmp_path / "log.parquet")
+    swapped = call(tmp_path / "log.parquet")
+    assert "not chosen as their logged probabilities say" in swapped.stderr
+    assert re.search(r"Every outcome is above 0, and (6\d|70)% or more of each arm's rows", swapped.stderr)
+    right = call(tmp_path / "log.parquet", "--arms", "treatment,control")
+    assert right.exit_code == 0
+    assert "logged probabilities" not in right.stderr
+
+
+def test_keys_that_never_meet_are_refused(tmp_path):
+    made = pa.table({"id": [1, 2], "arm": ["A", "B"], "propensity": [0.5, 0.5]})
+    came = pa.table({"id": [11, 12], "outcome": [1.0, 2.0]})
+    with pytest.raises(bl.LogError, match="None of the 2 outcomes belongs to an assignment"):
+        bl.read(made, came)
+
+
+def test_arms_may_be_named_before_they_have_rows():
+    table = pa.table({"arm": ["A", "A", "B"], "p_A": [0.5] * 3, "p_B": [0.5] * 3, "outcome": [1.0, 2.0, 3.0],
+                      "assigned_at": [1, 2, 9]})  # fmt: skip
+    for options in ({}, {"arms": ["A", "B"]}, {"arms": ["B", "A"], "propensity": "p_*"}):
+        assert set(bl.read(table, as_of=5, **options).arms) == {"A", "B"}

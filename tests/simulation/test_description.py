@@ -1,0 +1,393 @@
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from belated.base.errors import OptionError
+from belated.simulation import arms, delays, policies
+from belated.simulation.bandits import Bandit
+from belated.simulation.delays import Delay
+from belated.simulation.described import CONSTRUCTORS
+from belated.simulation.description import (
+    Description,
+    bandit_from,
+    bandit_to,
+    description_from,
+    policy_from,
+    policy_to,
+    read,
+)
+
+EXAMPLE = """
+seed = 1
+horizons = [5_000, 20_000]
+replications = 1_000
+estimators = ["daipw", "hajek"]
+intervals = ["normal", "t"]
+level = 0.95
+targets = ["A", ["A", "B"], {A = 0.2, B = 0.8}]    # an arm, a contrast, a linear combination
+
+[policy]
+name = "epsilon_greedy"
+decay = 0.5
+burn_in = 0.1
+batch = 1
+
+[arms.A]
+outcome = { name = "normal", mean = 1.0 }
+delay = { name = "pareto", shape = 0.75, never = 0.5 }
+[arms.B]
+outcome = { name = "normal", mean = 0.5 }
+"""
+
+REAL = st.floats(-10, 10) | st.integers(-10, 10)
+ABOVE_0 = st.floats(0.01, 5) | st.integers(1, 5)
+SHARE = st.floats(0.01, 0.99)
+LABELS = st.text(max_size=3) | st.integers(-3, 3) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def shares(draw):
+    weights = draw(st.dictionaries(LABELS, st.integers(1, 9), min_size=1, max_size=4))
+    return {label: weight / sum(weights.values()) for label, weight in weights.items()}
+
+
+#: Options by name: every constructor of a module is drawn, those added later too.
+COMMON = {"location": REAL, "rate": SHARE, "decay": SHARE, "burn_in": SHARE | st.integers(0, 50), "shares": shares()}
+SAMPLES = {
+    "arms": st.lists(st.floats(-9, 9), min_size=1, max_size=5),
+    "delays": st.lists(st.integers(0, 9) | st.just(math.inf), min_size=1, max_size=5),
+}
+
+
+def made(module):
+    kind = module.__name__.rpartition(".")[2]
+    special = COMMON | {"values": SAMPLES.get(kind), "function": st.just(lambda count, total, t: [0.5, 0.5])}
+    special |= {"mean": REAL} if kind == "arms" else {"steps": st.integers(0, 50)}
+
+    def one(name, make):
+        names = inspect.signature(make).parameters
+        mean = {"mean": ABOVE_0} if name == "exponential" else {}
+        return st.builds(make, **{each: (special | mean).get(each, ABOVE_0) for each in names})
+
+    return st.one_of([one(name, make) for name, make in CONSTRUCTORS[module.__name__].items()])
+
+
+LATE = st.builds(Delay.censored, made(delays), st.just(0.0) | SHARE)
+POLICIES = st.builds(policies.Policy.batched, made(policies), st.integers(1, 20))
+
+
+@st.composite
+def bandits(draw):
+    of = draw(st.dictionaries(LABELS, made(arms), min_size=1, max_size=4))
+    late = draw(LATE | st.fixed_dictionaries({}, optional=dict.fromkeys(of, LATE)))
+    return Bandit(of, late)
+
+
+def through_json(table):
+    return json.loads(json.dumps(table, allow_nan=False))
+
+
+def same_labels(one, other):
+    return [(type(label), label) for label in one] == [(type(label), label) for label in other]
+
+
+@given(bandits())
+def test_a_bandit_comes_back_from_json(bandit):
+    again = bandit_from(through_json(bandit_to(bandit)))
+    assert again == bandit
+    assert same_labels(again.arms, bandit.arms)
+    for label, arm in bandit.arms.items():
+        assert repr(again.arms[label]) == repr(arm)
+        assert repr(again.delay(label)) == repr(bandit.delay(label))
+        np.testing.assert_array_equal(again.arms[label].values, arm.values)
+        np.testing.assert_array_equal(again.delay(label).values, bandit.delay(label).values)
+
+
+@given(POLICIES)
+def test_a_policy_comes_back_from_json_but_for_a_function(policy):
+    again = policy_from(through_json(policy_to(policy)))
+    assert again == policy
+    assert repr(again) == repr(policy)
+    assert again.function is None
+    assert same_labels(again.shares or (), policy.shares or ())
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (arms.normal(1.0), "normal(mean=1.0, sd=1.0)"),
+        (arms.normal(np.float64(1.0), np.int64(2)), "normal(mean=1.0, sd=2)"),
+        (arms.exponential(2.0), "exponential(mean=2.0)"),
+        (arms.empirical([1, 2, 2, 5]), "empirical(<4 values>)"),
+        (arms.empirical(x for x in [3]), "empirical(<1 value>)"),
+        (delays.none(), "none()"),
+        (delays.constant(3), "constant(steps=3)"),
+        (delays.pareto(0.75).censored(0.5), "pareto(shape=0.75, scale=1.0).censored(0.5)"),
+        (delays.empirical(range(1000)).censored(0.1), "empirical(<1,000 values>).censored(0.1)"),
+        (policies.uniform(), "uniform()"),
+        (policies.fixed({"A": 1}), "fixed(shares={'A': 1.0})"),
+        (policies.epsilon_greedy(burn_in=0.1).batched(10), "epsilon_greedy(c=1.0, decay=0.5, burn_in=0.1).batched(10)"),
+        (policies.own(max, burn_in=5), "own(burn_in=5)"),
+        (arms.Arm("normal", 0.0, 1.0, (0.0, 1.0)), "Arm()"),
+    ],
+)
+def test_what_is_made_reads_like_the_call(made, shown):
+    assert repr(made) == shown
+    assert repr(pickle.loads(pickle.dumps(made))) == shown  # noqa: S301
+
+
+def test_options_are_what_a_constructor_was_called_with():
+    arm = arms.exponential(2)
+    assert (arm.name, arm.constructor, arm.options) == ("gamma", "exponential", {"mean": 2})
+    assert arm == arms.gamma(1.0, 2.0)
+    assert hash(arm) == hash(arms.gamma(1.0, 2.0))
+    assert delays.pareto(1.0).censored(0.5).options == {"shape": 1.0, "scale": 1.0}
+    assert policies.ucb(width=2.0).batched(3).options == {"c": 1.0, "decay": 0.5, "width": 2.0, "burn_in": 0.0}
+    assert policies.own(max).options == {"burn_in": 0.0}
+
+
+def test_constructors_keep_their_signature_and_name():
+    assert str(inspect.signature(arms.normal)) == "(mean: 'float' = 0.0, sd: 'float' = 1.0) -> 'Arm'"
+    assert (arms.normal.__name__, arms.normal.__doc__) == ("normal", "Normal outcomes.")
+
+
+def test_samples_are_compared():
+    assert delays.empirical([1, 2]) == delays.empirical([2, 1])  # sorted
+    assert delays.empirical([1, 2]) != delays.empirical([1, 3])
+    assert arms.empirical([1, 2, 3]) != arms.empirical([3, 2, 1])  # the same draws in another order
+    assert arms.normal() != delays.none()
+
+
+def test_the_example_file(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(EXAMPLE)
+    late = {"A": delays.pareto(0.75).censored(0.5)}
+    expected = Description(
+        Bandit({"A": arms.normal(1.0), "B": arms.normal(0.5)}, late),
+        policies.epsilon_greedy(decay=0.5, burn_in=0.1),
+        horizons=(5_000, 20_000),
+        replications=1_000,
+        seed=1,
+        estimators=("daipw", "hajek"),
+        targets=("A", ("A", "B"), {"A": 0.2, "B": 0.8}),
+        intervals=("normal", "t"),
+        level=0.95,
+    )
+    assert read(file) == read(str(file)) == expected
+    file.write_bytes(b"\xef\xbb\xbf" + EXAMPLE.encode())  # as some editors save it
+    assert read(file) == expected
+
+
+ONE = {"arms": {"A": {"outcome": {"name": "normal"}}}, "policy": {"name": "uniform"}, "horizon": 10}
+
+
+def test_what_a_description_need_not_say():
+    assert description_from(ONE) == Description(Bandit({"A": arms.normal()}, {}), policies.uniform(), (10,))
+
+
+def test_one_delay_for_the_arms_without_their_own():
+    outcome = {"name": "normal"}
+    table = {"arms": {"A": {"outcome": outcome}, "B": {"outcome": outcome}}, "delay": {"name": "poisson", "mean": 3}}
+    assert bandit_from(table).delays == delays.poisson(3)
+    table["arms"]["B"]["delay"] = {"name": "constant", "steps": 2}
+    assert bandit_from(table).delays == {"A": delays.poisson(3), "B": delays.constant(2)}
+
+
+def test_labels_that_are_not_text():
+    rows = [{"label": label, "outcome": {"name": "bernoulli", "rate": 0.5}} for label in (1, 2.5, False, "1")]
+    found = description_from(ONE | {"arms": rows, "targets": ["1", 1, [False, 2.5], {"2.5": 1}]})
+    assert same_labels(found.bandit.arms, (1, 2.5, False, "1"))
+    assert found.targets == ("1", 1, (False, 2.5), {2.5: 1.0})
+    bandit = Bandit({np.int64(1): arms.normal(), np.str_("B"): arms.normal()})
+    assert same_labels(bandit_from(through_json(bandit_to(bandit))).arms, (1, "B"))
+
+
+def test_shares_by_label_and_as_a_list():
+    rows = [{"label": 1, "share": 0.25}, {"label": "B", "share": 0.75}]
+    assert policy_from({"name": "fixed", "shares": rows}) == policies.fixed({1: 0.25, "B": 0.75})
+    assert policy_from({"name": "fixed", "shares": {"A": 1.0}}) == policies.fixed({"A": 1.0})
+
+
+def arm(**table):
+    return {"arms": {"A": {"outcome": {"name": "normal"}} | table}}
+
+
+def outcome(**table):
+    return arm(outcome=table)
+
+
+def policy(**table):
+    return {"policy": table}
+
+
+def rows(*tables):
+    return {"arms": list(tables)}
+
+
+SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        # keys
+        ({"horizn": 5}, "There is no `horizn` at the top; did you mean `horizon`?"),
+        (
+            {"zzz": 5},
+            "There is no `zzz` at the top; there can be `arms`, `delay`, `policy`, `horizon`, `horizons`, "
+            "`replications`, `seed`, `estimators`, `targets`, `intervals`, `level`.",
+        ),
+        (arm(delays={}), "There is no `delays` in `arms.A`; did you mean `delay`?"),
+        (arm(zzz=1), "There is no `zzz` in `arms.A`; there can be `outcome`, `delay`."),
+        ({"arms": {"A": {}}}, "There is no `outcome` in `arms.A`; it is needed."),
+        (outcome(mean=1.0), "There is no `name` in `arms.A.outcome`; it is needed."),
+        (outcome(name="bernoulli"), "There is no `rate` in `arms.A.outcome`; it is needed."),
+        (outcome(name="normal", men=1), "There is no `men` in `arms.A.outcome`; did you mean `mean`?"),
+        (
+            outcome(name="normal", never=0.5),
+            "There is no `never` in `arms.A.outcome`; there can be `name`, `mean`, `sd`.",
+        ),
+        (arm(delay={"name": "none", "zzz": 1}), "There is no `zzz` in `arms.A.delay`; there can be `name`, `never`."),
+        (
+            policy(name="own", function="print"),
+            "There is no `function` in `policy`; there can be `name`, `burn_in`, `batch`.",
+        ),
+        ({"delay": {"name": "poisson"}}, "There is no `mean` in `delay`; it is needed."),
+        ({"horizons": [5]}, "There must be `horizon` or `horizons` at the top, one of the two."),
+        # tables
+        ({"arms": 3}, "`arms` is 3; it must be a table, or a list of tables with a `label` each."),
+        ({"arms": {}}, "`arms` must map each arm's label to what its outcomes are drawn from."),
+        ({"arms": {"A": "normal"}}, "`arms.A` is 'normal'; it must be a table."),
+        (arm(outcome="normal"), "`arms.A.outcome` is 'normal'; it must be a table."),
+        ({"policy": "ucb"}, "`policy` is 'ucb'; it must be a table."),
+        (rows("A"), "`arms[0]` is 'A'; it must be a table."),
+        (rows({"outcome": {}}), "There is no `label` in `arms[0]`; it is needed."),
+        (rows({"label": [1]}), "`arms[0]` has the label [1]; it must be text, a number, or true or false."),
+        (rows({"label": math.nan}), "`arms[0]` has the label nan; it must be text, a number, or true or false."),
+        (rows(SOME_ROW, SOME_ROW | {"label": 1.0}), "`arms[1]` has the label 1.0, which another has already."),
+        (rows({"label": 1, "outcome": 2}), "`arms.1.outcome` is 2; it must be a table."),
+        # values
+        (
+            outcome(name="norml"),
+            "In `arms.A.outcome`, `name` is 'norml'; it must be one of 'normal', 'bernoulli', 'exponential', 'gamma', "
+            "'lognormal', 'student_t', 'empirical'. Did you mean 'normal'?",
+        ),
+        (outcome(name="normal", sd=0), "In `arms.A.outcome`, `sd` is 0; it must be above 0."),
+        (outcome(name="normal", mean="1"), "In `arms.A.outcome`, `mean` is '1'; it must be a finite number."),
+        (outcome(name="exponential", mean=-1), "In `arms.A.outcome`, `mean` is -1; it must be above 0."),
+        (
+            outcome(name="lognormal", location=1000),
+            "In `arms.A.outcome`, `mean` of these outcomes is infinite: their parameters are too large.",
+        ),
+        (outcome(name="empirical", values=3), "`arms.A.outcome.values` is 3; it must be a list of one or more."),
+        (outcome(name="empirical", values=[]), "`arms.A.outcome.values` is []; it must be a list of one or more."),
+        (
+            outcome(name="empirical", values=[1, "inf"]),
+            "In `arms.A.outcome`, `values` must hold at least one number, and none that is missing.",
+        ),
+        (
+            outcome(name="empirical", values=["x"]),
+            "In `arms.A.outcome`, `values` in row 0 is 'x'; it must be a number.",
+        ),
+        (
+            arm(delay={"name": "none", "never": 2}),
+            "In `arms.A.delay`, `never` is 2; it must lie in [0, 1].",
+        ),
+        (
+            policy(name="ucb", batch=0),
+            "In `policy`, `batch` is 0; it must be a whole number, 1 or more.",
+        ),
+        (
+            policy(name="fixed", shares={"A": 0.5}),
+            "In `policy`, `shares` is {'A': 0.5}; probabilities must not be negative and must sum to 1.",
+        ),
+        (
+            policy(name="fixed", shares=0.5),
+            "`policy.shares` is 0.5; it must be a table, or a list of tables with a `label` each.",
+        ),
+        (policy(name="fixed", shares=[{"label": 1}]), "There is no `share` in `policy.shares.1`; it is needed."),
+        ({"horizon": 0}, "`horizon` is 0; it must be a whole number, 1 or more."),
+        ({"seed": -1}, "`seed` is -1; it must be a whole number, 0 or more."),
+        ({"replications": 1.5}, "`replications` is 1.5; it must be a whole number, 1 or more."),
+        ({"level": 95}, "`level` is 95; it must lie strictly between 0 and 1."),
+        ({"estimators": "daipw"}, "`estimators` is 'daipw'; it must be a list of one or more."),
+        (
+            {"estimators": ["daipw", "hajk"]},
+            "`estimators[1]` is 'hajk'; it must be one of 'daipw', 'dipw', 'mean', 'hajek', 'nh', 'nh0', 'iad'. "
+            "Did you mean 'hajek'?",
+        ),
+        ({"intervals": [1]}, "`intervals[0]` is 1; it must be one of 'auto', 'normal', 't', 'skew', 'wilson'."),
+        ({"targets": ["A", "C"]}, "`targets[1]` names 'C', which is not one of the arms ['A']."),
+        ({"targets": [["A", ["A"]]]}, "`targets[0]` names ['A'], which is not one of the arms ['A']."),
+        ({"targets": [{"A": "x"}]}, "`targets[0].A` is 'x'; it must be a finite number."),
+        (
+            {"targets": [["A"]]},
+            "`targets[0]` is ['A']; it must be an arm, two arms to compare, or a table of coefficients.",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(change, sentence):
+    with pytest.raises(OptionError) as caught:
+        description_from(ONE | change)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("key", ["arms", "policy"])
+def test_a_missing_key_at_the_top(key):
+    with pytest.raises(OptionError, match=f"^There is no `{key}` at the top; it is needed.$"):
+        description_from({k: value for k, value in ONE.items() if k != key})
+
+
+def test_a_missing_horizon():
+    with pytest.raises(OptionError, match=r"^There must be `horizon` or `horizons` at the top, one of the two.$"):
+        description_from({k: value for k, value in ONE.items() if k != "horizon"})
+
+
+def test_a_horizon_in_a_list():
+    horizonless = {k: value for k, value in ONE.items() if k != "horizon"}
+    with pytest.raises(OptionError, match=r"^`horizons\[1\]` is 0; it must be a whole number, 1 or more.$"):
+        description_from(horizonless | {"horizons": [5, 0]})
+
+
+@pytest.mark.parametrize("call", [description_from, bandit_from])
+def test_what_is_not_a_table(call):
+    with pytest.raises(OptionError, match=r"^`table` is \[\]; it must be a table.$"):
+        call([])
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"seed = 1\nhorizon = \n", r"Invalid value \(at line 2, column 11\)"),
+        (b"seed = 1\nseed = 2\n", r"Cannot overwrite a value \(at line 2, column 9\)"),
+        (b"\xff\xfe", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+    ],
+)
+def test_a_file_that_is_not_toml(tmp_path, content, why):
+    (tmp_path / "x.toml").write_bytes(content)
+    with pytest.raises(OptionError, match=rf"x\.toml` is not TOML: {why}\.$"):
+        read(tmp_path / "x.toml")
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    with pytest.raises(OptionError, match=r"none\.toml` cannot be read: No such file or directory\.$"):
+        read(tmp_path / "none.toml")
+    with pytest.raises(OptionError, match=r"` cannot be read: Is a directory\.$"):
+        read(tmp_path)
+
+
+def test_what_cannot_be_written():
+    with pytest.raises(OptionError, match=r"^`arms` has the label None; it must be text, a number, or true or false.$"):
+        bandit_to(Bandit({None: arms.normal()}))
+    with pytest.raises(
+        OptionError, match=r"^`Policy\(\)` was not made by a constructor such as arms.normal; it cannot"
+    ):
+        policy_to(policies.Policy("ucb"))
