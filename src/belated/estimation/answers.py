@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from belated.estimation.intervals import (
     joint_tail,
 )
 from belated.estimation.ledger import Ledger
+from belated.estimation.pairs import default_pairs
 from belated.estimation.winner import Limits, LimitsAt, Rivalry, sidak, winner
 from belated.log.log import Log, arm_index
 from belated.summaries.signs import single_value, single_value_words
@@ -254,11 +254,8 @@ class Estimate(Table):
         """
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
             return self._against_best(largest)
-        if baseline is None:
-            pairs = [(b, a) for a, b in combinations(self.arms, 2)]
-        else:
-            base = arm_index(self.arms, baseline)
-            pairs = [(arm, self.arms[base]) for k, arm in enumerate(self.arms) if k != base]
+        base = None if baseline is None else self.arms[arm_index(self.arms, baseline)]
+        pairs = default_pairs(self.arms, base)
         if not pairs:
             raise OptionError("Contrasts need at least two arms.")
         answers = [self.contrast(arm, other) for arm, other in pairs]

@@ -17,6 +17,7 @@ from belated.base.tables import Table, one_line
 from belated.base.version import __version__
 from belated.estimation.answers import Answer, Contrasts, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare
+from belated.estimation.pairs import default_pairs
 from belated.reading.source import Source
 from belated.sequences import ConfidenceSequence, SequenceAnswer, SequenceAnswers, sequence
 from belated.summaries.signs import single_value, single_value_words
@@ -221,13 +222,10 @@ def analyse(source: Source, asked: Questions) -> Analysis:
     policies = tuple(read_policy(arms, text) for text in asked.policies)
     if asked.contrasts:
         pairs = [read_contrast(arms, text) for text in asked.contrasts]
-    elif baseline is not None or len(arms) > MANY:
-        base = arms[0] if baseline is None else baseline
-        pairs = [(arm, base) for arm in arms if arm != base]
     else:
-        pairs = [(b, a) for i, a in enumerate(arms) for b in arms[i + 1 :]]
+        pairs = default_pairs(arms, arms[0] if baseline is None and len(arms) > MANY else baseline)
     if asked.contrasts and baseline is not None:
-        pairs = list(dict.fromkeys([*pairs, *((arm, baseline) for arm in arms if arm != baseline)]))
+        pairs = list(dict.fromkeys([*pairs, *default_pairs(arms, baseline)]))
     everyone = asked.estimator == "all"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BelatedWarning)

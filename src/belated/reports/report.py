@@ -10,13 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from belated.base.errors import OptionError
 from belated.base.tables import Column, count, one_line, percent
+from belated.estimation.pairs import default_pairs
 from belated.reports import charts
 from belated.reports.narrative import answer, p_value_words, question, strongest, upper
 from belated.reports.pages import page
@@ -151,10 +151,7 @@ class Report:
     @cached_property
     def pairs(self) -> list[tuple[Any, Any]]:
         """The arms of each contrast: every arm with the baseline, or all pairs if there is none."""
-        arms = self.estimate.arms
-        if self.baseline is None:
-            return [(b, a) for a, b in combinations(arms, 2)]
-        return [(arm, self.baseline) for arm in arms if arm != self.baseline]
+        return default_pairs(self.estimate.arms, self.baseline)
 
     @cached_property
     def ranked(self) -> list[int]:

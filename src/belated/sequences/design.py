@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy import special
 from belated.base.checks import fraction, positive, real, whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
+from belated.estimation.pairs import default_pairs
 from belated.kernels import arrivals as kernel
 from belated.log.log import arm_index
 
@@ -60,10 +60,8 @@ class Design:
     def questions(self) -> Array:
         """What is judged at every arrival: each arm and -1, then the pairs that are followed."""
         arms = range(len(self.arms))
-        if self.baseline is not None:
-            pairs = [(a, self.baseline) for a in arms if a != self.baseline]
-        else:
-            pairs = [(b, a) for a, b in combinations(arms, 2)] if len(arms) <= MANY else []
+        followed = self.baseline is not None or len(arms) <= MANY
+        pairs = default_pairs(arms, self.baseline) if followed else []
         return np.array([*((a, -1) for a in arms), *pairs], dtype=np.int64)
 
     @cached_property

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from belated.base.errors import BelatedWarning, LogError, OptionError
 from belated.base.tables import Column, Table, one_line, percent
 from belated.estimation.answers import Estimate, interval_kind
 from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.pairs import default_pairs
 from belated.kernels import arrivals as kernel
 from belated.kernels import jit, rows
 from belated.log.clock import Clock
@@ -358,10 +358,7 @@ class ConfidenceSequence(Table):
         With `simultaneous` they hold together, each at alpha over their number, and p-values are multiplied by it.
         """
         base = self.design.baseline if baseline is None else arm_index(self.arms, baseline)
-        if base is None:
-            pairs = [(b, a) for a, b in combinations(range(len(self.arms)), 2)]
-        else:
-            pairs = [(k, base) for k in range(len(self.arms)) if k != base]
+        pairs = default_pairs(range(len(self.arms)), base)
         if not pairs:
             raise OptionError("Contrasts need at least two arms.")
         together = len(pairs) if simultaneous else 1
