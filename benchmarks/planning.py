@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 import belated as bl
-from belated.base.tables import one_line
+from belated.base.text import one_line
 
 N, B, E, L = bl.arms.normal, bl.arms.bernoulli, bl.arms.exponential, bl.arms.lognormal
 D, P = bl.delays, bl.policies

@@ -14,7 +14,8 @@ import numpy as np
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.base.tables import Column, Table, count, one_line
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line, p_words
 from belated.base.version import __version__
 from belated.log.log import Log
 from belated.reading import evidence_query as views
@@ -34,7 +35,6 @@ from belated.summaries.signs import (
     most_recorded,
     one_value,
     outcome_dependence,
-    p_words,
     positive_finding,
     single_value_advice,
     single_value_finding,
@@ -332,7 +332,7 @@ def _variance_sums(e: Evidence) -> Check:
     if p_value < BLATANT:
         return Check(
             name, condition, asks, "red",
-            f"The share of outcomes that come in good time changes from beginning to end (p {p_words(p_value)}).",
+            f"The share of outcomes that come in good time changes from beginning to end (p {p_words(p_value, 2)}).",
             "Find out what changed in how outcomes are recorded, and use the stretch in which nothing did.", numbers,
         )  # fmt: skip
     if np.isnan(wobble).all():
@@ -529,7 +529,7 @@ def _probabilities(e: Evidence) -> Check:
     if light != "green":
         said = _miscalibrated(e)
     advice = "" if light == "green" else CALIBRATION_ADVICE
-    return Check(name, condition, asks, light, f"{said} (p {p_words(p_value)}).", advice, numbers)
+    return Check(name, condition, asks, light, f"{said} (p {p_words(p_value, 2)}).", advice, numbers)
 
 
 def _miscalibrated(e: Evidence) -> str:
@@ -566,7 +566,7 @@ def _outcome_dependence(e: Evidence) -> Check:
         if e.arrivals is None and e.totals["arrived"].any():
             said = f"Every outcome that has come came at once. {cannot}"
         return Check(name, condition, asks, "grey", said, "", numbers)
-    light, p = _light(p_value, SURE), f"p {p_words(p_value)}"
+    light, p = _light(p_value, SURE), f"p {p_words(p_value, 2)}"
     said = {
         "red": f"Early and late outcomes differ: {direction(z)} ({p}).",
         "amber": f"Early and late outcomes may differ: {direction(z)} ({p}).",
@@ -679,7 +679,13 @@ def _drift(e: Evidence) -> Check:
         "Compare arms over a stretch in which nothing changed, or say that the answer is about this time only."
     )
     return Check(
-        name, condition, asks, light, f"Within arms, mean outcomes {alike} (p {p_words(p_value)}).", advice, numbers
+        name,
+        condition,
+        asks,
+        light,
+        f"Within arms, mean outcomes {alike} (p {p_words(p_value, 2)}).",
+        advice,
+        numbers,
     )
 
 

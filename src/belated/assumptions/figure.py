@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.base.figures import COLOURS, INK, new_figure, safe_label
-from belated.base.tables import percent
+from belated.base.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

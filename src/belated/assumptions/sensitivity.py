@@ -16,7 +16,8 @@ from belated.assumptions.bounds import Assumption, Evidence, Odds, Shifted
 from belated.base.checks import fraction, real
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
-from belated.base.tables import Column, Table, count, one_line, percent
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line, percent
 from belated.log.clock import Clock
 from belated.log.durations import read_window
 from belated.log.log import Log, a_log, arm_index

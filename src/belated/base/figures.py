@@ -18,7 +18,7 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError, OptionError
 from belated.base.files import write_whole
-from belated.base.tables import one_line
+from belated.base.text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

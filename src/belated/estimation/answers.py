@@ -14,7 +14,8 @@ import numpy as np
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array
 from belated.base.errors import BelatedWarning, OptionError
-from belated.base.tables import Column, Table, count, one_line, percent
+from belated.base.tables import Column, Kind, Table
+from belated.base.text import count, one_line, percent
 from belated.estimation.estimators import (
     ArmStatistics,
     Estimator,
@@ -701,7 +702,7 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
     """Return the columns of a table of answers."""
     errors = [answer.std_error for answer in answers]
 
-    def column(name: str, kind: str = "estimate") -> Column:
+    def column(name: str, kind: Kind = "estimate") -> Column:
         return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
 
     columns = [column(name) for name in ("estimate", "std_error", "low", "high")]

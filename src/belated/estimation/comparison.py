@@ -8,7 +8,8 @@ from typing import Any
 
 from belated.base.checks import fraction, one_of
 from belated.base.errors import OptionError
-from belated.base.tables import Column, Table, percent
+from belated.base.tables import Column, Table
+from belated.base.text import percent
 from belated.estimation.answers import Answer, Estimate, answer_columns, as_of_text, interval_kind
 from belated.estimation.estimators import ESTIMATORS, needs_all_propensities
 from belated.estimation.intervals import INTERVALS

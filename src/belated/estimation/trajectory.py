@@ -11,7 +11,8 @@ import numpy as np
 from belated.base.checks import fraction, one_of, whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.base.tables import Column, Table, count, percent
+from belated.base.tables import Column, Table
+from belated.base.text import count, percent
 from belated.estimation.answers import Answer, Estimate, answer_columns, interval_kind
 from belated.estimation.comparison import Answers
 from belated.estimation.estimators import Estimator, check_propensities, read_estimator

@@ -13,7 +13,7 @@ import numpy as np
 
 from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
 from belated.base.errors import LogError, OptionError
-from belated.base.tables import moment_text
+from belated.base.text import moment_text
 
 #: The integer that stands for "never" among integer times; NumPy's NaT has the same bits.
 NEVER = np.iinfo(np.int64).min

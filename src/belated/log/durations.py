@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from belated.base.errors import OptionError
-from belated.base.tables import count
+from belated.base.text import count
 
 _UNITS = {
     "us": (1, "microsecond"), "ms": (10**3, "millisecond"), "s": (10**6, "second"), "sec": (10**6, "second"),

@@ -12,7 +12,8 @@ import numpy as np
 
 from belated.base.columns import Array, as_array, numbers
 from belated.base.errors import LogError, OptionError, UnknownArmError
-from belated.base.tables import Column, Table, count
+from belated.base.tables import Column, Table
+from belated.base.text import count
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock, as_float_times, read_times

@@ -9,7 +9,7 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import Clock

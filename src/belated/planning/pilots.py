@@ -11,7 +11,8 @@ import numpy as np
 from belated.base.checks import positive
 from belated.base.columns import Array
 from belated.base.errors import LogError
-from belated.base.tables import Column, Table, count, one_line
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line
 from belated.log.log import Log, a_log
 from belated.reading.source import Source
 from belated.simulation import arms, delays, policies

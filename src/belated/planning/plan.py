@@ -14,7 +14,7 @@ import numpy as np
 from belated.base.checks import fraction, one_of, positive, real, whole
 from belated.base.errors import BelatedWarning, OptionError
 from belated.base.progress import Bar
-from belated.base.tables import one_line, percent
+from belated.base.text import one_line, percent
 from belated.estimation.answers import estimate
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS

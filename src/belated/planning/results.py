@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from belated.base.tables import Column, Table, count, one_line, percent
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line, percent
 from belated.planning.goals import Goal, Point
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy

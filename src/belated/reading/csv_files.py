@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from belated.base.errors import LogError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.reading.engines import Place, fetch, kept, sentences
 
 if TYPE_CHECKING:

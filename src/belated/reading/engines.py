@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, MissingLibraryError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
-from belated.base.tables import count, one_line
+from belated.base.text import count, one_line
 from belated.log.clock import NEVER, Clock
 from belated.log.labels import encode
 from belated.reading import recipe

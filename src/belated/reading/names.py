@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from belated.base.errors import LogError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 
 _AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
 

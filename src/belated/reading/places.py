@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import one_of
 from belated.base.errors import LogError, OptionError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.reading.csv_files import csv_file, literal_path
 from belated.reading.engines import Place, connect, first_line, quoted, register, sentences
 

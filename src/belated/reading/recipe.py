@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.base.errors import LogError, OptionError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.log.clock import Clock
 from belated.log.durations import Window
 from belated.reading.roles import Roles

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from belated.base.errors import LogError, OptionError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.reading.names import CALENDAR, KINDS, NAMES, NUMERIC, ONLY, quoted, snake, some, text_of, unique, wrong
 from belated.reading.wide import by_label, captured, is_pattern, wide
 

@@ -15,7 +15,8 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.base.progress import Bar
-from belated.base.tables import Column, Table, count, one_line
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line
 from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.reading import evidence_query as views

@@ -13,7 +13,8 @@ from typing import Any
 from belated.base.checks import real
 from belated.base.errors import BelatedWarning, LogError, OptionError, UnknownArmError
 from belated.base.files import csv_text
-from belated.base.tables import Table, one_line
+from belated.base.tables import Table
+from belated.base.text import one_line
 from belated.base.version import __version__
 from belated.estimation.answers import Answer, Contrasts, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare

@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.tables import Column, count, one_line, percent
+from belated.base.tables import Column
+from belated.base.text import count, one_line, percent
 from belated.reports.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale, width
 
 #: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.

@@ -15,7 +15,7 @@ from belated.assumptions.diagnosis import checked, where_outcomes_are
 from belated.base.columns import Array
 from belated.base.errors import BelatedWarning, OptionError
 from belated.base.files import check_place, write_whole
-from belated.base.tables import count
+from belated.base.text import count
 from belated.base.version import __version__
 from belated.estimation.answers import Answer, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.tables import Column, count, one_line, percent
+from belated.base.tables import Column
+from belated.base.text import count, one_line, p_words, percent
 
 if TYPE_CHECKING:
     from belated.reports.report import Report
@@ -128,13 +129,7 @@ def _interval(one: Any) -> str:
 
 
 def _p(one: Any) -> str:
-    return "" if math.isnan(one.p_value) else f", p {p_value_words(one.p_value)}"
-
-
-def p_value_words(p_value: float) -> str:
-    """Return what follows the letter p."""
-    text = Column("", [p_value], "p_value").texts()[0]
-    return f"{text[0]} {text[1:]}" if text.startswith("<") else f"= {text}"
+    return "" if math.isnan(one.p_value) else f", p {p_words(one.p_value)}"
 
 
 def _texts(one: Any, *, absolute: bool = False) -> list[str]:

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from belated.base.errors import OptionError
-from belated.base.tables import Column, count, one_line, percent
+from belated.base.tables import Column
+from belated.base.text import count, one_line, p_words, percent
 from belated.estimation.pairs import default_pairs
 from belated.reports import charts
-from belated.reports.narrative import answer, p_value_words, question, strongest, upper
+from belated.reports.narrative import answer, question, strongest, upper
 from belated.reports.pages import page
 
 #: What the outcome is called if it is whether an event happened.
@@ -373,7 +374,7 @@ def _looked(report: Report) -> Part | None:
             never = "It has never left out 0"
             when = Column("", [answer.excluded_at], "number").texts()[0]
             since = never if answer.excluded_at is None else f"It first left out 0 as of {when}"
-            said += f" {since} (always-valid p {p_value_words(answer.p_value)})."
+            said += f" {since} (always-valid p {p_words(answer.p_value)})."
     kind = report.sequence.kind.replace("_", "-")
     return Part(
         drawn, f"{name}: intervals for one look, and a {percent(track.level)} {kind} confidence sequence. {said}"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from belated.base.columns import Array
-from belated.base.tables import Column, Table, percent
+from belated.base.tables import Column, Table
+from belated.base.text import percent
 
 
 def reasons(whys: Sequence[str | None]) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from belated.base import figures as plots
 from belated.base.columns import Array
-from belated.base.tables import percent
+from belated.base.text import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

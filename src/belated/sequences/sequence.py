@@ -13,7 +13,8 @@ import numpy as np
 from belated.base.checks import one_of, whole
 from belated.base.columns import Array, numbers
 from belated.base.errors import BelatedWarning, LogError, OptionError
-from belated.base.tables import Column, Table, one_line, percent
+from belated.base.tables import Column, Table
+from belated.base.text import one_line, percent
 from belated.estimation.answers import Estimate, interval_kind
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.pairs import default_pairs

@@ -29,7 +29,7 @@ from belated.base.figures import (
     scale_across,
     scale_up,
 )
-from belated.base.tables import count, one_line, percent
+from belated.base.text import count, one_line, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

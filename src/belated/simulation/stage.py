@@ -13,7 +13,7 @@ from numba.core.errors import NumbaError
 
 from belated.base.columns import Array
 from belated.base.errors import OptionError, PolicyError
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams

@@ -22,7 +22,8 @@ from belated.base.checks import fraction, one_of, real, whole
 from belated.base.columns import Array
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import write_whole
-from belated.base.tables import Column, Table, count, one_line, percent
+from belated.base.tables import Column, Kind, Table
+from belated.base.text import count, one_line, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
 from belated.estimation.intervals import INTERVALS, are_skewed, combine
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
@@ -456,7 +457,7 @@ class Study(Table):
     def _columns(self) -> list[Column]:
         cells = self.cells
 
-        def column(name: str, kind: str, error: str | None = None) -> Column:
+        def column(name: str, kind: Kind, error: str | None = None) -> Column:
             errors = [getattr(c, error) for c in cells] if error else None
             return Column(name, [getattr(c, name) for c in cells], kind, errors)
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
+from belated.base.text import p_words
 from belated.summaries.evidence import ArrivalCounts, Evidence, settled
 from belated.summaries.sums import Sums
 
@@ -146,7 +147,7 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
 def dependence_words(p_value: float, z: Array) -> str:
     """Return what is wrong with a log whose arrivals depend on outcomes, and what to do."""
     return (
-        f"When an outcome arrives depends on what it is ({direction(z)}; p {p_words(p_value)}): those that have "
+        f"When an outcome arrives depends on what it is ({direction(z)}; p {p_words(p_value, 2)}): those that have "
         f"arrived are not like those still out, and estimates from them are off. {DEPENDENCE_ADVICE}"
     )
 
@@ -489,8 +490,3 @@ def _crossing(drop: Array, i: int) -> float:
     a, b = np.clip(drop[i : i + 2], -1e9, 1e9)
     share = a / (a - b)
     return float(_EXPONENTS[i] ** (1 - share) * _EXPONENTS[i + 1] ** share)
-
-
-def p_words(p_value: float) -> str:
-    """Return what follows the letter p."""
-    return "< 0.0001" if p_value < 1e-4 else f"= {p_value:.2g}"

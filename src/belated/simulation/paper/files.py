@@ -13,7 +13,7 @@ from scipy import special
 from belated.base.errors import OptionError
 from belated.base.figures import save
 from belated.base.files import csv_text, write_whole
-from belated.base.tables import one_line
+from belated.base.text import one_line
 from belated.reports.pages import page
 from belated.simulation import figures as plots
 from belated.simulation.cells import share_limits

@@ -1,0 +1,126 @@
+"""Numbers, labels and moments as people read them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+#: What stands where there is no value.
+NOTHING = "–"
+
+#: Units of durations, in seconds, the largest first.
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun in the right number."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(level: float) -> str:
+    """Return a level as people say it."""
+    return f"{100 * level:.6g}%"
+
+
+def one_line(value: object, longest: int = 60) -> str:
+    """Return a label on one line of bearable length, without control characters."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def moment_text(moment: np.datetime64) -> str:
+    """Return a moment as short text: a date alone where the time is midnight."""
+    text = str(moment).replace("T", " ")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text.removesuffix(" 00:00:00")
+
+
+def duration_text(duration: np.timedelta64) -> str:
+    """Return a duration in the largest unit that it fills."""
+    seconds = float(duration.astype("timedelta64[ns]").astype(np.int64)) / 1e9
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def p_words(p_value: float, digits: int | None = None) -> str:
+    """Return what follows the letter p: "= 0.0123" or "< 0.0001"."""
+    text = p_value_text(p_value, digits)
+    return f"{text[0]} {text[1:]}" if text.startswith("<") else f"= {text}"
+
+
+# ---------------------------------------------------------------- cells of tables
+
+
+def p_value_text(value: object, digits: int | None = None) -> str:
+    """Return a p-value with three or four decimals, or with so many significant digits; never a smaller one's."""
+    number = as_number(value)
+    if math.isnan(number):
+        return NOTHING
+    if number < 1e-4:
+        return "<0.0001"
+    if digits is not None:
+        return f"{number:.{digits}g}"
+    return f"{number:.4f}" if number < 0.1 else f"{number:.3f}"
+
+
+def count_text(value: object) -> str:
+    """Return a count."""
+    number = as_number(value)
+    return NOTHING if math.isnan(number) else f"{number:,.0f}"
+
+
+def share_text(value: object) -> str:
+    """Return a share in percent."""
+    number = as_number(value)
+    return NOTHING if math.isnan(number) else f"{number:.1%}"
+
+
+def statistic_text(value: object) -> str:
+    """Return a test's statistic: two decimals."""
+    number = as_number(value)
+    return f"{number:.2f}" if math.isfinite(number) else number_text(number)
+
+
+def number_text(value: object) -> str:
+    """Return a number with four digits, a duration or a moment; anything else as it is."""
+    if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
+        return NOTHING
+    if isinstance(value, np.timedelta64):
+        return duration_text(value)
+    if isinstance(value, np.datetime64):
+        return moment_text(value)
+    if value is not None and not isinstance(value, (int, float, np.number)):
+        return str(value)
+    number = float(as_number(value))
+    if math.isnan(number):
+        return NOTHING
+    if math.isinf(number):
+        return "∞" if number > 0 else "-∞"
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
+
+
+def estimate_text(value: object, std_error: object) -> str:
+    """Return an estimate to two significant digits of its standard error."""
+    number, error = as_number(value), as_number(std_error)
+    if not math.isfinite(number):
+        return number_text(number)
+    if not math.isfinite(error) or error <= 0:
+        return f"{number:.6g}"
+    decimals = 1 - math.floor(math.log10(error))
+    if decimals > 12 or abs(number) >= 1e15 or error < abs(number) * 1e-13:
+        return f"{number:.6g}"
+    return f"{round(number, decimals) + 0.0:,.{max(decimals, 0)}f}"
+
+
+def as_number(value: object) -> float:
+    """Return a cell's value as a number, NaN if it is None."""
+    if value is None:
+        return math.nan
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, np.number):
+        return float(value)
+    raise TypeError(f"{value!r} is not a number.")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from belated.base import text
+
+
+def test_counts_and_levels():
+    assert text.count(1, "row") == "1 row"
+    assert text.count(1234, "row") == "1,234 rows"
+    assert text.percent(0.95) == "95%"
+    assert text.percent(0.999) == "99.9%"
+
+
+@given(st.text(), st.integers(min_value=1, max_value=80))
+def test_one_line_is_printable_and_no_longer_than_asked(label, longest):
+    line = text.one_line(label, longest)
+    assert line.isprintable()
+    assert len(line) <= longest
+
+
+def test_one_line_keeps_what_it_can():
+    assert text.one_line("two\nlines\x1b[31m") == "two\\nlines\\x1b[31m"
+    assert text.one_line(("a", 1)) == "('a', 1)"
+    assert text.one_line("x" * 61) == "x" * 59 + "…"
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        ("2026-03-01", "2026-03-01"),
+        ("2026-03-01T00:00:00", "2026-03-01"),
+        ("2026-03-01T12:30:00", "2026-03-01 12:30:00"),
+        ("2026-03-01T12:30:00.250000", "2026-03-01 12:30:00.25"),
+        ("2026-03-01T00:00:00.000000", "2026-03-01"),
+    ],
+)
+def test_moments_are_short(moment, words):
+    assert text.moment_text(np.datetime64(moment)) == words
+
+
+@pytest.mark.parametrize(
+    ("amount", "unit", "words"),
+    [
+        (36, "h", "1.5 d"),
+        (90, "m", "1.5 h"),
+        (90, "s", "1.5 min"),
+        (250, "ms", "250 ms"),
+        (3, "us", "3 us"),
+        (0, "s", "0 s"),
+    ],
+)
+def test_durations_are_in_the_largest_unit_they_fill(amount, unit, words):
+    assert text.duration_text(np.timedelta64(amount, unit)) == words
+
+
+def test_p_values_in_words():
+    assert text.p_words(0.04321) == "= 0.0432"
+    assert text.p_words(0.04321, 2) == "= 0.043"
+    assert text.p_words(0.5) == "= 0.500"
+    assert text.p_words(0.5, 2) == "= 0.5"
+    assert text.p_words(1e-5) == text.p_words(1e-5, 2) == "< 0.0001"
+    assert text.p_value_text(None) == text.p_value_text(math.nan) == "–"
+
+
+@given(st.floats(min_value=0, max_value=1))
+def test_a_p_value_is_never_written_as_zero(p_value):
+    assert text.p_value_text(p_value).strip("0.") != ""
+
+
+def test_cells():
+    assert [text.count_text(value) for value in (1234567, np.int64(3), None, math.nan)] == ["1,234,567", "3", "–", "–"]
+    assert [text.share_text(value) for value in (0.123456, np.float32(0.5), None)] == ["12.3%", "50.0%", "–"]
+    assert [text.statistic_text(value) for value in (1.23456, math.nan, -math.inf)] == ["1.23", "–", "-∞"]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1234.0, "1,234"),
+        (0.123456, "0.1235"),
+        (1e15, "1e+15"),
+        (math.inf, "∞"),
+        (np.datetime64("NaT"), "–"),
+        (np.timedelta64(90, "m"), "1.5 h"),
+        (np.datetime64("2026-03-01"), "2026-03-01"),
+        ("never", "never"),
+        (True, "1"),
+    ],
+)
+def test_numbers(value, words):
+    assert text.number_text(value) == words
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
+def test_an_estimate_is_within_a_twentieth_of_its_standard_error(value, error):
+    written = float(text.estimate_text(value, error).replace(",", ""))
+    assert abs(written - value) <= max(error / 20, abs(value) * 1e-5) * (1 + 1e-9)
+
+
+def test_estimates_without_a_standard_error():
+    assert text.estimate_text(1.23456789, None) == "1.23457"
+    assert text.estimate_text(None, 1.0) == "–"
+    assert text.estimate_text(-math.inf, 1.0) == "-∞"
+
+
+def test_what_is_not_a_number_is_no_number():
+    with pytest.raises(TypeError, match="'x' is not a number"):
+        text.as_number("x")
