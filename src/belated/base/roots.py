@@ -1,0 +1,96 @@
+"""Roots between two ends, without scipy.optimize, whose import takes longer than most searches do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from belated.base.columns import Array
+
+
+def find_root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    at_low: float | None = None,
+    at_high: float | None = None,
+    tolerance: float = 1e-12,
+    steps: int = 100,
+) -> float:
+    """Return where a function of one number is 0, by regula falsi (Illinois).
+
+    Where a step moves an end by less than a tenth of the distance between both, the value at the other end counts
+    half from then on, so that the ends close in from both sides.
+
+    Parameters
+    ----------
+    function : callable
+        Of opposite signs at the two ends.
+    low, high : float
+        The ends, low < high.
+    at_low, at_high : float, optional
+        The function at the ends, if known.
+    tolerance : float
+        Stop when the ends are closer than this share of the larger.
+    steps : int
+        Stop after this many.
+    """
+    f_low = function(low) if at_low is None else at_low
+    f_high = function(high) if at_high is None else at_high
+    if f_low == 0 or f_high == 0:
+        return low if f_low == 0 else high
+    if (f_low > 0) == (f_high > 0):
+        raise ValueError(f"The function is {f_low:g} at {low:g} and {f_high:g} at {high:g}; one must be below 0.")
+    root = low
+    for _ in range(steps):
+        root = (low * f_high - high * f_low) / (f_high - f_low)
+        value = function(root)
+        if (value > 0) == (f_low > 0):
+            f_high = f_high / 2 if root - low < 0.1 * (high - low) else f_high
+            low, f_low = root, value
+        else:
+            f_low = f_low / 2 if high - root < 0.1 * (high - low) else f_low
+            high, f_high = root, value
+        if value == 0 or high - low < tolerance * max(abs(low), abs(high)):
+            break
+    return root
+
+
+def bisect(
+    is_low: Callable[[float], bool], low: float, high: float, *, steps: int, tolerance: float = 0.0
+) -> tuple[float, float]:
+    """Return two ends around the place where `is_low` turns from true to false, by halving.
+
+    Parameters
+    ----------
+    is_low : callable
+        True at `low` and false at `high`; neither is called.
+    low, high : float
+        The ends, in either order.
+    steps : int
+        Stop after so many halvings.
+    tolerance : float
+        Stop before, when the ends are no further apart than this.
+    """
+    for _ in range(steps):
+        if abs(high - low) <= tolerance:
+            break
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_low(middle) else (low, middle)
+    return low, high
+
+
+def bisect_each(
+    is_low: Callable[[Array], Array], low: Array, high: Array, *, steps: int, geometric: bool = False
+) -> tuple[Array, Array]:
+    """Return two ends around the place where each of `is_low` turns from true to false, many at once.
+
+    With `geometric` ends, above 0, the middle is that of their logarithms.
+    """
+    for _ in range(steps):
+        middle = np.sqrt(low * high) if geometric else (low + high) / 2
+        up = is_low(middle)
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return low, high

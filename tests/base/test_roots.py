@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+
+from belated.base.roots import bisect, bisect_each, find_root
+
+places = st.floats(-50, 50)
+slopes = st.floats(0.01, 100)
+
+
+def curve(root, slope, power):
+    """Return a monotone function with a root, flat there if the power is above 1."""
+    return lambda x: slope * math.copysign(abs(x - root) ** power, x - root)
+
+
+@given(places, slopes, st.floats(0.5, 3), st.floats(0.01, 60), st.floats(0.01, 60), st.booleans())
+def test_a_root_is_found_wherever_it_lies_and_however_steep_the_function_is(root, slope, power, left, right, falls):
+    function = curve(root, -slope if falls else slope, power)
+    found = find_root(function, root - left, root + right)
+    assert root - left <= found <= root + right
+    assert abs(function(found)) <= abs(function(root + 1e-9 + 1e-11 * abs(root))) + 1e-15
+
+
+@given(st.floats(0.001, 0.999))
+def test_roots_agree_with_brents_method(level):
+    def function(x):
+        return math.tanh(x) - (2 * level - 1)
+
+    assert find_root(function, -10.0, 10.0) == pytest.approx(optimize.brentq(function, -10, 10), abs=1e-10)
+
+
+def test_ends_that_are_known_are_not_evaluated_again():
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return x * x - 2
+
+    assert find_root(function, 0.0, 2.0, at_low=-2.0, at_high=2.0) == pytest.approx(math.sqrt(2), rel=1e-12)
+    assert not {0.0, 2.0} & set(calls)
+    assert len(calls) < 15
+
+
+def test_a_root_at_an_end_is_that_end():
+    assert find_root(lambda x: x, 0.0, 1.0) == 0
+    assert find_root(lambda x: x - 1, 0.0, 1.0) == 1
+
+
+def test_ends_on_one_side_of_the_root_are_refused():
+    with pytest.raises(ValueError, match="one must be below 0"):
+        find_root(lambda x: x * x + 1, -1.0, 1.0)
+
+
+def test_steps_and_tolerance_end_the_search():
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return x**3 - 0.001
+
+    find_root(function, -1.0, 1.0, at_low=-1.0, at_high=1.0, steps=3)
+    assert len(calls) == 3
+    rough = find_root(function, -1.0, 1.0, tolerance=0.1)
+    assert abs(rough - 0.1) < 0.02
+
+
+@given(places, st.floats(0, 60), st.floats(0, 60))
+def test_halving_closes_in_on_the_place_from_both_sides(place, left, right):
+    low, high = bisect(lambda x: x < place, place - left, place + right, steps=60)
+    assert low <= place <= high
+    assert high - low <= 1e-12
+
+
+@given(places, st.floats(0.1, 60))
+def test_halving_in_either_direction(place, reach):
+    low, high = bisect(lambda x: x > place, place + reach, place - reach, steps=60)
+    assert high <= place <= low
+    assert low - high <= 1e-12
+
+
+def test_halving_stops_when_told():
+    assert bisect(lambda x: x < 0.3, 0.0, 1.0, steps=2) == (0.25, 0.5)
+    low, high = bisect(lambda x: x < 0.3, 0.0, 1.0, steps=60, tolerance=0.1)
+    assert (low, high) == (0.25, 0.3125)
+
+
+@given(st.lists(places, min_size=1, max_size=20))
+def test_halving_many_is_halving_each(values):
+    place = np.array(values)
+    low, high = bisect_each(lambda x: x < place, place - 3.0, place + 5.0, steps=40)
+    each = [bisect(lambda x, p=p: x < p, p - 3.0, p + 5.0, steps=40) for p in values]
+    assert list(zip(low.tolist(), high.tolist(), strict=True)) == each
+
+
+@given(st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=20))
+def test_geometric_halving_has_a_relative_error(values):
+    place = np.array(values)
+    low, high = bisect_each(lambda x: x < place, place / 1e3, place * 10, steps=50, geometric=True)
+    assert ((low <= place * (1 + 1e-12)) & (place <= high * (1 + 1e-12))).all()
+    assert (high / low - 1 < 1e-12).all()
