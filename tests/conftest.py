@@ -6,12 +6,35 @@ from engines import (
     pytest_xdist_make_scheduler,
     spark_engine,
 )
+from hypothesis import HealthCheck, given, is_hypothesis_test, settings
+from hypothesis import strategies as st
 
 __all__ = [
     "duckdb_engine",
     "engine",
     "postgres_engine",
+    "pytest_collection_finish",
     "pytest_runtest_setup",
     "pytest_xdist_make_scheduler",
     "spark_engine",
 ]
+
+# how long an example takes says more about the machine, and what it compiles, than about the code
+settings.register_profile("belated", deadline=None)
+settings.load_profile("belated")
+
+
+def pytest_collection_finish(session):
+    """Have Hypothesis build its tables before any test is timed.
+
+    At the first text that it draws it makes a table of all characters, which takes seconds where none is
+    kept on disk yet, and at the first number it reads every module's constants: "input generation is slow".
+    """
+    if any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
+        _draw_once()
+
+
+@settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.text(), st.floats(), st.integers())
+def _draw_once(text, number, whole):
+    pass

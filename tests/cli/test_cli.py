@@ -81,7 +81,7 @@ def test_study_as_data(file, tmp_path):
         estimators=["daipw", "nh"],
         targets=[("A", "B")],
     )
-    rows = json.loads(call("study", file, "--format", "json").stdout)
+    rows = json.loads(call("study", file, "--format", "json").stdout)["rows"]
     assert [row["bias"] for row in rows] == expected.to_dict()["bias"]
     lines = list(csv.DictReader(call("study", file, "--format", "csv").stdout.splitlines()))
     assert [float(row["coverage"]) for row in lines] == expected.to_dict()["coverage"]

@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
-from belated.reports.analysis import read_contrast, read_policy
 
 BANDIT = bl.Bandit(
     {"A": bl.arms.bernoulli(0.3), "B-2": bl.arms.bernoulli(0.5), "C": bl.arms.bernoulli(0.4)},
@@ -151,26 +150,6 @@ def test_arrival_that_depends_on_the_outcome_is_said(tmp_path):
     done = call(tmp_path / "log.parquet", "--as-of", rows, "--format", "json")
     assert "depends on what it is" in done.stderr
     assert "depends on what it is" in json.loads(done.stdout)["warnings"][0]
-
-
-@pytest.mark.parametrize(
-    ("text", "pair"), [("B-A", ("B", "A")), ("B - A", ("B", "A")), ("x-1-B", ("x-1", "B")), ("1-2", (1, 2))]
-)
-def test_contrasts_as_text(text, pair):
-    assert read_contrast(("A", "B", "x-1", 1, 2), text) == pair
-
-
-@pytest.mark.parametrize("text", ["B", "B-Z", "Z-B", "B-B", ""])
-def test_contrasts_that_cannot_be(text):
-    with pytest.raises(bl.BelatedError):
-        read_contrast(("A", "B"), text)
-
-
-def test_policies_as_text():
-    assert read_policy(("A", "B,C=1", 3), "A=0.2,B,C=1=0.3,3=.5") == {"A": 0.2, "B,C=1": 0.3, 3: 0.5}
-    for text in ("", "A", "A=x", "Z=1"):
-        with pytest.raises(bl.BelatedError):
-            read_policy(("A", "B"), text)
 
 
 def test_what_looks_like_a_mistake_is_said(tmp_path):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from belated.base.errors import OptionError
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
+from belated.simulation.constructors import CONSTRUCTORS
 from belated.simulation.delays import Delay
-from belated.simulation.described import CONSTRUCTORS
 from belated.simulation.description import (
     Description,
     bandit_from,

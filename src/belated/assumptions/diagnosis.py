@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Iterator
@@ -14,9 +13,9 @@ import numpy as np
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.base.errors import OptionError
+from belated.base.json_text import json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, p_words
-from belated.base.version import __version__
 from belated.log.log import Log
 from belated.reading import evidence_query as views
 from belated.reading.source import Source
@@ -46,8 +45,6 @@ from belated.summaries.signs import (
 #: Lights, the worst last, with the sign that stands for each where there is no colour.
 LIGHTS = {"green": "✓", "grey": "?", "amber": "!", "red": "✗"}
 
-#: Of the JSON that `Diagnosis.to_json` gives; raised when a name or a meaning changes, not when names are added.
-SCHEMA = 1
 
 #: The share of an arm's weight that one row must not hold, and that which is looked at.
 _HEAVY, _NOTABLE = 0.15, 0.05
@@ -191,16 +188,7 @@ class Diagnosis(Table):
 
     def to_json(self) -> str:
         """Return the diagnosis as JSON; docs/json.md says what each name means. What is not finite is null."""
-        about = {"belated": __version__, "schema": SCHEMA, "source": self.name, "rows": self.rows}
-        return json.dumps(_plain({**about, **self.to_dict()}), indent=1, default=str, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return json_text("diagnosis", {"source": self.name, "rows": self.rows, **self.to_dict()})
 
 
 def diagnose(log: Source | Log) -> Diagnosis:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -16,11 +15,13 @@ from belated.assumptions.bounds import Assumption, Evidence, Odds, Shifted
 from belated.base.checks import fraction, real
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
+from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
+from belated.estimation.target import read_target
 from belated.log.clock import Clock
 from belated.log.durations import read_window
-from belated.log.log import Log, a_log, arm_index
+from belated.log.log import Log, a_log
 from belated.reading.source import Source
 
 #: The factors G that a table shows unless others are asked for, and the shifts, in standard deviations.
@@ -78,36 +79,16 @@ def sensitivity(
     The conclusion that B beats A holds unless the odds that an outcome arrives vary with it by more than a factor 3.12.
     """
     given = log.log() if isinstance(log, Source) else a_log(log)
-    name, coefficients = _question(given.arms, contrast)
+    target = read_target(given.arms, contrast, option="contrast")
+    coefficients = target.coefficients
     factors = _GAMMAS if gammas is None else tuple(sorted({_gamma(g) for g in _several("gammas", gammas)}))
     level, null = fraction("level", level), real("null", null)
     rows, maturity = _matured(given, np.flatnonzero(coefficients), mature)
     evidence = Evidence.of(rows, coefficients, level)
-    return Sensitivity(name, given.arms, coefficients, factors, level, null, maturity, evidence)
+    return Sensitivity(target.name, given.arms, coefficients, factors, level, null, maturity, evidence)
 
 
 # ---------------------------------------------------------------- what is asked
-
-
-def _question(arms: tuple[Any, ...], contrast: Any) -> tuple[str, Array]:
-    """Return the name and the coefficients of what is asked."""
-    vector = np.zeros(len(arms))
-    if isinstance(contrast, Mapping):
-        for arm, c in contrast.items():
-            vector[arm_index(arms, arm)] += real(f"contrast[{arm!r}]", c)
-        if not vector.any():
-            raise OptionError("`contrast` has no coefficient other than 0; at least one must be.")
-        return " ".join(f"{c:+g} {one_line(arm)}" for arm, c in contrast.items() if c), vector
-    if isinstance(contrast, (tuple, list)) and contrast not in arms:
-        if len(contrast) != 2:
-            raise OptionError(f"`contrast` is {contrast!r}; it must be two arms, such as ('B', 'A').")
-        first, second = (arm_index(arms, arm) for arm in contrast)
-        if first == second:
-            raise OptionError(f"A contrast needs two different arms, and both are {contrast[0]!r}.")
-        vector[[first, second]] = 1.0, -1.0
-        return f"{one_line(contrast[0])} - {one_line(contrast[1])}", vector
-    vector[arm_index(arms, contrast)] = 1.0
-    return one_line(contrast), vector
 
 
 def _several(name: str, values: Any) -> list[Any]:
@@ -417,23 +398,22 @@ class Sensitivity(Table):
 
     def to_json(self) -> str:
         """Return the bounds, the tipping points and what they rest on as JSON; what is not finite is null."""
-        return json.dumps(
+        return json_text(
+            "sensitivity",
             {
                 "question": self.name,
                 "level": self.level,
                 "null": self.null,
                 "mature": {"age": self.maturity.text, "rows": self.maturity.rows},
-                "observed_share": {str(arm): _finite(share) for arm, share in self.observed_share.items()},
+                "observed_share": self.observed_share,
                 "conclusion": self.conclusion,
-                "gamma": {"tipping_point": _finite(self.tipping_point), "rows": json.loads(super().to_json())},
+                "gamma": {"tipping_point": self.tipping_point, "rows": json_rows(self.to_dict())},
                 "shift": {
-                    "tipping_point": _finite(self.shift.tipping_point),
-                    "sd": _finite(self.shift.sd),
-                    "rows": json.loads(self.shift.to_json()),
+                    "tipping_point": self.shift.tipping_point,
+                    "sd": self.shift.sd,
+                    "rows": json_rows(self.shift.to_dict()),
                 },
             },
-            indent=1,
-            allow_nan=False,
         )
 
     def _title(self) -> str:
@@ -535,10 +515,6 @@ class Shift(Table):
 
     def _notes(self) -> list[str]:
         return [self.conclusion]
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _tipping(

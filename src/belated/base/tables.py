@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,6 +14,7 @@ from belated.base import text
 from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError
 from belated.base.files import csv_text
+from belated.base.json_text import rows_text
 
 if TYPE_CHECKING:
     import pandas
@@ -164,9 +163,7 @@ class Table:
 
     def to_json(self) -> str:
         """Return the table's rows as JSON, unrounded; what is not finite is null."""
-        columns = self.to_dict()
-        rows = [dict(zip(columns, map(_json, row), strict=True)) for row in zip(*columns.values(), strict=True)]
-        return json.dumps(rows, indent=1, default=str)
+        return rows_text(self.to_dict())
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a pandas dataframe."""
@@ -184,11 +181,6 @@ class Table:
     def _data(self) -> dict[str, Sequence[object] | Array]:
         """Return the columns as dataframe libraries take them: each of one type."""
         return {column.name: column.data() for column in self._columns()}
-
-
-def _json(value: object) -> object:
-    plain = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(plain, float) and not math.isfinite(plain) else plain
 
 
 def _library(name: str) -> Any:

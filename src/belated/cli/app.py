@@ -388,7 +388,7 @@ def sensitivity(
     from belated.base import figures as plots
     from belated.base.checks import fraction, one_of
     from belated.base.files import check_place
-    from belated.reports.analysis import read_contrast
+    from belated.estimation.target import read_contrast
 
     one_of("format", form, ("table", "markdown", "csv", "json"))
     fraction("level", level)

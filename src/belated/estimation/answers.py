@@ -35,6 +35,7 @@ from belated.estimation.intervals import (
 )
 from belated.estimation.ledger import Ledger
 from belated.estimation.pairs import default_pairs
+from belated.estimation.target import Target
 from belated.estimation.winner import Limits, LimitsAt, Rivalry, sidak, winner
 from belated.log.log import Log, arm_index
 from belated.summaries.signs import single_value, single_value_words
@@ -107,12 +108,6 @@ def _sums(log: Log | SumsSource | Sums | Ledger, estimator: Estimator) -> Sums:
             f"the estimator {estimator.name!r} needs {estimator.weights.name!r} and {estimator.outcome_model.name!r}."
         )
     return sums
-
-
-def _coefficients(name: str, given: Any) -> dict[Any, float]:
-    if not isinstance(given, Mapping):
-        raise OptionError(f"`{name}` is {given!r}; it must map arms to numbers, such as {{'A': 0.2, 'B': 0.8}}.")
-    return {arm: real(f"{name}[{arm!r}]", number) for arm, number in given.items()}
 
 
 def as_of_text(log: Any) -> str | None:
@@ -206,14 +201,11 @@ class Estimate(Table):
 
     def arm(self, arm: Any, *, alternative: str = "two-sided") -> Answer:
         """Return the answer for one arm's mean."""
-        arm_index(self.arms, arm)
-        return self._answer(one_line(arm), {arm: 1.0}, alternative)
+        return self._answer(Target.arm(self.arms, arm), alternative)
 
     def contrast(self, arm: Any, baseline: Any, *, alternative: str = "two-sided") -> Answer:
         """Return the answer for one arm's mean minus another's."""
-        if arm_index(self.arms, arm) == arm_index(self.arms, baseline):
-            raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
-        return self._answer(f"{one_line(arm)} - {one_line(baseline)}", {arm: 1.0, baseline: -1.0}, alternative)
+        return self._answer(Target.contrast(self.arms, arm, baseline), alternative)
 
     def policy(self, policy: Mapping[Any, float] | str, *, alternative: str = "two-sided") -> Answer:
         """Return the answer for the mean outcome of a policy, a probability for each arm.
@@ -225,22 +217,11 @@ class Estimate(Table):
             if one_of("alternative", alternative, ALTERNATIVES) != "two-sided":
                 raise OptionError("The greedy policy's interval has two sides; `alternative` must be 'two-sided'.")
             return self.best().answer
-        weights = _coefficients("policy", policy)
-        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > 1e-6:
-            raise OptionError(
-                f"`policy` is {policy!r}; its probabilities must not be negative and must sum to 1. "
-                "`linear` takes any coefficients."
-            )
-        name = " + ".join(f"{share:g} {one_line(arm)}" for arm, share in weights.items() if share)
-        return self._answer(name, weights, alternative)
+        return self._answer(Target.policy(self.arms, policy), alternative)
 
     def linear(self, coefficients: Mapping[Any, float], *, alternative: str = "two-sided") -> Answer:
         """Return the answer for any linear combination of the arms' means."""
-        weights = _coefficients("coefficients", coefficients)
-        if not any(weights.values()):
-            raise OptionError("`coefficients` are all 0; at least one must not be.")
-        name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
-        return self._answer(name, weights, alternative)
+        return self._answer(Target.linear(self.arms, coefficients), alternative)
 
     def contrasts(self, baseline: Any = None, *, simultaneous: bool = False, largest: bool = True) -> Contrasts:
         """Return every arm's contrast against a baseline, or all pairs if there is none.
@@ -364,13 +345,10 @@ class Estimate(Table):
             answers.append(answer)
         return Contrasts(tuple(answers), self.estimator.name, self.interval, self.level, True)
 
-    def _answer(self, name: str, coefficients: Mapping[Any, float], alternative: str) -> Answer:
-        vector = np.zeros(len(self.arms))
-        for arm, c in coefficients.items():
-            vector[arm_index(self.arms, arm)] += c
+    def _answer(self, target: Target, alternative: str) -> Answer:
         return make_answer(
-            name,
-            combine(self.statistics, vector, self.interval),
+            target.name,
+            combine(self.statistics, target.coefficients, self.interval),
             self.level,
             0.0,
             one_of("alternative", alternative, ALTERNATIVES),

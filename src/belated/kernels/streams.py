@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba.np.random._constants import fi_double, ki_double, wi_double, ziggurat_nor_inv_r, ziggurat_nor_r
 
+from belated.base.columns import Array
 from belated.kernels.compiler import compiled
+from belated.kernels.ziggurat import EDGE, HEIGHTS, SURE, WIDTHS
 
 _POOL = 4  # words that SeedSequence mixes its entropy into
 _WARM_UP = 12  # numbers that SFC64 throws away
@@ -23,9 +24,10 @@ _LEFT, _RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
 
 _ONE, _NIBBLE, _BYTE, _UNIT = np.uint64(1), np.uint64(8), np.uint64(0xFF), 1.0 / 9007199254740992.0
 _LOW52 = np.uint64(0x000FFFFFFFFFFFFF)
+_INVERSE_EDGE = 1.0 / EDGE
 
 
-def streams(seed: int, replications: np.ndarray) -> np.ndarray:
+def streams(seed: int, replications: Array) -> Array:
     """Return the streams of some replications, (replications, 4) words."""
     keys = np.asarray(replications, dtype=np.uint64)
     if (keys > _MASK).any():
@@ -111,18 +113,18 @@ def normal_from(s, word):
     while True:
         layer = word & _BYTE
         bits = (word >> np.uint64(9)) & _LOW52
-        x = bits * wi_double[layer]
+        x = bits * WIDTHS[layer]
         if (word >> _NIBBLE) & _ONE:
             x = -x
-        if bits < ki_double[layer]:
+        if bits < SURE[layer]:
             return x
         if layer == 0:
             while True:
-                far = -ziggurat_nor_inv_r * math.log1p(-uniform(s))
+                far = -_INVERSE_EDGE * math.log1p(-uniform(s))
                 if -2.0 * math.log1p(-uniform(s)) > far * far:
-                    far += ziggurat_nor_r
+                    far += EDGE
                     return -far if (bits >> _NIBBLE) & _ONE else far
-        elif (fi_double[layer - _ONE] - fi_double[layer]) * uniform(s) + fi_double[layer] < math.exp(-0.5 * x * x):
+        elif (HEIGHTS[layer - _ONE] - HEIGHTS[layer]) * uniform(s) + HEIGHTS[layer] < math.exp(-0.5 * x * x):
             return x
         word = next_word(s)
 
@@ -163,9 +165,9 @@ def fill_normal(s, out, at, n):
         word, a, b, c, count = _advanced(a, b, c, count)
         layer = word & _BYTE
         bits = (word >> np.uint64(9)) & _LOW52
-        x = bits * wi_double[layer]
+        x = bits * WIDTHS[layer]
         out[i] = -x if (word >> _NIBBLE) & _ONE else x
-        if bits >= ki_double[layer]:
+        if bits >= SURE[layer]:
             s[0], s[1], s[2], s[3] = a, b, c, count
             out[i] = normal_from(s, word)
             a, b, c, count = s[0], s[1], s[2], s[3]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from belated.base.errors import BelatedError, OptionError
+from belated.base.errors import OptionError
+from belated.estimation.target import find_arm, read_contrast
 from belated.planning.pilots import pilot
 from belated.planning.plan import plan
 from belated.planning.results import Plan
 from belated.reading.source import Source
-from belated.reports.analysis import find_arm, read_contrast
 from belated.simulation.description import policy_from, read, read_toml
 from belated.simulation.policies import Policy
 
@@ -70,10 +70,7 @@ def _target(labels: tuple[Any, ...], text: str) -> Any:
     """Return an arm, or the two arms of a contrast."""
     if text in map(str, labels):
         return find_arm(labels, text)
-    try:
-        return read_contrast(labels, text)
-    except BelatedError as error:
-        raise OptionError(str(error).replace("`contrast`", "`target`")) from None
+    return read_contrast(labels, text, option="target")
 
 
 def _wait(text: str | None) -> float | str | None:

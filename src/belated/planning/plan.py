@@ -18,6 +18,7 @@ from belated.base.text import one_line, percent
 from belated.estimation.answers import estimate
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
+from belated.estimation.target import Target, read_target
 from belated.log.log import Log
 from belated.planning.goals import Goal, Point
 from belated.planning.pilots import Pilot, pilot
@@ -27,7 +28,7 @@ from belated.reading.source import Source
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
-from belated.simulation.study import STEP_COSTS, Study, Target, study
+from belated.simulation.study import STEP_COSTS, known_target, study
 
 #: Runs while the horizon is sought, and of each point of the curve; and the nanoseconds these may take, and the last.
 _ROUGH = {"half_width": 200, "power": 800}
@@ -145,7 +146,7 @@ def plan(
     if real("patience", patience) < 1:
         raise OptionError(f"`patience` is {patience!r}; it must be 1 or more steps for an assignment.")
     most = whole("max_horizon", max_horizon, least=1)
-    wanted = _target(experiment, policy, target)
+    wanted = _target(experiment, target)
     c, means = np.array(wanted.coefficients), np.array(list(experiment.means.values()))
     distance = float(c @ np.where(c != 0, means, 0.0)) - goal.null
     if goal.name == "power" and distance == 0:
@@ -183,13 +184,13 @@ def _goal(half_width: Any, power: Any, assurance: Any, null: float, level: float
     return Goal("power", asked, level, null)
 
 
-def _target(bandit: Bandit, policy: Policy, target: Any) -> Target:
+def _target(bandit: Bandit, target: Any) -> Target:
     labels = list(bandit.arms)
     if target is None:
         if len(labels) != 2:
             raise OptionError(f"There is no `target`; it must be two of the arms {labels!r}, such as (arm, baseline).")
         target = (labels[1], labels[0])
-    return Study(bandit, policy, 0, False, {}, {}, (), (), (), 0.5).target(target)
+    return known_target(bandit, read_target(tuple(labels), target))
 
 
 def _wait(wait: Any, bandit: Bandit, target: Target) -> float | None:

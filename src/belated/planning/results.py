@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.planning.goals import Goal, Point
@@ -131,29 +131,31 @@ class Plan(Table):
 
     def to_json(self) -> str:
         """Return the plan as JSON; what is not finite is null, an endless wait "full"."""
-        rows = json.loads(super().to_json())
-        for row, option in zip(rows, self.options, strict=True):
-            row["wait"] = _plain_wait(option.wait)
-        parts = {
-            "words": self.words,
-            "target": self.target,
-            "goal": self.goal.name,
-            "asked": self.goal.asked,
-            "assurance": self.goal.assurance,
-            "level": self.goal.level,
-            "interval": self.how,
-            "reached": self.reached,
-            "horizon": self.horizon if math.isfinite(self.horizon) else None,
-            "low": _finite(self.low),
-            "high": _finite(self.high),
-            "wait": _plain_wait(self.wait),
-            "total": _finite(self.total),
-            "per_day": self.per_day,
-            "waits": rows,
-            "curve": json.loads(self.curve.to_json()),
-            "notes": list(self.notes),
-        }
-        return json.dumps(parts, indent=1, default=str)
+        waits = json_rows(self.to_dict())
+        for row, option in zip(waits, self.options, strict=True):
+            row["wait"] = _wait_or_full(option.wait)
+        return json_text(
+            "plan",
+            {
+                "words": self.words,
+                "target": self.target,
+                "goal": self.goal.name,
+                "asked": self.goal.asked,
+                "assurance": self.goal.assurance,
+                "level": self.goal.level,
+                "interval": self.how,
+                "reached": self.reached,
+                "horizon": self.horizon,
+                "low": self.low,
+                "high": self.high,
+                "wait": _wait_or_full(self.wait),
+                "total": self.total,
+                "per_day": self.per_day,
+                "waits": waits,
+                "curve": json_rows(self.curve.to_dict()),
+                "notes": self.notes,
+            },
+        )
 
     def _title(self) -> str:
         return self.words
@@ -250,9 +252,5 @@ def _days(days: float) -> str:
     return count(round(days), "day") if days >= 10 else f"{days:.2g} days"
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _plain_wait(wait: float) -> float | str:
+def _wait_or_full(wait: float) -> float | str:
     return wait if math.isfinite(wait) else "full"

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from belated.base.checks import real
-from belated.base.errors import BelatedWarning, LogError, OptionError, UnknownArmError
+from belated.base.errors import BelatedWarning, LogError, OptionError
 from belated.base.files import csv_text
+from belated.base.json_text import json_text
 from belated.base.tables import Table
 from belated.base.text import one_line
-from belated.base.version import __version__
 from belated.estimation.answers import Answer, Contrasts, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.pairs import default_pairs
+from belated.estimation.target import find_arm, read_contrast, read_policy
 from belated.reading.source import Source
 from belated.sequences import ConfidenceSequence, SequenceAnswer, SequenceAnswers, sequence
 from belated.summaries.signs import single_value, single_value_words
-
-#: Of the JSON that `Analysis.to_json` gives; raised when a name or a meaning changes, not when names are added.
-SCHEMA = 1
 
 #: Arms beyond which all pairs of them are too many to show.
 MANY = 8
@@ -159,10 +155,9 @@ class Analysis:
     def to_json(self) -> str:
         """Return the answers as JSON; docs/json.md says what each name means. What is not finite is null."""
         source = self.source
-        return json.dumps(
+        return json_text(
+            "analysis",
             {
-                "belated": __version__,
-                "schema": SCHEMA,
                 "source": {
                     "name": source.name,
                     "engine": source.engine,
@@ -178,16 +173,13 @@ class Analysis:
                 **({} if self.sequence is None else {"sequence": self._sequence_json(self.sequence)}),
                 "warnings": list(self.warnings),
             },
-            indent=1,
-            default=str,
-            allow_nan=False,
         )
 
     def _json(self, name: str, each: Estimate) -> dict[str, Any]:
         shares = [None] * len(each.arms) if math.isnan(each.sums["h"].sum()) else each.observed_share.tolist()
         arms = [
-            {"arm": arm, **_plain(answer), "assigned": int(n), "arrived": int(m), "observed_share": _finite(share),
-             "effective_size": _finite(size)}
+            {"arm": arm, **_plain(answer), "assigned": int(n), "arrived": int(m), "observed_share": share,
+             "effective_size": size}
             for arm, answer, n, m, share, size in zip(
                 each.arms, each.arm_answers, each.sums["assigned"], each.sums["arrived"], shares,
                 each.effective_size.tolist(), strict=True,
@@ -249,60 +241,6 @@ def analyse(source: Source, asked: Questions) -> Analysis:
     elif asked.target is not None:
         raise OptionError("`target` is given without `sequential`; it says when a sequence should be narrowest.")
     return Analysis(source, result, comparison, baseline, tuple(pairs), policies, tuple(told), followed)
-
-
-# ---------------------------------------------------------------- arms as text
-
-
-def find_arm(arms: Sequence[Any], text: str) -> Any:
-    """Return the arm that text names."""
-    found = [arm for arm in arms if str(arm) == text]
-    if not found:
-        known = ", ".join(one_line(repr(str(arm))) for arm in arms[:10]) + (", ..." if len(arms) > 10 else "")
-        raise UnknownArmError(f"There is no arm {one_line(repr(text))}; the arms are {known}.")
-    return found[0]
-
-
-def read_contrast(arms: Sequence[Any], text: str) -> tuple[Any, Any]:
-    """Return the arms of a contrast, such as B-A; names may hold dashes and spaces."""
-    texts = {str(arm): arm for arm in arms}
-    splits = [(text[:i].strip(), text[i + 1 :].strip()) for i, c in enumerate(text) if c == "-"]
-    found = [(texts[a], texts[b]) for a, b in splits if a in texts and b in texts and a != b]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise OptionError(f"`contrast` is {one_line(repr(text))}, which can be read in {len(found)} ways.")
-    if not splits:
-        raise OptionError(f"`contrast` is {one_line(repr(text))}; it must be two arms with a dash, such as B-A.")
-    a, b = splits[0]
-    find_arm(arms, b if a in texts else a)
-    raise OptionError(f"`contrast` is {one_line(repr(text))}; a contrast needs two different arms.")
-
-
-def read_policy(arms: Sequence[Any], text: str) -> dict[Any, float] | str:
-    """Return a policy from text such as A=0.2,B=0.8, or the one that the experiment taught, "greedy"."""
-    if text == "greedy":
-        return text
-    texts = {str(arm): arm for arm in arms}
-    policy: dict[Any, float] = {}
-    rest = text
-    while rest:
-        # names may hold commas and equals signs: take the longest name that fits
-        name = max((t for t in texts if rest.startswith(f"{t}=")), key=len, default=None)
-        if name is None:
-            find_arm(arms, rest.split("=")[0])
-        share, _, rest = rest[len(name or "") + 1 :].partition(",")
-        try:
-            number = float(share)
-        except ValueError:
-            raise OptionError(
-                f"`policy` is {one_line(repr(text))}; it must give each arm a probability, such as A=0.2,B=0.8."
-            ) from None
-        policy[texts[name or ""]] = real(f"policy[{name!r}]", number)
-        rest = rest.lstrip()
-    if not policy:
-        raise OptionError("`policy` is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
-    return policy
 
 
 def _spelt(policy: Mapping[Any, float] | str) -> str:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from belated.base.errors import OptionError
+from belated.base.pages import page
 from belated.base.tables import Column
 from belated.base.text import count, one_line, p_words, percent
 from belated.estimation.pairs import default_pairs
 from belated.reports import charts
 from belated.reports.narrative import answer, question, strongest, upper
-from belated.reports.pages import page
 
 #: What the outcome is called if it is whether an event happened.
 SHARE = "share with an event"
@@ -200,6 +200,7 @@ def render(report: Report) -> str:
     how |= {"version": f"belated {report.version}"} if report.version else {}
     how |= {"made": report.made} if report.made else {}
     return page(
+        "belated.reports",
         "report.html",
         report=report,
         question=question(report),

@@ -12,11 +12,11 @@ import numpy as np
 from belated.base.checks import positive, probability, real
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
-from belated.simulation.described import Described, described
+from belated.simulation.constructors import Constructed, constructor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Arm(Described):
+class Arm(Constructed):
     """A distribution of outcomes, with its true mean and standard deviation."""
 
     name: str
@@ -40,34 +40,34 @@ class Arm(Described):
         return 0.0 if self.binary or math.isnan(self.mean) else self.mean
 
 
-@described
+@constructor
 def normal(mean: float = 0.0, sd: float = 1.0) -> Arm:
     """Normal outcomes."""
     mean, sd = real("mean", mean), positive("sd", sd)
     return Arm("normal", mean, sd, (mean, sd))
 
 
-@described
+@constructor
 def bernoulli(rate: float) -> Arm:
     """Outcomes that are 1 with probability `rate`, otherwise 0."""
     rate = probability("rate", rate)
     return Arm("bernoulli", rate, math.sqrt(rate * (1 - rate)), (rate,))
 
 
-@described
+@constructor
 def exponential(mean: float = 1.0) -> Arm:
     """Exponential outcomes."""
     return gamma(1.0, positive("mean", mean))
 
 
-@described
+@constructor
 def gamma(shape: float, scale: float = 1.0) -> Arm:
     """Gamma outcomes, of mean shape times scale."""
     shape, scale = positive("shape", shape), positive("scale", scale)
     return Arm("gamma", shape * scale, math.sqrt(shape) * scale, (shape, scale))
 
 
-@described
+@constructor
 def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
     """Outcomes whose logarithm is normal with mean `location` and standard deviation `scale`."""
     location, scale = real("location", location), positive("scale", scale)
@@ -77,7 +77,7 @@ def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
     return Arm("lognormal", mean, sd, (location, scale))
 
 
-@described
+@constructor
 def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
     """Student's t outcomes; the mean exists above 1 degree of freedom, the variance above 2."""
     degrees, location, scale = positive("degrees", degrees), real("location", location), positive("scale", scale)
@@ -86,7 +86,7 @@ def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
     return Arm("student_t", mean, sd, (location, scale, degrees))
 
 
-@described
+@constructor
 def empirical(values: Iterable[Any]) -> Arm:
     """Outcomes drawn from a sample, with replacement."""
     drawn = sample("values", values)

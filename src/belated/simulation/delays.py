@@ -14,11 +14,11 @@ from scipy import special
 from belated.base.checks import positive, probability, real, whole
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
-from belated.simulation.described import Described, described
+from belated.simulation.constructors import Constructed, constructor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Delay(Described):
+class Delay(Constructed):
     """A distribution of delays; `never` is the share of outcomes that do not come at all."""
 
     name: str
@@ -69,13 +69,13 @@ _MOST = 1 << 22
 _NOTHING = 2.0**-54
 
 
-@described
+@constructor
 def none() -> Delay:
     """Outcomes that come at once: known before the next step."""
     return Delay("none", ())
 
 
-@described
+@constructor
 def constant(steps: int) -> Delay:
     """Outcomes that all take the same number of steps."""
     if whole("steps", steps, least=0) > 2**53:
@@ -83,7 +83,7 @@ def constant(steps: int) -> Delay:
     return Delay("constant", (float(steps),))
 
 
-@described
+@constructor
 def geometric(mean: float) -> Delay:
     """Delays that end at each step with the same chance: 0, 1, 2, ... with the given mean."""
     if real("mean", mean) < 0:
@@ -91,13 +91,13 @@ def geometric(mean: float) -> Delay:
     return Delay("geometric", (1 / (1 + mean),))
 
 
-@described
+@constructor
 def poisson(mean: float) -> Delay:
     """Poisson delays."""
     return _bounded(Delay("poisson", (positive("mean", mean),)))
 
 
-@described
+@constructor
 def negative_binomial(size: float, rate: float) -> Delay:
     """Failures before the `size`-th success of chance `rate`."""
     size, rate = positive("size", size), probability("rate", rate)
@@ -106,7 +106,7 @@ def negative_binomial(size: float, rate: float) -> Delay:
     return _bounded(Delay("negative_binomial", (size, rate)))
 
 
-@described
+@constructor
 def pareto(shape: float, scale: float = 1.0) -> Delay:
     """Heavy-tailed delays: floor(P - scale), P Pareto with the given shape and scale.
 
@@ -115,13 +115,13 @@ def pareto(shape: float, scale: float = 1.0) -> Delay:
     return Delay("pareto", (positive("shape", shape), positive("scale", scale)))
 
 
-@described
+@constructor
 def lognormal(location: float, scale: float) -> Delay:
     """Delays whose logarithm is normal, rounded down."""
     return Delay("lognormal", (real("location", location), positive("scale", scale)))
 
 
-@described
+@constructor
 def empirical(values: Iterable[Any]) -> Delay:
     """Delays drawn from a sample, with replacement: whole steps, infinite for never."""
     drawn = np.sort(sample("values", values, infinite=True))

@@ -26,8 +26,8 @@ from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
+from belated.simulation.constructors import CONSTRUCTORS, Constructed
 from belated.simulation.delays import Delay
-from belated.simulation.described import CONSTRUCTORS, Described
 from belated.simulation.policies import Policy
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ def _make(module: Any, table: Any, where: str) -> Any:
         return made
 
 
-def _table(made: Described) -> dict[str, Any]:
+def _table(made: Constructed) -> dict[str, Any]:
     if not made.constructor:
         raise OptionError(f"`{made!r}` was not made by a constructor such as arms.normal; it cannot be written down.")
     options = {key: _WRITTEN[key](value) if key in _WRITTEN else value for key, value in made.options.items()}

@@ -8,11 +8,11 @@ from typing import Any
 
 from belated.base.checks import positive, real, whole
 from belated.base.errors import OptionError
-from belated.simulation.described import Described, described
+from belated.simulation.constructors import Constructed, constructor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Policy(Described):
+class Policy(Constructed):
     """How the next arm is chosen: a pure function of the arrived counts, totals and the step.
 
     `batch` is how many steps share one decision; `burn_in` how long arms are equally likely: a
@@ -38,13 +38,13 @@ class Policy(Described):
         return super().__repr__() + (f".batched({self.batch})" if self.batch > 1 else "")
 
 
-@described
+@constructor
 def uniform() -> Policy:
     """Every arm with the same probability, always."""
     return Policy("fixed")
 
 
-@described
+@constructor
 def fixed(shares: Mapping[Any, float]) -> Policy:
     """Every arm with its own probability, always."""
     if not isinstance(shares, Mapping):
@@ -55,7 +55,7 @@ def fixed(shares: Mapping[Any, float]) -> Policy:
     return Policy("fixed", shares=numbers)
 
 
-@described
+@constructor
 def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> Policy:
     """The arm with the best average with probability 1 - eps_t, the others sharing eps_t = c t ** -decay.
 
@@ -65,7 +65,7 @@ def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> 
     return Policy("epsilon_greedy", (*_floor(c, decay), 0.0, 0.0), _burn_in(burn_in))
 
 
-@described
+@constructor
 def thompson_normal(
     c: float = 1.0, decay: float = 0.5, noise_sd: float = 1.0, prior_sd: float = 1.0, burn_in: float = 0.0
 ) -> Policy:
@@ -78,7 +78,7 @@ def thompson_normal(
     return Policy("thompson_normal", (*_floor(c, decay), noise, (noise / prior) ** 2), _burn_in(burn_in))
 
 
-@described
+@constructor
 def thompson_beta(
     c: float = 1.0, decay: float = 0.5, successes: float = 1.0, failures: float = 1.0, burn_in: float = 0.0
 ) -> Policy:
@@ -87,7 +87,7 @@ def thompson_beta(
     return Policy("thompson_beta", (*_floor(c, decay), *prior), _burn_in(burn_in))
 
 
-@described
+@constructor
 def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float = 0.0) -> Policy:
     """The arm with the largest average + width sqrt(log t / n) with probability 1 - eps_t, eps_t = c t ** -decay.
 
@@ -96,7 +96,7 @@ def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float =
     return Policy("ucb", (*_floor(c, decay), positive("width", width), 0.0), _burn_in(burn_in))
 
 
-@described
+@constructor
 def own(function: Callable[..., Any], burn_in: float = 0.0) -> Policy:
     """A policy of one's own: a function of (count, total, t) that returns a probability for each arm.
 

@@ -18,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import fraction, one_of, real, whole
+from belated.base.checks import fraction, one_of, whole
 from belated.base.columns import Array
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import write_whole
+from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Kind, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
 from belated.estimation.intervals import INTERVALS, are_skewed, combine
+from belated.estimation.target import Target, read_target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
-from belated.log.log import arm_index
 from belated.simulation import description
 from belated.simulation.bandits import Bandit
 from belated.simulation.cells import Cell
@@ -44,12 +45,18 @@ STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 _MOST = 10_000_000
 
 
-@dataclass(frozen=True)
-class Target:
-    """What is to be estimated: a linear combination of the arms' means."""
+def known_target(bandit: Bandit, target: Target) -> Target:
+    """Return a target whose true value a bandit knows."""
+    if math.isnan(true_value(bandit, target)):
+        raise OptionError(f"The target {target.name} has an arm that has no mean to be estimated.")
+    return target
 
-    name: str
-    coefficients: tuple[float, ...]
+
+def true_value(bandit: Bandit, target: Target) -> float:
+    """Return the true value of a target; arms that are not in it need no mean."""
+    used = target.coefficients != 0
+    means = np.array([arm.mean for arm in bandit.arms.values()])
+    return float(target.coefficients[used] @ means[used])
 
 
 def study(
@@ -274,31 +281,7 @@ class Study(Table):
 
     def target(self, given: Any) -> Target:
         """Return an arm, a pair (arm, baseline) or a mapping from arms to coefficients as a Target."""
-        if isinstance(given, Target):
-            return given
-        hashable = _hashable(given)
-        pair = isinstance(given, (tuple, list)) and len(given) == 2 and not (hashable and given in self.bandit.arms)
-        if not (hashable or pair or isinstance(given, Mapping)):
-            raise OptionError(
-                f"`targets` holds {given!r}; a target is an arm, a pair of arms, or maps arms to numbers."
-            )
-        if isinstance(given, Mapping):
-            coefficients = {arm: real(f"targets[{arm!r}]", c) for arm, c in given.items()}
-            name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in coefficients.items() if c)
-        elif pair:
-            if arm_index(self.arms, given[0]) == arm_index(self.arms, given[1]):
-                raise OptionError(f"`targets` holds {given!r}; a contrast needs two different arms.")
-            coefficients, name = {given[0]: 1.0, given[1]: -1.0}, f"{one_line(given[0])} - {one_line(given[1])}"
-        else:
-            coefficients, name = {given: 1.0}, one_line(given)
-        vector = np.zeros(len(self.arms))
-        for arm, c in coefficients.items():
-            vector[arm_index(self.arms, arm)] += c
-        if not vector.any():
-            raise OptionError(f"`targets` holds {given!r}, whose coefficients are all 0.")
-        if np.isnan(vector @ np.where(vector != 0, self.means, 0.0)):
-            raise OptionError(f"`targets` holds {given!r}, and an arm in it has no mean to be estimated.")
-        return Target(name, tuple(vector.tolist()))
+        return known_target(self.bandit, read_target(self.arms, given, option="targets"))
 
     # ---------------------------------------------------------------- results
 
@@ -325,7 +308,7 @@ class Study(Table):
             if (horizon, estimator) not in self._cells:
                 self._cells[horizon, estimator] = self.statistics(estimator, horizon)
             arms, tail = self._cells[horizon, estimator], (1 - self.level) / 2
-            combination = combine(arms, np.array(wanted.coefficients), "t" if kind == "auto" else kind)
+            combination = combine(arms, wanted.coefficients, "t" if kind == "auto" else kind)
             with np.errstate(invalid="ignore", divide="ignore"):
                 low, high = combination.limits(tail)
                 if kind == "auto":  # each run's log decides
@@ -340,8 +323,7 @@ class Study(Table):
 
     def truth(self, target: Any) -> float:
         """Return the true value of a target."""
-        vector = np.array(self.target(target).coefficients)
-        return float(vector @ np.where(vector != 0, self.means, 0.0))
+        return true_value(self.bandit, self.target(target))
 
     def coverage(self, estimator: str, target: Any, interval: str | None = None, horizon: int | None = None) -> float:
         """Return how often the interval held the truth."""
@@ -380,7 +362,7 @@ class Study(Table):
             "bandit": description.bandit_to(self.bandit), "policy": description.policy_to(self.policy),
             "seed": self.seed, "as_published": self.as_published, "level": self.level, "asked": self.asked,
             "estimators": self.estimators, "intervals": self.intervals, "horizons": self.horizons,
-            "left_out": self.left_out, "targets": [[t.name, t.coefficients] for t in self.targets],
+            "left_out": self.left_out, "targets": [[t.name, t.coefficients.tolist()] for t in self.targets],
             "seconds": [self.seconds[h] for h in self.horizons],
             "wait": self.wait if math.isfinite(self.wait) else "inf",
         }  # fmt: skip
@@ -399,7 +381,7 @@ class Study(Table):
                 if about["format"] != _FORMAT:
                     raise KeyError("format")
                 moments = {horizon: file[f"moments_{horizon}"] for horizon in about["horizons"]}
-                targets = tuple(Target(name, tuple(c)) for name, c in about["targets"])
+                targets = tuple(Target(name, np.array(c)) for name, c in about["targets"])
                 bandit, policy = description.bandit_from(about["bandit"]), description.policy_from(about["policy"])
         except FileNotFoundError:
             raise
@@ -437,6 +419,21 @@ class Study(Table):
             "quantiles": plots.study_quantiles,
         }
         return draw[one_of("kind", kind, draw)](self, **options)
+
+    def to_json(self) -> str:
+        """Return the table's rows, and those of the policy's, as JSON; what is not finite is null."""
+        return json_text(
+            "study",
+            {
+                "level": self.level,
+                "seed": self.seed,
+                "replications": self.asked,
+                "stopped": self.stopped,
+                "wait": self.wait if math.isfinite(self.wait) else "full",
+                "rows": json_rows(self.to_dict()),
+                "policy": json_rows(self.policy_table.to_dict()),
+            },
+        )
 
     def _title(self) -> str:
         runs = max(len(m) for m in self.moments.values())

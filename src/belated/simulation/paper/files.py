@@ -13,8 +13,8 @@ from scipy import special
 from belated.base.errors import OptionError
 from belated.base.figures import save
 from belated.base.files import csv_text, write_whole
+from belated.base.pages import page
 from belated.base.text import one_line
-from belated.reports.pages import page
 from belated.simulation import figures as plots
 from belated.simulation.cells import share_limits
 from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper
@@ -82,6 +82,7 @@ def _page(paper: Paper, differences: list[Difference], version: str) -> str:
     studies = paper.studies.values()
     quantities = list(dict.fromkeys(d.quantity for d in differences))
     return page(
+        "belated.simulation.paper",
         "paper.html",
         version=version,
         as_published=paper.as_published,

@@ -1,4 +1,4 @@
-"""What an object was made with: enough to show it, to write it down and to make it again."""
+"""Constructors that leave their name and options in what they return: enough to show it, write it and rebuild it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 
-#: Every constructor that is described, by module and name.
-CONSTRUCTORS: dict[str, dict[str, Callable[..., Any]]] = {}
+from belated.base.columns import Array
+
+#: An option of a constructor: a number, a sample, or shares by label.
+Option = int | float | Array | Mapping[Any, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Described:
+class Constructed:
     """An object that knows the call that made it, equal to those whose compared fields are, samples included."""
 
     constructor: str = field(default="", compare=False)
-    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    options: Mapping[str, Option] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         shown = (_shown(name, value) for name, value in self.options.items())
@@ -32,42 +34,47 @@ class Described:
     def __hash__(self) -> int:
         return hash(self._compared())
 
-    def _compared(self) -> tuple[Any, ...]:
+    def _compared(self) -> tuple[object, ...]:
         values = (getattr(self, each.name) for each in fields(self) if each.compare)
         return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
 
+#: Every constructor, by module and name.
+CONSTRUCTORS: dict[str, dict[str, Callable[..., Constructed]]] = {}
+
 P = ParamSpec("P")
-T = TypeVar("T", bound=Described)
+T = TypeVar("T", bound=Constructed)
 
 
-def described(make: Callable[P, T]) -> Callable[P, T]:
-    """Have a constructor leave its name and options in what it makes; a function cannot be written down."""
-    signature = inspect.signature(make)
+def constructor(function: Callable[P, T]) -> Callable[P, T]:
+    """Have a function leave its name and options in what it returns; a function among them cannot be written down."""
+    signature = inspect.signature(function)
 
-    @wraps(make)
-    def made(*args: P.args, **kwargs: P.kwargs) -> T:
-        result = make(*args, **kwargs)
+    @wraps(function)
+    def construct(*args: P.args, **kwargs: P.kwargs) -> T:
+        result = function(*args, **kwargs)
         call = signature.bind(*args, **kwargs)
         call.apply_defaults()
         given = {name: value for name, value in call.arguments.items() if name != "function"}
         held = {name: getattr(result, name) for name in ("values", "shares") if name in given}
         options = {name: held[name] if name in held else _plain(value) for name, value in given.items()}
-        return replace(result, constructor=made.__name__, options=options)
+        return replace(result, constructor=construct.__name__, options=options)
 
-    CONSTRUCTORS.setdefault(made.__module__, {})[made.__name__] = made
-    return made
+    CONSTRUCTORS.setdefault(construct.__module__, {})[construct.__name__] = construct
+    return construct
 
 
-def _plain(number: Any) -> int | float:
+def _plain(number: SupportsIndex | SupportsFloat) -> int | float:
     """Return a number of any type, NumPy's for one, as Python's."""
-    try:
-        return operator.index(number)
-    except TypeError:
-        return float(number)
+    if isinstance(number, SupportsIndex):
+        try:
+            return operator.index(number)
+        except TypeError:  # an array of one
+            pass
+    return float(number)
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: Option) -> str:
     if isinstance(value, np.ndarray):
         return f"<{len(value):,} value{'s' * (len(value) != 1)}>"
     return f"{name}={value!r}"

@@ -1,0 +1,176 @@
+"""Target: what is to be estimated, an arm's mean, a contrast, a policy's value or any linear combination.
+
+Everything that asks about arms reads its question here, so that a question means the same, and fails in the
+same words, wherever it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from belated.base.checks import real
+from belated.base.columns import Array
+from belated.base.errors import OptionError, UnknownArmError
+from belated.base.text import one_line
+from belated.log.log import arm_index
+
+#: How far a policy's probabilities may be from a sum of 1.
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A linear combination of the arms' means.
+
+    Attributes
+    ----------
+    name : str
+        In words, such as "B - A".
+    coefficients : array
+        One for each arm, in the arms' order.
+    """
+
+    name: str
+    coefficients: Array
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Target):
+            return NotImplemented
+        return self.name == other.name and np.array_equal(self.coefficients, other.coefficients)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self.coefficients.tolist())))
+
+    @classmethod
+    def arm(cls, arms: tuple[Any, ...], arm: Any) -> Target:
+        """Return one arm's mean."""
+        return cls(name=one_line(arm), coefficients=_by_arm(arms, {arm: 1.0}))
+
+    @classmethod
+    def contrast(cls, arms: tuple[Any, ...], arm: Any, baseline: Any) -> Target:
+        """Return one arm's mean minus another's."""
+        if arm_index(arms, arm) == arm_index(arms, baseline):
+            raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
+        name = f"{one_line(arm)} - {one_line(baseline)}"
+        return cls(name=name, coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}))
+
+    @classmethod
+    def policy(cls, arms: tuple[Any, ...], shares: Mapping[Any, float] | str, *, option: str = "policy") -> Target:
+        """Return the mean outcome under a policy, a probability for each arm."""
+        weights = _numbers(option, shares)
+        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > _TOLERANCE:
+            raise OptionError(
+                f"`{option}` is {shares!r}; its probabilities must not be negative and must sum to 1. "
+                "`linear` takes any coefficients."
+            )
+        name = " + ".join(f"{share:g} {one_line(arm)}" for arm, share in weights.items() if share)
+        return cls(name=name, coefficients=_by_arm(arms, weights))
+
+    @classmethod
+    def linear(
+        cls, arms: tuple[Any, ...], coefficients: Mapping[Any, float], *, option: str = "coefficients"
+    ) -> Target:
+        """Return any linear combination of the arms' means."""
+        weights = _numbers(option, coefficients)
+        vector = _by_arm(arms, weights)
+        if not vector.any():
+            raise OptionError(f"`{option}` is {coefficients!r}; its coefficients are all 0, and at least one must not.")
+        name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
+        return cls(name=name, coefficients=vector)
+
+
+def read_target(arms: tuple[Any, ...], given: Any, *, option: str = "target") -> Target:
+    """Return what users mean by an arm, a pair (arm, baseline), or a mapping from arms to coefficients.
+
+    Parameters
+    ----------
+    arms : tuple
+        The arms that there are.
+    given
+        What the user gave, perhaps a Target already. A tuple that is itself an arm's label is that arm.
+    option : str
+        What the user calls it, for the sentence that says what is wrong.
+    """
+    if isinstance(given, Target):
+        return given
+    if isinstance(given, Mapping):
+        return Target.linear(arms, given, option=option)
+    if isinstance(given, (tuple, list)) and given not in arms:
+        if len(given) != 2:
+            raise OptionError(f"`{option}` is {given!r}; it must be two arms, such as ('B', 'A').")
+        return Target.contrast(arms, *given)
+    if not isinstance(given, Hashable):
+        raise OptionError(f"`{option}` is {given!r}; it must be an arm, a pair of arms, or map arms to numbers.")
+    return Target.arm(arms, given)
+
+
+def _numbers(option: str, given: Any) -> dict[Any, float]:
+    if not isinstance(given, Mapping):
+        raise OptionError(f"`{option}` is {given!r}; it must map arms to numbers, such as {{'A': 0.2, 'B': 0.8}}.")
+    return {arm: real(f"{option}[{arm!r}]", number) for arm, number in given.items()}
+
+
+def _by_arm(arms: tuple[Any, ...], weights: Mapping[Any, float]) -> Array:
+    vector = np.zeros(len(arms))
+    for arm, weight in weights.items():
+        vector[arm_index(arms, arm)] = weight
+    vector.flags.writeable = False
+    return vector
+
+
+# ---------------------------------------------------------------- arms as text, on a command line
+
+
+def find_arm(arms: Sequence[Any], text: str) -> Any:
+    """Return the arm that text names."""
+    matches = [arm for arm in arms if str(arm) == text]
+    if not matches:
+        known = ", ".join(one_line(repr(str(arm))) for arm in arms[:10]) + (", ..." if len(arms) > 10 else "")
+        raise UnknownArmError(f"There is no arm {one_line(repr(text))}; the arms are {known}.")
+    return matches[0]
+
+
+def read_contrast(arms: Sequence[Any], text: str, *, option: str = "contrast") -> tuple[Any, Any]:
+    """Return the arms of a contrast, such as B-A; names may hold dashes and spaces."""
+    by_text = {str(arm): arm for arm in arms}
+    splits = [(text[:i].strip(), text[i + 1 :].strip()) for i, c in enumerate(text) if c == "-"]
+    pairs = [(by_text[a], by_text[b]) for a, b in splits if a in by_text and b in by_text and a != b]
+    if len(pairs) == 1:
+        return pairs[0]
+    if pairs:
+        raise OptionError(f"`{option}` is {one_line(repr(text))}, which can be read in {len(pairs)} ways.")
+    if not splits:
+        raise OptionError(f"`{option}` is {one_line(repr(text))}; it must be two arms with a dash, such as B-A.")
+    a, b = splits[0]
+    find_arm(arms, b if a in by_text else a)
+    raise OptionError(f"`{option}` is {one_line(repr(text))}; a contrast needs two different arms.")
+
+
+def read_policy(arms: Sequence[Any], text: str) -> dict[Any, float] | str:
+    """Return a policy from text such as A=0.2,B=0.8, or the one that the experiment taught, "greedy"."""
+    if text == "greedy":
+        return text
+    by_text = {str(arm): arm for arm in arms}
+    policy: dict[Any, float] = {}
+    rest = text
+    while rest:
+        # names may hold commas and equals signs: take the longest name that fits
+        name = max((t for t in by_text if rest.startswith(f"{t}=")), key=len, default=None)
+        if name is None:
+            find_arm(arms, rest.split("=")[0])
+        share, _, rest = rest[len(name or "") + 1 :].partition(",")
+        try:
+            number = float(share)
+        except ValueError:
+            raise OptionError(
+                f"`policy` is {one_line(repr(text))}; it must give each arm a probability, such as A=0.2,B=0.8."
+            ) from None
+        policy[by_text[name or ""]] = real(f"policy[{name!r}]", number)
+        rest = rest.lstrip()
+    if not policy:
+        raise OptionError("`policy` is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
+    return policy

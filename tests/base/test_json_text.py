@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from belated.base.json_text import SCHEMAS, Kind, json_rows, json_text, plain
+from belated.base.version import __version__
+
+DOCS = Path(__file__).parents[2] / "docs" / "json.md"
+
+
+def test_a_document_says_who_wrote_it_and_by_which_schema():
+    document = json.loads(json_text("plan", {"horizon": 5, "wait": math.inf}))
+    assert document == {"belated": __version__, "schema": SCHEMAS["plan"], "horizon": 5, "wait": None}
+    assert list(document)[:2] == ["belated", "schema"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (math.nan, None),
+        (-math.inf, None),
+        (np.float64("nan"), None),
+        (np.int64(3), 3),
+        (np.bool_(True), True),
+        (np.str_("A"), "A"),
+        ({1: (1.5, [np.float32(0.5)])}, {"1": [1.5, [0.5]]}),
+        (np.datetime64("NaT"), None),
+    ],
+)
+def test_values_as_json_has_them(value, expected):
+    assert plain(value) == expected
+    assert type(plain(value)) is type(expected)
+
+
+def test_moments_are_text_of_any_unit():
+    for unit in ("D", "s", "us", "ns"):
+        assert "2024-05-06" in json_text("study", {"at": np.datetime64("2024-05-06", unit)})
+
+
+def test_columns_become_rows():
+    assert json_rows({"a": [1, 2], "b": ["x", math.nan]}) == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+
+
+def test_every_kind_has_a_schema_that_is_documented():
+    assert set(SCHEMAS) == set(get_args(Kind))
+    text = DOCS.read_text()
+    for kind, schema in SCHEMAS.items():
+        assert f"## {kind}, schema {schema}\n" in text

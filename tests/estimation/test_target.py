@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import belated as bl
+from belated.estimation.target import Target, find_arm, read_contrast, read_policy, read_target
+
+ARMS = ("A", "B", 3, ("A", "B"))
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "coefficients"),
+    [
+        ("B", "B", [0, 1, 0, 0]),
+        (np.int64(3), "3", [0, 0, 1, 0]),
+        (("B", "A"), "B - A", [-1, 1, 0, 0]),
+        (["B", 3], "B - 3", [0, 1, -1, 0]),
+        (("A", "B"), "('A', 'B')", [0, 0, 0, 1]),  # an arm's own label comes first
+        ({"A": 0.2, 3: 0.8}, "+0.2 A +0.8 3", [0.2, 0, 0.8, 0]),
+        ({"A": 2, "B": -1.5}, "+2 A -1.5 B", [2, -1.5, 0, 0]),
+        ({"A": 1, "B": 0}, "+1 A", [1, 0, 0, 0]),
+    ],
+)
+def test_what_users_give(given, name, coefficients):
+    target = read_target(ARMS, given)
+    assert target.name == name
+    np.testing.assert_array_equal(target.coefficients, coefficients)
+    assert read_target(ARMS, target) is target
+
+
+def test_policies_and_their_names():
+    target = Target.policy(("A", "B", "C"), {"A": 0.25, "B": 0.75, "C": 0})
+    assert target.name == "0.25 A + 0.75 B"
+    np.testing.assert_array_equal(target.coefficients, [0.25, 0.75, 0])
+    for shares in ({"A": 0.5}, {"A": 1.5, "B": -0.5}):
+        with pytest.raises(bl.OptionError, match="must not be negative and must sum to 1"):
+            Target.policy(("A", "B"), shares)
+
+
+def test_targets_are_values():
+    first, second = Target.contrast(("A", "B"), "B", "A"), Target.contrast(("A", "B"), "B", "A")
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != Target.contrast(("A", "B"), "A", "B")
+    assert first != "B - A"
+    assert len({first, second, Target.arm(("A", "B"), "A")}) == 2
+    with pytest.raises(ValueError, match="read-only"):
+        first.coefficients[0] = 5.0
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("Z", "There is no arm 'Z'; the arms are 'A', 'B', 3, ('A', 'B')."),
+        (("A", "A"), "A contrast needs two different arms, and both are 'A'."),
+        (("A", "B", 3), "`contrast` is ('A', 'B', 3); it must be two arms, such as ('B', 'A')."),
+        ({"A": "x"}, "`contrast['A']` is 'x'; it must be a finite number."),
+        ({"Z": 1}, "There is no arm 'Z'; the arms are 'A', 'B', 3, ('A', 'B')."),
+        ({"A": 0}, "`contrast` is {'A': 0}; its coefficients are all 0, and at least one must not."),
+        ({1, 2}, "`contrast` is {1, 2}; it must be an arm, a pair of arms, or map arms to numbers."),
+    ],
+)
+def test_what_is_no_target_is_said_in_the_users_words(given, sentence):
+    with pytest.raises(bl.BelatedError) as caught:
+        read_target(ARMS, given, option="contrast")
+    assert str(caught.value) == sentence
+
+
+def test_arms_as_text():
+    assert find_arm(("A", 3), "3") == 3
+    with pytest.raises(bl.UnknownArmError, match=r"There is no arm 'B'; the arms are 'A', '3'\."):
+        find_arm(("A", 3), "B")
+
+
+def test_a_contrast_is_called_what_the_option_is_called():
+    with pytest.raises(bl.OptionError, match=r"`target` is 'B'; it must be two arms with a dash, such as B-A\."):
+        read_contrast(("A", "B"), "B", option="target")
+    with pytest.raises(bl.OptionError, match="can be read in 2 ways"):
+        read_contrast(("A", "A-B", "B", "B-B"), "A-B-B")
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"), [("B-A", ("B", "A")), ("B - A", ("B", "A")), ("x-1-B", ("x-1", "B")), ("1-2", (1, 2))]
+)
+def test_contrasts_as_text(text, pair):
+    assert read_contrast(("A", "B", "x-1", 1, 2), text) == pair
+
+
+@pytest.mark.parametrize("text", ["B", "B-Z", "Z-B", "B-B", ""])
+def test_contrasts_that_cannot_be(text):
+    with pytest.raises(bl.BelatedError):
+        read_contrast(("A", "B"), text)
+
+
+def test_policies_as_text():
+    assert read_policy(("A", "B,C=1", 3), "A=0.2,B,C=1=0.3,3=.5") == {"A": 0.2, "B,C=1": 0.3, 3: 0.5}
+    for text in ("", "A", "A=x", "Z=1"):
+        with pytest.raises(bl.BelatedError):
+            read_policy(("A", "B"), text)
