@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-import naive.diagnostics as naive
+import naive.diagnosis as naive
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -48,7 +48,8 @@ class Target:
     @classmethod
     def arm(cls, arms: tuple[Any, ...], arm: Any) -> Target:
         """Return one arm's mean."""
-        return cls(name=one_line(arm), coefficients=_by_arm(arms, {arm: 1.0}))
+        index = arm_index(arms, arm)
+        return cls(name=one_line(arm), coefficients=_by_arm(arms, {arms[index]: 1.0}))
 
     @classmethod
     def contrast(cls, arms: tuple[Any, ...], arm: Any, baseline: Any) -> Target:
