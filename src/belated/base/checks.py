@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any
+from typing import SupportsFloat, SupportsIndex, TypeVar
 
 from belated.base.errors import OptionError
 
+_Word = TypeVar("_Word", bound=str)
 
-def one_of(name: str, value: object, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of `choices`."""
+
+def one_of(name: str, value: object, choices: Iterable[_Word]) -> _Word:
+    """Return the one of `choices` that `value` is."""
     options = list(choices)
     if isinstance(value, str) and value in options:
-        return value
+        return options[options.index(value)]
     near = get_close_matches(value, options, n=1) if isinstance(value, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     known = ", ".join(map(repr, options))
     raise OptionError(f"`{name}` is {value!r}; it must be one of {known}.{hint}")
 
 
-def fraction(name: str, value: Any) -> float:
+def fraction(name: str, value: object) -> float:
     """Return `value` as a float strictly between 0 and 1."""
     number = real(name, value)
     if not 0 < number < 1:
@@ -30,18 +33,18 @@ def fraction(name: str, value: Any) -> float:
     return number
 
 
-def real(name: str, value: Any) -> float:
+def real(name: str, value: object) -> float:
     """Return `value` as a finite float."""
-    try:
-        number = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
+    number = math.nan
+    if isinstance(value, (SupportsFloat, SupportsIndex)) and not isinstance(value, (str, bytes, bool)):
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(value)
     if not math.isfinite(number):
         raise OptionError(f"`{name}` is {value!r}; it must be a finite number.")
     return number
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """Return `value` as a float above 0."""
     number = real(name, value)
     if number <= 0:
@@ -49,7 +52,7 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
-def probability(name: str, value: Any) -> float:
+def probability(name: str, value: object) -> float:
     """Return `value` as a float in [0, 1]."""
     number = real(name, value)
     if not 0 <= number <= 1:
@@ -57,12 +60,12 @@ def probability(name: str, value: Any) -> float:
     return number
 
 
-def whole(name: str, value: Any, *, least: int) -> int:
+def whole(name: str, value: object, *, least: int) -> int:
     """Return `value` as an integer of at least `least`."""
-    try:
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = least - 1
+    number = least - 1
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        with suppress(TypeError):
+            number = operator.index(value)
     if number < least:
         raise OptionError(f"`{name}` is {value!r}; it must be a whole number, {least} or more.")
     return number

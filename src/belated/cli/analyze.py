@@ -1,0 +1,123 @@
+"""`belated analyze`: the answers of an experiment."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belated.cli import options
+from belated.cli.log_options import LogOptions
+from belated.cli.options import ANSWERS, QUESTIONS, option
+from belated.cli.output import check_format, show
+
+
+def analyze(
+    source: options.Source,
+    outcomes: options.Outcomes = None,
+    table: options.DuckdbTable = None,
+    arm: options.Arm = None,
+    outcome: options.Outcome = None,
+    propensity: options.Propensity = None,
+    assigned_at: options.AssignedAt = None,
+    arrived_at: options.ArrivedAt = None,
+    delay: options.Delay = None,
+    key: options.Key = None,
+    arms: options.Arms = None,
+    as_of: options.AsOf = None,
+    duplicates: options.Duplicates = "error",
+    events: options.Events = False,
+    window: options.Window = None,
+    measure: options.Measure = None,
+    baseline: Annotated[str | None, option("The arm that the others are compared with.", QUESTIONS)] = None,
+    contrast: Annotated[
+        list[str] | None,
+        option("The first arm minus the second, such as B-A; may be repeated. Default: all pairs.", QUESTIONS),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        option(
+            "What a policy would earn, such as A=0.2,B=0.8, or greedy: that of the best arm; may be repeated.",
+            QUESTIONS,
+        ),
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        option(
+            "daipw, dipw, mean, hajek, nh, nh0, iad, or all, side by side. Default: daipw, or dipw if only the chosen "
+            "arm's probability is known.",
+            QUESTIONS,
+        ),
+    ] = None,
+    level: options.Level = 0.95,
+    interval: Annotated[str, typer.Option(help="auto, t, skew, wilson or normal.", rich_help_panel=QUESTIONS)] = "auto",
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="Also give intervals that hold at every look, however often one looks, and whenever one stops.",
+            rich_help_panel=QUESTIONS,
+        ),
+    ] = False,
+    target: Annotated[
+        int | None,
+        option("The number of assignments at which those should be narrowest; default: the log's.", QUESTIONS, least=1),
+    ] = None,
+    form: options.Format = "table",
+    report: Annotated[Path | None, option("Write a report to send: one HTML file.", ANSWERS)] = None,
+    title: Annotated[str | None, option("Of the report.", ANSWERS)] = None,
+) -> None:
+    """Answer an experiment: how good is each arm, which differ, what would a policy earn, and how sure is that.
+
+    One row for each assignment: its arm, the probabilities, and, if it has come, the outcome and when it came. Columns
+    that are not named are guessed, and the guess is said. Outcomes may be in a table of their own, joined by a key;
+    with --events they are what happened within a window.
+
+    Answers go to stdout; what was guessed and what to beware of to stderr. Exit code 2: the question or the data
+    cannot be; one sentence says why.
+
+    Example: `belated analyze log.parquet --baseline A --policy A=0.2,B=0.8 --report report.html`
+
+    Example: `belated analyze sent.csv --outcomes paid.csv --key customer_id --events --window 7d --as-of 2026-03-01`
+    """
+    from belated.base.checks import fraction, one_of
+    from belated.base.files import check_place
+    from belated.estimation.estimators import ESTIMATORS
+    from belated.estimation.intervals import INTERVALS
+    from belated.reports.analysis import Questions, analyse
+
+    shown_as = check_format(form)
+    if estimator is not None:
+        one_of("estimator", estimator, [*ESTIMATORS, "all"])
+    questions = Questions(
+        estimator=estimator,
+        baseline=baseline,
+        contrasts=tuple(contrast or ()),
+        policies=tuple(policy or ()),
+        interval=one_of("interval", interval, INTERVALS),
+        level=fraction("level", level),
+        sequential=sequential,
+        target=target,
+    )
+    if report is not None:
+        check_place(report)
+    log = LogOptions(
+        source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
+        assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
+        duplicates=duplicates, events=events, window=window, measure=measure,
+    ).read()  # fmt: skip
+    if estimator is None and not log.has_all_propensities:
+        typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
+    analysis = analyse(log, questions)
+    for words in analysis.warnings:
+        typer.echo(f"Warning: {words}", err=True)
+    if report is not None:
+        from belated.reports.gather import write_report
+
+        write_report(analysis, report, title=title, command=shlex.join(["belated", *sys.argv[1:]]))
+    show(analysis, shown_as)
+    if report is not None:
+        typer.echo(f"Report: {report}", err=True)

@@ -1,0 +1,45 @@
+"""`belated diagnose`: an experiment held against what its answers assume."""
+
+from __future__ import annotations
+
+from belated.cli import options
+from belated.cli.log_options import LogOptions
+from belated.cli.output import check_format, show
+
+
+def diagnose(
+    source: options.Source,
+    outcomes: options.Outcomes = None,
+    table: options.DuckdbTable = None,
+    arm: options.Arm = None,
+    outcome: options.Outcome = None,
+    propensity: options.Propensity = None,
+    assigned_at: options.AssignedAt = None,
+    arrived_at: options.ArrivedAt = None,
+    delay: options.Delay = None,
+    key: options.Key = None,
+    arms: options.Arms = None,
+    as_of: options.AsOf = None,
+    duplicates: options.Duplicates = "error",
+    events: options.Events = False,
+    window: options.Window = None,
+    measure: options.Measure = None,
+    form: options.Format = "table",
+) -> None:
+    """Hold an experiment against what its answers assume: a light for each assumption, in words, and what to do.
+
+    Red: the answers should not be used as they are. Amber: look, and say it beside them. Grey: the log cannot tell. The
+    log is read with the same options as by `analyze`. The exit code is 0 whatever the lights are; 2 if the log
+    cannot be read. A script asks `--format json` for `worst`.
+
+    Example: `belated diagnose log.parquet --as-of 2026-03-01`
+    """
+    from belated.assumptions.diagnosis import diagnose as check
+
+    shown_as = check_format(form)
+    log = LogOptions(
+        source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
+        assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
+        duplicates=duplicates, events=events, window=window, measure=measure,
+    ).read()  # fmt: skip
+    show(check(log), shown_as)

@@ -1,0 +1,107 @@
+"""Options that several commands share, and the panels of the help in which they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+TABLES = "The tables"
+COLUMNS = "The columns, guessed from common names if they are not given"
+QUESTIONS = "The questions"
+ANSWERS = "The answers"
+
+
+def option(help_: str, panel: str | None = None, *, least: int | None = None) -> Any:
+    """Return an option whose help says all there is to say of its default."""
+    return typer.Option(help=help_, show_default=False, rich_help_panel=panel, min=least)
+
+
+def _format(panel: str | None) -> Any:
+    return typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=panel)
+
+
+# ---------------------------------------------------------------- where the log is
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="The assignments: a .csv, .parquet, .arrow or .duckdb file, a folder of Parquet files, or a glob.",
+        show_default=False,
+    ),
+]
+Outcomes = Annotated[
+    str | None,
+    option("Outcomes or events, if they are in a table of their own: a file, or a table of the same database.", TABLES),
+]
+DuckdbTable = Annotated[str | None, option("Which table of a DuckDB file.", TABLES)]
+AsOf = Annotated[
+    str | None,
+    option(
+        "The moment to look from: later assignments and arrivals do not exist yet. A date, a time or a step.", TABLES
+    ),
+]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        help="When one key has different outcomes: error, first, last or sum. The same one again counts once.",
+        rich_help_panel=TABLES,
+    ),
+]
+Events = Annotated[
+    bool,
+    typer.Option(
+        "--events",
+        help="The outcomes exist only when they happen, such as purchases; needs --window.",
+        rich_help_panel=TABLES,
+    ),
+]
+Window = Annotated[
+    str | None,
+    option(
+        "How long after an assignment events count: 7d, 12h, 30min, or a number of steps. Only assignments that old by "
+        "--as-of count.",
+        TABLES,
+    ),
+]
+Measure = Annotated[
+    str | None,
+    option("Of the events in the window: indicator (any), count or sum; default: sum if they have values.", TABLES),
+]
+
+# ---------------------------------------------------------------- its columns
+
+Arm = Annotated[str | None, option("Which arm each row got.", COLUMNS)]
+Outcome = Annotated[str | None, option("The outcome; empty where it has not come.", COLUMNS)]
+Propensity = Annotated[
+    str | None,
+    option(
+        "The probabilities: a column for each arm as a pattern ('p_*') or a list (A=p_A,B=p_B), one column with a "
+        "list, struct, map or JSON, or that of the chosen arm.",
+        COLUMNS,
+    ),
+]
+AssignedAt = Annotated[str | None, option("When each row was assigned; default: in the file's order.", COLUMNS)]
+ArrivedAt = Annotated[str | None, option("When the outcome came, or the event happened.", COLUMNS)]
+Delay = Annotated[str | None, option("Instead: how long after its assignment the outcome came.", COLUMNS)]
+Key = Annotated[
+    str | None, option("What joins outcomes to assignments: a column of both tables, or assignment_id=ref.", COLUMNS)
+]
+Arms = Annotated[
+    str | None, option("The arms in the order of a list of probabilities, such as A,B,C; default: sorted.", COLUMNS)
+]
+
+# ---------------------------------------------------------------- questions and answers
+
+Level = Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=QUESTIONS)]
+Format = Annotated[str, _format(ANSWERS)]
+Plot = Annotated[Path | None, option("Draw it: this name with .png and .svg.", ANSWERS)]
+
+# ---------------------------------------------------------------- simulation
+
+Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
+Seed = Annotated[int | None, option("Instead of the file's.")]
+Workers = Annotated[int | None, option("Threads; default: one for each core.", least=1)]
+StudyFormat = Annotated[str, _format(None)]
+StudyPlot = Annotated[Path | None, option("Draw it: this name with .png and .svg.")]

@@ -1,0 +1,99 @@
+"""`belated plan`: how long an experiment must run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from belated.cli import options
+from belated.cli.log_options import LogOptions
+from belated.cli.options import QUESTIONS, option
+from belated.cli.output import check_format, check_plot, show, write_plot
+
+
+def plan(
+    source: options.Source,
+    outcomes: options.Outcomes = None,
+    table: options.DuckdbTable = None,
+    arm: options.Arm = None,
+    outcome: options.Outcome = None,
+    propensity: options.Propensity = None,
+    assigned_at: options.AssignedAt = None,
+    arrived_at: options.ArrivedAt = None,
+    delay: options.Delay = None,
+    key: options.Key = None,
+    arms: options.Arms = None,
+    as_of: options.AsOf = None,
+    duplicates: options.Duplicates = "error",
+    events: options.Events = False,
+    window: options.Window = None,
+    measure: options.Measure = None,
+    half_width: Annotated[float | None, option("Of the interval, to be reached.", QUESTIONS)] = None,
+    power: Annotated[
+        float | None, option("Instead: the chance that the interval excludes 0, such as 0.8.", QUESTIONS)
+    ] = None,
+    assurance: Annotated[
+        float | None,
+        option("With --half-width: the share of experiments that must reach it; default: the mean must.", QUESTIONS),
+    ] = None,
+    target: Annotated[
+        str | None,
+        option(
+            "The first arm minus the second, such as B-A, or an arm. Default: the second of two arms minus the first.",
+            QUESTIONS,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        option(
+            "How arms will be chosen: epsilon_greedy,decay=0.5 for one, or a TOML file with a [policy]. Default: the "
+            "file's; of a pilot, its mean probabilities.",
+            QUESTIONS,
+        ),
+    ] = None,
+    wait: Annotated[
+        str | None,
+        option("Steps to wait after the last assignment, or full. Default: as long as it pays.", QUESTIONS),
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(help="Steps one would wait to save one assignment.", rich_help_panel=QUESTIONS)
+    ] = 10.0,
+    per_day: Annotated[float | None, option("Assignments a day.", QUESTIONS)] = None,
+    max_horizon: Annotated[int, typer.Option(help="Assignments at most.", rich_help_panel=QUESTIONS)] = 1_000_000,
+    estimator: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "daipw",
+    level: Annotated[float | None, option("Of the interval; default: 0.95.", QUESTIONS)] = None,
+    interval: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "auto",
+    replications: Annotated[
+        int, typer.Option(help="Simulated experiments, at most.", rich_help_panel=QUESTIONS)
+    ] = 4000,
+    seed: options.Seed = None,
+    workers: options.Workers = None,
+    form: options.Format = "table",
+    plot: options.Plot = None,
+) -> None:
+    """Say how long an experiment must run, and how long to wait after its last assignment.
+
+    SOURCE is a TOML file that describes the experiment, as for `study`, or the table of a pilot, as for `analyze`.
+    The answer comes from simulating it, and says how sure it is.
+
+    Example: `belated plan experiment.toml --half-width 0.1 --target B-A --plot plan`
+
+    Example: `belated plan pilot.parquet --power 0.8 --policy epsilon_greedy,decay=0.5`
+    """
+    from belated.planning.asking import ask
+
+    shown_as = check_format(form)
+    check_plot(plot)
+    pilot = LogOptions(
+        source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
+        assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
+        duplicates=duplicates, events=events, window=window, measure=measure,
+    )  # fmt: skip
+    answer = ask(
+        source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
+        patience=patience, per_day=per_day, max_horizon=max_horizon, estimator=estimator, level=level,
+        interval=interval, replications=replications, seed=seed, workers=workers,
+    )  # fmt: skip
+    show(answer, shown_as, answer.curve)
+    write_plot(plot, answer.plot, answer.words)

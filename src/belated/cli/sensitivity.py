@@ -1,0 +1,77 @@
+"""`belated sensitivity`: how much arrival may depend on the outcome before a conclusion falls."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from belated.base.checks import fraction
+from belated.base.errors import OptionError
+from belated.cli import options
+from belated.cli.log_options import LogOptions
+from belated.cli.options import QUESTIONS, option
+from belated.cli.output import check_format, check_plot, show, write_plot
+
+
+def sensitivity(
+    source: options.Source,
+    outcomes: options.Outcomes = None,
+    table: options.DuckdbTable = None,
+    arm: options.Arm = None,
+    outcome: options.Outcome = None,
+    propensity: options.Propensity = None,
+    assigned_at: options.AssignedAt = None,
+    arrived_at: options.ArrivedAt = None,
+    delay: options.Delay = None,
+    key: options.Key = None,
+    arms: options.Arms = None,
+    as_of: options.AsOf = None,
+    duplicates: options.Duplicates = "error",
+    events: options.Events = False,
+    window: options.Window = None,
+    measure: options.Measure = None,
+    *,
+    contrast: Annotated[str, option("The first arm minus the second, such as B-A.", QUESTIONS)],
+    gamma: Annotated[
+        str | None, option("The factors by which the odds of arriving may vary, such as 1,1.5,2,3.", QUESTIONS)
+    ] = None,
+    mature: Annotated[
+        str | None,
+        option(
+            "How long before the end a row must have been assigned to count: 7d, 12h, or a number of steps. "
+            "Default: until nearly all outcomes that come have come.",
+            QUESTIONS,
+        ),
+    ] = None,
+    level: options.Level = 0.95,
+    form: options.Format = "table",
+    plot: options.Plot = None,
+) -> None:
+    """Ask how much arrival may depend on the outcome before a conclusion falls.
+
+    Whether outcomes that never come are like those that do cannot be seen in a log. This says what the contrast can be
+    if the odds that an outcome arrives vary with it by at most a factor, and by how much they must to overturn it.
+
+    Example: `belated sensitivity log.parquet --contrast B-A --plot sensitivity`
+    """
+    from belated.assumptions.sensitivity import sensitivity as ask
+    from belated.estimation.target import read_contrast
+
+    shown_as = check_format(form)
+    fraction("level", level)
+    check_plot(plot)
+    gammas = None if gamma is None else _factors(gamma)
+    log = LogOptions(
+        source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
+        assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
+        duplicates=duplicates, events=events, window=window, measure=measure,
+    ).read()  # fmt: skip
+    answer = ask(log, read_contrast(log.arms, contrast), gammas=gammas, level=level, mature=mature)
+    show(answer, shown_as, answer.shift)
+    write_plot(plot, answer.plot, f"Sensitivity of {answer.name}")
+
+
+def _factors(text: str) -> list[float]:
+    try:
+        return [float(factor) for factor in text.split(",")]
+    except ValueError:
+        raise OptionError(f"`gamma` is {text!r}; it must be numbers, such as 1,1.5,2.") from None

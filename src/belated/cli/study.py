@@ -1,0 +1,56 @@
+"""`belated study`: how estimators do in many runs of an experiment that a file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belated.base.files import check_place
+from belated.cli import options
+from belated.cli.errors import STOPPED
+from belated.cli.options import option
+from belated.cli.output import check_format, check_plot, show, write_plot
+
+
+def study(
+    description: options.Description,
+    replications: Annotated[int | None, option("Instead of the file's.")] = None,
+    seed: options.Seed = None,
+    workers: options.Workers = None,
+    form: options.StudyFormat = "table",
+    save: Annotated[Path | None, option("Keep the study, for `bl.Study.load`.")] = None,
+    plot: options.StudyPlot = None,
+) -> None:
+    """Run an experiment many times, and say how each estimator did.
+
+    Ctrl-C stops it; what is done by then is shown, with a note, and the exit code is 130.
+
+    Example: `belated study experiment.toml --replications 10000 --plot coverage`
+    """
+    from belated.simulation import description as descriptions
+    from belated.simulation.study import study as run
+
+    shown_as = check_format(form)
+    if save is not None:
+        check_place(save)
+    check_plot(plot)
+    about = descriptions.read(description)
+    chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}
+    result = run(
+        about.bandit,
+        about.policy,
+        about.horizons,
+        about.replications if replications is None else replications,
+        seed=about.seed if seed is None else seed,
+        level=about.level,
+        workers=workers,
+        **{name: value for name, value in chosen.items() if value is not None},
+    )
+    show(result, shown_as, result.policy_table)
+    if save is not None:
+        result.save(save)
+    write_plot(plot, result.plot, "How each estimator did")
+    if result.stopped:
+        raise typer.Exit(STOPPED)
