@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
-from belated.kernels import arrivals as kernel
-from belated.kernels import jit
+from belated.kernels import jit, sequence_blocks, sequence_bounds
 from belated.sequences import record
 
 OPTIONS = {
@@ -100,9 +99,9 @@ def test_every_answer_is_the_twins(kind, shape, monkeypatch):
 
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_blocks_that_are_passed_over_hold_nothing(kind, monkeypatch):
-    def every(asked, block, *others):
-        asked[:] = np.arange(len(asked))
-        return block, len(asked) if block < len(others[2]) else 0
+    def every(candidates, block, questions, blocks, plan, verdicts):
+        candidates[:] = np.arange(len(candidates))
+        return block, len(candidates) if block < len(blocks.paths) else 0
 
     jit.compile_kernels()
     passed, n = 0, 6000
@@ -122,29 +121,29 @@ def test_blocks_that_are_passed_over_hold_nothing(kind, monkeypatch):
         )
         options = {"kind": kind, "null": {0: float(y.mean()), 1: 0.3, 2: 0.0}, "level": 0.8, **OPTIONS[kind]}
         with monkeypatch.context() as patch:
-            patch.setattr(kernel, "search", every)
+            patch.setattr(sequence_blocks, "next_block", every)
             slow = bl.sequence(log, **options)
         with monkeypatch.context() as patch:
             patch.setattr(jit, "LONG", 1000)  # and in threads
             quick = bl.sequence(log, **options)
-        assert (quick._record.first == slow._record.first).all()
-        assert quick._record.best == pytest.approx(slow._record.best, rel=1e-9)
-        assert quick._record.state == pytest.approx(slow._record.state, rel=1e-9)
-        passed += sum(moment is not None for moment in quick._record.first.flat)
+        assert (quick._history.record.first == slow._history.record.first).all()
+        assert quick._history.record.best == pytest.approx(slow._history.record.best, rel=1e-9)
+        assert quick._history.record.state == pytest.approx(slow._history.record.state, rel=1e-9)
+        passed += sum(moment is not None for moment in quick._history.record.first.flat)
     assert 10 < passed < 96
 
 
 @pytest.mark.parametrize("ones", [0, 1, 7, 40, 9000])
 def test_limits_of_the_beta_mixture_are_its_roots(ones):
     plan = bl.sequence(bl.Log([0, 1], [0, 1], [0.5, 0.5]), target=10_000).design.plan
-    sizes = list(plan[kernel.PRIORS : kernel.PRIORS + kernel.SCALES])
+    sizes = list(plan.prior_sizes)
     for n in (ones + 1, 3 * ones + 50, 100 * ones + 1000):
         for threshold in (0.5, 3.0, 8.0):
             share, below, above = naive.beta_reach(_coins(ones, n), threshold, sizes)
-            assert kernel.limit(float(ones), float(n - ones), threshold, False, plan) == pytest.approx(
+            assert sequence_bounds.limit(float(ones), float(n - ones), threshold, False, plan) == pytest.approx(
                 share - below, rel=1e-6, abs=1e-8
             )
-            assert kernel.limit(float(ones), float(n - ones), threshold, True, plan) == pytest.approx(
+            assert sequence_bounds.limit(float(ones), float(n - ones), threshold, True, plan) == pytest.approx(
                 share + above, rel=1e-6, abs=1e-8
             )
 

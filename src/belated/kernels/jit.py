@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from belated.kernels import arrivals, rows
+from belated.kernels import arrivals, rows, sequence_blocks, sequence_bounds
 
 #: Row-arm visits that the interpreter may make before compiling: about as long as loading the compiler takes.
 BUDGET = 600_000
@@ -59,14 +59,14 @@ def workers() -> int:
 
 
 def compile_kernels() -> None:
-    """Replace the functions of `rows` and `arrivals` by compiled ones, helpers before their callers."""
+    """Replace the functions of the modules that have `KERNELS` by compiled ones, helpers before their callers."""
     global _compiled
     with _lock:
         if _compiled:
             return
         from belated.kernels.compiler import compiled
 
-        for module in (rows, arrivals):
+        for module in (rows, arrivals, sequence_bounds, sequence_blocks):
             for name in module.KERNELS:
                 setattr(module, name, compiled(getattr(module, name), nogil=True, error_model="numpy"))
         _compiled = True

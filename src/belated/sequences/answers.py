@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from belated.base.columns import Array
 from belated.base.tables import Column, Table
 from belated.base.text import percent
+from belated.sequences.kinds import Kind, kind_text
+
+#: A moment as users write it.
+Moment = int | float | np.datetime64
 
 
-def reasons(whys: Sequence[str | None]) -> list[str]:
+def reasons(silences: Iterable[str | None]) -> list[str]:
     """Return why sequences say nothing yet, each reason once and five at most."""
-    told = list(dict.fromkeys(why for why in whys if why))
-    return told[:5] + ([f"And {len(told) - 5:,} more arms or contrasts."] if len(told) > 5 else [])
+    different = list(dict.fromkeys(filter(None, silences)))
+    more = len(different) - 5
+    return different[:5] + ([f"And {more:,} more arms or contrasts."] if more > 0 else [])
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,17 +47,17 @@ class SequenceAnswer(Table):
     level: float
     p_value: float
     null: float
-    excluded_at: Any
-    kind: str
+    excluded_at: Moment | None
+    kind: Kind
     why: str | None
     together: int = 1
 
     def _title(self) -> str:
         joint = f", one of {self.together:,}" if self.together > 1 else ""
-        return f"{self.name}: {percent(self.level)} {self.kind.replace('_', '-')} confidence sequence{joint}"
+        return f"{self.name}: {percent(self.level)} {kind_text(self.kind)} confidence sequence{joint}"
 
     def _columns(self) -> list[Column]:
-        return columns([self])
+        return answer_columns([self])
 
     def _notes(self) -> list[str]:
         return reasons([self.why])
@@ -69,7 +76,7 @@ class SequenceAnswers(Table):
     """What a sequence says of several contrasts now."""
 
     answers: tuple[SequenceAnswer, ...]
-    kind: str
+    kind: Kind
     level: float
     simultaneous: bool
 
@@ -81,27 +88,26 @@ class SequenceAnswers(Table):
 
     def _title(self) -> str:
         joint = "simultaneous " if self.simultaneous else ""
-        return f"{percent(self.level)} {joint}{self.kind.replace('_', '-')} confidence sequences"
+        return f"{percent(self.level)} {joint}{kind_text(self.kind)} confidence sequences"
 
     def _columns(self) -> list[Column]:
-        return [Column("contrast", [answer.name for answer in self.answers], "label"), *columns(self.answers)]
+        return [Column("contrast", [answer.name for answer in self.answers], "label"), *answer_columns(self.answers)]
 
     def _notes(self) -> list[str]:
         return reasons([answer.why for answer in self.answers])
 
 
-def columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
+def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
     """Return what tables show of answers."""
     errors = [(answer.high - answer.low) / 6 for answer in answers]
     ends = [
         Column(name, [getattr(answer, name) for answer in answers], "estimate", errors)
         for name in ("estimate", "low", "high")
     ]
-    never = [answer.excluded_at for answer in answers]
     return [
         *ends,
         Column("p_value", [answer.p_value for answer in answers], "p_value"),
-        Column("excluded_at", never, "number"),
+        Column("excluded_at", [answer.excluded_at for answer in answers], "number"),
     ]
 
 
@@ -120,9 +126,9 @@ class Track(Table):
     """
 
     name: str
-    kind: str
+    kind: Kind
     level: float
-    moments: tuple[Any, ...]
+    moments: tuple[Moment, ...]
     estimate: Array
     low: Array
     high: Array
@@ -130,19 +136,13 @@ class Track(Table):
     fixed_low: Array
     fixed_high: Array
     null: float
-    excluded_at: Any
-
-    def drawing(self) -> dict[str, Any]:
-        """Return what is drawn, as plain data: for `sequences.figure.band`, or a report."""
-        names = ("name", "kind", "level", "moments", "estimate", "low", "high", "fixed_low", "fixed_high", "null",
-                 "excluded_at")  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+    excluded_at: Moment | None
 
     def __len__(self) -> int:
         return len(self.moments)
 
     def _title(self) -> str:
-        return f"{self.name}: {percent(self.level)} {self.kind.replace('_', '-')} confidence sequence over time"
+        return f"{self.name}: {percent(self.level)} {kind_text(self.kind)} confidence sequence over time"
 
     def _columns(self) -> list[Column]:
         errors = ((self.high - self.low) / 6).tolist()

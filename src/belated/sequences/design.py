@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from belated.base.checks import fraction, positive, real, whole
+from belated.base.checks import fraction, positive, real
 from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.estimation.pairs import default_pairs
-from belated.kernels import arrivals as kernel
+from belated.kernels.sequence_blocks import Questions
+from belated.kernels.sequence_bounds import Plan
 from belated.log.log import arm_index
-
-KINDS = ("auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial")
+from belated.sequences.kinds import KINDS, Kind
 
 #: The share of a target's rows whose outcomes are expected to arrive; widths hardly depend on it.
 _SHARE = 0.6
@@ -35,20 +35,14 @@ _PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
 class Design:
     """What a sequence is, fixed before any outcome."""
 
-    kind: str
-    arms: tuple[Any, ...]
+    kind: Kind
+    arms: tuple[Hashable, ...]
     level: float
     target: int
     sigma: float | None
     bounds: tuple[float, float] | None
     baseline: int | None
     null: Array
-    plan: Array
-
-    @property
-    def code(self) -> int:
-        """The kind as kernels number it."""
-        return KINDS.index(self.kind) - 1
 
     @property
     def n_contrasts(self) -> int:
@@ -57,20 +51,46 @@ class Design:
         return k - 1 if self.baseline is not None else k * (k - 1) // 2
 
     @cached_property
-    def questions(self) -> Array:
-        """What is judged at every arrival: each arm and -1, then the pairs that are followed."""
+    def plan(self) -> Plan:
+        """The numbers that kernels need."""
+        k, alpha, planned = len(self.arms), 1 - self.level, _SHARE * self.target
+        # the mixture that is narrowest when V = planned: r^2 = (V + eta) (2 log(1/alpha) + log(1 + V/eta)) is least
+        ratio = -1 - float(special.lambertw(-(alpha**2) / math.e, -1).real)
+        bottom, top = (0.0, 1.0) if self.bounds is None else self.bounds
+        # an arm's arrivals are not known in advance: fewer than all of them, and far fewer if it is hardly chosen
+        first, second, third = (planned / math.sqrt(k) / ratio * size for size in _PRIORS)
+        heavy, light, lightest = map(math.log, _PRIOR_WEIGHTS)
+        return Plan(
+            kind=KINDS.index(self.kind),
+            eta=planned / ratio,
+            sigma=0.0 if self.sigma is None else self.sigma,
+            bet=math.sqrt(2 * math.log(2 / alpha) / planned),
+            bottom=bottom,
+            extent=top - bottom,
+            levels=(self.threshold(), self.threshold(k), self.threshold(max(self.n_contrasts, 1))),
+            prior_sizes=(first, second, third),
+            prior_weights=(heavy, light, lightest),
+        )
+
+    @cached_property
+    def questions(self) -> Questions:
+        """What is judged at every arrival: each arm, then the pairs that are followed."""
         arms = range(len(self.arms))
         followed = self.baseline is not None or len(arms) <= MANY
         pairs = default_pairs(arms, self.baseline) if followed else []
-        return np.array([*((a, -1) for a in arms), *pairs], dtype=np.int64)
+        return Questions(arms=np.array([*((a, -1) for a in arms), *pairs], dtype=np.int64), null=self.null)
 
     @cached_property
-    def _where(self) -> dict[frozenset[int], int]:
-        return {frozenset(map(int, question)): q for q, question in enumerate(self.questions)}
+    def _pair_places(self) -> dict[frozenset[int], int]:
+        return {frozenset(map(int, arms)): q for q, arms in enumerate(self.questions.arms)}
 
-    def question(self, a: int, b: int | None) -> int | None:
-        """Return the place in `questions` of an arm, or of two arms' contrast; None: it is not followed."""
-        return self._where.get(frozenset((a, -1 if b is None else b)))
+    def pair_question(self, a: int, b: int) -> int | None:
+        """Return the place in `questions` of two arms' contrast; None: it is not followed. An arm's is its own."""
+        return self._pair_places.get(frozenset((a, b)))
+
+    def null_of(self, a: int, b: int | None) -> float:
+        """Return the tested value of an arm, or of two arms' contrast."""
+        return float(self.null[a] - (0.0 if b is None else self.null[b]))
 
     def threshold(self, together: int = 1) -> float:
         """Return log(1 / alpha) for one of several questions."""
@@ -78,19 +98,18 @@ class Design:
 
 
 def plan_design(
-    kind: str,
-    arms: tuple[Any, ...],
+    kind: Kind,
+    arms: tuple[Hashable, ...],
+    *,
     level: float,
-    target: Any,
-    n_rows: int,
-    sigma: Any,
+    target: int,
+    sigma: float | None,
     bounds: tuple[float, float] | None,
-    baseline: Any,
-    null: Any,
+    baseline: Hashable,
+    null: float | Mapping[Any, float],
 ) -> Design:
     """Return the design that `sequence` was asked for."""
-    k, alpha = len(arms), 1 - fraction("level", level)
-    rows_ahead = max(n_rows, 1) if target is None else whole("target", target, least=1)
+    fraction("level", level)
     base = None if baseline is None else arm_index(arms, baseline)
     if kind == "bernstein" and bounds is None:
         raise OptionError("`kind` is 'bernstein', which needs the `bounds` of the outcomes, such as (0, 1).")
@@ -99,31 +118,29 @@ def plan_design(
         if bounds is None:
             raise OptionError("`kind` is 'sub_gaussian', which needs `sigma`, or `bounds` of the outcomes.")
         scale = (bounds[1] - bounds[0]) / 2
-    if kind == "beta_binomial":
-        bounds = (0.0, 1.0)
-    if isinstance(null, Mapping):
-        tested = np.zeros(k)
-        for arm, value in null.items():
-            tested[arm_index(arms, arm)] = real(f"null[{arm!r}]", value)
-    else:
-        tested = np.full(k, real("null", null))
-    planned = _SHARE * rows_ahead
-    # the mixture that is narrowest when V = planned: r^2 = (V + eta) (2 log(1/alpha) + log(1 + V/eta)) is least there
-    ratio = -1 - float(special.lambertw(-(alpha**2) / math.e, -1).real)
-    plan = np.zeros(kernel.PLAN)
-    plan[kernel.ETA] = planned / ratio
-    plan[kernel.SIGMA] = 0.0 if scale is None else scale
-    plan[kernel.BET] = math.sqrt(2 * math.log(2 / alpha) / planned)
-    plan[kernel.BOTTOM], plan[kernel.RANGE] = (0.0, 1.0) if bounds is None else (bounds[0], bounds[1] - bounds[0])
-    made = Design(kind, arms, level, rows_ahead, scale, bounds, base, tested, plan)
-    plan[kernel.LEVELS : kernel.LEVELS + 3] = [made.threshold(m) for m in (1, k, max(made.n_contrasts, 1))]
-    # an arm's arrivals are not known in advance: fewer than all of them, and far fewer if it is hardly chosen
-    sizes = planned / math.sqrt(k) / ratio * np.array(_PRIORS)
-    plan[kernel.PRIORS :] = [*sizes, *np.log(_PRIOR_WEIGHTS)]
-    return made
+    return Design(
+        kind=kind,
+        arms=arms,
+        level=level,
+        target=target,
+        sigma=scale,
+        bounds=(0.0, 1.0) if kind == "beta_binomial" else bounds,
+        baseline=base,
+        null=read_null(null, arms),
+    )
 
 
-def read_bounds(bounds: Any) -> tuple[float, float] | None:
+def read_null(null: float | Mapping[Any, float], arms: tuple[Hashable, ...]) -> Array:
+    """Return the value that is tested of each arm; 0 for arms that are not named."""
+    if not isinstance(null, Mapping):
+        return np.full(len(arms), real("null", null))
+    tested = np.zeros(len(arms))
+    for arm, value in null.items():
+        tested[arm_index(arms, arm)] = real(f"null[{arm!r}]", value)
+    return tested
+
+
+def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
     """Return the bounds of outcomes, if any are given."""
     if bounds is None:
         return None

@@ -1,20 +1,19 @@
-"""What has landed so far, and what it showed: the passes over arrivals."""
+"""What arrivals have shown so far, judged at every one of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from belated.base.columns import Array
-from belated.kernels import arrivals as kernel
+from belated.kernels import arrivals as arrival_kernel
 from belated.kernels import jit, rows
-from belated.log.log import Log
+from belated.kernels import sequence_blocks as kernel
+from belated.kernels.sequence_blocks import Blocks, Verdicts
+from belated.kernels.sequence_bounds import BETS, GAUGE, STATE
+from belated.sequences.arrivals import ArrivedRows
 from belated.sequences.design import Design
-
-#: Arrivals that the interpreter lands.
-_FEW = 256
 
 #: Arrivals of a block: a share of those before it, but no more than the most, and no fewer than these times the arms.
 _SHARE, _MOST, _LEAST = 32, 2048, 64
@@ -23,146 +22,100 @@ _SHARE, _MOST, _LEAST = 32, 2048, 64
 _SOME = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class Arrivals:
-    """Rows whose outcomes landed, in the order of arrival.
+class Record:
+    """The arms' state now, the largest score of every question, and when it first passed the thresholds.
 
-    `times` are the rows' times of arrival; empty: each row's own step, 1, 2, ...
+    Attributes
+    ----------
+    state : array (arms, state)
+        Sums of what has arrived of each arm, outcomes minus its `shift`.
+    shift : array (arms,)
+        Each arm's first outcome.
+    best : array (questions,)
+    first : array (2, questions) of numbers of the clock or None
+        Alone, and together with the others.
     """
 
-    code: Array
-    outcome: Array
-    propensity: Array
-    full: bool
-    landed: Array
-    times: Array
-
-    @classmethod
-    def of(cls, log: Log) -> Arrivals:
-        """Return those of a log."""
-        schedule = log.schedule
-        jit.ready(2 * schedule.rows)
-
-        def arrange(low: int, high: int) -> Array:
-            return np.asarray(kernel.arrange(log.came, schedule.due, schedule.order, schedule.rows, low, high))
-
-        parts = jit.in_stretches(schedule.rows + 1, arrange)
-        landed = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return cls(log.code, log.outcome, log.propensity_matrix, log.has_all_propensities, landed, log.came)
-
-    def __len__(self) -> int:
-        return len(self.landed)
-
-    def after(self, n: int) -> Arrivals:
-        """Return those after the first n."""
-        return Arrivals(self.code, self.outcome, self.propensity, self.full, self.landed[n:], self.times)
-
-    def moments(self, places: Any) -> Array:
-        """Return when those at some places landed."""
-        which = self.landed[places]
-        return np.asarray(self.times[which] if len(self.times) else which.astype(np.int64) + 1)
-
-    def columns(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
-        """Return arms, outcomes, the chosen arms' propensities, and which are the last of their moments."""
-        which = self.landed[start:stop]
-        code, moments = self.code[which].astype(np.int64), self.moments(slice(start, stop))
-        pi = self.propensity[which, code if self.full else 0]
-        return code, self.outcome[which], pi, np.append(moments[1:] != moments[:-1], True)
-
-    def by(self, moments: Array) -> Array:
-        """Return how many had landed by each moment."""
-        places = np.empty(len(moments), dtype=np.int64)
-        _of(kernel.places, self)(places, self.landed, self.times, moments)
-        return places
-
-    def outside(self, low: float, high: float, *, ends: bool = False) -> float | None:
-        """Return an outcome that is not between two values (with `ends`: is neither of them), if there is one."""
-
-        def find(start: int, stop: int) -> int:
-            return int(_of(kernel.outside, self)(self.outcome, self.landed, start, stop, low, high, ends))
-
-        found = [place for place in jit.in_stretches(len(self), find) if place >= 0]
-        return float(self.outcome[self.landed[found[0]]]) if found else None
-
-
-def _of(function: Any, arrivals: Arrivals) -> Any:
-    """Return a kernel, interpreted for a few: that is sooner done than another kind of columns is compiled."""
-    return function if len(arrivals) > _FEW else getattr(function, "py_func", function)
-
-
-class Record:
-    """The arms' state now, the largest score of every question, and when it first passed the thresholds."""
-
     def __init__(self, design: Design) -> None:
-        k, n = len(design.arms), len(design.questions)
+        k, n = len(design.arms), len(design.questions.arms)
         self._design = design
-        self.state, self.shift = np.zeros((k, len(kernel.STATE))), np.zeros(k)
-        self._now, self._stale = np.zeros((k, kernel.GAUGE)), np.zeros(k)
+        self.state, self.shift = np.zeros((k, len(STATE))), np.zeros(k)
+        self._gauges, self._stale = np.zeros((k, GAUGE)), np.zeros(k)
         self.best = np.zeros(n)
         self.first = np.full((2, n), None, dtype=object)
 
-    def land(self, arrivals: Arrivals, moments: Array) -> Array:
-        """Land outcomes in their order, and return the states at the moments."""
-        design, n = self._design, len(arrivals)
-        if n == 0:
+    def add(self, arrivals: ArrivedRows, moments: Array) -> Array:
+        """Add arrivals in their order, and return the states at the moments."""
+        if len(arrivals) == 0:
             return np.repeat(self.state[np.newaxis], len(moments), axis=0)
-        looks = arrivals.by(moments)
-        cuts = np.unique(np.concatenate([[0], arrivals.by(arrivals.moments(self._grid(n) - 1)), looks]))
-        columns = (arrivals.code, arrivals.outcome, arrivals.propensity, arrivals.full, arrivals.landed)
-        seen = self.state[:, rows.ARRIVED] > 0
-        known = np.array([[when is not None for when in line] for line in self.first], dtype=bool)
-        first = np.where(known, 0, -1)
-        states = np.empty((len(cuts), *self.state.shape))
-        parts, paths = states[1:], np.empty((len(cuts) - 1, len(design.arms), 2))
-
-        def blocks(task: Any) -> None:
-            """Call a task for the blocks that begin in each stretch, then add them up."""
-            jit.in_stretches(n, lambda start, stop: task(*np.searchsorted(cuts, (start, stop))))
-
+        looks = arrivals.count_by(moments)
+        ends = arrivals.count_by(arrivals.moments(self._grid(len(arrivals)) - 1))
+        cuts = np.unique(np.concatenate([[0], ends, looks]))
         with np.errstate(all="ignore"):
-            _of(kernel.shifts, arrivals)(self.shift, seen, arrivals.code, arrivals.outcome, arrivals.landed)
-            about = self._about(arrivals)
-            tally, wager = _of(kernel.tally, arrivals), _of(kernel.wager, arrivals)
-            weighted = design.kind != "beta_binomial"
-            blocks(lambda i, j: tally(parts, paths, cuts, i, j, *columns, self.shift, about, weighted))
-            states[0] = self.state
-            _add_up(states, slice(0, kernel.BETS))
-            if design.kind == "bernstein":
-                blocks(lambda i, j: wager(parts, paths, states, cuts, i, j, *columns, self.shift, about, design.plan))
-                _add_up(states, slice(kernel.BETS, None))
-            self._judge(arrivals, cuts, states, paths, about, first)
-        for place in zip(*np.nonzero((first >= 0) & ~known), strict=True):
-            self.first[place] = arrivals.moments(first[place]).item()
-        self.state = states[-1].copy()
-        return states[np.searchsorted(cuts, looks)]
+            blocks = self._sum(arrivals, cuts)
+            self._judge(arrivals, blocks)
+        self.state = blocks.states[-1].copy()
+        return np.asarray(blocks.states[np.searchsorted(cuts, looks)])
 
-    def _judge(self, arrivals: Arrivals, cuts: Array, states: Array, paths: Array, about: Array, first: Array) -> None:
-        """Note the largest scores, and the places of the arrivals after which they `first` passed the thresholds."""
-        design, asked, block = self._design, np.empty(len(self.best), dtype=np.int64), 0
-        kind = design.null, design.code, design.plan
-        kernel.reached(design.questions, states, self.shift, *kind, self._now, self.best)
+    def _sum(self, arrivals: ArrivedRows, cuts: Array) -> Blocks:
+        """Return the blocks that begin and end at the cuts, with the states there."""
+        design, columns, n_blocks = self._design, arrivals.columns, len(cuts) - 1
+        known = self.state[:, rows.ARRIVED] > 0
+        arrivals.kernel(arrival_kernel.first_outcomes)(self.shift, known, columns)
+        blocks = Blocks(
+            cuts=cuts,
+            states=np.empty((n_blocks + 1, *self.state.shape)),
+            paths=np.empty((n_blocks, len(design.arms), 2)),
+            shift=self.shift,
+            about=self._about(arrivals),
+        )
+
+        def in_stretches(task: Callable[[int, int], None]) -> None:
+            """Call a task for the blocks that begin in each stretch of arrivals."""
+            jit.in_stretches(len(arrivals), lambda start, stop: task(*np.searchsorted(cuts, (start, stop))))
+
+        weighted = design.kind != "beta_binomial"
+        sum_blocks, sum_bets = arrivals.kernel(kernel.sum_blocks), arrivals.kernel(kernel.sum_bets)
+        in_stretches(lambda first, last: sum_blocks(blocks, first, last, columns, weighted))
+        blocks.states[0] = self.state
+        _add_up(blocks.states, slice(0, BETS))
+        if design.kind == "bernstein":
+            in_stretches(lambda first, last: sum_bets(blocks, first, last, columns, design.plan))
+            _add_up(blocks.states, slice(BETS, None))
+        return blocks
+
+    def _judge(self, arrivals: ArrivedRows, blocks: Blocks) -> None:
+        """Note the largest scores, and the moments after which they first passed the thresholds."""
+        plan, questions = self._design.plan, self._design.questions
+        known = np.array([[when is not None for when in line] for line in self.first], dtype=bool)
+        verdicts = Verdicts(best=self.best, first=np.where(known, 0, -1), gauges=self._gauges, stale=self._stale)
+        kernel.score_ends(questions, blocks, plan, verdicts)
+        candidates, block = np.empty(len(self.best), dtype=np.int64), 0
         while True:
-            block, n_asked = kernel.search(
-                asked, block, design.questions, states, paths, self.shift, about, *kind, self._stale, self.best, first
-            )
-            if n_asked == 0:
-                return
-            start, stop = cuts[block], cuts[block + 1]
-            kernel.examine(
-                asked[:n_asked], start, *arrivals.columns(start, stop), design.questions, states[block].copy(),
-                self.shift, *kind, self._now, self._stale, self.best, first,
-            )  # fmt: skip
+            block, n = kernel.next_block(candidates, block, questions, blocks, plan, verdicts)
+            if n == 0:
+                break
+            within = arrivals.block(int(blocks.cuts[block]), int(blocks.cuts[block + 1]))
+            state = blocks.states[block].copy()
+            kernel.judge_block(candidates[:n], within, state, self.shift, questions, plan, verdicts)
             block += 1
+        for place in zip(*np.nonzero((verdicts.first >= 0) & ~known), strict=True):
+            self.first[place] = arrivals.moment(verdicts.first[place])
 
-    def _about(self, arrivals: Arrivals) -> Array:
+    def verdict(self, question: int, *, joint: bool) -> tuple[float, int | float | None]:
+        """Return a question's largest score, and when it first passed the threshold, alone or together with others."""
+        return float(self.best[question]), self.first[int(joint), question]
+
+    def _about(self, arrivals: ArrivedRows) -> Array:
         """Return a value near each arm's mean: the nearer, the less a block of its outcomes seems to move it."""
-        some = arrivals.landed[:: len(arrivals) // _SOME + 1]
-        code, k = arrivals.code[some], len(self.shift)
+        columns = arrivals.columns
+        some = columns.arrived[:: len(arrivals) // _SOME + 1]
+        code, k = columns.code[some], len(self.shift)
         n = np.bincount(code, minlength=k)
-        return np.where(n > 0, np.bincount(code, arrivals.outcome[some], minlength=k) / np.maximum(n, 1), self.shift)
+        return np.where(n > 0, np.bincount(code, columns.outcome[some], minlength=k) / np.maximum(n, 1), self.shift)
 
     def _grid(self, n: int) -> Array:
-        """Return where blocks of n arrivals would end if none came at the same moment."""
+        """Return where blocks of n arrivals would end if no two shared a moment."""
         before, least, at, ends = int(self.state[:, rows.ARRIVED].sum()), _LEAST * len(self.state), 0, []
         while at < n:
             at = min(at + max(least, min((before + at) // _SHARE, _MOST)), n)

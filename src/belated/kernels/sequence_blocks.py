@@ -1,0 +1,356 @@
+"""Passes over arrivals in calendar order: which values a confidence sequence excludes, judged at every arrival.
+
+Plain Python that numba can compile, as `belated.kernels.rows` is. Arrivals are cut into blocks. `sum_blocks` (and
+`sum_bets`) sum each block on its own, so in any number of threads; running totals of the blocks are the states where
+they begin and end. `next_block` bounds what any arrival within a block can have shown; `judge_block` goes through the
+few blocks that may matter.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.kernels import rows
+from belated.kernels import sequence_bounds as bounds
+from belated.kernels.arrivals import ArrivalColumns
+from belated.kernels.sequence_bounds import (
+    ASYMPTOTIC,
+    BERNSTEIN,
+    BET_Y,
+    BETA_BINOMIAL,
+    BETS,
+    CENTRE,
+    COST,
+    GAUGE,
+    LOWER,
+    PRICE,
+    UPPER,
+    Plan,
+)
+
+#: Functions to compile, helpers before their callers.
+KERNELS = (
+    "sum_blocks", "sum_bets", "add_arrival", "question_score", "widest_gauges", "largest_score", "score_ends",
+    "next_block", "judge_block",
+)  # fmt: skip
+
+#: An arm's beta-binomial limits are found anew when its arrivals have grown by this share.
+REFRESH = 128
+
+
+class Blocks(NamedTuple):
+    """Blocks of arrivals: block i begins at place `cuts[i]` and ends before `cuts[i + 1]`.
+
+    `states` (blocks + 1, arms, state) are where blocks begin and end; `paths` (blocks, arms, 2) how far the sum of
+    w (y - about) went up and down within each. Sums are of outcomes minus the arm's `shift`.
+    """
+
+    cuts: Array
+    states: Array
+    paths: Array
+    shift: Array
+    about: Array
+
+
+class BlockArrivals(NamedTuple):
+    """The arrivals of one block, the first of them at place `start`; `last`: the last of its moment."""
+
+    start: int
+    code: Array
+    outcome: Array
+    propensity: Array
+    last: Array
+
+
+class Questions(NamedTuple):
+    """What is judged: `arms` (questions, 2) holds an arm and -1, or two arms; `null` each arm's value to exclude.
+
+    Questions of single arms come before those of pairs.
+    """
+
+    arms: Array
+    null: Array
+
+
+class Verdicts(NamedTuple):
+    """What arrivals have shown of the questions.
+
+    `best` are the largest scores, `first` (2, questions) the places of the arrivals after which they first passed the
+    thresholds, alone and together; -1: not yet. `gauges` (arms, gauge) are the arms' latest, and `stale` the numbers
+    of arrivals at which beta-binomial ones are due again.
+    """
+
+    best: Array
+    first: Array
+    gauges: Array
+    stale: Array
+
+
+def sum_blocks(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, weighted: bool) -> None:
+    """Fill the states where blocks first to last end with the blocks' own sums, and their paths."""
+    code, outcome, propensity, arrived = columns.code, columns.outcome, columns.propensity, columns.arrived
+    full, cuts, shift, about = columns.full, blocks.cuts, blocks.shift, blocks.about
+    lean = np.zeros(len(about))
+    for block in range(first, last):
+        own, path = blocks.states[block + 1], blocks.paths[block]
+        own[:] = 0.0
+        path[:] = 0.0
+        lean[:] = 0.0
+        for i in range(cuts[block], cuts[block + 1]):
+            row = arrived[i]
+            arm = int(code[row])
+            y = outcome[row]
+            pi = propensity[row, arm if full else 0]
+            h = math.sqrt(pi)
+            rows.land(own, arm, y, shift[arm], 0.0, h, pi, False)
+            at = lean[arm] + (y - about[arm]) * (h / pi if weighted else 1.0)
+            lean[arm] = at
+            path[arm, 0] = max(path[arm, 0], at)
+            path[arm, 1] = min(path[arm, 1], at)
+
+
+def sum_bets(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, plan: Plan) -> None:
+    """Fill the sums of empirical Bernstein's bets of blocks first to last, and their paths.
+
+    The other sums of the states where blocks begin must be running totals already.
+    """
+    code, outcome, propensity, arrived = columns.code, columns.outcome, columns.propensity, columns.arrived
+    full, cuts, shift, about = columns.full, blocks.cuts, blocks.shift, blocks.about
+    arms = len(about)
+    n, sum_y, sum_y2, lean = np.empty(arms), np.empty(arms), np.empty(arms), np.empty(arms)
+    bottom, extent = plan.bottom, plan.extent
+    for block in range(first, last):
+        begin, own, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
+        path[:] = 0.0
+        for a in range(arms):
+            n[a] = begin[a, rows.ARRIVED]
+            sum_y[a] = begin[a, rows.Y]
+            sum_y2[a] = begin[a, rows.Y2]
+            lean[a] = 0.0
+        for i in range(cuts[block], cuts[block + 1]):
+            row = arrived[i]
+            a = int(code[row])
+            y = outcome[row] - shift[a]
+            x = (outcome[row] - bottom) / extent
+            bet = bounds.stake(n[a], sum_y[a], sum_y2[a], propensity[row, a if full else 0], plan)
+            mean = (0.5 + (sum_y[a] + n[a] * (shift[a] - bottom)) / extent) / (n[a] + 1.0)
+            own[a, BETS] += bet
+            own[a, BET_Y] += bet * x
+            own[a, COST] += (x - mean) * (x - mean) * bounds.stake_cost(bet)
+            n[a] += 1.0
+            sum_y[a] += y
+            sum_y2[a] += y * y
+            at = lean[a] + bet * (outcome[row] - about[a]) / extent
+            lean[a] = at
+            path[a, 0] = max(path[a, 0], at)
+            path[a, 1] = min(path[a, 1], at)
+
+
+def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: Plan) -> None:
+    """Add one outcome to its arm's state, as `sum_blocks` and `sum_bets` do."""
+    if plan.kind == BERNSTEIN:
+        n = state[a, rows.ARRIVED]
+        x = (y - plan.bottom) / plan.extent
+        bet = bounds.stake(n, state[a, rows.Y], state[a, rows.Y2], pi, plan)
+        mean = (0.5 + (state[a, rows.Y] + n * (shift - plan.bottom)) / plan.extent) / (n + 1.0)
+        state[a, BETS] += bet
+        state[a, BET_Y] += bet * x
+        state[a, COST] += (x - mean) * (x - mean) * bounds.stake_cost(bet)
+    rows.land(state, a, y, shift, 0.0, math.sqrt(pi), pi, False)
+
+
+def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null: Array, plan: Plan) -> float:
+    """Return the score of one question: of arm a if b is -1, else of a minus b."""
+    apart = null[a] - (null[b] if b >= 0 else 0.0)
+    if plan.kind != BETA_BINOMIAL:
+        return bounds.score(now, a, apart, plan.kind) if b < 0 else bounds.pair_score(now, a, b, apart, plan.kind)
+    if b < 0:
+        n = state[a, rows.ARRIVED]
+        ones = state[a, rows.Y] + n * shift[a]
+        if 0.0 < apart < 1.0:
+            return bounds.mixture(ones, n - ones, apart, plan)
+        against = ones if apart <= 0.0 else n - ones
+        return math.inf if against > 0.5 or apart < 0.0 or apart > 1.0 else 0.0
+    d = now[a, CENTRE] - now[b, CENTRE] - apart
+    up, down = (a, b) if d > 0.0 else (b, a)
+    value = 0.0
+    for j in range(2):
+        p = now[up, CENTRE] - now[up, LOWER + 2 * j]
+        q = now[down, UPPER + 2 * j] - now[down, CENTRE]
+        if d * d > p * p + q * q:
+            value = max(value, plan.levels[2 * j])
+    return value
+
+
+def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: Plan) -> None:
+    """Fill `ends` with gauges of arm `a` that no arrival of a block can pass: its highest centre, then its lowest.
+
+    Sums of squares, costs and prices only grow: they are no less than where the block begins, and weights no more than
+    where it ends. Skewness only widens.
+    """
+    state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
+    about = blocks.about[a]
+    arms = len(blocks.about)
+    field = BETS if plan.kind == BERNSTEIN else rows.W
+    w, most = state[a, field], after[a, field]
+    if plan.kind == BERNSTEIN:
+        unit = plan.extent
+        lean = state[a, BET_Y] - w * (about - plan.bottom) / unit
+        lower, upper, price = most / unit, state[a, COST], 0.0
+    else:
+        unit = 1.0
+        lean = state[a, rows.WY] + w * (blocks.shift[a] - about)
+        v, n = state[a, rows.W2], state[a, rows.ARRIVED]
+        variance = plan.sigma * plan.sigma
+        if plan.kind == ASYMPTOTIC:
+            spread = max(state[a, rows.Y2] - state[a, rows.Y] * state[a, rows.Y] / n, 0.0) if n > 0.0 else 0.0
+            variance = spread / (after[a, rows.ARRIVED] - 1.0)
+        lower = upper = variance * (v + plan.eta) / (most * most)
+        price = math.log1p(v / plan.eta)
+    for side in range(2):
+        furthest = lean + path[a, side]
+        inward = furthest < 0.0 if side == 0 else furthest > 0.0
+        ends[a + side * arms, CENTRE] = about + unit * furthest / (most if inward else w)
+        ends[a + side * arms, LOWER] = lower
+        ends[a + side * arms, UPPER] = upper
+        ends[a + side * arms, PRICE] = price
+
+
+def largest_score(
+    ends: Array, stale: Array, a: int, b: int, block: int, blocks: Blocks, null: Array, plan: Plan
+) -> float:
+    """Return a score that a question cannot have passed within a block; beta-binomial contrasts: may have reached."""
+    state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
+    kind, arms = plan.kind, len(null)
+    if b >= 0:
+        if kind == BETA_BINOMIAL:
+            due = after[a, rows.ARRIVED] >= stale[a] or after[b, rows.ARRIVED] >= stale[b]
+            return plan.levels[2] if due else 0.0
+        apart = null[a] - null[b]
+        return max(bounds.pair_score(ends, a, b + arms, apart, kind), bounds.pair_score(ends, a + arms, b, apart, kind))
+    if kind != BETA_BINOMIAL:
+        return max(bounds.score(ends, a, null[a], kind), bounds.score(ends, a + arms, null[a], kind))
+    if not 0.0 < null[a] < 1.0:
+        return math.inf
+    about = blocks.about[a]
+    value = -math.inf
+    for side in range(2):  # convex in the ones and zeros: largest in a corner of where they may have been
+        for last in range(2):
+            n = after[a, rows.ARRIVED] if last else state[a, rows.ARRIVED]
+            begun = state[a, rows.Y] + state[a, rows.ARRIVED] * (blocks.shift[a] - about)
+            ones = begun + path[a, side] + n * about
+            if not 0.0 <= ones <= n:
+                return math.inf
+            value = max(value, bounds.mixture(ones, n - ones, null[a], plan))
+    return value
+
+
+def score_ends(questions: Questions, blocks: Blocks, plan: Plan, verdicts: Verdicts) -> None:
+    """Raise the best scores to what they are where blocks end: blocks that cannot pass them need no examination."""
+    null, shift, now, best = questions.null, blocks.shift, verdicts.gauges, verdicts.best
+    for block in range(1, len(blocks.states)):
+        state = blocks.states[block]
+        if plan.kind != BETA_BINOMIAL:
+            for a in range(len(null)):
+                bounds.gauge(now, a, state, shift, plan)
+        for q in range(len(questions.arms)):
+            a, b = questions.arms[q, 0], questions.arms[q, 1]
+            pair = b >= 0
+            if pair and plan.kind == BETA_BINOMIAL:
+                continue
+            if state[a, rows.ARRIVED] > 0.0 and (not pair or state[b, rows.ARRIVED] > 0.0):
+                best[q] = max(best[q], question_score(now, state, shift, a, b, null, plan))
+
+
+def next_block(
+    candidates: Array, block: int, questions: Questions, blocks: Blocks, plan: Plan, verdicts: Verdicts
+) -> tuple[int, int]:
+    """Return the next block, from `block` on, in which a question may be answered, and how many may.
+
+    That is, its score may pass a threshold for the first time, or be the largest. `candidates` receives them.
+    """
+    null, best, first = questions.null, verdicts.best, verdicts.first
+    arms = len(null)
+    ends = np.empty((2 * arms, GAUGE))
+    while block < len(blocks.paths):
+        state, after = blocks.states[block], blocks.states[block + 1]
+        if plan.kind != BETA_BINOMIAL:
+            for a in range(arms):
+                widest_gauges(ends, a, block, blocks, plan)
+        n = 0
+        for q in range(len(questions.arms)):
+            a, b = questions.arms[q, 0], questions.arms[q, 1]
+            if not after[a, rows.ARRIVED] > 0.0 or (b >= 0 and not after[b, rows.ARRIVED] > 0.0):
+                continue
+            if after[a, rows.ARRIVED] == state[a, rows.ARRIVED] and (
+                b < 0 or after[b, rows.ARRIVED] == state[b, rows.ARRIVED]
+            ):
+                continue
+            value = largest_score(ends, verdicts.stale, a, b, block, blocks, null, plan)
+            value += 1e-9 * abs(value)  # rounding
+            may = not value <= best[q]
+            for j in range(2):
+                may = may or (first[j, q] < 0 and not value < plan.levels[j if b < 0 else 2 * j])
+            if may:
+                candidates[n] = q
+                n += 1
+        if n > 0:
+            return block, n
+        block += 1
+    return block, 0
+
+
+def judge_block(
+    candidates: Array,
+    arrivals: BlockArrivals,
+    state: Array,
+    shift: Array,
+    questions: Questions,
+    plan: Plan,
+    verdicts: Verdicts,
+) -> None:
+    """Judge questions at every moment of a block, which begins at `state`; the state is changed."""
+    code, outcome, pi, last = arrivals.code, arrivals.outcome, arrivals.propensity, arrivals.last
+    null, best, first, now, stale = questions.null, verdicts.best, verdicts.first, verdicts.gauges, verdicts.stale
+    arms = len(null)
+    pairs = candidates[-1] >= arms
+    fresh = np.zeros(arms, np.bool_)
+    touched = np.empty(arms, np.int64)
+    n_touched = 0
+    if plan.kind != BETA_BINOMIAL:
+        for a in range(arms):
+            bounds.gauge(now, a, state, shift, plan)
+    for i in range(len(code)):
+        add_arrival(state, code[i], outcome[i], pi[i], shift[code[i]], plan)
+        if not fresh[code[i]]:
+            fresh[code[i]] = True
+            touched[n_touched] = code[i]
+            n_touched += 1
+        if not last[i]:
+            continue
+        renewed = plan.kind != BETA_BINOMIAL
+        for t in range(n_touched):
+            a = touched[t]
+            n = state[a, rows.ARRIVED]
+            if plan.kind != BETA_BINOMIAL or (pairs and n >= stale[a]):
+                bounds.gauge(now, a, state, shift, plan)
+                stale[a] = n + max(1.0, n // REFRESH)
+                renewed = True
+        for q in candidates:
+            if q >= arms and not renewed:
+                break
+            a, b = questions.arms[q, 0], questions.arms[q, 1]
+            touches = fresh[a] or (b >= 0 and fresh[b])
+            if touches and state[a, rows.ARRIVED] > 0.0 and (b < 0 or state[b, rows.ARRIVED] > 0.0):
+                value = question_score(now, state, shift, a, b, null, plan)
+                best[q] = max(best[q], value)
+                for j in range(2):
+                    if first[j, q] < 0 and value >= plan.levels[j if b < 0 else 2 * j]:
+                        first[j, q] = arrivals.start + i
+        for t in range(n_touched):
+            fresh[touched[t]] = False
+        n_touched = 0

@@ -1,0 +1,104 @@
+"""A sequence's intervals at its looks, and its tests at every arrival."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.base.roots import bisect
+from belated.kernels import rows
+from belated.kernels import sequence_bounds as kernel
+from belated.sequences.history import History
+
+
+class Interval(NamedTuple):
+    """An estimate and its limits."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def reach(history: History, look: int, arm: int, threshold: float) -> tuple[float, float, float]:
+    """Return an arm's estimate and the distances to its limits at a look."""
+    design, shift = history.design, history.record.shift[arm]
+    state = history.states[look][arm]
+    n = state[rows.ARRIVED]
+    if n == 0:
+        return math.nan, math.inf, math.inf
+    if history.single_value is not None:
+        return float(shift + state[rows.WY] / state[rows.W]), math.inf, math.inf
+    if design.kind == "beta_binomial":
+        ones = float(round(state[rows.Y] + n * shift))
+        low, high = (kernel.limit(ones, n - ones, threshold, upper, design.plan) for upper in (False, True))
+        return ones / n, ones / n - low, high - ones / n
+    gauge = history.gauges[look, arm]
+    centre = float(gauge[kernel.CENTRE])
+    if design.kind == "bernstein":
+        radius = float((threshold + math.log(2) + gauge[kernel.UPPER]) / gauge[kernel.LOWER])
+        return centre, radius, radius
+    square = 2 * threshold + gauge[kernel.PRICE]
+    return centre, math.sqrt(gauge[kernel.LOWER] * square), math.sqrt(gauge[kernel.UPPER] * square)
+
+
+def interval(history: History, look: int, a: int, b: int | None, threshold: float) -> Interval:
+    """Return the estimate and limits of an arm, or of one minus another, at a look."""
+    centre, below, above = reach(history, look, a, threshold)
+    bottom, top = (-math.inf, math.inf) if history.design.bounds is None else history.design.bounds
+    if b is None:
+        if math.isnan(centre):
+            return Interval(centre, bottom, top)
+        return Interval(centre, max(centre - below, bottom), min(centre + above, top))
+    other, under, over = reach(history, look, b, threshold)
+    d = centre - other
+    if math.isnan(d):
+        return Interval(d, bottom - top, top - bottom)
+    # the reach of a difference is the root of the sum of squares of the arms' (MOVER)
+    low, high = d - math.hypot(below, over), d + math.hypot(above, under)
+    return Interval(d, max(low, bottom - top), min(high, top - bottom))
+
+
+def intervals(history: History, a: int, b: int | None, threshold: float) -> list[Interval]:
+    """Return the estimate and limits of an arm, or of one minus another, at every look."""
+    return [interval(history, look, a, b, threshold) for look in range(len(history.states))]
+
+
+def score_null(history: History, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
+    """Return the largest score so far against the null, and when it first passed the threshold of so many together.
+
+    A pair that is not followed from arrival to arrival is judged at the looks.
+    """
+    design, record = history.design, history.record
+    if b is None:
+        return record.verdict(a, joint=together > 1)
+    pair = design.pair_question(a, b)
+    if pair is not None and together in (1, design.n_contrasts):
+        score, first = record.verdict(pair, joint=together > 1)
+        return max(score, excluding_threshold(history, a, b) if design.kind == "beta_binomial" else 0.0), first
+    null, threshold = design.null_of(a, b), design.threshold(together)
+    if design.kind == "beta_binomial":
+        outside = [not low <= null <= high for _, low, high in intervals(history, a, b, threshold)]
+        scores = np.where(outside, threshold, 0.0)
+        scores[-1] = max(scores[-1], excluding_threshold(history, a, b))
+    else:
+        scores = np.array([kernel.pair_score(gauges, a, b, null, design.plan.kind) for gauges in history.gauges])
+    passed = np.nonzero(scores >= threshold)[0]
+    return float(np.max(scores, initial=0.0)), history.times[passed[0]] if len(passed) else None
+
+
+def excluding_threshold(history: History, a: int, b: int) -> float:
+    """Return the threshold at which a contrast's interval just excludes the null now."""
+    null = history.design.null_of(a, b)
+
+    def excluded(threshold: float) -> bool:
+        estimate, low, high = interval(history, -1, a, b, threshold)
+        return not (math.isnan(estimate) or low <= null <= high)
+
+    if not excluded(0.0):
+        return 0.0
+    outside, inside = 0.0, 1.0
+    while excluded(inside) and inside < 700:
+        outside, inside = inside, 2 * inside
+    return bisect(excluded, outside, inside, steps=30)[0]
