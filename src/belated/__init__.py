@@ -36,8 +36,9 @@ from belated.reports.gather import report
 from belated.sequences import ConfidenceSequence, sequence
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
+from belated.simulation.results import Study
 from belated.simulation.simulate import simulate
-from belated.simulation.study import Study, study
+from belated.simulation.study import study
 from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.sums import Sums
 from belated.summaries.weights import Weights, two_point

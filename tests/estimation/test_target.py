@@ -6,6 +6,7 @@ import pytest
 import belated as bl
 from belated.estimation.target import Target, find_arm, read_contrast, read_policy, read_target
 
+FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
 ARMS = ("A", "B", 3, ("A", "B"))
 
 
@@ -54,11 +55,11 @@ def test_targets_are_values():
     [
         ("Z", "There is no arm 'Z'; the arms are 'A', 'B', 3, ('A', 'B')."),
         (("A", "A"), "A contrast needs two different arms, and both are 'A'."),
-        (("A", "B", 3), "`contrast` is ('A', 'B', 3); it must be two arms, such as ('B', 'A')."),
+        (("A", "B", 3), f"`contrast` is ('A', 'B', 3), not two arms; {FORMS}."),
         ({"A": "x"}, "`contrast['A']` is 'x'; it must be a finite number."),
         ({"Z": 1}, "There is no arm 'Z'; the arms are 'A', 'B', 3, ('A', 'B')."),
         ({"A": 0}, "`contrast` is {'A': 0}; its coefficients are all 0, and at least one must not."),
-        ({1, 2}, "`contrast` is {1, 2}; it must be an arm, a pair of arms, or map arms to numbers."),
+        ({1, 2}, f"`contrast` is {{1, 2}}; {FORMS}."),
     ],
 )
 def test_what_is_no_target_is_said_in_the_users_words(given, sentence):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import special
@@ -23,8 +24,10 @@ from scipy import special
 from belated.base.columns import Array
 from belated.estimation.estimators import ArmStatistics
 
-INTERVALS = ("auto", "normal", "t", "skew", "wilson")
-ALTERNATIVES = ("two-sided", "greater", "less")
+Interval = Literal["auto", "normal", "t", "skew", "wilson"]
+INTERVALS: tuple[Interval, ...] = get_args(Interval)
+Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
 #: Intervals that reach further on one side.
 _ASYMMETRIC = ("skew", "wilson")

@@ -21,6 +21,8 @@ from belated.log.log import arm_index
 #: How far a policy's probabilities may be from a sum of 1.
 _TOLERANCE = 1e-6
 
+_FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -100,13 +102,21 @@ def read_target(arms: tuple[Any, ...], given: Any, *, option: str = "target") ->
         return given
     if isinstance(given, Mapping):
         return Target.linear(arms, given, option=option)
-    if isinstance(given, (tuple, list)) and given not in arms:
+    if isinstance(given, (tuple, list)) and not _is_label(arms, given):
         if len(given) != 2:
-            raise OptionError(f"`{option}` is {given!r}; it must be two arms, such as ('B', 'A').")
+            raise OptionError(f"`{option}` is {given!r}, not two arms; {_FORMS}.")
         return Target.contrast(arms, *given)
     if not isinstance(given, Hashable):
-        raise OptionError(f"`{option}` is {given!r}; it must be an arm, a pair of arms, or map arms to numbers.")
+        raise OptionError(f"`{option}` is {given!r}; {_FORMS}.")
     return Target.arm(arms, given)
+
+
+def _is_label(arms: tuple[Any, ...], given: object) -> bool:
+    """Return whether a tuple is itself an arm's label, found by its hash: NumPy's labels compare by elements."""
+    try:
+        return given in set(arms)
+    except TypeError:
+        return False
 
 
 def _numbers(option: str, given: Any) -> dict[Any, float]:

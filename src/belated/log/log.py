@@ -177,8 +177,8 @@ class Log(Table):
         code: Array,
         outcome: Array,
         propensity: Array,
-        assigned: Array,
-        arrived: Array,
+        assigned: Array | None,
+        arrived: Array | None,
         clock: Clock,
         moment: int | float | None,
     ) -> Log:

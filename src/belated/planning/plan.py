@@ -17,8 +17,8 @@ from belated.base.progress import Bar
 from belated.base.text import one_line, percent
 from belated.estimation.answers import estimate
 from belated.estimation.estimators import ESTIMATORS
-from belated.estimation.intervals import INTERVALS
-from belated.estimation.target import Target, read_target
+from belated.estimation.intervals import INTERVALS, Interval
+from belated.estimation.target import Target
 from belated.log.log import Log
 from belated.planning.goals import Goal, Point
 from belated.planning.pilots import Pilot, pilot
@@ -28,7 +28,8 @@ from belated.reading.source import Source
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
-from belated.simulation.study import STEP_COSTS, known_target, study
+from belated.simulation.study import STEP_COSTS, study
+from belated.simulation.views import read_known_target
 
 #: Runs while the horizon is sought, and of each point of the curve; and the nanoseconds these may take, and the last.
 _ROUGH = {"half_width": 200, "power": 800}
@@ -190,7 +191,7 @@ def _target(bandit: Bandit, target: Any) -> Target:
         if len(labels) != 2:
             raise OptionError(f"There is no `target`; it must be two of the arms {labels!r}, such as (arm, baseline).")
         target = (labels[1], labels[0])
-    return known_target(bandit, read_target(tuple(labels), target))
+    return read_known_target(bandit, target, option="target")
 
 
 def _wait(wait: Any, bandit: Bandit, target: Target) -> float | None:
@@ -234,7 +235,7 @@ class _Runner:
     target: Target
     goal: Goal
     proxy: Goal
-    interval: str
+    interval: Interval
     estimator: str
     seed: int
     replications: int

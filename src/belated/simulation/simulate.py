@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from belated.base.checks import whole
 from belated.base.errors import OptionError
+from belated.log.clock import read_times
+from belated.log.labels import encode
 from belated.log.log import Log
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
@@ -46,13 +46,22 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
         raise OptionError(f"`replication` is {replication!r}; it must be below 2**32.")
-    code, outcome, propensity, delay = Stage(bandit, policy, steps).rows(seed, replication)
-    log = Log(code, outcome, propensity, arms=range(len(bandit.arms)), delay=delay, as_of=steps)
-    log.arms = tuple(bandit.arms)
-    return log
+    positions, outcome, propensity, delay = Stage(bandit, policy, steps).rows(seed, replication)
+    code, _ = encode(positions, range(len(bandit.arms)), len(bandit.arms))
+    assigned, arrived, clock = read_times(None, None, delay, steps)
+    return Log.of_numbers(
+        arms=tuple(bandit.arms),
+        code=code,
+        outcome=outcome,
+        propensity=propensity,
+        assigned=assigned,
+        arrived=arrived,
+        clock=clock,
+        moment=clock.read("horizon", steps),
+    )
 
 
-def check(bandit: Any, policy: Any) -> None:
+def check(bandit: object, policy: object) -> None:
     """Refuse a bandit and a policy that do not go together."""
     if not isinstance(bandit, Bandit):
         raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit.")

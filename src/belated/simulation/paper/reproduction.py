@@ -32,7 +32,8 @@ from belated.kernels.experiment import MOMENTS
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.delays import Delay
-from belated.simulation.study import Study, study
+from belated.simulation.results import Study
+from belated.simulation.study import study
 
 HORIZONS = (5_000, 10_000, 15_000, 20_000)
 

@@ -1,0 +1,341 @@
+"""Study: what many runs of an experiment say about estimators, and about the policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from belated.base.checks import one_of
+from belated.base.columns import Array
+from belated.base.errors import OptionError
+from belated.base.json_text import json_rows, json_text
+from belated.base.tables import Column, Kind, Table
+from belated.base.text import count, one_line, percent
+from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
+from belated.estimation.intervals import Interval, are_skewed, combine
+from belated.estimation.target import Target
+from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
+from belated.simulation import study_files
+from belated.simulation.bandits import Bandit
+from belated.simulation.cells import Cell
+from belated.simulation.moments import sums_of_runs
+from belated.simulation.policies import Policy
+from belated.simulation.views import TargetLike, View, is_binary, read_interval, read_known_target, true_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: What `Study.plot` draws.
+Drawing = Literal["lines", "histograms", "quantiles"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Study(Table):
+    """What many runs of an experiment say about estimators, and about the policy.
+
+    Attributes
+    ----------
+    bandit, policy, seed, as_published
+        What was run.
+    moments : dict from horizon to array
+        Of each run, the sums from which every estimate is read.
+    seconds : dict from horizon to float
+        The processors' time.
+    view : View
+        What the table shows: `estimators`, `targets`, `intervals` and `level`; see `viewed`.
+    asked, left_out : int
+        Replications that were asked for, and horizons that have none: fewer are there if the study was stopped.
+    wait : float
+        Steps after the last assignment at which the runs were looked at.
+    """
+
+    bandit: Bandit
+    policy: Policy
+    seed: int
+    as_published: bool
+    moments: dict[int, Array]
+    seconds: dict[int, float]
+    view: View
+    asked: int = 0
+    left_out: int = 0
+    wait: float = 0.0
+    _statistics: dict[tuple[int, str], ArmStatistics] = field(init=False, default_factory=dict)
+    _cells: dict[tuple[int, str, Target, Interval], Cell] = field(init=False, default_factory=dict)
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """The estimators that the table shows."""
+        return self.view.estimators
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets that the table shows."""
+        return self.view.targets
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """The kinds of intervals that the table shows."""
+        return self.view.intervals
+
+    @property
+    def level(self) -> float:
+        """The level of the intervals."""
+        return self.view.level
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """The horizons, in the order they were given."""
+        return tuple(self.moments)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the study was stopped before its end."""
+        return self.left_out > 0 or any(len(m) < self.asked for m in self.moments.values())
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The arms' labels."""
+        return tuple(self.bandit.arms)
+
+    @cached_property
+    def means(self) -> Array:
+        """The arms' true means."""
+        return np.array([arm.mean for arm in self.bandit.arms.values()])
+
+    @cached_property
+    def centres(self) -> Array:
+        """What the arms' outcomes were taken minus, in the moments."""
+        return np.array([arm.centre for arm in self.bandit.arms.values()])
+
+    def viewed(
+        self,
+        *,
+        estimators: Iterable[str] | None = None,
+        targets: Iterable[TargetLike] | None = None,
+        intervals: Iterable[str] | None = None,
+        level: float | None = None,
+    ) -> Study:
+        """Return the same runs seen through other estimators, targets, intervals or another level."""
+        view = View.read(
+            self.bandit,
+            estimators=self.estimators if estimators is None else estimators,
+            targets=self.targets if targets is None else targets,
+            intervals=self.intervals if intervals is None else intervals,
+            level=self.level if level is None else level,
+        )
+        return replace(self, view=view)
+
+    def target(self, given: TargetLike) -> Target:
+        """Return an arm, a pair (arm, baseline) or a mapping from arms to coefficients as a Target."""
+        return read_known_target(self.bandit, given)
+
+    # ---------------------------------------------------------------- results
+
+    def statistics(self, estimator: str | Estimator, horizon: int | None = None) -> ArmStatistics:
+        """Return what an estimator made of each run, arrays of shape (replications, arms)."""
+        chosen = (
+            estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
+        )
+        moments = self.moments[self._horizon(horizon)]
+        sums = sums_of_runs(moments, self.centres, chosen, self._horizon(horizon))
+        return evaluate(sums, chosen).reshaped(moments.shape[:2])
+
+    def cell(self, estimator: str, target: TargetLike, interval: str | None = None, horizon: int | None = None) -> Cell:
+        """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
+        length, wanted = self._horizon(horizon), self.target(target)
+        name = one_of("estimator", estimator, ESTIMATORS)
+        kind = self.intervals[-1] if interval is None else read_interval(self.bandit, interval)
+        kind = self._resolved(kind, ESTIMATORS[name])
+        key = (length, name, wanted, kind)
+        if key not in self._cells:
+            self._cells[key] = self._new_cell(length, name, wanted, kind)
+        return self._cells[key]
+
+    def _resolved(self, kind: Interval, estimator: Estimator) -> Interval:
+        """Return the kind of interval that an estimator has; of "auto", what does not depend on the run."""
+        if kind in ("auto", "wilson", "skew") and estimator.normalisation != "hajek":
+            return "t"
+        return "wilson" if kind == "auto" and is_binary(self.bandit) else kind
+
+    def _new_cell(self, horizon: int, estimator: str, target: Target, kind: Interval) -> Cell:
+        if (horizon, estimator) not in self._statistics:
+            self._statistics[horizon, estimator] = self.statistics(estimator, horizon)
+        arms, tail, truth = self._statistics[horizon, estimator], (1 - self.level) / 2, self.truth(target)
+        combination = combine(arms, target.coefficients, "t" if kind == "auto" else kind)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            low, high = combination.limits(tail)
+            if kind == "auto":  # each run's log decides
+                skewed, wider = are_skewed(arms), replace(combination, kind="skew").limits(tail)
+                low, high = np.where(skewed, wider[0], low), np.where(skewed, wider[1], high)
+            error, std_error = combination.estimate - truth, combination.std_error
+        return Cell(
+            horizon=horizon,
+            estimator=estimator,
+            target=target.name,
+            interval=kind,
+            truth=truth,
+            error=error,
+            std_error=std_error,
+            low=low,
+            high=high,
+        )
+
+    def truth(self, target: TargetLike) -> float:
+        """Return the true value of a target."""
+        return true_value(self.bandit, self.target(target))
+
+    def coverage(
+        self, estimator: str, target: TargetLike, interval: str | None = None, horizon: int | None = None
+    ) -> float:
+        """Return how often the interval held the truth."""
+        return self.cell(estimator, target, interval, horizon).coverage
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell of the table."""
+        cells = [
+            self.cell(estimator, target, interval, horizon)
+            for horizon in self.horizons
+            for target in self.targets
+            for estimator in self.estimators
+            for interval in self.intervals
+        ]
+        return list({(c.horizon, c.target, c.estimator, c.interval): c for c in cells}.values())
+
+    @property
+    def policy_table(self) -> PolicyTable:
+        """What the policy did: regret, which arms it chose, and what came of them."""
+        return PolicyTable(self)
+
+    def _horizon(self, horizon: int | None) -> int:
+        if horizon is None and len(self.moments) == 1:
+            return self.horizons[0]
+        if horizon is None or not isinstance(horizon, Hashable) or horizon not in self.moments:
+            raise OptionError(f"`horizon` is {horizon!r}; it must be one of {', '.join(map(str, self.horizons))}.")
+        return horizon
+
+    # ---------------------------------------------------------------- keeping
+
+    def save(self, path: str | Path) -> None:
+        """Write the study to a file, whole or not at all; `load` reads it."""
+        study_files.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """Read a study that was saved."""
+        return cls(**study_files.load(path))
+
+    # ---------------------------------------------------------------- display
+
+    def plot(self, kind: Drawing = "lines", **options: Any) -> Figure:
+        """Draw the study, as a matplotlib figure.
+
+        Parameters
+        ----------
+        kind : {"lines", "histograms", "quantiles"}
+            Bias, standard deviation, coverage and length by horizon; or, at one, the studentised
+            errors as histograms or against normal quantiles.
+        options
+            `target` and `interval`, and `horizon` for studentised errors; default: the last target and
+            interval, the longest horizon.
+        """
+        from belated.simulation import figures
+
+        drawings: dict[Drawing, Callable[..., Figure]] = {
+            "lines": figures.study_lines,
+            "histograms": figures.study_histograms,
+            "quantiles": figures.study_quantiles,
+        }
+        return drawings[one_of("kind", kind, drawings)](self, **options)
+
+    def to_json(self) -> str:
+        """Return the table's rows, and those of the policy's, as JSON; what is not finite is null."""
+        return json_text(
+            "study",
+            {
+                "level": self.level,
+                "seed": self.seed,
+                "replications": self.asked,
+                "stopped": self.stopped,
+                "wait": self.wait if math.isfinite(self.wait) else "full",
+                "rows": json_rows(self.to_dict()),
+                "policy": json_rows(self.policy_table.to_dict()),
+            },
+        )
+
+    def _title(self) -> str:
+        runs = max(len(m) for m in self.moments.values())
+        how = f"{count(runs, 'replication')}, {percent(self.level)} intervals, {one_line(repr(self.policy), 100)}"
+        waited = f"{self.wait:,.10g} steps" if math.isfinite(self.wait) else "every outcome"
+        return f"{how}, after waiting for {waited}" if self.wait else how
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.stopped:
+            done = ", ".join(f"{len(m):,} at {h:,}" for h, m in self.moments.items())
+            none = f"; {count(self.left_out, 'horizon')} had not begun" if self.left_out else ""
+            notes.append(f"Note: stopped early, {done} of {count(self.asked, 'replication')}{none}.")
+        if any(cell.missing for cell in self.cells):
+            notes.append("Note: replications in which the target had no interval are left out; `missing` counts them.")
+        return notes
+
+    def _columns(self) -> list[Column]:
+        cells = self.cells
+
+        def column(name: str, kind: Kind, error: str | None = None) -> Column:
+            errors = [getattr(c, error) for c in cells] if error else None
+            return Column(name, [getattr(c, name) for c in cells], kind, errors)
+
+        columns = [
+            column("horizon", "count"),
+            column("target", "label"),
+            column("estimator", "label"),
+            column("interval", "label"),
+            column("bias", "estimate", "bias_error"),
+            column("abs_error", "estimate", "bias_error"),
+            column("sd", "estimate", "sd_error"),
+            column("mean_se", "estimate", "sd_error"),
+            column("rmse", "estimate", "sd_error"),
+            column("coverage", "share"),
+            column("coverage_low", "share"),
+            column("coverage_high", "share"),
+            column("length", "estimate", "sd_error"),
+        ]
+        return [*columns, column("missing", "count")] if any(c.missing for c in cells) else columns
+
+
+@dataclass(frozen=True, repr=False)
+class PolicyTable(Table):
+    """What a study's policy did."""
+
+    study: Study
+
+    def _title(self) -> str:
+        return f"{one_line(repr(self.study.policy), 100)}: means over replications"
+
+    def _columns(self) -> list[Column]:
+        study = self.study
+        gaps = np.nanmax(study.means) - study.means
+        assigned = {h: m[:, :, ASSIGNED_ROWS] for h, m in study.moments.items()}
+        regrets = {h: rows @ gaps for h, rows in assigned.items()}
+        errors = [float(r.std(ddof=1)) / math.sqrt(len(r)) for r in regrets.values()]
+        columns = [
+            Column("horizon", list(study.horizons), "count"),
+            Column("regret", [float(r.mean()) for r in regrets.values()], "estimate", errors),
+        ]
+        for k, arm in enumerate(study.arms):
+            shares = [float(rows[:, k].mean()) / h for h, rows in assigned.items()]
+            columns.append(Column(f"chosen {one_line(arm)}", shares, "share"))
+        for k, arm in enumerate(study.arms):
+            counts = [m[:, k, [ARRIVED_ROWS, ASSIGNED_ROWS]].sum(axis=0) for m in study.moments.values()]
+            observed = [float(arrived / max(assigned, 1)) for arrived, assigned in counts]
+            columns.append(Column(f"observed {one_line(arm)}", observed, "share"))
+        per_step = [1e9 * study.seconds[h] / (h * len(m)) for h, m in study.moments.items()]
+        seconds = [study.seconds[h] for h in study.horizons]
+        return [*columns, Column("cpu_seconds", seconds, "number"), Column("ns_per_step", per_step, "number")]

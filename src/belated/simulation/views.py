@@ -1,0 +1,107 @@
+"""View: which estimators, targets and intervals a study is seen through."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from belated.base.checks import fraction, one_of
+from belated.base.errors import OptionError
+from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.intervals import INTERVALS, Interval
+from belated.estimation.target import Target, read_target
+from belated.simulation.bandits import Bandit
+
+#: What users give as a target: an arm, a pair of arms, coefficients by arm, or a Target.
+TargetLike = Hashable | Sequence[Any] | Mapping[Any, float]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class View:
+    """What a study's table shows.
+
+    Attributes
+    ----------
+    estimators : tuple of str
+    targets : tuple of Target
+    intervals : tuple of str
+    level : float
+    """
+
+    estimators: tuple[str, ...]
+    targets: tuple[Target, ...]
+    intervals: tuple[Interval, ...]
+    level: float
+
+    @classmethod
+    def read(
+        cls,
+        bandit: Bandit,
+        *,
+        estimators: Iterable[str],
+        targets: Iterable[TargetLike] | None,
+        intervals: Iterable[str],
+        level: float,
+    ) -> View:
+        """Return a view of what users ask for; without targets, of every arm and of every contrast with the first."""
+        asked = default_targets(bandit) if targets is None else _several("targets", targets)
+        view = cls(
+            estimators=_unique(one_of("estimators", name, ESTIMATORS) for name in _several("estimators", estimators)),
+            targets=_unique(read_known_target(bandit, target) for target in asked),
+            intervals=_unique(read_interval(bandit, kind) for kind in _several("intervals", intervals)),
+            level=fraction("level", level),
+        )
+        if not (view.estimators and view.targets and view.intervals):
+            raise OptionError("A study needs at least one estimator, one target and one interval.")
+        return view
+
+
+def default_targets(bandit: Bandit) -> list[Target]:
+    """Return every arm, and every contrast with the first."""
+    first, *others = arms = tuple(bandit.arms)
+    return [*(Target.arm(arms, arm) for arm in arms), *(Target.contrast(arms, arm, first) for arm in others)]
+
+
+def read_known_target(bandit: Bandit, given: TargetLike, *, option: str = "targets") -> Target:
+    """Return what users mean by a target, if its true value is known."""
+    target = read_target(tuple(bandit.arms), given, option=option)
+    if math.isnan(true_value(bandit, target)):
+        raise OptionError(f"`{option}` holds {target.name!r}, and an arm in it has no mean to be estimated.")
+    return target
+
+
+def true_value(bandit: Bandit, target: Target) -> float:
+    """Return the true value of a target; arms that are not in it need no mean."""
+    used = target.coefficients != 0
+    means = np.array([arm.mean for arm in bandit.arms.values()])
+    return float(target.coefficients[used] @ means[used])
+
+
+def is_binary(bandit: Bandit) -> bool:
+    """Return whether every outcome is 0 or 1."""
+    return all(arm.binary for arm in bandit.arms.values())
+
+
+def read_interval(bandit: Bandit, given: object) -> Interval:
+    """Return a kind of interval that a bandit's outcomes can have."""
+    kind = one_of("intervals", given, INTERVALS)
+    if kind == "wilson" and not is_binary(bandit):
+        raise OptionError("`intervals` names 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
+    return kind
+
+
+def _unique(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _several(name: str, given: Iterable[T]) -> list[T]:
+    """Return a list of several, if it is one."""
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
+        raise OptionError(f"`{name}` is {given!r}; it must be a list.")
+    return list(given)
