@@ -27,8 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pytest
+
+import belated as bl
 
 _COUNTER = itertools.count(1)
 
@@ -306,3 +309,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return next((name for name in ("postgres", "spark") if name in parameters), nodeid)
 
     return Scheduling(config, log)
+
+
+def source_of(log: bl.Log) -> bl.Source:
+    """Return a log in memory as a table that DuckDB reads."""
+    arrived = log.assigned_at if log.arrived_at is None else log.arrived_at
+    out = np.isnan(log.outcome)
+    labels = [log.arms[k] for k in log.code.tolist()]
+    chances = {"p": log.propensity} if log.propensity.ndim == 1 else {
+        f"p{k}": log.propensity[:, k] for k in range(len(log.arms))
+    }  # fmt: skip
+    alike = len({type(label) for label in log.arms}) == 1 and isinstance(log.arms[0], (str, int, float, bool))
+    table = pa.table(
+        {
+            "arm": labels if alike else list(map(str, labels)),
+            "outcome": pa.array(log.outcome, mask=out),
+            "assigned_at": log.assigned_at,
+            "arrived_at": pa.array(arrived, mask=out),
+            **chances,
+        }
+    )
+    arms = log.arms if alike else tuple(map(str, log.arms))
+    where: Any = "p" if "p" in chances else dict(zip(arms, chances, strict=True))
+    return bl.read(
+        table, arm="arm", outcome="outcome", assigned_at="assigned_at", arrived_at="arrived_at", propensity=where,
+        arms=arms, as_of=log.as_of,
+    )  # fmt: skip

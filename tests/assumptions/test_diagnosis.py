@@ -9,6 +9,7 @@ import naive.diagnosis as naive
 import numpy as np
 import pyarrow as pa
 import pytest
+from engines import source_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -16,8 +17,7 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
-from belated.reports.gather import source_of
-from belated.summaries.evidence import ArrivalCounts, of_log
+from belated.summaries.evidence import ArrivalCounts
 from belated.summaries.signs import delay_tails, is_sparse, miscalibration, steady_arrival, swapped, trend
 
 NAMES = (
@@ -69,7 +69,7 @@ def chosen(log):
 @pytest.mark.parametrize("as_of", [None, 137, 300])
 def test_evidence_is_what_loops_count(as_of):
     log = played(300, 3).at(as_of)
-    found, wanted = of_log(log), naive.sums(log)
+    found, wanted = log.evidence(), naive.sums(log)
     for name, table in wanted.items():
         if name not in ("y", "y2"):
             np.testing.assert_allclose(found.sums[name], table, err_msg=name)
@@ -200,7 +200,7 @@ def test_the_exponent_is_the_likeliest(shape):
     log = played(3000, 1, policy="uniform", delays=bl.delays.pareto(shape).censored(0.3))
     came = log.arrived
     wanted = naive.tail_exponent(waits(log)[came], (3000 - log.assigned_at)[came])
-    tails = delay_tails(of_log(log).arrivals, 1.0)
+    tails = delay_tails(log.evidence().arrivals, 1.0)
     assert tails.exponent[0] == pytest.approx(wanted, rel=0.05)  # delays are binned, and exponents tried on a grid
     assert tails.low[0] < wanted < tails.high[0]
     assert tails.low[0] < shape < tails.high[0]

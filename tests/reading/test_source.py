@@ -12,7 +12,6 @@ import pytest
 
 import belated as bl
 from belated.estimation.estimators import ESTIMATORS
-from belated.reading import evidence_query as views
 
 START = dt.datetime(2026, 3, 1)
 
@@ -171,7 +170,7 @@ def test_a_report_from_every_engine(engine, tmp_path):
     assert "What was assumed" in page
     source = bl.read(engine.table(experiment.columns()))
     here = bl.read(experiment.columns())
-    got, wanted = views.evidence(source), views.evidence(here)
+    got, wanted = source.evidence(), here.evidence()
     names = "dependence excess variance log_p p p2 p_min h h_max chance low rarest unlikeliest"
     for name in names.split():
         np.testing.assert_allclose(getattr(got, name), getattr(wanted, name), rtol=1e-9, atol=1e-6)

@@ -36,13 +36,13 @@ def logs(draw):
 
 
 def batches(log, size):
-    columns = (log.code, log.outcome, log.propensity, log._assigned, log._arrived)
+    columns = (log.code, log.outcome, log.propensity, log.assigned_numbers, log.arrived_numbers)
     for start in range(0, len(log.code), size):
         yield Batch(*(column[start : start + size] for column in columns))
 
 
 def streamed(log, size, **options):
-    last = log._assigned[-1]
+    last = log.assigned_numbers[-1]
     return stream_sums(batches(log, size), lambda batch: batch, log.arms, PARTS, log.clock, last=last, **options)
 
 
@@ -63,20 +63,20 @@ def test_wherever_batches_are_cut(log, size):
 @settings(max_examples=100, deadline=None)
 @given(logs(), st.integers(1, 130), st.lists(st.integers(-1, 300), min_size=1, max_size=6, unique=True))
 def test_at_several_moments(log, size, moments):
-    moments = np.array(sorted(moments), dtype=log._assigned.dtype)
+    moments = np.array(sorted(moments), dtype=log.assigned_numbers.dtype)
     now = log.at_number(moments[-1])
     rows, schedule = len(now), now.schedule
     if rows == 0:
         return
-    came = log._arrived.copy()
+    came = log.arrived_numbers.copy()
     came[schedule.due < 0] = np.iinfo(np.int64).min if came.dtype.kind == "i" else np.nan
     outcome = np.where(schedule.due < 0, np.nan, log.outcome)
     cut = bl.Log.of_numbers(
-        log.arms, log.code[:rows], outcome[:rows], log.propensity[:rows], log._assigned[:rows], came[:rows], log.clock,
-        None,
+        log.arms, log.code[:rows], outcome[:rows], log.propensity[:rows], log.assigned_numbers[:rows], came[:rows],
+        log.clock, None,
     )  # fmt: skip
     for got, part in zip(streamed(cut, size, moments=moments), PARTS, strict=True):
-        for one, wanted in zip(got, bl.Sums.at(log, moments, *part, plain=True), strict=True):
+        for one, wanted in zip(got, log.sums([part], moments)[0], strict=True):
             assert_equal(one, wanted, log)
 
 

@@ -8,12 +8,12 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
+from engines import source_of
 from scipy import stats
 
 import belated as bl
 from belated.base.tables import Column
-from belated.reading import evidence_query as views
-from belated.reports.gather import _arrivals, arrived_within, report, source_of
+from belated.reports.gather import _arrivals, arrived_within, report
 from belated.reports.narrative import answer
 from belated.reports.report import Report
 
@@ -50,7 +50,7 @@ def dated(log, as_of=None):
 
 
 def arrivals(source):
-    return _arrivals(views.evidence(source), source.clock.unit is not None)
+    return _arrivals(source.evidence(), source.clock.unit is not None)
 
 
 # ---------------------------------------------------------------- when outcomes arrive

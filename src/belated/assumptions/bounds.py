@@ -222,7 +222,7 @@ class Evidence:
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
             arms.append(ArmEvidence(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
         statistics = evaluate(sums, estimator).subset(used)
-        binary = bool((sums["unbinary"][used] == 0).all())
+        binary = bool((sums["nonbinary"][used] == 0).all())
         kind = "wilson" if binary else "skew" if are_skewed(statistics) else "t"
         return cls(coefficients[used], tuple(arms), statistics, kind, (1 - level) / 2)
 

@@ -12,14 +12,11 @@ import numpy as np
 
 from belated.base.checks import one_of
 from belated.base.columns import Array
-from belated.base.errors import OptionError
 from belated.base.json_text import json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, p_words
-from belated.log.log import Log
-from belated.reading import evidence_query as views
-from belated.reading.source import Source
-from belated.summaries.evidence import ArrivalCounts, Evidence, of_log
+from belated.log.data import Data, require_data
+from belated.summaries.evidence import ArrivalCounts, Evidence
 from belated.summaries.signs import (
     BLATANT,
     CALIBRATION_ADVICE,
@@ -191,7 +188,7 @@ class Diagnosis(Table):
         return json_text("diagnosis", {"source": self.name, "rows": self.rows, **self.to_dict()})
 
 
-def diagnose(log: Source | Log) -> Diagnosis:
+def diagnose(log: Data) -> Diagnosis:
     """Hold a log against what its estimates assume.
 
     Parameters
@@ -217,11 +214,8 @@ def diagnose(log: Source | Log) -> Diagnosis:
     >>> bl.diagnose(log).red
     ()
     """
-    if isinstance(log, Source):
-        return checked(views.evidence(log), log.name)
-    if not isinstance(log, Log):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be what `read` gives, or a Log.")
-    return checked(of_log(log), "a log")
+    data = require_data(log)
+    return checked(data.evidence(), data.name)
 
 
 def checked(evidence: Evidence, name: str) -> Diagnosis:

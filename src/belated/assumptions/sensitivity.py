@@ -20,9 +20,9 @@ from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.target import read_target
 from belated.log.clock import Clock
+from belated.log.data import Data, require_data
 from belated.log.durations import read_window
-from belated.log.log import Log, a_log
-from belated.reading.source import Source
+from belated.log.log import Log
 
 #: The factors G that a table shows unless others are asked for, and the shifts, in standard deviations.
 _GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -36,7 +36,7 @@ _COME = 0.99
 
 
 def sensitivity(
-    log: Log | Source,
+    log: Data,
     contrast: Any,
     *,
     gammas: Sequence[float] | None = None,
@@ -78,7 +78,7 @@ def sensitivity(
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
     The conclusion that B beats A holds unless the odds that an outcome arrives vary with it by more than a factor 3.12.
     """
-    given = log.log() if isinstance(log, Source) else a_log(log)
+    given = require_data(log).log()
     target = read_target(given.arms, contrast, option="contrast")
     coefficients = target.coefficients
     factors = _GAMMAS if gammas is None else tuple(sorted({_gamma(g) for g in _several("gammas", gammas)}))
@@ -178,7 +178,7 @@ def _matured(log: Log, arms: Array, mature: Any) -> tuple[Log, Maturity]:
 def _alive(log: Log) -> Array:
     schedule = log.schedule
     alive = np.zeros(len(log.code), dtype=bool)
-    alive[schedule.order[: schedule.rows] if len(schedule.order) else slice(schedule.rows)] = True
+    alive[schedule.existing] = True
     return alive
 
 

@@ -11,6 +11,9 @@ from typing import SupportsFloat, SupportsIndex, TypeVar
 
 from belated.base.errors import OptionError
 
+#: How far probabilities may be from summing to 1.
+TOLERANCE = 1e-6
+
 _Word = TypeVar("_Word", bound=str)
 
 

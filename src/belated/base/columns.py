@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ import numpy as np
 from belated.base.errors import LogError
 
 Array = np.ndarray[Any, Any]
+
+#: What users call an arm: text, a number, or any other hashable value.
+Label = Hashable
 
 
 def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Array:

@@ -37,13 +37,14 @@ from belated.estimation.ledger import Ledger
 from belated.estimation.pairs import default_pairs
 from belated.estimation.target import Target
 from belated.estimation.winner import Limits, LimitsAt, Rivalry, sidak, winner
-from belated.log.log import Log, arm_index
+from belated.log.data import Data
+from belated.log.log import arm_index
 from belated.summaries.signs import single_value, single_value_words
-from belated.summaries.sums import Sums, SumsSource
+from belated.summaries.sums import Sums
 
 
 def estimate(
-    log: Log | SumsSource | Sums | Ledger,
+    log: Data | Sums | Ledger,
     estimator: str | Estimator = "daipw",
     *,
     weights: Any = None,
@@ -86,19 +87,18 @@ def estimate(
         chosen,
         fraction("level", level),
         interval_kind(one_of("interval", interval, INTERVALS), sums, chosen),
-        as_of_text(log),
+        log.as_of_text if isinstance(log, Data) else None,
     )
     result.warn()
-    if isinstance(log, SumsSource):
-        for words in log.doubts():
-            warnings.warn(words, BelatedWarning, stacklevel=2)
+    for words in log.doubts_when_estimated() if isinstance(log, Data) else ():
+        warnings.warn(words, BelatedWarning, stacklevel=2)
     return result
 
 
-def _sums(log: Log | SumsSource | Sums | Ledger, estimator: Estimator) -> Sums:
-    if isinstance(log, (Log, SumsSource)):
+def _sums(log: Data | Sums | Ledger, estimator: Estimator) -> Sums:
+    if isinstance(log, Data):
         check_propensities(estimator, known=log.has_all_propensities)
-        return Sums.of(log, *estimator.parts, plain=estimator.normalisation != "hajek")
+        return log.sums([estimator.parts], plain=estimator.normalisation != "hajek")[0][-1]
     sums = log.sums if isinstance(log, Ledger) else log
     if not isinstance(sums, Sums):
         raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, what `read` gives, Sums or Ledger.")
@@ -110,14 +110,9 @@ def _sums(log: Log | SumsSource | Sums | Ledger, estimator: Estimator) -> Sums:
     return sums
 
 
-def as_of_text(log: Any) -> str | None:
-    """Return the moment a log is looked at, as text; None if there is none."""
-    return log.clock.text(log.moment) if isinstance(log, (Log, SumsSource)) and log.moment is not None else None
-
-
 def interval_kind(interval: str, sums: Sums, estimator: Estimator) -> str:
     """Return the kind of interval to use, resolving "auto"."""
-    binary, hajek = bool((sums["unbinary"] == 0).all()), estimator.normalisation == "hajek"
+    binary, hajek = bool((sums["nonbinary"] == 0).all()), estimator.normalisation == "hajek"
     if interval == "wilson" and not binary:
         raise OptionError("`interval` is 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
     if interval in ("wilson", "skew") and not hajek:

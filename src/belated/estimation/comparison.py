@@ -10,34 +10,28 @@ from belated.base.checks import fraction, one_of
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import percent
-from belated.estimation.answers import Answer, Estimate, answer_columns, as_of_text, interval_kind
+from belated.estimation.answers import Answer, Estimate, answer_columns, interval_kind
 from belated.estimation.estimators import ESTIMATORS, needs_all_propensities
 from belated.estimation.intervals import INTERVALS
-from belated.log.log import Log, a_log
-from belated.summaries.sums import Sums, SumsSource
+from belated.log.data import Data, require_data
 
 
-def compare(log: Log | SumsSource, *, level: float = 0.95, interval: str = "auto") -> Comparison:
+def compare(log: Data, *, level: float = 0.95, interval: str = "auto") -> Comparison:
     """Estimate with every estimator of the paper's table, side by side.
 
     Those that need every arm's propensity are left out if the log does not have them.
     """
-    if not isinstance(log, SumsSource):
-        a_log(log)
+    require_data(log)
     chosen = {n: e for n, e in ESTIMATORS.items() if log.has_all_propensities or not needs_all_propensities(e)}
     parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
-    if isinstance(log, SumsSource):  # one scan for all of them
-        made = [sums[-1] for sums in log.sums(parts)]
-    else:
-        made = [Sums.of(log, *part) for part in parts]
-    shared = dict(zip(parts, made, strict=True))
+    shared = {part: sums[-1] for part, sums in zip(parts, log.sums(parts), strict=True)}
     estimates = {}
     for name, estimator in chosen.items():
         sums = shared[estimator.parts]
         # the estimators that are not of Hajek's kind have no score interval
         unscored = interval in ("wilson", "skew") and estimator.normalisation != "hajek"
         kind = interval_kind("t" if unscored else one_of("interval", interval, INTERVALS), sums, estimator)
-        estimates[name] = Estimate(sums, estimator, fraction("level", level), kind, as_of_text(log))
+        estimates[name] = Estimate(sums, estimator, fraction("level", level), kind, log.as_of_text)
     next(iter(estimates.values())).warn()
     return Comparison(estimates)
 

@@ -14,8 +14,9 @@ from belated.base.columns import Array, numbers
 from belated.base.errors import LogError, OptionError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
+from belated.kernels.fields import H_ARRIVED
 from belated.log.log import Log
-from belated.summaries.sums import Sums, complete
+from belated.summaries.sums import Sums, complete, empty_bins
 
 _NONE = np.empty(0, dtype=np.int32)
 
@@ -68,14 +69,14 @@ class Ledger:
         sums = Sums.empty(arms, weights, outcome_model)
         if "given" in (sums.weights.name, sums.outcome_model.name):
             raise OptionError("A ledger computes weights and outcome model itself; name them.")
-        if sums.weights.name == "two_point" and sums.weights.horizon is None:
+        if sums.weights.needs_horizon:
             raise OptionError("A ledger needs the horizon of two-point weights: two_point(horizon, decay).")
         self._sums = sums
         self._out: dict[Hashable, _Pending] = {}
         self._next = 0
         self._remaining = np.ones(len(sums.arms))
-        self._seen_n = np.zeros(len(sums.arms))
-        self._seen_y = np.zeros(len(sums.arms))
+        self._arrived_n = np.zeros(len(sums.arms))
+        self._arrived_y = np.zeros(len(sums.arms))
 
     @property
     def sums(self) -> Sums:
@@ -105,18 +106,26 @@ class Ledger:
             if name in self._out:
                 raise LogError(f"`keys` in row {row} is {name!r}, whose outcome is still out.", column="keys", row=row)
         start = float(sums["assigned"].sum())
-        sums.weights.planned_rows(int(start) + rows)
-        h, m = np.empty((rows, len(sums.arms))), np.empty(rows)
-        spread, own = np.zeros((1, *sums.spread.shape)), np.zeros((1, *sums.own.shape))
-        pi = log.propensity_matrix
-        nothing = np.empty((0, len(sums.arms)))
-        jit.ready(rows * (len(sums.arms) + 8))
+        sums.weights.check_rows(int(start) + rows)
+        pi, arms = log.propensity_matrix, len(sums.arms)
+        h, m = np.empty((rows, arms)), np.empty(rows)
+        spread, own = empty_bins(1, arms)
+        out = np.full(rows, -1, dtype=np.int32)
+        weighting = sums.weights.weighting_of(arms, float(sums.weights.horizon or 0))
+        modelling = sums.outcome_model.modelling_of(arms)
+        jit.ready(rows * (arms + 8))
         kernel.accumulate(
-            spread, own, log.code, log.outcome, pi, full, np.full(rows, -1, dtype=np.int32), _NONE, 0, rows,
-            np.full(rows, -1, dtype=np.int32), _NONE, np.array([rows]), _NONE, sums.shift,
-            sums.weights.kind, nothing, float(sums.weights.horizon or 0), sums.weights.decay, self._remaining, start,
-            sums.outcome_model.kind, nothing, self._seen_n, self._seen_y, True, h, m,
-        )  # fmt: skip
+            kernel.Totals(spread, own, h, m),
+            kernel.Rows(log.code, log.outcome, pi, full, order=_NONE, due=out),
+            kernel.Calendar(last=out.copy(), previous=_NONE),
+            kernel.Bins(edges=np.array([rows]), arrival=_NONE),
+            sums.shift,
+            weighting._replace(remaining=self._remaining, step=start),
+            modelling._replace(arrived_n=self._arrived_n, arrived_y=self._arrived_y),
+            True,
+            0,
+            rows,
+        )
         complete(spread, sums.outcome_model, sums.shift, full or not sums.weights.need_all_propensities)
         self._sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
         for row, name in enumerate(names):
@@ -158,14 +167,14 @@ class Ledger:
         if row.h[k] / row.propensity > sums["w_max"][k]:  # the shift is the outcome with the largest weight
             shift = sums.shift.copy()
             shift[k] = y
-            self._seen_y[k] += self._seen_n[k] * (sums.shift[k] - y)
+            self._arrived_y[k] += self._arrived_n[k] * (sums.shift[k] - y)
             sums = sums.recentred(shift)
         shift = sums.shift[k]
         spread, own = sums.spread.copy(), sums.own.copy()
         kernel.land(own, k, y, shift, row.model - shift, row.h[k], row.propensity, True)
-        spread[kernel.H_ARRIVED] += row.h
-        self._seen_n[k] += 1
-        self._seen_y[k] += y - shift
+        spread[H_ARRIVED] += row.h
+        self._arrived_n[k] += 1
+        self._arrived_y[k] += y - shift
         self._sums = replace(sums, spread=spread, own=own)
 
     def __repr__(self) -> str:

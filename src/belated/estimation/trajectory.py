@@ -17,12 +17,11 @@ from belated.estimation.answers import Answer, Estimate, answer_columns, interva
 from belated.estimation.comparison import Answers
 from belated.estimation.estimators import Estimator, check_propensities, read_estimator
 from belated.estimation.intervals import INTERVALS
-from belated.log.log import Log, a_log
-from belated.summaries.sums import Sums, SumsSource
+from belated.log.data import Data, require_data
 
 
 def trajectory(
-    log: Log | SumsSource,
+    log: Data,
     estimator: str | Estimator = "daipw",
     *,
     at: int | Sequence[Any] = 100,
@@ -51,22 +50,21 @@ def trajectory(
         a horizon plan for all rows, at every moment.
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
-    if not isinstance(log, SumsSource):
-        a_log(log)
+    require_data(log)
     check_propensities(chosen, known=log.has_all_propensities)
     one_of("interval", interval, INTERVALS)
     level = fraction("level", level)
     moments = _moments(log, at)
-    if chosen.weights.name == "two_point" and chosen.weights.horizon is None:
-        chosen = replace(chosen, weights=replace(chosen.weights, horizon=max(len(log), 1)))
-    sums = Sums.at(log, moments, *chosen.parts, plain=chosen.normalisation != "hajek")
+    if chosen.weights.needs_horizon:
+        chosen = replace(chosen, weights=chosen.weights.planned_for(len(log)))
+    sums = log.sums([chosen.parts], moments, plain=chosen.normalisation != "hajek")[0]
     kind = interval_kind(interval, sums[-1], chosen)
     clock = log.clock
     estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))
     return Trajectory(tuple(clock.show(m) for m in moments), estimates)
 
 
-def _moments(log: Log | SumsSource, at: int | Sequence[Any]) -> Array:
+def _moments(log: Data, at: int | Sequence[Any]) -> Array:
     if not isinstance(at, (Sequence, np.ndarray)) or isinstance(at, str):
         return log.even_moments(whole("at", at, least=1))
     moments = [log.clock.read("at", moment) for moment in at]

@@ -7,23 +7,42 @@ order of assignment; `order` maps a position to a row, and is empty when they ar
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from belated.base.checks import TOLERANCE
+from belated.base.columns import Array
+from belated.kernels.fields import (
+    ARRIVED,
+    ASSIGNED,
+    H2,
+    H2M,
+    H2M2,
+    H_ARRIVED,
+    HM,
+    HWR,
+    HWRM,
+    NONBINARY,
+    W2,
+    W2R2,
+    W2Y,
+    W2Y2,
+    W3,
+    W3Y,
+    W3Y2,
+    W_MAX,
+    WM,
+    WY,
+    Y2,
+    Y3,
+    H,
+    W,
+    Y,
+)
+
 #: Functions to compile, helpers before their callers.
 KERNELS = ("land", "first_fault", "schedule", "accumulate", "running_means")
-
-# Sums over every row, for every arm: h is the weight, m the outcome model minus the arm's shift.
-SPREAD = ("h", "h2", "hm", "h2m", "h2m2", "h_arrived")
-H, H2, HM, H2M, H2M2, H_ARRIVED = range(6)
-
-# Sums over the arm's own rows, all but the first over those whose outcome has arrived:
-# w = h / pi, y is the outcome minus the arm's shift, r = y - m.
-OWN = (
-    "assigned", "arrived", "unbinary", "y", "y2", "y3", "w", "wy", "wm",
-    "w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "hwr", "hwrm", "w2r2", "w_max",
-)  # fmt: skip
-ASSIGNED, ARRIVED, UNBINARY, Y, Y2, Y3, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX = range(19)
 
 SQRT, UNIFORM, PROPENSITY, TWO_POINT, GIVEN_WEIGHTS = range(5)
 RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
@@ -33,14 +52,84 @@ RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
 BLOCK = 2048
 
 
-def land(own, at, outcome, shift, m, h, pi, plain):
+class Times(NamedTuple):
+    """When rows were assigned and their outcomes arrived."""
+
+    assigned: Array  # empty: steps 1, 2, ...
+    arrived: Array  # in row order; empty: outcomes that exist arrived at once
+    latest: int | float  # arrivals after it do not count
+    never: int | float  # what stands for never: an integer, or NaN
+
+
+class Rows(NamedTuple):
+    """The columns of a log; `order` and `due` are those of a `log.schedule.Schedule`."""
+
+    code: Array
+    outcome: Array
+    propensity: Array  # (rows, arms), or (rows, 1) if only the chosen arm's is known
+    full: bool  # whether every arm's propensity is known
+    order: Array
+    due: Array
+
+
+class Calendar(NamedTuple):
+    """Arrivals by position: the row pushed last among those due at each, and the one pushed before each row.
+
+    Calls for different stretches share it, as every outcome is due in one of them.
+    """
+
+    last: Array
+    previous: Array
+
+
+class Bins(NamedTuple):
+    """Where sums at several moments are cut."""
+
+    edges: Array  # how many positions belong to the bins up to each
+    arrival: Array  # by row, the bin in which its outcome arrived; empty: 0
+
+
+class Weighting(NamedTuple):
+    """How rows are weighted; the last two carry the state of two-point weights."""
+
+    kind: int
+    given: Array
+    horizon: float
+    decay: float
+    remaining: Array
+    step: float
+
+
+class Modelling(NamedTuple):
+    """The outcome model; the last two carry the state of the running mean."""
+
+    kind: int
+    given: Array
+    arrived_n: Array
+    arrived_y: Array
+
+
+class Totals(NamedTuple):
+    """What is added to: `spread` (bins, fields, arms), `own` (bins, arms, fields); `kernels.fields` names the fields.
+
+    `h` and `m` receive, if not empty, every arm's weight and the chosen arm's model of each row, for outcomes that
+    arrive later.
+    """
+
+    spread: Array
+    own: Array
+    h: Array
+    m: Array
+
+
+def land(own: Array, at: int, outcome: float, shift: float, m: float, h: float, pi: float, plain: bool) -> None:
     """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read."""
     y = outcome - shift
     w = h / pi
     w2 = w * w
     w3 = w2 * w
     own[at, ARRIVED] += 1.0
-    own[at, UNBINARY] += abs(outcome * (1.0 - outcome))
+    own[at, NONBINARY] += abs(outcome * (1.0 - outcome))
     own[at, Y] += y
     own[at, Y2] += y * y
     own[at, Y3] += y * y * y
@@ -61,14 +150,14 @@ def land(own, at, outcome, shift, m, h, pi, plain):
         own[at, W2R2] += w2 * r * r
 
 
-def first_fault(
-    anchor, rarest, outcome, code, propensity, full, assigned, arrived, as_of, missing, start, stop
-):  # fmt: skip
+def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: int, stop: int) -> int:
     """Return the first row from start to stop that cannot be, or -1.
 
-    `assigned` and `arrived` are in row order, or empty, as in `schedule`. On the way, `anchor`
-    receives the outcome, and `rarest` the propensity, of each arm's least likely row that has one.
+    The times are in row order. On the way, `anchor` receives the outcome, and `rarest` the propensity, of each arm's
+    least likely row that has one.
     """
+    code, outcome, propensity, full = rows.code, rows.outcome, rows.propensity, rows.full
+    assigned, arrived, latest, never = times.assigned, times.arrived, times.latest, times.never
     n_arms = propensity.shape[1]
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
@@ -80,16 +169,16 @@ def first_fault(
             total += propensity[row, k]
         sound = least >= 0.0 and propensity[row, code[row] if full else 0] > 0.0
         # probabilities that are not negative and sum to 1 are not above 1, but for rounding
-        sound = sound and (abs(total - 1.0) if full else total - 1.0) <= 1e-6
+        sound = sound and (abs(total - 1.0) if full else total - 1.0) <= TOLERANCE
         y = outcome[row]
         if at_once:
             sound = sound and not math.isinf(y)
         else:
             time = arrived[row]
-            if time == missing or not time < math.inf:
+            if time == never or not time < math.inf:
                 sound = sound and math.isnan(y)
             else:
-                sound = sound and (math.isfinite(y) or time > as_of)
+                sound = sound and (math.isfinite(y) or time > latest)
                 sound = sound and time >= (row + 1 if steps else assigned[row])
         if not sound:
             return row
@@ -100,13 +189,12 @@ def first_fault(
     return -1
 
 
-def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop, rows):
+def schedule(due: Array, times: Times, outcome: Array, order: Array, start: int, stop: int, rows: int) -> None:
     """Fill `due`, for positions start to stop, with the position from which the outcome is history.
 
-    -1: not arrived by `as_of`. `rows`: arrived, but no later row can see it. `assigned` is in
-    order of assignment, or empty for steps 1, 2, ...; `arrived` is in row order, or empty when
-    outcomes that exist arrived at once. `missing` is the integer that stands for never (floats: NaN).
+    -1: not arrived in time. `rows`: arrived, but no later row can see it. `times.assigned` is in order of assignment.
     """
+    assigned, arrived, latest, never = times.assigned, times.arrived, times.latest, times.never
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
     ordered = len(order) > 0
@@ -126,11 +214,11 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop
             due[row] = -1 if math.isnan(outcome[row]) else end
             continue
         time = arrived[row]
-        if time == missing or not (time <= as_of):
+        if time == never or not (time <= latest):
             due[row] = -1
         elif steps:
-            seen = math.ceil(min(float(time), rows + 1.0)) - 1
-            due[row] = min(max(seen, end), rows)
+            visible = math.ceil(min(float(time), rows + 1.0)) - 1
+            due[row] = min(max(visible, end), rows)
         elif end == rows or assigned[end] >= time:
             due[row] = end
         else:
@@ -159,25 +247,32 @@ def schedule(due, assigned, arrived, as_of, missing, outcome, order, start, stop
 
 
 def accumulate(
-    spread, own, code, outcome, propensity, full, due, order, start, stop, last, previous, edges, bins, shift,
-    weighting, given_weights, horizon, decay, remaining, step,
-    modelling, given_model, seen_n, seen_y, plain, kept_h, kept_m,
-):  # fmt: skip
-    """Add the rows at positions start to stop to `spread` (bins, fields, arms) and `own` (bins, arms, fields).
+    totals: Totals,
+    rows: Rows,
+    calendar: Calendar,
+    bins: Bins,
+    shift: Array,
+    weights: Weighting,
+    model: Modelling,
+    plain: bool,
+    start: int,
+    stop: int,
+) -> None:
+    """Add the rows at positions start to stop to the totals.
 
-    `last` and `previous` are a calendar of arrivals: the row pushed last among those due at each
-    position, and the one pushed before each row; they are shared by calls for different stretches,
-    as every outcome is due in one of them. `edges[b]` is the number of positions that belong to
-    bins up to b, `bins[row]` the bin in which the row's outcome landed (empty: 0). `remaining`,
-    `step`, `seen_n` and `seen_y` carry the state of two-point weights and of the running mean.
     `plain` asks for the sums that only estimators that are not of Hajek's kind read.
-    `kept_h` and `kept_m` receive, if not empty, every arm's weight and the chosen arm's model, for
-    outcomes that land later.
     """
+    spread, own, kept_h, kept_m = totals.spread, totals.own, totals.h, totals.m
+    code, outcome, propensity, full = rows.code, rows.outcome, rows.propensity, rows.full
+    order, due, last, previous = rows.order, rows.due, calendar.last, calendar.previous
+    edges, arrival = bins.edges, bins.arrival
+    weighting, given_weights, horizon, decay = weights.kind, weights.given, weights.horizon, weights.decay
+    remaining, step = weights.remaining, weights.step
+    modelling, given_model, arrived_n, arrived_y = model.kind, model.given, model.arrived_n, model.arrived_y
     n_bins, n_fields, n_arms = spread.shape
     running = modelling == RUNNING_MEAN
     ordered = len(order) > 0
-    binned = len(bins) > 0
+    binned = len(arrival) > 0
     spreads = full or weighting in (UNIFORM, GIVEN_WEIGHTS)
     keep = len(kept_m) > 0
     if running:  # what the rows before this stretch left behind
@@ -185,19 +280,19 @@ def accumulate(
             row = order[position] if ordered else position
             when = due[row]
             if 0 <= when <= start:
-                seen_n[code[row]] += 1.0
-                seen_y[code[row]] += outcome[row] - shift[code[row]]
+                arrived_n[code[row]] += 1.0
+                arrived_y[code[row]] += outcome[row] - shift[code[row]]
             elif start < when < stop:
                 previous[row] = last[when]
                 last[when] = row
     h = np.ones(n_arms)
     m = np.empty(n_arms)
     for k in range(n_arms):
-        m[k] = seen_y[k] / seen_n[k] if running and seen_n[k] > 0 else -shift[k]
+        m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else -shift[k]
     part_spread = np.zeros((n_bins * n_fields, n_arms))
     part_own = np.zeros((n_bins * n_arms, W_MAX + 1))
     for bin_ in range(n_bins):
-        here = part_spread[bin_ * n_fields : (bin_ + 1) * n_fields]
+        part = part_spread[bin_ * n_fields : (bin_ + 1) * n_fields]
         since = start if bin_ == 0 else max(start, edges[bin_ - 1])
         until = min(stop, edges[bin_])
         for position in range(since, until):
@@ -206,9 +301,9 @@ def accumulate(
                 other = last[position]
                 while other >= 0:
                     k = code[other]
-                    seen_n[k] += 1.0
-                    seen_y[k] += outcome[other] - shift[k]
-                    m[k] = seen_y[k] / seen_n[k]
+                    arrived_n[k] += 1.0
+                    arrived_y[k] += outcome[other] - shift[k]
+                    m[k] = arrived_y[k] / arrived_n[k]
                     other = previous[other]
             arm = int(code[row])
             pi = propensity[row, arm if full else 0]
@@ -241,16 +336,16 @@ def accumulate(
             if spreads:
                 if modelling == ZERO:
                     for k in range(n_arms):
-                        here[H, k] += h[k]
+                        part[H, k] += h[k]
                 else:
                     for k in range(n_arms):
-                        here[H, k] += h[k]
-                        here[HM, k] += h[k] * m[k]
+                        part[H, k] += h[k]
+                        part[HM, k] += h[k] * m[k]
                 if plain:
                     for k in range(n_arms):
-                        here[H2, k] += h[k] * h[k]
-                        here[H2M, k] += h[k] * h[k] * m[k]
-                        here[H2M2, k] += h[k] * h[k] * m[k] * m[k]
+                        part[H2, k] += h[k] * h[k]
+                        part[H2M, k] += h[k] * h[k] * m[k]
+                        part[H2M2, k] += h[k] * h[k] * m[k] * m[k]
             part_own[bin_ * n_arms + arm, ASSIGNED] += 1.0
             if keep:
                 for k in range(n_arms):
@@ -258,11 +353,11 @@ def accumulate(
                 kept_m[row] = m[arm]
             when = due[row]
             if when >= 0:
-                landed = bins[row] if binned else 0
+                at = arrival[row] if binned else 0
                 if spreads and plain:
                     for k in range(n_arms):
-                        part_spread[landed * n_fields + H_ARRIVED, k] += h[k]
-                land(part_own, landed * n_arms + arm, outcome[row], shift[arm], m[arm], h[arm], pi, plain)
+                        part_spread[at * n_fields + H_ARRIVED, k] += h[k]
+                land(part_own, at * n_arms + arm, outcome[row], shift[arm], m[arm], h[arm], pi, plain)
                 if running and when < stop:
                     previous[row] = last[when]
                     last[when] = row
@@ -278,25 +373,26 @@ def accumulate(
                         own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b * n_arms + k, W_MAX])
 
 
-def running_means(means, code, outcome, due, order, rows, shift):
-    """Fill `means` (rows, arms) with each row's running means of what had arrived, 0 before any."""
+def running_means(means: Array, rows: Rows, count: int, shift: Array) -> None:
+    """Fill `means` (rows, arms) with the means of what had arrived at each of `count` positions, 0 before any."""
+    code, outcome, order, due = rows.code, rows.outcome, rows.order, rows.due
     n_arms = means.shape[1]
-    seen_n = np.zeros(n_arms)
-    seen_y = np.zeros(n_arms)
+    arrived_n = np.zeros(n_arms)
+    arrived_y = np.zeros(n_arms)
     m = np.zeros(n_arms)
-    last = np.full(rows, -1, due.dtype)
+    last = np.full(count, -1, due.dtype)
     previous = np.empty(len(due), due.dtype)
-    for position in range(rows):
+    for position in range(count):
         row = order[position] if len(order) else position
         other = last[position]
         while other >= 0:
             k = code[other]
-            seen_n[k] += 1.0
-            seen_y[k] += outcome[other] - shift[k]
-            m[k] = shift[k] + seen_y[k] / seen_n[k]
+            arrived_n[k] += 1.0
+            arrived_y[k] += outcome[other] - shift[k]
+            m[k] = shift[k] + arrived_y[k] / arrived_n[k]
             other = previous[other]
         for k in range(n_arms):
             means[row, k] = m[k]
-        if 0 <= due[row] < rows:
+        if 0 <= due[row] < count:
             previous[row] = last[due[row]]
             last[due[row]] = row

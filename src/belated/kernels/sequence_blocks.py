@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.columns import Array
-from belated.kernels import rows
+from belated.kernels import fields, rows
 from belated.kernels import sequence_bounds as bounds
 from belated.kernels.arrivals import ArrivalColumns
 from belated.kernels.sequence_bounds import (
@@ -127,9 +127,9 @@ def sum_bets(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, pla
         begin, own, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
         path[:] = 0.0
         for a in range(arms):
-            n[a] = begin[a, rows.ARRIVED]
-            sum_y[a] = begin[a, rows.Y]
-            sum_y2[a] = begin[a, rows.Y2]
+            n[a] = begin[a, fields.ARRIVED]
+            sum_y[a] = begin[a, fields.Y]
+            sum_y2[a] = begin[a, fields.Y2]
             lean[a] = 0.0
         for i in range(cuts[block], cuts[block + 1]):
             row = arrived[i]
@@ -153,10 +153,10 @@ def sum_bets(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, pla
 def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: Plan) -> None:
     """Add one outcome to its arm's state, as `sum_blocks` and `sum_bets` do."""
     if plan.kind == BERNSTEIN:
-        n = state[a, rows.ARRIVED]
+        n = state[a, fields.ARRIVED]
         x = (y - plan.bottom) / plan.extent
-        bet = bounds.stake(n, state[a, rows.Y], state[a, rows.Y2], pi, plan)
-        mean = (0.5 + (state[a, rows.Y] + n * (shift - plan.bottom)) / plan.extent) / (n + 1.0)
+        bet = bounds.stake(n, state[a, fields.Y], state[a, fields.Y2], pi, plan)
+        mean = (0.5 + (state[a, fields.Y] + n * (shift - plan.bottom)) / plan.extent) / (n + 1.0)
         state[a, BETS] += bet
         state[a, BET_Y] += bet * x
         state[a, COST] += (x - mean) * (x - mean) * bounds.stake_cost(bet)
@@ -169,8 +169,8 @@ def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null:
     if plan.kind != BETA_BINOMIAL:
         return bounds.score(now, a, apart, plan.kind) if b < 0 else bounds.pair_score(now, a, b, apart, plan.kind)
     if b < 0:
-        n = state[a, rows.ARRIVED]
-        ones = state[a, rows.Y] + n * shift[a]
+        n = state[a, fields.ARRIVED]
+        ones = state[a, fields.Y] + n * shift[a]
         if 0.0 < apart < 1.0:
             return bounds.mixture(ones, n - ones, apart, plan)
         against = ones if apart <= 0.0 else n - ones
@@ -195,7 +195,7 @@ def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: Plan) -
     state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
     about = blocks.about[a]
     arms = len(blocks.about)
-    field = BETS if plan.kind == BERNSTEIN else rows.W
+    field = BETS if plan.kind == BERNSTEIN else fields.W
     w, most = state[a, field], after[a, field]
     if plan.kind == BERNSTEIN:
         unit = plan.extent
@@ -203,12 +203,12 @@ def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: Plan) -
         lower, upper, price = most / unit, state[a, COST], 0.0
     else:
         unit = 1.0
-        lean = state[a, rows.WY] + w * (blocks.shift[a] - about)
-        v, n = state[a, rows.W2], state[a, rows.ARRIVED]
+        lean = state[a, fields.WY] + w * (blocks.shift[a] - about)
+        v, n = state[a, fields.W2], state[a, fields.ARRIVED]
         variance = plan.sigma * plan.sigma
         if plan.kind == ASYMPTOTIC:
-            spread = max(state[a, rows.Y2] - state[a, rows.Y] * state[a, rows.Y] / n, 0.0) if n > 0.0 else 0.0
-            variance = spread / (after[a, rows.ARRIVED] - 1.0)
+            spread = max(state[a, fields.Y2] - state[a, fields.Y] * state[a, fields.Y] / n, 0.0) if n > 0.0 else 0.0
+            variance = spread / (after[a, fields.ARRIVED] - 1.0)
         lower = upper = variance * (v + plan.eta) / (most * most)
         price = math.log1p(v / plan.eta)
     for side in range(2):
@@ -228,7 +228,7 @@ def largest_score(
     kind, arms = plan.kind, len(null)
     if b >= 0:
         if kind == BETA_BINOMIAL:
-            due = after[a, rows.ARRIVED] >= stale[a] or after[b, rows.ARRIVED] >= stale[b]
+            due = after[a, fields.ARRIVED] >= stale[a] or after[b, fields.ARRIVED] >= stale[b]
             return plan.levels[2] if due else 0.0
         apart = null[a] - null[b]
         return max(bounds.pair_score(ends, a, b + arms, apart, kind), bounds.pair_score(ends, a + arms, b, apart, kind))
@@ -240,8 +240,8 @@ def largest_score(
     value = -math.inf
     for side in range(2):  # convex in the ones and zeros: largest in a corner of where they may have been
         for last in range(2):
-            n = after[a, rows.ARRIVED] if last else state[a, rows.ARRIVED]
-            begun = state[a, rows.Y] + state[a, rows.ARRIVED] * (blocks.shift[a] - about)
+            n = after[a, fields.ARRIVED] if last else state[a, fields.ARRIVED]
+            begun = state[a, fields.Y] + state[a, fields.ARRIVED] * (blocks.shift[a] - about)
             ones = begun + path[a, side] + n * about
             if not 0.0 <= ones <= n:
                 return math.inf
@@ -262,7 +262,7 @@ def score_ends(questions: Questions, blocks: Blocks, plan: Plan, verdicts: Verdi
             pair = b >= 0
             if pair and plan.kind == BETA_BINOMIAL:
                 continue
-            if state[a, rows.ARRIVED] > 0.0 and (not pair or state[b, rows.ARRIVED] > 0.0):
+            if state[a, fields.ARRIVED] > 0.0 and (not pair or state[b, fields.ARRIVED] > 0.0):
                 best[q] = max(best[q], question_score(now, state, shift, a, b, null, plan))
 
 
@@ -284,10 +284,10 @@ def next_block(
         n = 0
         for q in range(len(questions.arms)):
             a, b = questions.arms[q, 0], questions.arms[q, 1]
-            if not after[a, rows.ARRIVED] > 0.0 or (b >= 0 and not after[b, rows.ARRIVED] > 0.0):
+            if not after[a, fields.ARRIVED] > 0.0 or (b >= 0 and not after[b, fields.ARRIVED] > 0.0):
                 continue
-            if after[a, rows.ARRIVED] == state[a, rows.ARRIVED] and (
-                b < 0 or after[b, rows.ARRIVED] == state[b, rows.ARRIVED]
+            if after[a, fields.ARRIVED] == state[a, fields.ARRIVED] and (
+                b < 0 or after[b, fields.ARRIVED] == state[b, fields.ARRIVED]
             ):
                 continue
             value = largest_score(ends, verdicts.stale, a, b, block, blocks, null, plan)
@@ -335,7 +335,7 @@ def judge_block(
         renewed = plan.kind != BETA_BINOMIAL
         for t in range(n_touched):
             a = touched[t]
-            n = state[a, rows.ARRIVED]
+            n = state[a, fields.ARRIVED]
             if plan.kind != BETA_BINOMIAL or (pairs and n >= stale[a]):
                 bounds.gauge(now, a, state, shift, plan)
                 stale[a] = n + max(1.0, n // REFRESH)
@@ -345,7 +345,7 @@ def judge_block(
                 break
             a, b = questions.arms[q, 0], questions.arms[q, 1]
             touches = fresh[a] or (b >= 0 and fresh[b])
-            if touches and state[a, rows.ARRIVED] > 0.0 and (b < 0 or state[b, rows.ARRIVED] > 0.0):
+            if touches and state[a, fields.ARRIVED] > 0.0 and (b < 0 or state[b, fields.ARRIVED] > 0.0):
                 value = question_score(now, state, shift, a, b, null, plan)
                 best[q] = max(best[q], value)
                 for j in range(2):

@@ -1,6 +1,6 @@
 """What the state of an arm's arrivals says: its estimate, how far its interval reaches, which values it excludes.
 
-Plain Python that numba can compile, as `belated.kernels.rows` is. An arm's state is the sums of `rows.OWN` and those
+Plain Python that numba can compile, as `belated.kernels.rows` is. An arm's state is the sums of `fields.OWN` and those
 that `STATE` adds, about a shift, its first outcome. docs/sequences.md has the formulas.
 """
 
@@ -10,7 +10,7 @@ import math
 from typing import NamedTuple
 
 from belated.base.columns import Array
-from belated.kernels import rows
+from belated.kernels import fields
 
 #: Functions to compile, helpers before their callers.
 KERNELS = (
@@ -18,10 +18,10 @@ KERNELS = (
     "stake", "stake_cost",
 )  # fmt: skip
 
-# What an arm's state holds beyond the sums of `rows.OWN`: of empirical Bernstein's bets l, with y scaled to [0, 1], the
-# sums of l, l y, and what they cost.
-STATE = (*rows.OWN, "bets", "bet_y", "cost")
-BETS, BET_Y, COST = range(len(rows.OWN), len(rows.OWN) + 3)
+# What an arm's state holds beyond the sums of `fields.OWN`: of empirical Bernstein's bets l, with y scaled to [0, 1],
+# the sums of l, l y, and what they cost.
+STATE = (*fields.OWN, "bets", "bet_y", "cost")
+BETS, BET_Y, COST = range(len(fields.OWN), len(fields.OWN) + 3)
 
 ASYMPTOTIC, SUB_GAUSSIAN, BERNSTEIN, BETA_BINOMIAL = range(4)
 
@@ -142,8 +142,8 @@ def gauge_bounded(now: Array, a: int, state: Array, plan: Plan) -> None:
 
 def gauge_binary(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
     """Fill `now[a]` for the beta-binomial mixture."""
-    n = state[a, rows.ARRIVED]
-    successes = min(max(round(state[a, rows.Y] + n * shift[a]), 0), n)
+    n = state[a, fields.ARRIVED]
+    successes = min(max(round(state[a, fields.Y] + n * shift[a]), 0), n)
     now[a, CENTRE] = successes / n
     for j in range(2):
         threshold = plan.levels[2 * j]
@@ -156,8 +156,8 @@ def gauge_binary(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> 
 
 def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
     """Fill `now[a]` for a normal mixture; asymptotic ones are infinite until their approximation holds."""
-    n, w, v = state[a, rows.ARRIVED], state[a, rows.W], state[a, rows.W2]
-    now[a, CENTRE] = shift[a] + state[a, rows.WY] / w
+    n, w, v = state[a, fields.ARRIVED], state[a, fields.W], state[a, fields.W2]
+    now[a, CENTRE] = shift[a] + state[a, fields.WY] / w
     now[a, PRICE] = math.log1p(v / plan.eta)
     scale = (v + plan.eta) / (w * w)
     if plan.kind == SUB_GAUSSIAN:
@@ -166,17 +166,17 @@ def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> 
         return
     if w * w < LEAST_SIZE * v:
         return
-    if state[a, rows.UNBINARY] == 0.0:
-        successes = state[a, rows.Y] + n * shift[a]
+    if state[a, fields.NONBINARY] == 0.0:
+        successes = state[a, fields.Y] + n * shift[a]
         if min(successes, n - successes) < LEAST_KIND - 0.5:
             return
-    mean = state[a, rows.Y] / n
-    spread = state[a, rows.Y2] - n * mean * mean
-    if not spread > 1e-12 * state[a, rows.Y2]:
+    mean = state[a, fields.Y] / n
+    spread = state[a, fields.Y2] - n * mean * mean
+    if not spread > 1e-12 * state[a, fields.Y2]:
         return
-    third = state[a, rows.Y3] - mean * (3.0 * state[a, rows.Y2] - 2.0 * n * mean * mean)
+    third = state[a, fields.Y3] - mean * (3.0 * state[a, fields.Y2] - 2.0 * n * mean * mean)
     # of the weighted sum, by its own weights
-    skew = third / (spread * math.sqrt(spread / n)) * state[a, rows.W3] / (v * math.sqrt(v))
+    skew = third / (spread * math.sqrt(spread / n)) * state[a, fields.W3] / (v * math.sqrt(v))
     if abs(skew) > MOST_SKEW:
         return
     scale *= spread / (n - 1.0)
@@ -190,7 +190,7 @@ def gauge(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
     now[a, LOWER] = math.inf
     now[a, UPPER] = math.inf
     now[a, PRICE] = 0.0
-    if state[a, rows.ARRIVED] == 0.0:
+    if state[a, fields.ARRIVED] == 0.0:
         now[a, CENTRE] = math.nan
         if plan.kind == BERNSTEIN:
             now[a, LOWER] = 0.0

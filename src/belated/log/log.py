@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from belated.base.columns import Array, as_array, numbers
+from belated.base.columns import Array, Label, as_array, numbers
 from belated.base.errors import LogError, OptionError, UnknownArmError
 from belated.base.tables import Column, Table
 from belated.base.text import count
-from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock, as_float_times, read_times
+from belated.log.data import Data
 from belated.log.labels import encode
-from belated.log.row_checks import check_rows
-
-#: Rows checked at a time: the columns of one block stay in the cache.
-_BLOCK = 1 << 15
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """When each row counts: the assignment order, and from which position its outcome is history."""
-
-    order: Array  # positions to rows; empty: the rows are in order
-    due: Array  # by row: a position, `rows` if no later row sees it, -1 if not arrived
-    rows: int  # positions that exist as of the log's moment
+from belated.log.row_checks import Columns, check_rows
+from belated.log.row_evidence import RowEvidence
+from belated.log.row_sums import sums_of_rows
+from belated.log.schedule import Schedule
+from belated.summaries import signs
+from belated.summaries.evidence import Evidence
+from belated.summaries.sums import Parts, Sums
 
 
-class Log(Table):
+class Log(Data, Table):
     """A bandit experiment's log: one row per assignment.
 
     Parameters
@@ -82,6 +75,12 @@ class Log(Table):
     (3, ('A', 'B'))
     """
 
+    name = "a log"
+    engine = "memory"
+    outcome_name = "outcome"
+    within = None
+    notes = ()
+
     def __init__(
         self,
         arm: Any,
@@ -116,7 +115,7 @@ class Log(Table):
 
     def _set(
         self,
-        arms: tuple[Any, ...],
+        arms: tuple[Label, ...],
         code: Array,
         outcome: Array,
         propensity: Array,
@@ -173,7 +172,7 @@ class Log(Table):
     @classmethod
     def of_numbers(
         cls,
-        arms: tuple[Any, ...],
+        arms: tuple[Label, ...],
         code: Array,
         outcome: Array,
         propensity: Array,
@@ -204,14 +203,9 @@ class Log(Table):
         return self.propensity if self.has_all_propensities else self.propensity[:, np.newaxis]
 
     @property
-    def as_of(self) -> Any:
-        """The moment the log is looked at; None: everything that ever arrived counts."""
-        return None if self.moment is None else self.clock.show(self.moment)
-
-    @property
     def assigned_at(self) -> Array:
         """When each row was assigned."""
-        return self.clock.show_many(self._assigned_numbers)
+        return self.clock.show_many(self.assigned_numbers)
 
     @property
     def arrived_at(self) -> Array | None:
@@ -224,14 +218,48 @@ class Log(Table):
         return self.schedule.due >= 0
 
     @property
-    def came(self) -> Array:
-        """When each outcome came, as a number of the clock; empty: every row's own step, 1, 2, ..."""
-        came = self._assigned if self._arrived is None else self._arrived
-        return np.empty(0) if came is None else came
+    def assigned_numbers(self) -> Array:
+        """When each row was assigned, as a number of the clock."""
+        return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
 
     @property
-    def _assigned_numbers(self) -> Array:
-        return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
+    def arrived_numbers(self) -> Array:
+        """When each outcome arrives, as a number of the clock: if at once, when its row was assigned."""
+        return self.assigned_numbers if self._arrived is None else self._arrived
+
+    @property
+    def arrival_times(self) -> Array:
+        """`arrived_numbers`, but empty if that is every row's own step, 1, 2, ..."""
+        return np.empty(0) if self._arrived is None and self._assigned is None else self.arrived_numbers
+
+    @cached_property
+    def last_look(self) -> int | float:
+        """The moment up to which outcomes are known: `as_of`, or the last time in the log."""
+        if self.moment is not None:
+            return self.moment
+        last = self._assigned_by_position(np.array([self.schedule.rows - 1]))[0]
+        if self._arrived is not None:
+            last = self._arrived[self.arrived].max(initial=last)
+        number: int | float = last.item()
+        return number
+
+    def _assigned_by_position(self, positions: Array) -> Array:
+        rows = self.schedule.order[positions] if len(self.schedule.order) else positions
+        return np.asarray(rows + 1 if self._assigned is None else self._assigned[rows])
+
+    @property
+    def how_read(self) -> list[tuple[str, str]]:
+        """What a report says of where the rows are and how they were summed, as names and values."""
+        return [
+            ("source", self.name),
+            ("rows", count(len(self), "row")),
+            ("as of", self.as_of_text or "everything that has arrived"),
+            ("engine", "memory, summed by the compiled kernel"),
+        ]
+
+    def log(self) -> Log:
+        """Return the log itself: its rows are in memory."""
+        return self
 
     def at(self, as_of: Any) -> Log:
         """Return the same experiment as it stood at another moment."""
@@ -280,97 +308,100 @@ class Log(Table):
 
     def _check(self) -> None:
         """Refuse the first row that cannot be."""
-        self._anchor(*check_rows(self.arms, self.code, self.outcome, self.propensity, *self._times(), self.clock))
+        columns = Columns(self.code, self.outcome, self.propensity, self.times)
+        self._anchor(*check_rows(self.arms, columns, self.clock))
 
     def _anchor(self, anchors: list[Array], rarest: list[Array]) -> None:
         """Keep, of several parts' anchors, those of the least likely rows."""
         which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
         self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
 
+    # ---------------------------------------------------------------- what it adds up to
+
+    def sums(
+        self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
+    ) -> list[list[Sums]]:
+        """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
+        return [sums_of_rows(self, part, moments, plain, history) for part in parts]
+
+    def evidence(self) -> Evidence:
+        """Return the counts and sums from which every check is read."""
+        return RowEvidence(self).evidence()
+
+    def doubts(self) -> list[str]:
+        """Return what in the log as a whole speaks against any estimate from it, in words."""
+        return signs.doubts(RowEvidence(self).dependence()) if len(self) else []
+
+    def oddities(self) -> list[str]:
+        """Return what in the log looks like a mistake in it, in words."""
+        if not len(self):
+            return []
+        rows = RowEvidence(self)
+        return signs.oddities(rows.calibration(rows.early), rows.recorded())
+
     # ---------------------------------------------------------------- order of events
 
     @cached_property
     def schedule(self) -> Schedule:
-        """Who sees what: section 2 of the paper, with batches and ties."""
-        assigned, order = self._assigned, np.empty(0, dtype=np.int64)
-        total = rows = len(self.code)
-        if assigned is not None and not _is_sorted(assigned):
-            order = np.argsort(assigned, kind="stable")
-            assigned = assigned[order]
-            if total < 2**31:
-                order = order.astype(np.int32)
-        if self.moment is not None:
-            if assigned is None:
-                rows = int(min(max(math.floor(min(self.moment, total)), 0), total))
-            else:
-                rows = int(np.searchsorted(assigned, self.moment, side="right"))
-        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
-        if rows < total:
-            due[:] = -1
-        times: Array = np.empty(0) if assigned is None else assigned
-        _, arrived, latest, never = self._times()
-        jit.ready(rows)
+        """Who sees what."""
+        return Schedule.of(self.times, self.outcome, self.moment)
 
-        def fill(start: int, stop: int) -> None:
-            kernel.schedule(due, times, arrived, latest, never, self.outcome, order, start, stop, rows)
-
-        jit.in_stretches(rows, fill)
-        return Schedule(order, due, rows)
-
-    def _times(self) -> tuple[Array, Array, int | float, int | float]:
-        """Return assignment and arrival times (empty: steps, at once), the last that counts, and never."""
+    @property
+    def times(self) -> kernel.Times:
+        """The rows' times, as kernels take them."""
         assigned = np.empty(0) if self._assigned is None else self._assigned
         arrived = np.empty(0) if self._arrived is None else self._arrived
         if arrived.dtype.kind == "i":
             latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
-            return assigned, arrived, latest, NEVER
+            return kernel.Times(assigned, arrived, latest, NEVER)
         # inf is never, also when everything that arrived counts
         biggest = float(np.finfo(np.float64).max)
-        return assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan
+        return kernel.Times(assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan)
 
-    def divide(self, moments: Array) -> tuple[Array, Array]:
+    @property
+    def kernel_rows(self) -> kernel.Rows:
+        """The rows, as kernels take them."""
+        return kernel.Rows(
+            code=self.code,
+            outcome=self.outcome,
+            propensity=self.propensity_matrix,
+            full=self.has_all_propensities,
+            order=self.schedule.order,
+            due=self.schedule.due,
+        )
+
+    def bins(self, moments: Array) -> kernel.Bins:
         """Return, for ascending moments, how many rows each has, and at which each outcome first counts."""
-        schedule = self.schedule
-        times = self._assigned_numbers
-        ordered = times[schedule.order] if len(schedule.order) else times
-        edges = np.searchsorted(ordered[: schedule.rows], moments, side="right")
-        came = times if self._arrived is None else self._arrived
-        return edges, np.searchsorted(moments, came).astype(np.int32)
+        ordered = self.schedule.in_order(self.assigned_numbers)
+        edges = np.searchsorted(ordered[: self.schedule.rows], moments, side="right").astype(np.int64)
+        return kernel.Bins(edges, np.searchsorted(moments, self.arrived_numbers).astype(np.int32))
 
     def even_moments(self, how_many: int, latest: int | float | None = None) -> Array:
         """Return moments evenly spaced over the rows, the last being when the log is looked at.
 
-        `latest` is when the last outcome landed, if that is known already.
+        `latest` is when the last outcome arrived, if that is known already.
         """
-        schedule = self.schedule
-        if schedule.rows == 0:
+        rows = self.schedule.rows
+        if rows == 0:
             raise LogError("The log has no rows as of its moment.")
-        positions = -(-np.arange(1, how_many + 1) * schedule.rows // how_many) - 1
-        which = schedule.order[positions] if len(schedule.order) else positions
-        moments = which + 1 if self._assigned is None else self._assigned[which]
-        if self.moment is not None:
-            moments[-1] = self.moment
-        elif latest is not None:
-            moments[-1] = max(moments[-1], latest)
-        elif self._arrived is not None:
-            moments[-1] = self._arrived[schedule.due >= 0].max(initial=moments[-1])
+        moments = self._assigned_by_position(-(-np.arange(1, how_many + 1) * rows // how_many) - 1)
+        moments[-1] = self.last_look if self.moment is not None or latest is None else max(moments[-1], latest)
         return np.unique(moments)
 
     # ---------------------------------------------------------------- display
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
-        schedule = self.schedule
-        alive = schedule.order[: schedule.rows] if len(schedule.order) else np.arange(schedule.rows)
-        code, arrived = self.code[alive], schedule.due[alive] >= 0
+        alive = self.schedule.existing
+        code, arrived = self.code[alive], self.arrived[alive]
         n_arms = len(self.arms)
         assigned_n = np.bincount(code, minlength=n_arms)
         arrived_n = np.bincount(code[arrived], minlength=n_arms)
-        times = self._assigned_numbers[alive]
-        delays: Array = np.zeros(len(alive)) if self._arrived is None else self._arrived[alive] - times
+        times = self.assigned_numbers[alive]
+        delays = self.arrived_numbers[alive] - times
         medians = [float(np.median(delays[arrived & (code == k)])) if arrived_n[k] else math.nan for k in range(n_arms)]
         if self.has_all_propensities:
-            smallest = self.propensity[alive].min(axis=0) if len(alive) else np.full(n_arms, math.nan)
+            smallest = self.propensity[alive].min(axis=0) if len(code) else np.full(n_arms, math.nan)
         else:
             smallest = np.full(n_arms, math.inf)
             np.minimum.at(smallest, code, self.propensity[alive])
@@ -409,7 +440,7 @@ class Log(Table):
         ]
 
 
-def a_log(log: Any) -> Log:
+def require_log(log: object) -> Log:
     """Return `log` if it is a Log."""
     if not isinstance(log, Log):
         raise OptionError(
@@ -423,7 +454,7 @@ def _moment(clock: Clock, as_of: Any) -> int | float | None:
     return None if as_of is None or (isinstance(as_of, float) and as_of == math.inf) else clock.read("as_of", as_of)
 
 
-def arm_index(arms: tuple[Any, ...], arm: Any) -> int:
+def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
     """Return the position of an arm, or say which arms there are."""
     try:
         return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
@@ -437,11 +468,3 @@ def locked(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _is_sorted(times: Array) -> bool:
-    for start in range(0, len(times), _BLOCK):
-        block = times[start : start + _BLOCK + 1]
-        if not (block[:-1] <= block[1:]).all():
-            return False
-    return True

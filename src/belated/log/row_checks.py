@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.checks import TOLERANCE
+from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
 from belated.kernels import jit
@@ -15,61 +16,62 @@ from belated.kernels import rows as kernel
 from belated.log.clock import Clock
 
 
+class Columns(NamedTuple):
+    """The columns of a log, as numbers, in row order."""
+
+    code: Array
+    outcome: Array
+    propensity: Array  # (rows, arms), or (rows,) if only the chosen arm's is known
+    times: kernel.Times
+
+    def kernel_rows(self) -> kernel.Rows:
+        """Return the rows as kernels take them, without their order."""
+        full, none = self.propensity.ndim == 2, np.empty(0, dtype=np.int32)
+        matrix = self.propensity if full else self.propensity[:, np.newaxis]
+        return kernel.Rows(self.code, self.outcome, matrix, full, order=none, due=none)
+
+
 def check_rows(
-    arms: tuple[Any, ...],
-    code: Array,
-    outcome: Array,
-    propensity: Array,
-    assigned: Array,
-    arrived: Array,
-    latest: int | float,
-    never: int | float,
-    clock: Clock,
-    before: int = 0,
+    arms: tuple[Label, ...], columns: Columns, clock: Clock, before: int = 0
 ) -> tuple[list[Array], list[Array]]:
     """Refuse the first row that cannot be, in one sentence.
 
-    Times are as `kernels.rows.schedule` takes them, in row order. On the way, the outcome and the
-    propensity of each arm's least likely row are found, stretch by stretch, and returned. `before` counts
-    the rows that came before these.
+    On the way, the outcome and the propensity of each arm's least likely row are found, stretch by stretch, and
+    returned. `before` counts the rows that came before these.
     """
-    full = propensity.ndim == 2
-    pi = propensity if full else propensity[:, np.newaxis]
-    jit.ready(len(code) * (pi.shape[1] + 4))
+    rows, times = columns.kernel_rows(), columns.times
+    jit.ready(len(rows.code) * (rows.propensity.shape[1] + 4))
 
     def check(start: int, stop: int) -> tuple[int, Array, Array]:
         anchor, rarest = np.zeros(len(arms)), np.full(len(arms), math.inf)
-        row = kernel.first_fault(
-            anchor, rarest, outcome, code, pi, full, assigned, arrived, latest, never, start, stop
-        )  # fmt: skip
-        return row, anchor, rarest
+        return kernel.first_fault(anchor, rarest, rows, times, start, stop), anchor, rarest
 
-    parts = jit.in_stretches(len(code), check)
+    parts = jit.in_stretches(len(rows.code), check)
     for row, _, _ in parts:
         if row >= 0:
-            column, what = _propensity_fault(arms, code[row], propensity[row]) or _outcome_fault(
-                outcome[row],
-                arrived[row] if len(arrived) else None,
-                assigned[row] if len(assigned) else row + 1,
-                never,
+            column, what = _propensity_fault(arms, rows.code[row], columns.propensity[row]) or _outcome_fault(
+                rows.outcome[row],
+                times.arrived[row] if len(times.arrived) else None,
+                times.assigned[row] if len(times.assigned) else row + 1,
+                times.never,
                 clock,
             )
-            row += before
-            raise LogError(f"`{column}` in row {row} {what}.", column=column, row=row)
+            place = row + before
+            raise LogError(f"`{column}` in row {place} {what}.", column=column, row=place)
     return [anchor for _, anchor, _ in parts], [rarest for _, _, rarest in parts]
 
 
-def _propensity_fault(arms: tuple[Any, ...], code: int, pi: Array) -> tuple[str, str] | None:
+def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[str, str] | None:
     """Return the column and the rest of the sentence, if the propensities are at fault."""
     if pi.ndim == 0:
         if pi == 0:
             return "propensity", "is 0; the chosen arm cannot have probability 0"
-        return None if 0 < pi <= 1 + 1e-6 else ("propensity", f"is {pi}; it must lie in (0, 1]")
+        return None if 0 < pi <= 1 + TOLERANCE else ("propensity", f"is {pi}; it must lie in (0, 1]")
     for arm, p in zip(arms, pi, strict=True):
-        if not 0 <= p <= 1 + 1e-6:
+        if not 0 <= p <= 1 + TOLERANCE:
             return "propensity", f"for arm {one_line(repr(arm))} is {p}; it must lie in [0, 1]"
     total = sum(pi.tolist())
-    if abs(total - 1) > 1e-6:
+    if abs(total - 1) > TOLERANCE:
         return "propensity", f"sums to {total:.9g}; it must sum to 1 (within 1e-6)"
     if pi[code] == 0:
         return "propensity", f"gives the chosen arm {one_line(repr(arms[code]))} probability 0; it must be above 0"
@@ -87,6 +89,8 @@ def _outcome_fault(y: float, arrived: Any, assigned: Any, never: int | float, cl
             "if only what happens has a time, read it as events with a window",
         )
     if arrived < assigned:
-        came, made = clock.text(arrived), clock.text(assigned)
-        return "arrived_at", f"is {came}, before its assignment at {made}; it must not be earlier"
+        return (
+            "arrived_at",
+            f"is {clock.text(arrived)}, before its assignment at {clock.text(assigned)}; it must not be earlier",
+        )
     return "outcome", f"is {y} although it has arrived; it must be a finite number"

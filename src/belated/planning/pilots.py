@@ -13,8 +13,8 @@ from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
-from belated.log.log import Log, a_log
-from belated.reading.source import Source
+from belated.log.data import Data, require_data
+from belated.log.log import Log
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
@@ -28,7 +28,7 @@ _DELAYS = 2000
 _DAY = 86_400.0
 
 
-def pilot(log: Log | Source, *, per_day: float | None = None) -> Pilot:
+def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     """Fit a bandit to an experiment's log.
 
     Parameters
@@ -57,12 +57,11 @@ def pilot(log: Log | Source, *, per_day: float | None = None) -> Pilot:
     >>> fitted.bandit.delay("A").quantile(0.5)
     5.0
     """
-    held = log.log() if isinstance(log, Source) else a_log(log)
-    schedule = held.schedule
-    alive = schedule.order[: schedule.rows] if len(schedule.order) else np.arange(schedule.rows)
-    if not len(alive):
+    held = require_data(log).log()
+    alive = held.schedule.existing
+    if not len(held):
         raise LogError("The log has no rows as of its moment.")
-    code, outcome, here = held.code[alive], held.outcome[alive], schedule.due[alive] >= 0
+    code, outcome, here = held.code[alive], held.outcome[alive], held.arrived[alive]
     waited, pace = _waited(held, alive, here)
     dated = held.clock.unit is not None
     day = _DAY * _per_second(held) if dated else None
@@ -143,7 +142,7 @@ def _per_second(log: Log) -> float:
     return float(10 ** (3 * ("s", "ms", "us", "ns", "ps", "fs", "as").index(log.clock.unit or "s")))
 
 
-def _waited(log: Log, alive: Array, here: Array) -> tuple[Array, float]:
+def _waited(log: Log, alive: Array | slice, here: Array) -> tuple[Array, float]:
     """Return each row's delay, or how long it has been out, in the clock's units; and assignments per unit."""
     assigned, arrived = _numbers(log.assigned_at)[alive], log.arrived_at
     first = assigned.min()
@@ -174,11 +173,11 @@ def _delays(waited: Array, here: Array, pace: float) -> Array:
     return np.concatenate([at, [math.inf]])[places]
 
 
-def _shares(log: Log, alive: Array, code: Array) -> dict[Any, float]:
+def _shares(log: Log, alive: Array | slice, code: Array) -> dict[Any, float]:
     """Return the mean probability of each arm in the later half of the log, or how often it was chosen."""
-    later = slice(len(alive) // 2, None)
+    later = slice(len(code) // 2, None)
     if log.has_all_propensities:
-        means = log.propensity[alive[later]].mean(axis=0)
+        means = log.propensity[alive][later].mean(axis=0)
     else:
         means = np.bincount(code[later], minlength=len(log.arms)).astype(np.float64)
     return dict(zip(log.arms, (means / means.sum()).tolist(), strict=True))

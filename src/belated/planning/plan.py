@@ -19,12 +19,11 @@ from belated.estimation.answers import estimate
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.estimation.target import Target
-from belated.log.log import Log
+from belated.log.data import Data
 from belated.planning.goals import Goal, Point
 from belated.planning.pilots import Pilot, pilot
 from belated.planning.results import Curve, Option, Plan
 from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
-from belated.reading.source import Source
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
@@ -58,7 +57,7 @@ _USUAL = 32
 
 
 def plan(
-    bandit: Bandit | Pilot | Log | Source,
+    bandit: Bandit | Pilot | Data,
     policy: Policy | None = None,
     target: Any = None,
     *,
@@ -127,7 +126,7 @@ def plan(
     >>> 1500 < found.horizon < 1600, found.wait
     (True, 100.0)
     """
-    fitted = pilot(bandit, per_day=per_day) if isinstance(bandit, (Log, Source)) else bandit
+    fitted = pilot(bandit, per_day=per_day) if isinstance(bandit, Data) else bandit
     notes: list[str] = []
     experiment: Any = fitted
     if isinstance(fitted, Pilot):

@@ -19,6 +19,7 @@ from belated.summaries.evidence import (
     TINY,
     ArrivalCounts,
     Evidence,
+    Recorded,
     half_of,
     settled,
 )
@@ -197,7 +198,7 @@ def early(source: Source) -> ir.Table:
     return rows.filter(rows.assigned <= literal(source.clock, until, rows.assigned))
 
 
-def recorded(source: Source) -> tuple[float, Array, Array]:
+def recorded(source: Source) -> Recorded:
     """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
     rows = early(source)
     with sentences(source.name):
@@ -205,7 +206,7 @@ def recorded(source: Source) -> tuple[float, Array, Array]:
             rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), there=rows.arrived.count())
         ).to_pydict()
     low = min((value for value in found["low"] if value is not None), default=math.nan)
-    return low, np.array(found["n"], dtype=float), np.array(found["there"], dtype=float)
+    return Recorded(low, np.array(found["n"], dtype=float), np.array(found["there"], dtype=float))
 
 
 def dependence(source: Source) -> Array:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError
+from belated.base.errors import LogError, OptionError
 from belated.base.progress import Bar
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
 from belated.log.clock import Clock
+from belated.log.data import Data
 from belated.log.log import Log
-from belated.reading import evidence_query as views
-from belated.reading import recipe
+from belated.reading import evidence_query, recipe
 from belated.reading import sums_query as expressions
 from belated.reading.arrow import arrow_batches, clock_times, floats
 from belated.reading.engines import fetch, sentences
@@ -36,21 +36,10 @@ from belated.reading.first_look import (
 )
 from belated.reading.recipe import Recipe
 from belated.reading.stream import Batch, OutOfOrderError, stream_sums
-from belated.reports.report import SHARE
+from belated.summaries import signs
+from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
-from belated.summaries.signs import (
-    BLATANT,
-    CALIBRATION_ADVICE,
-    CALIBRATION_FINDING,
-    SURE,
-    dependence_words,
-    is_sparse,
-    miscalibration,
-    most_recorded,
-    outcome_dependence,
-    positive_words,
-)
-from belated.summaries.sums import Parts, Sums, SumsSource
+from belated.summaries.sums import Parts, Sums, SumsOf
 from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
@@ -64,7 +53,7 @@ _FEW_ARMS = 64
 _LONG = 5_000_000
 
 
-class Source(SumsSource, Table):
+class Source(Data, Table):
     """A log that stays where it is; `read` makes it, and `estimate`, `compare` and `trajectory` take it as a `Log`.
 
     Attributes
@@ -151,11 +140,6 @@ class Source(SumsSource, Table):
         return "p0" in self.rows.columns
 
     @property
-    def as_of(self) -> Any:
-        """The moment the log is looked at; None: everything that ever arrived counts."""
-        return None if self.moment is None else self.clock.show(self.moment)
-
-    @property
     def is_streamed(self) -> bool:
         """Whether batches are streamed through the kernel; else the engine makes the sums itself."""
         return bool(self.recipe.engine.name == "duckdb")
@@ -191,22 +175,23 @@ class Source(SumsSource, Table):
 
     # ---------------------------------------------------------------- sums
 
-    def sums(self, parts: Sequence[Parts], moments: Array | None = None, plain: bool = True) -> list[list[Sums]]:
+    def sums(
+        self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
+    ) -> list[list[Sums]]:
         """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
+        if history:
+            raise OptionError("`history` goes with a Log in memory; `log()` brings a table into it.")
         chosen = [(read_weights(w), read_outcome_model(m)) for w, m in parts]
         for weights, _ in chosen:
             weights.check(self.has_all_propensities)
         if moments is not None and moments[-1] < self.last_look:
-            return self.at_number(moments[-1]).sums(chosen, moments, plain)
-        planned = self.within is not None and any(w.name == "two_point" for w, _ in chosen)
+            return self.at_number(moments[-1]).sums(chosen, moments, plain=plain)
+        planned = self.within is not None and any(weights.cumulative for weights, _ in chosen)
         if moments is not None and (self.recipe.revises or planned):  # the past is not a part of the present
             each = [self.at_number(moment).sums(chosen, plain=plain) for moment in moments]
             return [[sums[i][-1] for sums in each] for i in range(len(chosen))]
-        if any("given" in (w.name, m.name) or w.name == "two_point" for w, m in chosen):
-            log = self.log()  # what depends on all rows before, or on arrays of them, needs them all
-            if moments is None:
-                return [[Sums.of(log, *part, plain=plain)] for part in chosen]
-            return [Sums.at(log, moments, *part, plain) for part in chosen]
+        if any(weights.needs_rows or model.name == "given" for weights, model in chosen):
+            return self.log().sums(chosen, moments, plain=plain)
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
@@ -219,7 +204,7 @@ class Source(SumsSource, Table):
         self, parts: list[tuple[Weights, OutcomeModel]], moments: Array | None, plain: bool
     ) -> list[list[Sums]]:
         """Sort, if need be, and stream batches through the kernel."""
-        matters = moments is not None or any(model.name == "running_mean" for _, model in parts)
+        matters = moments is not None or any(model.learns for _, model in parts)
         ordered = matters and not self._in_order
         try:
             with closing(self._records(ordered)) as records:
@@ -247,9 +232,8 @@ class Source(SumsSource, Table):
                 self.coded, len(self.arms), weights, model, self.anchors, self.clock, moments,
                 self.within is not None,
             )  # fmt: skip
-            sums.append(
-                expressions.sums_of_table(fetch(table), self.arms, weights, model, self.anchors, full, plain, bins)
-            )
+            about = SumsOf(self.arms, weights, model, full, plain)
+            sums.append(expressions.sums_of_table(fetch(table), about, self.anchors, bins))
         return sums
 
     @cached_property
@@ -347,12 +331,30 @@ class Source(SumsSource, Table):
         )
 
     @property
-    def outcome(self) -> str:
+    def outcome_name(self) -> str:
         """What the outcome is called."""
-        name = self.roles.outcome
-        if self.recipe.measure in ("indicator", "count"):
-            return {"indicator": SHARE, "count": "number of events"}[self.recipe.measure]
-        return "outcome" if name is None else name
+        if self.recipe.measure == "indicator":
+            return SHARE_WITH_EVENT
+        if self.recipe.measure == "count":
+            return "number of events"
+        return self.roles.outcome or "outcome"
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Which column plays which role."""
+        return self.roles.to_dict()
+
+    @property
+    def how_read(self) -> list[tuple[str, str]]:
+        """What a report says of where the rows are and how they were summed, as names and values."""
+        how = "streamed through the compiled kernel" if self.is_streamed else "sums computed by the engine"
+        return [
+            ("source", self.name),
+            ("columns", self.roles.line(options=False).removeprefix("columns: ")),
+            ("rows", count(len(self), "row")),
+            ("as of", self.as_of_text or "everything that has arrived"),
+            ("engine", f"{self.engine}, {how}"),
+        ]
 
     @property
     def assigned(self) -> Array:
@@ -371,31 +373,30 @@ class Source(SumsSource, Table):
 
     # ---------------------------------------------------------------- doubts
 
+    def evidence(self) -> Evidence:
+        """Return the counts and sums from which every check is read."""
+        return evidence_query.evidence(self)
+
     @cached_property
-    def dependence(self) -> tuple[float, Array]:
-        """The test of whether arrival depends on the outcome: its p-value, and by arm in which direction."""
+    def _doubts(self) -> list[str]:
         if self.within is not None or not len(self):
-            return math.nan, np.full(len(self.arms), math.nan)
-        return outcome_dependence(views.dependence(self))
+            return []
+        return signs.doubts(evidence_query.dependence(self))
 
     def doubts(self) -> list[str]:
         """Return what in the log as a whole speaks against any estimate from it, in words."""
-        p_value, z = self.dependence
-        return [dependence_words(p_value, z)] if p_value < SURE else []
+        return list(self._doubts)
+
+    def doubts_when_estimated(self) -> list[str]:
+        """Return the same: tables are looked at whenever they are estimated from."""
+        return self.doubts()
 
     def oddities(self) -> list[str]:
         """Return what in the tables looks like a mistake in them, or in how they were read, in words."""
         if not len(self):
             return []
-        words = []
-        found = views.calibration(self, views.early(self))
-        if found is not None and miscalibration(*found) < BLATANT:
-            words.append(f"{CALIBRATION_FINDING}. {CALIBRATION_ADVICE}")
-        if self.within is None:
-            low, old, soon = views.recorded(self)
-            if low > 0 and is_sparse(old, soon):
-                words.append(positive_words(most_recorded(old, soon)))
-        return words
+        calibration = evidence_query.calibration(self, evidence_query.early(self))
+        return signs.oddities(calibration, evidence_query.recorded(self) if self.within is None else None)
 
     # ---------------------------------------------------------------- time
 

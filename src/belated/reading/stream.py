@@ -17,9 +17,9 @@ from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock
 from belated.log.log import locked
-from belated.log.row_checks import check_rows
+from belated.log.row_checks import Columns, check_rows
 from belated.summaries.outcome_models import OutcomeModel
-from belated.summaries.sums import Sums
+from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
 _IN_ORDER = np.empty(0, dtype=np.int64)
@@ -50,14 +50,11 @@ class Batch:
         return len(self.code)
 
     @property
-    def latest(self) -> int | float:
-        """The last time that arrivals can have."""
-        return np.iinfo(np.int64).max if self.arrived.dtype.kind == "i" else float(np.finfo(np.float64).max)
-
-    @property
-    def never(self) -> int | float:
-        """What stands for never."""
-        return NEVER if self.arrived.dtype.kind == "i" else math.nan
+    def times(self) -> kernel.Times:
+        """The rows' times, as kernels take them; every arrival counts."""
+        if self.arrived.dtype.kind == "i":
+            return kernel.Times(self.assigned, self.arrived, np.iinfo(np.int64).max, NEVER)
+        return kernel.Times(self.assigned, self.arrived, float(np.finfo(np.float64).max), math.nan)
 
     def check_times(self, before: int) -> None:
         """Refuse the first row without a time of assignment; `before` counts the rows that come before these."""
@@ -75,10 +72,8 @@ class Batch:
     def check(self, arms: tuple[Any, ...], clock: Clock, before: int) -> tuple[Array, Array]:
         """Refuse the first row that cannot be; return the outcome and propensity of each arm's least likely row."""
         self.check_times(before)
-        anchors, rarest = check_rows(
-            arms, self.code, self.outcome, self.propensity, self.assigned, self.arrived, self.latest, self.never,
-            clock, before,
-        )  # fmt: skip
+        columns = Columns(self.code, self.outcome, self.propensity, self.times)
+        anchors, rarest = check_rows(arms, columns, clock, before)
         which = np.argmin(rarest, axis=0), np.arange(len(arms))
         return np.array(anchors)[which], np.array(rarest)[which]
 
@@ -107,9 +102,7 @@ def _prepared(
     n = len(batch)
     due = np.empty(n, dtype=np.int32)
     with np.errstate(all="ignore"):
-        kernel.schedule(
-            due, batch.assigned, batch.arrived, batch.latest, batch.never, batch.outcome, _IN_ORDER, 0, n, n
-        )
+        kernel.schedule(due, batch.times, batch.outcome, _IN_ORDER, 0, n, n)
     unseen = np.flatnonzero(due == n)
     when = batch.arrived[unseen]
     at_once = when == batch.assigned[unseen]  # only rows of a later time see those
@@ -245,28 +238,34 @@ def _added(
             locked(np.concatenate(pair)) for pair in ((earlier[1], code), (earlier[2], outcome), (unused, propensity))
         )
     if moments is None:
-        edges, bins = np.array([ahead + n]), np.empty(0, dtype=np.int32)
+        bins = kernel.Bins(edges=np.array([ahead + n]), arrival=np.empty(0, dtype=np.int32))
     else:
         edges = ahead + np.searchsorted(batch.arrived if matured else batch.assigned, moments, side="right")
-        bins = np.zeros(ahead + n, dtype=np.int32)
-        bins[ahead:] = np.searchsorted(moments, batch.arrived)
-    none, sums, after = np.empty((0, k)), [], None
+        arrival = np.zeros(ahead + n, dtype=np.int32)
+        arrival[ahead:] = np.searchsorted(moments, batch.arrived)
+        bins = kernel.Bins(edges.astype(np.int64), arrival)
+    rows = kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due)
+    sums, after = [], None
     for weights, model in parts:
-        spread = np.zeros((len(edges), len(kernel.SPREAD), k))
-        own = np.zeros((len(edges), k, len(kernel.OWN)))
-        calendar = ahead + n if model.name == "running_mean" else 0
-        last, previous = np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)
-        seen = history.about(shift)
+        spread, own = empty_bins(len(bins.edges), k)
+        calendar = ahead + n if model.learns else 0
+        n_before, y_before = history.about(shift)
         with np.errstate(all="ignore"):
             kernel.accumulate(
-                spread, own, code, outcome, propensity, full, due, _IN_ORDER, ahead, ahead + n,
-                last, previous, edges.astype(np.int64), bins, shift,
-                weights.kind, none, 0.0, weights.decay, np.ones(k), 0.0,
-                model.kind, none, *seen, plain, none, np.empty(0),
-            )  # fmt: skip
+                kernel.Totals(spread, own, h=np.empty((0, k)), m=np.empty(0)),
+                rows,
+                kernel.Calendar(np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)),
+                bins,
+                shift,
+                weights.weighting_of(k),
+                model.modelling_of(k)._replace(arrived_n=n_before, arrived_y=y_before),
+                plain,
+                ahead,
+                ahead + n,
+            )
         if calendar:
-            after = seen
-        sums.append(Sums.of_bins(arms, weights, model, shift, spread, own, full, plain))
+            after = n_before, y_before
+        sums.append(Sums.of_bins(SumsOf(arms, weights, model, full, plain), shift, spread, own))
     if after is not None:
         (history.n, history.y), history.shift = after, shift
         history.runs.append(prepared.later)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belated.base.checks import TOLERANCE
 from belated.base.columns import Array
-from belated.kernels import rows as kernel
+from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
 from belated.reading.recipe import literal
 from belated.summaries.outcome_models import OutcomeModel
-from belated.summaries.sums import Sums
+from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
 if TYPE_CHECKING:
@@ -48,16 +51,16 @@ def times_found(rows: ir.Table) -> ir.Table:
 
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:
-    """Return the rows that cannot be, the earliest first: those that `soundness.check_rows` refuses."""
+    """Return the rows that cannot be, the earliest first: those that `log.row_checks` refuses."""
     columns = [rows.p] if "p" in rows.columns else [rows[f"p{k}"] for k in range(arms)]
     total = sum(columns[1:], columns[0])
     own = chosen(rows, arms)
     # NaN is above every number, on every engine
-    sound = (own > 0) & (total <= 1 + 1e-6)
+    sound = (own > 0) & (total <= 1 + TOLERANCE)
     for p in columns:
         sound = sound & (p >= 0)
     if "p" not in rows.columns:
-        sound = sound & (total >= 1 - 1e-6)
+        sound = sound & (total >= 1 - TOLERANCE)
     out = rows.arrived.isnull()
     finite = rows.outcome.between(-_LARGEST, _LARGEST)
     sound = sound & ((out & rows.outcome.isnull()) | (~out & finite & (rows.arrived >= rows.assigned)))
@@ -69,8 +72,8 @@ def faulty(rows: ir.Table, arms: int) -> ir.Table:
 
 def anchors(rows: ir.Table, arms: int) -> ir.Table:
     """Return an outcome of each arm's least likely row that has one."""
-    seen = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
-    return seen.group_by("code").agg(anchor=seen.outcome.argmin(seen.own))
+    arrived = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
+    return arrived.group_by("code").agg(anchor=arrived.outcome.argmin(arrived.own))
 
 
 # ---------------------------------------------------------------- sums
@@ -86,26 +89,26 @@ def sums_table(
     moments: Array | None = None,
     matured: bool = False,
 ) -> ir.Table:
-    """Return the sums of `rows`, a line for each arm, `k`; with moments, for each triple of `k`, `made` and `came`.
+    """Return the sums of `rows`: a line for each arm, `k`; with moments, for each of `k`, `exists` and `arrives`.
 
-    `made` is the first of the moments at which a row exists, `came` that at which its outcome has arrived.
+    `exists` is the first of the moments at which a row exists, `arrives` that at which its outcome has arrived.
     With `matured`, a row exists once its outcome has arrived.
     """
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
-    landed = rows.arrived.notnull()
+    has_arrived = rows.arrived.notnull()
     h = _weight(weights, own)
     about = _by_arm(rows.code, shift)
     columns = {
-        "code": rows.code, "about": about, "landed": landed, "h": h, "w": landed.ifelse(h / own, None),
-        "y": rows.outcome - about, "unbinary": (rows.outcome * (1 - rows.outcome)).abs(),
+        "code": rows.code, "about": about, "has_arrived": has_arrived, "h": h, "w": has_arrived.ifelse(h / own, None),
+        "y": rows.outcome - about, "nonbinary": (rows.outcome * (1 - rows.outcome)).abs(),
         **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own) for k in known},
     }  # fmt: skip
     bins = {}
     if moments is not None:
-        landing = _bin(rows.arrived, moments, clock)
-        bins = {"made": landing if matured else _bin(rows.assigned, moments, clock), "came": landing}
-    if model.name == "running_mean":
+        arrives = _bin(rows.arrived, moments, clock)
+        bins = {"exists": arrives if matured else _bin(rows.assigned, moments, clock), "arrives": arrives}
+    if model.learns:
         values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
         long = _with_means(_computed(values), known, shift, [*bins])
         over_all = _over_all(long, long.h, "", long.m)
@@ -155,18 +158,17 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
         h = long.h
     mine = long.k == long.code
     rows = long.select(
-        *bins, "k", "landed", h=h, about=_by_arm(long.k, shift), mine=mine.ifelse(1, 0),
-        **{name: mine.ifelse(long[name], None) for name in ("w", "y", "unbinary")},
-        moment=long.assigned, turn=ibis.literal(1, type="int8"), seen=ibis.null("float64"),
+        *bins, "k", "has_arrived", h=h, about=_by_arm(long.k, shift), mine=mine.ifelse(1, 0),
+        **{name: mine.ifelse(long[name], None) for name in ("w", "y", "nonbinary")},
+        moment=long.assigned, turn=ibis.literal(1, type="int8"), arrival=ibis.null("float64"),
     )  # fmt: skip
-    came = values.filter(values.landed)
-    arrivals = came.select(
-        k=came.code, moment=came.arrived, turn=(came.arrived > came.assigned).ifelse(0, 2).cast("int8"), seen=came.y
-    )
+    there = values.filter(values.has_arrived)
+    turn = (there.arrived > there.assigned).ifelse(0, 2).cast("int8")
+    arrivals = there.select(k=there.code, moment=there.arrived, turn=turn, arrival=there.y)
     rest = {name: ibis.null(dtype) for name, dtype in rows.schema().items() if name not in arrivals.columns}
     both = rows.union(arrivals.mutate(**rest).select(*rows.columns))
     until = ibis.window(group_by=both.k, order_by=[both.moment, both.turn], rows=(None, 0))
-    both = both.mutate(n=both.seen.count().over(until), total=both.seen.sum().over(until))
+    both = both.mutate(n=both.arrival.count().over(until), total=both.arrival.sum().over(until))
     both = both.filter(both.turn == 1)
     return both.mutate(m=(both.n > 0).ifelse(both.total / both.n.nullif(0), -both.about))
 
@@ -181,52 +183,51 @@ def _bin(times: ir.Column, moments: Array, clock: Clock) -> ir.Column:
 
 
 def _over_all(t: ir.Table, h: ir.Column, suffix: str, m: ir.Column | None = None) -> dict[str, ir.Column]:
-    """Return the sums over every row of `kernels.rows`; those of a model that is 0 follow from the others."""
-    sums = {"h": h.sum(), "h2": (h * h).sum(), "h_arrived": h.sum(where=t.landed)}
-    if m is not None:
-        sums |= {"hm": (h * m).sum(), "h2m": (h * h * m).sum(), "h2m2": (h * h * m * m).sum()}
-    return {f"{name}{suffix}": total for name, total in sums.items()}
+    """Return the sums over every row, by name; those of a model that is 0 follow from the others."""
+    columns = {"h": h} if m is None else {"h": h, "m": m}
+    sums = {}
+    for field in SPREAD_FIELDS:
+        if field.m == 0 or m is not None:
+            where = t.has_arrived if field.over == "all arrived" else None
+            sums[f"{field.name}{suffix}"] = _term(field, columns).sum(where=where)
+    return sums
 
 
 def _over_own(t: ir.Table, m: ir.Column) -> dict[str, ir.Column]:
     """Return the sums over an arm's own rows, by name; `w` and `y` are null in rows that do not count."""
-    h, w, y = t.h, t.w, t.y
-    r, w2, w3 = y - m, w * w, w * w * w
-    sums = {
-        "unbinary": t.unbinary, "y": y, "y2": y * y, "y3": y * y * y, "w": w, "wy": w * y, "wm": w * m,
-        "w2": w2, "w2y": w2 * y, "w2y2": w2 * y * y, "w3": w3, "w3y": w3 * y, "w3y2": w3 * y * y,
-        "hwr": h * w * r, "hwrm": h * w * r * m, "w2r2": w2 * r * r,
-    }  # fmt: skip
-    return {"arrived": y.count(), **{name: term.sum() for name, term in sums.items()}, "w_max": w.max()}
+    columns = {"h": t.h, "w": t.w, "y": t.y, "m": m, "r": t.y - m}
+    sums = {"arrived": t.y.count(), "nonbinary": t.nonbinary.sum()}
+    for field in OWN_FIELDS:
+        if field.over == "own arrived" and field.name not in sums:
+            term = _term(field, columns)
+            sums[field.name] = term.max() if field.largest else term.sum()
+    return sums
 
 
-def sums_of_table(
-    table: Any,
-    arms: tuple[Any, ...],
-    weights: Weights,
-    model: OutcomeModel,
-    shift: Array,
-    full: bool,
-    plain: bool,
-    bins: int = 1,
-) -> list[Sums]:
+def _term(field: Field, columns: Mapping[str, ir.Column]) -> ir.Column:
+    """Return the product of a field's powers."""
+    factors = [column for name, column in columns.items() for _ in range(getattr(field, name))]
+    return reduce(mul, factors)
+
+
+def sums_of_table(table: Any, about: SumsOf, shift: Array, bins: int = 1) -> list[Sums]:
     """Return the sums that the Arrow table of a `sums_table` holds."""
-    n = len(arms)
-    spread, own = np.zeros((bins + 1, len(kernel.SPREAD), n)), np.zeros((bins + 1, n, len(kernel.OWN)))
+    arms = len(about.arms)
+    spread, own = empty_bins(bins + 1, arms)
     columns = {name: _floats(table[name]) for name in table.column_names}
     k = columns["k"].astype(np.intp)
-    made, came = (columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("made", "came"))
-    for f, name in enumerate(kernel.SPREAD):
-        at = came if name == "h_arrived" else made
-        if name in columns:
-            np.add.at(spread[:, f], (at, k), columns[name])
-        for j in range(n):
-            if f"{name}_{j}" in columns:
-                np.add.at(spread[:, f, j], at, columns[f"{name}_{j}"])
-    for f, name in enumerate(kernel.OWN):
-        put = np.maximum if name == "w_max" else np.add
-        put.at(own[:, :, f], (made if name == "assigned" else came, k), columns[name])
-    return Sums.of_bins(arms, weights, model, shift, spread[:bins], own[:bins], full, plain)
+    assigned, arrived = (columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("exists", "arrives"))
+    for f, field in enumerate(SPREAD_FIELDS):
+        at = arrived if field.over == "all arrived" else assigned
+        if field.name in columns:
+            np.add.at(spread[:, f], (at, k), columns[field.name])
+        for j in range(arms):
+            if f"{field.name}_{j}" in columns:
+                np.add.at(spread[:, f, j], at, columns[f"{field.name}_{j}"])
+    for f, field in enumerate(OWN_FIELDS):
+        put = np.maximum if field.largest else np.add
+        put.at(own[:, :, f], (assigned if field.over == "own" else arrived, k), columns[field.name])
+    return Sums.of_bins(about, shift, spread[:bins], own[:bins])
 
 
 def _floats(column: Any) -> Array:

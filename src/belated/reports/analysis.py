@@ -18,7 +18,7 @@ from belated.estimation.answers import Answer, Contrasts, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.pairs import default_pairs
 from belated.estimation.target import find_arm, read_contrast, read_policy
-from belated.reading.source import Source
+from belated.log.data import Data
 from belated.sequences import ConfidenceSequence, SequenceAnswer, SequenceAnswers, sequence
 from belated.summaries.signs import single_value, single_value_words
 
@@ -46,7 +46,7 @@ class Analysis:
 
     Attributes
     ----------
-    source : Source
+    source : Log, or what `read` gives
     result : Estimate
     comparison : Comparison or None
         Every estimator's answers, if they were asked for.
@@ -59,7 +59,7 @@ class Analysis:
         Intervals that hold at every look, if they were asked for.
     """
 
-    source: Source
+    source: Data
     result: Estimate
     comparison: Comparison | None
     baseline: Any | None
@@ -117,7 +117,7 @@ class Analysis:
     @property
     def estimand(self) -> str:
         """What is estimated, in words."""
-        name = one_line(self.source.outcome)
+        name = one_line(self.source.outcome_name)
         return f"{name} within {self.source.within} of assignment" if self.source.within else name
 
     def to_csv(self) -> str:
@@ -164,10 +164,10 @@ class Analysis:
                     "rows": len(source),
                     "arrived": int(self.result.sums["arrived"].sum()),
                     "as_of": self.result.as_of,
-                    "columns": source.roles.to_dict(),
+                    "columns": source.columns,
                     "notes": list(source.notes),
                 },
-                "outcome": {"name": source.outcome, "within": source.within},
+                "outcome": {"name": source.outcome_name, "within": source.within},
                 "level": self.result.level,
                 "answers": [self._json(name, each) for name, each in self._estimates().items()],
                 **({} if self.sequence is None else {"sequence": self._sequence_json(self.sequence)}),
@@ -208,7 +208,7 @@ class Analysis:
         }
 
 
-def analyse(source: Source, asked: Questions) -> Analysis:
+def analyse(source: Data, asked: Questions) -> Analysis:
     """Answer questions about a log; refuse one that records outcomes only when they happen."""
     arms = source.arms
     baseline = None if asked.baseline is None else find_arm(arms, asked.baseline)

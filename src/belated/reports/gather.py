@@ -13,17 +13,13 @@ import numpy as np
 
 from belated.assumptions.diagnosis import checked, where_outcomes_are
 from belated.base.columns import Array
-from belated.base.errors import BelatedWarning, OptionError
+from belated.base.errors import BelatedWarning
 from belated.base.files import check_place, write_whole
-from belated.base.text import count
 from belated.base.version import __version__
 from belated.estimation.answers import Answer, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.trajectory import trajectory
-from belated.log.log import Log
-from belated.reading import evidence_query as views
-from belated.reading.read import read
-from belated.reading.source import Source
+from belated.log.data import Data, require_data
 from belated.reports.analysis import MANY, Analysis
 from belated.reports.report import Arrivals, Chosen, Report, render
 from belated.sequences import ConfidenceSequence, sequence
@@ -36,7 +32,7 @@ _MOST_FOLLOWED = 10_000_000
 
 
 def report(
-    log: Source | Log,
+    log: Data,
     path: str | Path,
     *,
     title: str | None = None,
@@ -66,7 +62,7 @@ def report(
         Further questions: what each policy would earn.
     """
     check_place(path)
-    source = log if isinstance(log, Source) else source_of(log)
+    source = require_data(log)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BelatedWarning)
         best = "daipw" if source.has_all_propensities else "dipw"
@@ -89,38 +85,8 @@ def write_report(found: Analysis, path: str | Path, *, title: str | None = None,
     return write_whole(path, render(made))
 
 
-def source_of(log: Log) -> Source:
-    """Return a log in memory as a table, for what engines are asked."""
-    import pyarrow as pa
-
-    if not isinstance(log, Log):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be what `read` gives, or a Log.")
-    arrived = log.assigned_at if log.arrived_at is None else log.arrived_at
-    out = np.isnan(log.outcome)
-    labels = [log.arms[k] for k in log.code.tolist()]
-    chances = {"p": log.propensity} if log.propensity.ndim == 1 else {
-        f"p{k}": log.propensity[:, k] for k in range(len(log.arms))
-    }  # fmt: skip
-    alike = len({type(label) for label in log.arms}) == 1 and isinstance(log.arms[0], (str, int, float, bool))
-    table = pa.table(
-        {
-            "arm": labels if alike else list(map(str, labels)),
-            "outcome": pa.array(log.outcome, mask=out),
-            "assigned_at": log.assigned_at,
-            "arrived_at": pa.array(arrived, mask=out),
-            **chances,
-        }
-    )
-    arms = log.arms if alike else tuple(map(str, log.arms))
-    where: Any = "p" if "p" in chances else dict(zip(arms, chances, strict=True))
-    return read(
-        table, arm="arm", outcome="outcome", assigned_at="assigned_at", arrived_at="arrived_at", propensity=where,
-        arms=arms, as_of=log.as_of,
-    )  # fmt: skip
-
-
 def gather(
-    source: Source,
+    source: Data,
     result: Estimate,
     *,
     comparison: Comparison | None = None,
@@ -144,7 +110,7 @@ def gather(
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=kind)
         if followed is None and len(source) <= _MOST_FOLLOWED:
             followed = sequence(source, level=level, looks=_MOMENTS, baseline=baseline)
-    found = views.evidence(source)
+    found = source.evidence()
     return Report(
         title=source.name if title is None else title,
         estimate=result,
@@ -157,11 +123,11 @@ def gather(
         arrivals=_arrivals(found, source.clock.unit is not None),
         chosen=_chosen(source, found),
         within=source.within,
-        outcome=source.outcome,
+        outcome=source.outcome_name,
         warnings=tuple(dict.fromkeys(told)),
         notes=source.notes,
         diagnosis=checked(found, source.name),
-        how=tuple(_how(source)),
+        how=tuple(source.how_read),
         command=command,
         version=__version__,
         made=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -199,7 +165,7 @@ def arrived_within(counts: Array) -> Array:
     return share
 
 
-def _chosen(source: Source, found: Evidence) -> Chosen | None:
+def _chosen(source: Data, found: Evidence) -> Chosen | None:
     assigned = found.sums["assigned"]
     total = assigned.sum(axis=1, keepdims=True)
     there = total[:, 0] > 0
@@ -208,14 +174,3 @@ def _chosen(source: Source, found: Evidence) -> Chosen | None:
     share = (assigned if found.p is None else found.p)[there] / total[there]
     moments = source.clock.show_many(np.floor(found.moments) if source.clock.unit is not None else found.moments)
     return Chosen(source.arms, moments[there], share, found.p is not None)
-
-
-def _how(source: Source) -> list[tuple[str, str]]:
-    how = "streamed through the compiled kernel" if source.is_streamed else "sums computed by the engine"
-    return [
-        ("source", source.name),
-        ("columns", source.roles.line(options=False).removeprefix("columns: ")),
-        ("rows", count(len(source), "row")),
-        ("as of", "everything that has arrived" if source.moment is None else source.clock.text(source.moment)),
-        ("engine", f"{source.engine}, {how}"),
-    ]

@@ -21,9 +21,7 @@ from belated.base.text import count, one_line, p_words, percent
 from belated.estimation.pairs import default_pairs
 from belated.reports import charts
 from belated.reports.narrative import answer, question, strongest, upper
-
-#: What the outcome is called if it is whether an event happened.
-SHARE = "share with an event"
+from belated.summaries.evidence import SHARE_WITH_EVENT
 
 #: What a light looks like without its colour, and what it says.
 LIGHTS = {
@@ -183,7 +181,7 @@ class Report:
     @property
     def quantity(self) -> str:
         """What is averaged, in words; the mean of whether something happened is a share."""
-        return SHARE if self.outcome == SHARE else f"mean {one_line(self.outcome)}"
+        return SHARE_WITH_EVENT if self.outcome == SHARE_WITH_EVENT else f"mean {one_line(self.outcome)}"
 
     def look(self, arm: Any) -> int:
         """Return the colour and marker of an arm; with many arms all of them look alike."""

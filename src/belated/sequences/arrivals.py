@@ -36,7 +36,7 @@ class ArrivedRows:
         """Return those of a log."""
         schedule = log.schedule
         jit.ready(2 * schedule.rows)
-        calendar = Calendar(times=log.came, due=schedule.due, order=schedule.order, n=schedule.rows)
+        calendar = Calendar(times=log.arrival_times, due=schedule.due, order=schedule.order, n=schedule.rows)
         parts = jit.in_stretches(schedule.rows + 1, lambda low, high: kernel.arrange(calendar, low, high))
         columns = ArrivalColumns(
             code=log.code,

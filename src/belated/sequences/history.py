@@ -11,7 +11,7 @@ from belated.base.columns import Array
 from belated.base.errors import BelatedWarning, LogError
 from belated.estimation.answers import Estimate, interval_kind
 from belated.estimation.estimators import ESTIMATORS
-from belated.kernels import jit, rows
+from belated.kernels import fields, jit
 from belated.kernels import sequence_bounds as kernel
 from belated.log.clock import Clock
 from belated.log.log import Log
@@ -85,16 +85,16 @@ class History:
     def _single_value(self, log: Log) -> str | None:
         """Return in words that a log records outcomes only when they happen, if it seems to."""
         state = self.record.state
-        if state[:, rows.Y2].any():  # outcomes differ
+        if state[:, fields.Y2].any():  # outcomes differ
             return None
         schedule = log.schedule
-        alive = schedule.order[: schedule.rows] if len(schedule.order) else slice(schedule.rows)
+        alive = schedule.existing
         assigned = np.bincount(log.code[alive], minlength=len(self.design.arms))
-        state[:, rows.ASSIGNED] = assigned
+        state[:, fields.ASSIGNED] = assigned
         value = single_value(self._sums(state))
         if value is None:
             return None
-        return single_value_words(value, 1 - state[:, rows.ARRIVED].sum() / assigned.sum())
+        return single_value_words(value, 1 - state[:, fields.ARRIVED].sum() / assigned.sum())
 
     @property
     def gauges(self) -> Array:
@@ -113,6 +113,6 @@ class History:
         return Estimate(self._sums(self.states[look]), dipw, self.design.level, kind, self.clock.text(self.times[look]))
 
     def _sums(self, state: Array) -> Sums:
-        arms, own = self.design.arms, state[:, : len(rows.OWN)]
-        spread = np.full((len(rows.SPREAD), len(arms)), math.nan)
+        arms, own = self.design.arms, state[:, : len(fields.OWN)]
+        spread = np.full((len(fields.SPREAD), len(arms)), math.nan)
         return Sums(arms, read_weights("sqrt"), read_outcome_model("zero"), self.record.shift, spread, own)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.roots import bisect
-from belated.kernels import rows
+from belated.kernels import fields
 from belated.kernels import sequence_bounds as kernel
 from belated.sequences.history import History
 
@@ -25,13 +25,13 @@ def reach(history: History, look: int, arm: int, threshold: float) -> tuple[floa
     """Return an arm's estimate and the distances to its limits at a look."""
     design, shift = history.design, history.record.shift[arm]
     state = history.states[look][arm]
-    n = state[rows.ARRIVED]
+    n = state[fields.ARRIVED]
     if n == 0:
         return math.nan, math.inf, math.inf
     if history.single_value is not None:
-        return float(shift + state[rows.WY] / state[rows.W]), math.inf, math.inf
+        return float(shift + state[fields.WY] / state[fields.W]), math.inf, math.inf
     if design.kind == "beta_binomial":
-        ones = float(round(state[rows.Y] + n * shift))
+        ones = float(round(state[fields.Y] + n * shift))
         low, high = (kernel.limit(ones, n - ones, threshold, upper, design.plan) for upper in (False, True))
         return ones / n, ones / n - low, high - ones / n
     gauge = history.gauges[look, arm]

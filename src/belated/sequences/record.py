@@ -8,7 +8,7 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.kernels import arrivals as arrival_kernel
-from belated.kernels import jit, rows
+from belated.kernels import fields, jit
 from belated.kernels import sequence_blocks as kernel
 from belated.kernels.sequence_blocks import Blocks, Verdicts
 from belated.kernels.sequence_bounds import BETS, GAUGE, STATE
@@ -60,7 +60,7 @@ class Record:
     def _sum(self, arrivals: ArrivedRows, cuts: Array) -> Blocks:
         """Return the blocks that begin and end at the cuts, with the states there."""
         design, columns, n_blocks = self._design, arrivals.columns, len(cuts) - 1
-        known = self.state[:, rows.ARRIVED] > 0
+        known = self.state[:, fields.ARRIVED] > 0
         arrivals.kernel(arrival_kernel.first_outcomes)(self.shift, known, columns)
         blocks = Blocks(
             cuts=cuts,
@@ -116,7 +116,7 @@ class Record:
 
     def _grid(self, n: int) -> Array:
         """Return where blocks of n arrivals would end if no two shared a moment."""
-        before, least, at, ends = int(self.state[:, rows.ARRIVED].sum()), _LEAST * len(self.state), 0, []
+        before, least, at, ends = int(self.state[:, fields.ARRIVED].sum()), _LEAST * len(self.state), 0, []
         while at < n:
             at = min(at + max(least, min((before + at) // _SHARE, _MOST)), n)
             ends.append(at)
@@ -125,6 +125,6 @@ class Record:
 
 def _add_up(states: Array, fields: slice) -> None:
     """Turn the blocks' sums that follow a state into the states at which they end."""
-    largest = np.maximum.accumulate(states[:, :, rows.W_MAX], axis=0)
+    largest = np.maximum.accumulate(states[:, :, fields.W_MAX], axis=0)
     np.cumsum(states[:, :, fields], axis=0, out=states[:, :, fields])
-    states[:, :, rows.W_MAX] = largest
+    states[:, :, fields.W_MAX] = largest

@@ -15,9 +15,9 @@ from belated.base.tables import Column, Table
 from belated.base.text import one_line, percent
 from belated.estimation.answers import Estimate
 from belated.estimation.pairs import default_pairs
-from belated.kernels import rows
-from belated.log.log import Log, a_log, arm_index
-from belated.reading.source import Source
+from belated.kernels import fields
+from belated.log.data import Data, require_data
+from belated.log.log import Log, arm_index
 from belated.sequences.answers import Moment, SequenceAnswer, SequenceAnswers, Track, answer_columns, reasons
 from belated.sequences.arrivals import ArrivedRows
 from belated.sequences.design import Design, plan_design, read_bounds
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def sequence(
-    log: Log | Source,
+    log: Data,
     kind: KindOption = "auto",
     *,
     level: float = 0.95,
@@ -84,7 +84,7 @@ def sequence(
     >>> sequence.kind, sequence.contrast("B", "A").p_value < 0.05
     ('beta_binomial', True)
     """
-    memory = log.log() if isinstance(log, Source) else a_log(log)
+    memory = require_data(log).log()
     arrivals, limits = ArrivedRows.of(memory), read_bounds(bounds)
     design = plan_design(
         resolve_kind(kind, arrivals, limits, sigma),
@@ -177,10 +177,10 @@ class ConfidenceSequence(Table):
         ConfidenceSequence
             Equal to one built from everything at once. Each call is one more look.
         """
-        if isinstance(arm, (Log, Source)):
+        if isinstance(arm, Data):
             if outcome is not None or propensity is not None or at is not None:
                 raise OptionError("`update` takes a log, or the arms, outcomes and propensities; not both.")
-            memory = arm.log() if isinstance(arm, Source) else arm
+            memory = arm.log()
             self._history.follow(memory, *later_arrivals(self._history, memory))
             return self
         arrivals = read_arrivals(self._history, arm, outcome, propensity, at)
@@ -287,7 +287,7 @@ class ConfidenceSequence(Table):
 
     def _title(self) -> str:
         last_look = self._history.clock.text(self._history.times[-1])
-        n = int(self._history.record.state[:, rows.ARRIVED].sum())
+        n = int(self._history.record.state[:, fields.ARRIVED].sum())
         return (
             f"{percent(self.level)} {kind_text(self.kind)} confidence sequence as of {last_look}, {n:,} arrivals; "
             f"narrowest at {self.target:,} assignments"
@@ -296,7 +296,7 @@ class ConfidenceSequence(Table):
     def _columns(self) -> list[Column]:
         answers = [self.arm(arm) for arm in self.arms]
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(answers)[:3]]
-        arrived = self._history.record.state[:, rows.ARRIVED].astype(int).tolist()
+        arrived = self._history.record.state[:, fields.ARRIVED].astype(int).tolist()
         return [*columns, Column("arrived", arrived, "count")]
 
     def _notes(self) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from belated.base.columns import Array, numbers
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
-from belated.kernels import rows
+from belated.kernels import fields
 from belated.kernels.arrivals import ArrivalColumns
 from belated.log.log import Log, arm_index
 from belated.sequences.arrivals import ArrivedRows
@@ -89,10 +89,10 @@ def _require_same(history: History, log: Log, before: Array) -> None:
     code = log.code[before]
     y = log.outcome[before] - history.record.shift[code]
     pi = log.propensity[before, code] if log.has_all_propensities else log.propensity[before]
-    for weights, field in ((None, rows.ARRIVED), (1 / pi, rows.W2), (y, rows.Y)):
+    for weights, field in ((None, fields.ARRIVED), (1 / pi, fields.W2), (y, fields.Y)):
         then = state[:, field]
         apart = np.abs(np.bincount(code, weights, minlength=k) - then)
-        apart /= 1e-6 * (1 + np.abs(then) + np.sqrt(state[:, rows.Y2]))
+        apart /= 1e-6 * (1 + np.abs(then) + np.sqrt(state[:, fields.Y2]))
         if (apart > 1).any():
             arm = one_line(repr(history.design.arms[int(np.argmax(apart))]))
             raise LogError(

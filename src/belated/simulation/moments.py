@@ -14,8 +14,8 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.estimation.estimators import Estimator
-from belated.kernels import rows as kernel
 from belated.kernels.experiment import ARRIVED_ROWS, MOMENTS
+from belated.kernels.fields import OWN, SPREAD
 from belated.summaries.sums import Sums
 
 
@@ -33,7 +33,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
     own: dict[str, Any] = {name: flat[:, i] for i, name in enumerate(MOMENTS)}
     shift = np.tile(centres, len(moments))
     n, y, y2 = own["arrived"], own["y"], own["y2"]
-    new = {"assigned": own["assigned"], "arrived": n, "unbinary": np.full_like(n, np.nan), "y": y, "y2": y2}
+    new = {"assigned": own["assigned"], "arrived": n, "nonbinary": np.full_like(n, np.nan), "y": y, "y2": y2}
     new["y3"] = own["y3"]
     if weights == "sqrt":
         new |= {name: own[name] for name in ("w", "wy", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "w_max")}
@@ -59,6 +59,6 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
             new |= {"hwr": hwy + shift * hw, "hwrm": -shift * (hwy + shift * hw)}
             new |= {"w2r2": new["w2y2"] + 2 * shift * new["w2y"] + shift**2 * new["w2"]}
     missing = np.full_like(n, np.nan)
-    spread = np.array([new.get(name, missing) for name in kernel.SPREAD])
-    columns = np.array([new.get(name, missing) for name in kernel.OWN]).T
+    spread = np.array([new.get(name, missing) for name in SPREAD])
+    columns = np.array([new.get(name, missing) for name in OWN]).T
     return Sums(tuple(range(len(n))), estimator.weights, estimator.outcome_model, shift, spread, columns)

@@ -1,20 +1,20 @@
 """Evidence: the counts and sums of a log from which every check of it is read.
 
-`of_log` makes them of a log in memory; `reading.evidence_query.evidence` lets an engine make them.
+`log.row_evidence` makes them of a log in memory; `reading.evidence_query` lets an engine make them.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
-from belated.base.errors import LogError
-from belated.log.log import Log
+from belated.base.columns import Array, Label
+
+#: What the outcome is called if it is whether an event happened.
+SHARE_WITH_EVENT = "share with an event"
 
 #: Stretches of time, and those that are put together where rows must not be few.
 STRETCHES = 40
@@ -53,6 +53,14 @@ class ArrivalCounts:
     delays: Array
     counts: Array
     followed: float
+
+
+class Recorded(NamedTuple):
+    """The rows followed longest: their least outcome (NaN: none has arrived), and counts by arm."""
+
+    lowest: float
+    rows: Array
+    arrived: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +105,7 @@ class Evidence:
         None if everything that came came at once.
     """
 
-    arms: tuple[Any, ...]
+    arms: tuple[Label, ...]
     rows: int
     within: str | None
     grain: float
@@ -135,111 +143,6 @@ def half_of(length: int | float, whole: bool) -> int | float:
     return length // 2 if whole else length / 2
 
 
-def of_log(log: Log) -> Evidence:
-    """Return the evidence of a log in memory."""
-    schedule, clock, arms = log.schedule, log.clock, len(log.arms)
-    if schedule.rows == 0:
-        raise LogError("The log has no rows as of its moment.")
-    if len(schedule.order):
-        alive: Any = schedule.order[: schedule.rows]
-    else:
-        alive = slice(0, schedule.rows)
-    code, came, p = log.code[alive].astype(np.intp), schedule.due[alive] >= 0, log.propensity[alive]
-    at = log._assigned_numbers[alive]
-    arrived = at if log._arrived is None else log._arrived[alive]
-    first, last = at[0].item(), at[-1].item()
-    landed = arrived[came]
-    look = max(last, landed.max().item() if len(landed) else last) if log.moment is None else log.moment
-    scale = 1.0 if clock.unit is None else float(clock.show_delay(1.0) / np.timedelta64(1, "us"))
-    since = (at - first) * scale
-    width = float(last - first) * scale / STRETCHES
-    place = np.minimum(since / width, STRETCHES - 1).astype(np.intp) if width > 0 else np.zeros(len(at), np.intp)
-    delay = (arrived - at)[came] * scale
-    chosen = p if p.ndim == 1 else p[np.arange(len(p)), code]
-    own = code[came]
-    y = log.outcome[alive][came] - log.anchor[own]
-    half = half_of(look - first, clock.whole or clock.unit is not None)
-    until = min(look - half, last)
-    old = at <= until
-    soon = old[came] & (delay <= half * scale)
-    cell = place * arms + code
-    seen = cell[came]
-    w2 = 1 / chosen[came]
-    w = np.sqrt(w2)
-
-    def table(where: Array, values: Array | None = None) -> Array:
-        return np.bincount(where, values, STRETCHES * arms).astype(float).reshape(STRETCHES, arms)
-
-    sums = {
-        "assigned": table(cell), "inverse": table(cell, 1 / chosen), "old": table(cell[old]), "soon": table(seen[soon]),
-        "arrived": table(seen), "y": table(seen, y), "y2": table(seen, y * y), "w": table(seen, w),
-        "w2": table(seen, w2), "w3": table(seen, w * w2), "w4": table(seen, w2 * w2),
-    }  # fmt: skip
-    low, rarest, unlikeliest = np.full((3, arms), math.inf)
-    np.minimum.at(low, own, y)
-    np.minimum.at(rarest, own, chosen[came])
-    np.minimum.at(unlikeliest, code, chosen)
-    low = np.where(np.isinf(low), math.nan, low + log.anchor)
-    rarest, unlikeliest = (np.where(np.isinf(one), math.nan, one) for one in (rarest, unlikeliest))
-    if len(at) > ENOUGH:
-        until = min(until, first + type(first)((last - first) * (ENOUGH / len(at))))
-        soon = soon & (at[came] <= until)
-    late, seen_y, arm = np.log1p(delay[soon] / (half * scale / 1000 or 1.0)), y[soon], own[soon]
-    moments = [[np.bincount(arm, late**i * seen_y**j, arms) for j in range(3)] for i in range(3)]
-    middles = first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES)
-    chances = _chances(p, code, place, rarest) if p.ndim == 2 else {}
-    names = ("p", "p2", "p_min", "h", "h_max", "chance", "excess", "variance", "log_p")
-    return Evidence(
-        arms=log.arms, rows=len(at), within=None, grain=_grain(delay, clock.unit is not None), moments=middles,
-        sums=sums, shift=log.anchor, low=low, rarest=rarest, unlikeliest=unlikeliest,
-        **{name: chances.get(name) for name in names},
-        dependence=np.moveaxis(np.array(moments, dtype=float), 2, 0),
-        arrivals=_arrivals(code, came, delay, (look - at) * scale, arms, float(look - first) * scale),
-    )  # fmt: skip
-
-
-def _grain(delay: Array, dates: bool) -> float:
-    return next((grain for grain in GRAINS[dates] if not (delay % grain).any()), 0.0)
-
-
-def _chances(p: Array, code: Array, place: Array, rarest: Array) -> dict[str, Array]:
-    """Sum up every arm's probabilities; rows are in order of time."""
-    rows, arms = p.shape
-    starts = np.flatnonzero(np.diff(place, prepend=-1))
-    there = place[starts]
-    found = {name: np.zeros((STRETCHES, arms)) for name in ("p", "p2")}
-    found["p_min"] = np.full((STRETCHES, arms), math.nan)
-    found["p"][there] = np.add.reduceat(p, starts, axis=0)
-    found["p2"][there] = np.add.reduceat(p * p, starts, axis=0)
-    found["p_min"][there] = np.minimum.reduceat(p, starts, axis=0)
-    found["h"], found["h_max"] = np.sqrt(p).sum(axis=0), np.sqrt(p.max(axis=0))
-    found["chance"] = np.where(p <= rarest, p, 0.0).sum(axis=0)
-    square = np.einsum("tk,tk->t", p, p)
-    cube = np.einsum("tk,tk,tk->t", p, p, p)
-    excess = [*(np.bincount(code, minlength=arms) - found["p"].sum(axis=0))]
-    excess.append((p[np.arange(rows), code] - square).sum())
-    variance = [*(found["p"] - found["p2"]).sum(axis=0), (cube - square * square).sum()]
-    logs = np.log(np.maximum(p, TINY))
-    found["log_p"] = np.array([logs[code == k].sum(axis=0) for k in range(arms)])
-    found["excess"], found["variance"] = np.array(excess), settled(np.array(variance), rows)
-    return found
-
-
 def settled(variance: Array, rows: int) -> Array:
     """Return variances with those that are 0 but for rounding as 0: probabilities that are equal, or certain."""
     return np.where(variance > 1e-9 * rows, variance, 0.0)
-
-
-def _arrivals(code: Array, came: Array, delay: Array, age: Array, arms: int, followed: float) -> ArrivalCounts | None:
-    if not len(delay) or not delay.max() > 0:
-        return None
-    unit = float(delay.mean()) / 10
-    step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
-    bins = np.full(len(code), DELAY_BINS + 1)
-    # the longest delay may fall just beyond its bin by rounding
-    bins[came] = np.minimum(np.ceil(np.log1p(delay / unit) / step), DELAY_BINS)
-    ages = np.minimum(np.floor(np.log1p(np.maximum(age, 0) / unit) / step), DELAY_BINS).astype(np.intp)
-    cell = (code * (DELAY_BINS + 2) + bins) * (DELAY_BINS + 1) + ages
-    shape = (arms, DELAY_BINS + 2, DELAY_BINS + 1)
-    counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
-    return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
 
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.kernels import rows as kernel
-from belated.log.log import Log
 from belated.summaries.weights import check_given, given_array
 
-_KINDS = {"running_mean": kernel.RUNNING_MEAN, "zero": kernel.ZERO, "given": kernel.GIVEN_MODEL}
+if TYPE_CHECKING:
+    from belated.log.log import Log
+
+ModelName = Literal["running_mean", "zero", "given"]
+
+_KINDS: dict[str, int] = {"running_mean": kernel.RUNNING_MEAN, "zero": kernel.ZERO, "given": kernel.GIVEN_MODEL}
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class OutcomeModel:
     (rows, arms), or a function from the log to one, that uses nothing later than each row.
     """
 
-    name: str
+    name: ModelName
     given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -33,13 +39,23 @@ class OutcomeModel:
         check_given("outcome_model", self.name, self.given)
 
     @property
-    def kind(self) -> int:
-        """The kernel's number for this choice."""
-        return _KINDS[self.name]
+    def learns(self) -> bool:
+        """Whether it follows the outcomes as they arrive, in calendar order."""
+        return self.name == "running_mean"
 
-    def array(self, log: Log) -> Array:
-        """Return the given predictions, checked; empty if they are computed row by row."""
-        return given_array("outcome_model", self.given, log, least=-math.inf)
+    def modelling(self, log: Log) -> kernel.Modelling:
+        """Return what the kernel needs to model the rows of a log."""
+        return self.modelling_of(len(log.arms), given_array("outcome_model", self.given, log, least=-math.inf))
+
+    def modelling_of(self, arms: int, given: Array | None = None) -> kernel.Modelling:
+        """Return what the kernel needs to model rows, when nothing has arrived."""
+        none = np.empty((0, arms))
+        return kernel.Modelling(
+            kind=_KINDS[self.name],
+            given=none if given is None else given,
+            arrived_n=np.zeros(arms),
+            arrived_y=np.zeros(arms),
+        )
 
 
 def read_outcome_model(model: Any) -> OutcomeModel:
@@ -47,5 +63,6 @@ def read_outcome_model(model: Any) -> OutcomeModel:
     if isinstance(model, OutcomeModel):
         return model
     if isinstance(model, str):
-        return OutcomeModel(one_of("outcome_model", model, [name for name in _KINDS if name != "given"]))
+        names = [name for name in _KINDS if name != "given"]
+        return OutcomeModel(cast(ModelName, one_of("outcome_model", model, names)))
     return OutcomeModel("given", given=model)

@@ -10,7 +10,7 @@ from scipy import special
 
 from belated.base.columns import Array
 from belated.base.text import p_words
-from belated.summaries.evidence import ArrivalCounts, Evidence, settled
+from belated.summaries.evidence import ArrivalCounts, Evidence, Recorded, settled
 from belated.summaries.sums import Sums
 
 #: The p-value below which an assumption is said not to hold.
@@ -168,7 +168,7 @@ def miscalibration(excess: Array, variance: Array) -> float:
     Parameters
     ----------
     excess : array
-        Sums over rows whose expectation is 0 if the probabilities are right (`views.calibration`): martingales with
+        Sums over rows whose expectation is 0 if the probabilities are right (`Evidence.excess`): martingales with
         steps of at most 1.
     variance : array
         The sums of the steps' variances.
@@ -199,6 +199,30 @@ def positive_words(most: float) -> str:
 def positive_finding(most: float) -> str:
     """Return what such a log shows."""
     return f"Every outcome is above 0, and {1 - most:.0%} or more of each arm's rows followed longest have none."
+
+
+def doubts(dependence: Array) -> list[str]:
+    """Return what speaks against any estimate from a log, in words; `dependence` as in `Evidence`."""
+    p_value, z = outcome_dependence(dependence)
+    return [dependence_words(p_value, z)] if p_value < SURE else []
+
+
+def oddities(calibration: tuple[Array, Array] | None, recorded: Recorded | None) -> list[str]:
+    """Return what looks like a mistake in a log, or in how it was read, in words.
+
+    Parameters
+    ----------
+    calibration : (excess, variance) or None
+        As in `miscalibration`, over the rows followed longest; None if not all propensities are known.
+    recorded : Recorded or None
+        None if what does not happen counts as 0.
+    """
+    words = []
+    if calibration is not None and miscalibration(*calibration) < BLATANT:
+        words.append(f"{CALIBRATION_FINDING}. {CALIBRATION_ADVICE}")
+    if recorded is not None and recorded.lowest > 0 and is_sparse(recorded.rows, recorded.arrived):
+        words.append(positive_words(most_recorded(recorded.rows, recorded.arrived)))
+    return words
 
 
 def drift(arrived: Array, y: Array, y2: Array, few: int = _FEW) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -12,14 +12,27 @@ from belated.base.checks import one_of, real, whole
 from belated.base.columns import Array, numbers
 from belated.base.errors import OptionError, PropensitiesNeededError
 from belated.kernels import rows as kernel
-from belated.log.log import Log
 
-_KINDS = {
-    "sqrt": kernel.SQRT,
-    "uniform": kernel.UNIFORM,
-    "propensity": kernel.PROPENSITY,
-    "two_point": kernel.TWO_POINT,
-    "given": kernel.GIVEN_WEIGHTS,
+if TYPE_CHECKING:
+    from belated.log.log import Log
+
+WeightsName = Literal["sqrt", "uniform", "propensity", "two_point", "given"]
+
+
+class _Kind(NamedTuple):
+    """What there is to know of a kind of weights, apart from its formula in the kernel."""
+
+    number: int  # the kernel's
+    need_all_propensities: bool = False  # for the weights of arms that were not chosen
+    cumulative: bool = False  # whether a row's weight depends on the rows before it
+
+
+_KINDS: dict[str, _Kind] = {
+    "sqrt": _Kind(kernel.SQRT, need_all_propensities=True),
+    "uniform": _Kind(kernel.UNIFORM),
+    "propensity": _Kind(kernel.PROPENSITY, need_all_propensities=True),
+    "two_point": _Kind(kernel.TWO_POINT, need_all_propensities=True, cumulative=True),
+    "given": _Kind(kernel.GIVEN_WEIGHTS),
 }
 
 
@@ -33,7 +46,7 @@ class Weights:
     (rows, arms), with every row the log was given, or a function from the log to one.
     """
 
-    name: str
+    name: WeightsName
     horizon: int | None = None
     decay: float = 0.5
     given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
@@ -43,29 +56,59 @@ class Weights:
         check_given("weights", self.name, self.given)
 
     @property
-    def kind(self) -> int:
-        """The kernel's number for this choice."""
-        return _KINDS[self.name]
-
-    @property
     def need_all_propensities(self) -> bool:
         """Whether the weights of arms that were not chosen need their propensities."""
-        return self.name in ("sqrt", "propensity", "two_point")
+        return _KINDS[self.name].need_all_propensities
 
-    def array(self, log: Log) -> Array:
-        """Return the given weights, checked; empty if they are computed row by row."""
-        return given_array("weights", self.given, log, least=0.0)
+    @property
+    def cumulative(self) -> bool:
+        """Whether a row's weight depends on the rows before it, so that rows cannot be taken apart."""
+        return _KINDS[self.name].cumulative
 
-    def planned_rows(self, rows: int) -> float:
-        """Return the horizon that two-point weights plan for."""
-        horizon = rows if self.horizon is None else self.horizon
-        if self.name == "two_point" and horizon < rows:
-            raise OptionError(f"`horizon` is {horizon} but the log has {rows} rows; it must be at least as large.")
-        return float(horizon)
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the weights need the rows in memory, all of them."""
+        return self.cumulative or self.name == "given"
+
+    @property
+    def needs_horizon(self) -> bool:
+        """Whether the weights plan for a number of rows that has not been given."""
+        return self.cumulative and self.horizon is None
+
+    def planned_for(self, rows: int) -> Self:
+        """Return weights that plan for `rows`, unless they plan for another number, or need none."""
+        return replace(self, horizon=max(rows, 1)) if self.needs_horizon else self
+
+    def weighting(self, log: Log) -> kernel.Weighting:
+        """Return what the kernel needs to weight the rows of a log."""
+        given = given_array("weights", self.given, log, least=0.0)
+        return self.weighting_of(len(log.arms), self._planned_rows(log.schedule.rows), given)
+
+    def weighting_of(self, arms: int, horizon: float = 0.0, given: Array | None = None) -> kernel.Weighting:
+        """Return what the kernel needs to weight rows, from the first on."""
+        none = np.empty((0, arms))
+        return kernel.Weighting(
+            kind=_KINDS[self.name].number,
+            given=none if given is None else given,
+            horizon=horizon,
+            decay=self.decay,
+            remaining=np.ones(arms),
+            step=0.0,
+        )
+
+    def _planned_rows(self, rows: int) -> float:
+        """Return the horizon that weights plan for."""
+        self.check_rows(rows)
+        return float(rows if self.horizon is None else self.horizon)
+
+    def check_rows(self, rows: int) -> None:
+        """Refuse more rows than the weights plan for."""
+        if self.cumulative and self.horizon is not None and self.horizon < rows:
+            raise OptionError(f"`horizon` is {self.horizon} but the log has {rows} rows; it must be at least as large.")
 
     def check(self, full: bool) -> None:
         """Refuse weights that cannot be computed from the chosen arm's propensity."""
-        if self.name == "two_point" and not full:
+        if self.cumulative and not full:
             raise PropensitiesNeededError(
                 "Two-point weights need every arm's propensity, and this log holds only the chosen arm's."
             )
@@ -97,7 +140,8 @@ def read_weights(weights: Any) -> Weights:
     if isinstance(weights, Weights):
         return weights
     if isinstance(weights, str):
-        return Weights(one_of("weights", weights, [name for name in _KINDS if name != "given"]))
+        names = [name for name in _KINDS if name != "given"]
+        return Weights(cast(WeightsName, one_of("weights", weights, names)))
     return Weights("given", given=weights)
 
 

@@ -1,0 +1,81 @@
+"""The sums that are kept of each arm: one table, from which every producer and every operation reads.
+
+Kernels add to the columns by number, engines by name; recentring, merging and SQL follow from each field's powers. A
+new field is one line here and one in the kernels that add rows: `rows.land` or `rows.accumulate`, and `bandit` for
+simulations.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+#: Whose rows a field is summed over: every row, for every arm; rows of any arm that have arrived; the arm's own rows;
+#: the arm's own rows that have arrived.
+Over = Literal["all", "all arrived", "own", "own arrived"]
+
+
+class Field(NamedTuple):
+    """A sum over rows of h^a w^b y^c m^d r^e, given by the powers.
+
+    h is the weight, pi the propensity, w = h / pi; y is the outcome and m the outcome model, both minus the arm's
+    shift, and r = y - m.
+    """
+
+    name: str
+    over: Over
+    h: int = 0
+    w: int = 0
+    y: int = 0
+    m: int = 0
+    r: int = 0
+    plain: bool = False  # whether only estimators that are not of Hajek's kind read it
+    largest: bool = False  # the largest term instead of the sum
+    monomial: bool = True  # False: of another form, which the shift does not enter
+
+
+#: Sums over rows of every arm, kept for every arm.
+SPREAD_FIELDS = (
+    Field("h", "all", h=1),
+    Field("h2", "all", h=2, plain=True),
+    Field("hm", "all", h=1, m=1),
+    Field("h2m", "all", h=2, m=1, plain=True),
+    Field("h2m2", "all", h=2, m=2, plain=True),
+    Field("h_arrived", "all arrived", h=1, plain=True),
+)
+
+#: Sums over an arm's own rows. `nonbinary`, the sum of abs(Y (1 - Y)), is 0 if every outcome is 0 or 1. `w_max` is
+#: last, so that all others are added.
+OWN_FIELDS = (
+    Field("assigned", "own"),
+    Field("arrived", "own arrived"),
+    Field("nonbinary", "own arrived", monomial=False),
+    Field("y", "own arrived", y=1),
+    Field("y2", "own arrived", y=2),
+    Field("y3", "own arrived", y=3),
+    Field("w", "own arrived", w=1),
+    Field("wy", "own arrived", w=1, y=1),
+    Field("wm", "own arrived", w=1, m=1),
+    Field("w2", "own arrived", w=2),
+    Field("w2y", "own arrived", w=2, y=1),
+    Field("w2y2", "own arrived", w=2, y=2),
+    Field("w3", "own arrived", w=3),
+    Field("w3y", "own arrived", w=3, y=1),
+    Field("w3y2", "own arrived", w=3, y=2),
+    Field("hwr", "own arrived", h=1, w=1, r=1, plain=True),
+    Field("hwrm", "own arrived", h=1, w=1, r=1, m=1, plain=True),
+    Field("w2r2", "own arrived", w=2, r=2, plain=True),
+    Field("w_max", "own arrived", w=1, largest=True),
+)
+
+SPREAD = tuple(field.name for field in SPREAD_FIELDS)
+OWN = tuple(field.name for field in OWN_FIELDS)
+
+# The columns' numbers, for compiled loops.
+H, H2, HM, H2M, H2M2, H_ARRIVED = range(len(SPREAD))
+(
+    ASSIGNED, ARRIVED, NONBINARY, Y, Y2, Y3, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX,
+) = range(len(OWN))  # fmt: skip
+
+#: The fields that are NaN in sums made for estimators of Hajek's kind only.
+PLAIN_SPREAD = [i for i, field in enumerate(SPREAD_FIELDS) if field.plain]
+PLAIN_OWN = [i for i, field in enumerate(OWN_FIELDS) if field.plain]

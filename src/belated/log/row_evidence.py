@@ -1,0 +1,194 @@
+"""Evidence of a log in memory."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError
+from belated.summaries.evidence import (
+    DELAY_BINS,
+    ENOUGH,
+    GRAINS,
+    STRETCHES,
+    TINY,
+    ArrivalCounts,
+    Evidence,
+    Recorded,
+    half_of,
+    settled,
+)
+
+if TYPE_CHECKING:
+    from belated.log.log import Log
+
+
+class RowEvidence:
+    """The rows of a log that exist, in order of assignment, and what is counted in them.
+
+    Lengths of time are in microseconds, or the clock's own numbers.
+    """
+
+    def __init__(self, log: Log) -> None:
+        if not len(log):
+            raise LogError("The log has no rows as of its moment.")
+        existing, clock = log.schedule.existing, log.clock
+        self.log, self.arms, self.dates = log, len(log.arms), clock.unit is not None
+        self.scale = 1.0 if clock.unit is None else float(clock.show_delay(1.0) / np.timedelta64(1, "us"))
+        self.code = log.code[existing].astype(np.intp)
+        self.arrived = log.schedule.due[existing] >= 0
+        self.p = log.propensity[existing]
+        self.assigned_at = log.assigned_numbers[existing]
+        self.first, self.last = self.assigned_at[0].item(), self.assigned_at[-1].item()
+        self.look = log.last_look
+        self.half = half_of(self.look - self.first, clock.whole or self.dates)
+        self.chosen = self.p if self.p.ndim == 1 else self.p[np.arange(len(self.p)), self.code]
+        # of the rows whose outcome has arrived: arm, delay, outcome minus the arm's anchor
+        self.own = self.code[self.arrived]
+        self.delay = (log.arrived_numbers[existing] - self.assigned_at)[self.arrived] * self.scale
+        self.y = log.outcome[existing][self.arrived] - log.anchor[self.own]
+
+    @cached_property
+    def place(self) -> Array:
+        """Which of the stretches of time each row was assigned in."""
+        width = float(self.last - self.first) * self.scale / STRETCHES
+        if not width > 0:
+            return np.zeros(len(self.code), np.intp)
+        since = (self.assigned_at - self.first) * self.scale
+        return np.asarray(np.minimum(since / width, STRETCHES - 1).astype(np.intp))
+
+    @cached_property
+    def old(self) -> Array:
+        """Whether each row has been followed for half of the experiment."""
+        return np.asarray(self.assigned_at <= min(self.look - self.half, self.last))
+
+    @cached_property
+    def soon(self) -> Array:
+        """Of the rows whose outcome has arrived, whether that was within half of the experiment, and they are old."""
+        return np.asarray(self.old[self.arrived] & (self.delay <= self.half * self.scale))
+
+    @cached_property
+    def early(self) -> int:
+        """How many rows, the earliest, are old; of many, only the earliest of them."""
+        until = min(self.look - self.half, self.last)
+        if len(self.code) > ENOUGH:
+            limit = self.first + type(self.first)((self.last - self.first) * (ENOUGH / len(self.code)))
+            until = min(until, limit)
+        return int(np.searchsorted(self.assigned_at, until, side="right"))
+
+    def evidence(self) -> Evidence:
+        """Return everything."""
+        log = self.log
+        low, rarest, unlikeliest = np.full((3, self.arms), math.inf)
+        np.minimum.at(low, self.own, self.y)
+        np.minimum.at(rarest, self.own, self.chosen[self.arrived])
+        np.minimum.at(unlikeliest, self.code, self.chosen)
+        low = np.where(np.isinf(low), math.nan, low + log.anchor)
+        rarest, unlikeliest = (np.where(np.isinf(least), math.nan, least) for least in (rarest, unlikeliest))
+        chances = self._chances(rarest) if self.p.ndim == 2 else {}
+        excess, variance = self.calibration(len(self.code)) or (None, None)
+        names = ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")
+        return Evidence(
+            arms=log.arms,
+            rows=len(self.code),
+            within=None,
+            grain=next((grain for grain in GRAINS[self.dates] if not (self.delay % grain).any()), 0.0),
+            moments=self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES),
+            sums=self._sums(),
+            shift=log.anchor,
+            low=low,
+            rarest=rarest,
+            unlikeliest=unlikeliest,
+            **{name: chances.get(name) for name in names},
+            excess=excess,
+            variance=variance,
+            dependence=self.dependence(),
+            arrivals=self._arrival_counts(),
+        )
+
+    def _sums(self) -> dict[str, Array]:
+        """Sum up rows by stretch of time and arm."""
+        cell = self.place * self.arms + self.code
+        own, y = cell[self.arrived], self.y
+        w2 = 1 / self.chosen[self.arrived]
+        w = np.sqrt(w2)
+
+        def table(where: Array, values: Array | None = None) -> Array:
+            sums = np.bincount(where, values, STRETCHES * self.arms).astype(float)
+            return np.asarray(sums.reshape(STRETCHES, self.arms))
+
+        return {
+            "assigned": table(cell), "inverse": table(cell, 1 / self.chosen), "old": table(cell[self.old]),
+            "soon": table(own[self.soon]), "arrived": table(own), "y": table(own, y), "y2": table(own, y * y),
+            "w": table(own, w), "w2": table(own, w2), "w3": table(own, w * w2), "w4": table(own, w2 * w2),
+        }  # fmt: skip
+
+    def dependence(self) -> Array:
+        """Return the sums behind the test of whether arrival depends on the outcome: `Evidence.dependence`."""
+        early = np.arange(len(self.code)) < self.early
+        use = self.soon & early[self.arrived]
+        late, y, arm = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use], self.own[use]
+        moments = [[np.bincount(arm, late**i * y**j, self.arms) for j in range(3)] for i in range(3)]
+        return np.moveaxis(np.array(moments, dtype=float), 2, 0)
+
+    def calibration(self, rows: int) -> tuple[Array, Array] | None:
+        """Return `Evidence.excess` and `Evidence.variance` of the earliest rows; None without all propensities."""
+        if self.p.ndim == 1:
+            return None
+        p, code = self.p[:rows], self.code[:rows]
+        square, cube = np.einsum("tk,tk->t", p, p), np.einsum("tk,tk,tk->t", p, p, p)
+        excess = [*(np.bincount(code, minlength=self.arms) - p.sum(axis=0)), (self.chosen[:rows] - square).sum()]
+        variance = [*(p * (1 - p)).sum(axis=0), (cube - square * square).sum()]
+        return np.array(excess), settled(np.array(variance), len(self.code))
+
+    def recorded(self) -> Recorded:
+        """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
+        early = self.code[: self.early]
+        there = self.arrived[: self.early]
+        outcomes = self.y[: int(there.sum())] + self.log.anchor[self.own[: int(there.sum())]]
+        return Recorded(
+            lowest=float(outcomes.min(initial=math.inf)) if len(outcomes) else math.nan,
+            rows=np.bincount(early, minlength=self.arms).astype(float),
+            arrived=np.bincount(early[there], minlength=self.arms).astype(float),
+        )
+
+    def _chances(self, rarest: Array) -> dict[str, Array]:
+        """Sum up every arm's probabilities."""
+        p, code, arms = self.p, self.code, self.arms
+        starts = np.flatnonzero(np.diff(self.place, prepend=-1))
+        there = self.place[starts]
+        tables = {name: np.zeros((STRETCHES, arms)) for name in ("p", "p2")}
+        tables["p_min"] = np.full((STRETCHES, arms), math.nan)
+        tables["p"][there] = np.add.reduceat(p, starts, axis=0)
+        tables["p2"][there] = np.add.reduceat(p * p, starts, axis=0)
+        tables["p_min"][there] = np.minimum.reduceat(p, starts, axis=0)
+        logs = np.log(np.maximum(p, TINY))
+        return {
+            **tables,
+            "h": np.sqrt(p).sum(axis=0),
+            "h_max": np.sqrt(p.max(axis=0)),
+            "chance": np.where(p <= rarest, p, 0.0).sum(axis=0),
+            "log_p": np.array([logs[code == k].sum(axis=0) for k in range(arms)]),
+        }
+
+    def _arrival_counts(self) -> ArrivalCounts | None:
+        """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones."""
+        delay = self.delay
+        if not len(delay) or not delay.max() > 0:
+            return None
+        unit = float(delay.mean()) / 10
+        step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
+        bins = np.full(len(self.code), DELAY_BINS + 1)
+        # the longest delay may fall just beyond its bin by rounding
+        bins[self.arrived] = np.minimum(np.ceil(np.log1p(delay / unit) / step), DELAY_BINS)
+        age = np.maximum((self.look - self.assigned_at) * self.scale, 0)
+        ages = np.minimum(np.floor(np.log1p(age / unit) / step), DELAY_BINS).astype(np.intp)
+        cell = (self.code * (DELAY_BINS + 2) + bins) * (DELAY_BINS + 1) + ages
+        shape = (self.arms, DELAY_BINS + 2, DELAY_BINS + 1)
+        counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
+        followed = float(self.look - self.first) * self.scale
+        return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)

@@ -1,0 +1,68 @@
+"""Schedule: who sees what, by the order of assignments and arrivals (section 2 of the paper, with batches and ties)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+
+#: Rows looked at together: few enough to stay in the cache.
+_BLOCK = 1 << 15
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When each row counts: the assignment order, and from which position its outcome is history."""
+
+    order: Array  # positions to rows; empty: the rows are in order
+    due: Array  # by row: a position, `rows` if no later row sees it, -1 if not arrived
+    rows: int  # positions that exist as of the log's moment
+
+    @classmethod
+    def of(cls, times: kernel.Times, outcome: Array, moment: int | float | None) -> Schedule:
+        """Return the schedule of rows; `times` are in row order, and rows after the moment do not exist."""
+        assigned, order = times.assigned, np.empty(0, dtype=np.int64)
+        total = rows = len(outcome)
+        if not _is_sorted(assigned):
+            order = np.argsort(assigned, kind="stable")
+            assigned = assigned[order]
+            if total < 2**31:
+                order = order.astype(np.int32)
+        if moment is not None:
+            if not len(assigned):
+                rows = int(min(max(math.floor(min(moment, total)), 0), total))
+            else:
+                rows = int(np.searchsorted(assigned, moment, side="right"))
+        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        if rows < total:
+            due[:] = -1
+        sorted_times = times._replace(assigned=assigned)
+        jit.ready(rows)
+
+        def fill(start: int, stop: int) -> None:
+            kernel.schedule(due, sorted_times, outcome, order, start, stop, rows)
+
+        jit.in_stretches(rows, fill)
+        return cls(order, due, rows)
+
+    @property
+    def existing(self) -> Array | slice:
+        """The rows that exist, in order of assignment: what indexes a column of the log."""
+        return self.order[: self.rows] if len(self.order) else slice(0, self.rows)
+
+    def in_order(self, column: Array) -> Array:
+        """Return a column of the log's rows in order of assignment."""
+        return column[self.order] if len(self.order) else column
+
+
+def _is_sorted(times: Array) -> bool:
+    for start in range(0, len(times), _BLOCK):
+        block = times[start : start + _BLOCK + 1]
+        if not (block[:-1] <= block[1:]).all():
+            return False
+    return True
