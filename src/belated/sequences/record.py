@@ -123,8 +123,8 @@ class Record:
         return np.array(ends)
 
 
-def _add_up(states: Array, fields: slice) -> None:
+def _add_up(states: Array, part: slice) -> None:
     """Turn the blocks' sums that follow a state into the states at which they end."""
     largest = np.maximum.accumulate(states[:, :, fields.W_MAX], axis=0)
-    np.cumsum(states[:, :, fields], axis=0, out=states[:, :, fields])
+    np.cumsum(states[:, :, part], axis=0, out=states[:, :, part])
     states[:, :, fields.W_MAX] = largest
