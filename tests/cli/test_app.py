@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import belated as bl
+from belated.cli import app as module
+from belated.cli.app import COMMANDS, app, run
+
+
+def test_help_and_version(call):
+    assert call("--version").stdout == f"belated {bl.__version__}\n"
+    text = call("--help").stdout
+    for command in COMMANDS:
+        assert command.__name__ in text
+        assert "Example" in call(command.__name__, "--help").stdout
+
+
+def test_the_commands_are_these():
+    assert [command.name or command.callback.__name__ for command in app.registered_commands] == [
+        "analyze", "diagnose", "sensitivity", "plan", "simulate", "study", "paper",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("heavy", ["numba", "ibis", "duckdb", "matplotlib", "scipy.stats", "scipy.optimize", "pandas"])
+def test_the_help_needs_no_heavy_library(heavy):
+    code = f"import sys; sys.modules[{heavy!r}] = None; import belated.cli.app"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["analyze", "x.csv", "--nonsense"], "Error: No such option: --nonsense"),
+        (["simulat"], "Error: No such command 'simulat'"),
+        (["simulate", "x.toml"], "Error: Missing option '--output'"),
+        (["study", "x.toml", "--workers", "0"], "Error: Invalid value for '--workers'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_is_one_sentence(arguments, words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["belated", *arguments])
+    with pytest.raises(SystemExit) as left:
+        run()
+    assert left.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (sentence,) = err.splitlines()
+    assert sentence.startswith(words)
+    assert sentence.endswith((".", "?"))
+
+
+def test_the_exit_code_of_a_command_is_the_programs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["belated", "study", "/nowhere/x.toml"])
+    with pytest.raises(SystemExit) as left:
+        run()
+    assert left.value.code == 2
+    monkeypatch.setattr(sys, "argv", ["belated", "--version"])
+    with pytest.raises(SystemExit) as left:
+        run()
+    assert left.value.code == 0
+
+
+def test_stopping_before_anything_runs(monkeypatch, capsys):
+    def stop(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "app", stop)
+    with pytest.raises(SystemExit) as left:
+        run()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "Stopped; nothing was written.\n"

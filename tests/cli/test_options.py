@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import pytest
+import typer
+
+from belated.cli.app import COMMANDS, app
+from belated.cli.log_options import LogOptions
+
+READERS = ("analyze", "diagnose", "sensitivity", "plan")
+
+
+def parameters(name):
+    return {each.name: each for each in typer.main.get_command(app).commands[name].params}
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_command_that_reads_a_log_takes_every_option_of_it(command):
+    own, first = parameters(command), parameters("analyze")
+    for name in (field.name for field in dataclasses.fields(LogOptions)):
+        for part in ("opts", "help", "default", "required"):
+            assert getattr(own[name], part) == getattr(first[name], part)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_a_default_is_said_by_the_help_or_shown(command):
+    for each in parameters(command.__name__).values():
+        if each.param_type_name == "option" and each.name != "seed":
+            assert each.help
+        if each.default is not None and each.show_default is False:
+            pytest.fail(f"{each.name} hides its default, {each.default}")
+
+
+def test_options_have_one_text_wherever_they_are():
+    for name in ("form", "plot", "seed", "workers"):
+        texts = {
+            parameters(command.__name__)[name].help
+            for command in COMMANDS
+            if name in inspect.signature(command).parameters and command.__name__ != "paper"
+        }
+        assert len(texts) == 1

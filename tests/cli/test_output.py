@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import belated as bl
+from belated.base.tables import Column, Table
+from belated.cli.output import FORMATS, check_format, check_plot, show, write_plot
+
+
+class Numbers(Table):
+    def __init__(self, size):
+        self.size = size
+
+    def _title(self):
+        return f"{self.size} numbers"
+
+    def _columns(self):
+        return [Column("number", list(range(self.size)), "count")]
+
+
+def test_formats():
+    assert [check_format(form) for form in FORMATS] == ["table", "markdown", "csv", "json"]
+    with pytest.raises(bl.OptionError, match=r"`format` is 'tables'; .* Did you mean 'table'"):
+        check_format("tables")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_result_ends_with_one_end_of_line(form, capsys):
+    show(Numbers(3), form)
+    written = capsys.readouterr().out
+    assert written.endswith("\n")
+    assert not written.endswith("\n\n")
+
+
+def test_people_see_every_row_of_every_table(capsys):
+    show(Numbers(100), "table", Numbers(2))
+    text = capsys.readouterr().out
+    assert text == f"{Numbers(100).to_text(every=True)}\n\n{Numbers(2)}\n"
+    assert len(text.splitlines()) == 102 + 1 + 4
+    show(Numbers(1), "markdown", Numbers(2))
+    assert capsys.readouterr().out == f"{Numbers(1).to_markdown()}\n\n{Numbers(2).to_markdown()}\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_programs_get_the_result_alone(form, capsys):
+    show(Numbers(3), form, Numbers(7))
+    with_others = capsys.readouterr().out
+    show(Numbers(3), form)
+    assert capsys.readouterr().out == with_others
+
+
+def test_a_figure_is_drawn_only_if_it_was_asked_for(tmp_path):
+    from belated.base.figures import new_figure
+
+    write_plot(None, pytest.fail, "")
+    write_plot(tmp_path / "x", lambda: new_figure(["a"])[0], "title")
+    assert {path.name for path in tmp_path.iterdir()} == {"x.png", "x.svg"}
+
+
+def test_a_figure_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
+    check_plot(None)
+    check_plot(tmp_path / "x")
+    with pytest.raises(bl.OptionError, match="there is no folder"):
+        check_plot(Path("/nowhere/x"))
+    monkeypatch.setattr("belated.base.figures.find_spec", lambda name: None)
+    check_plot(None)
+    with pytest.raises(bl.MissingLibraryError, match="pip install matplotlib"):
+        check_plot(tmp_path / "x")

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+
+def test_a_plan_from_a_description(call, file):
+    asked = ("plan", file, "--half-width", 0.5, "--target", "A-B", "--replications", 200, "--max-horizon", 2000)
+    answer = json.loads(call(*asked, "--format", "json").stdout)
+    assert answer
+    (row, *_) = csv.DictReader(call(*asked, "--format", "csv").stdout.splitlines())
+    assert row
+    assert "| --:" in call(*asked, "--format", "markdown").stdout
+
+
+def test_a_plan_from_a_pilot_says_what_was_guessed_and_is_drawn(call, log, tmp_path):
+    done = call(
+        "plan", log, "--half-width", 0.5, "--policy", "epsilon_greedy,decay=0.5", "--wait", "full",
+        "--replications", 200, "--max-horizon", 2000, "--plot", tmp_path / "plan",
+    )  # fmt: skip
+    assert done.exit_code == 0
+    assert "arm" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"plan.png", "plan.svg"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--format", "xml"), "`format` is 'xml'"),
+        (("--plot", "/nowhere/p"), "there is no folder"),
+        (("--wait", "long"), "`wait` is 'long'"),
+        (("--target", "A-C"), "no arm 'C'"),
+        (("--power", "0.8"), "`power`"),
+        (("--policy", "greedy,x"), "`policy` is 'greedy,x'"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(refused, file, arguments, sentence):
+    assert sentence in refused("plan", file, "--half-width", 0.5, *arguments)

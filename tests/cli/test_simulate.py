@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import csv
+
+import pytest
+from pyarrow import parquet
+
+import belated as bl
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_simulate_writes_the_log_that_simulate_makes(call, file, bandit, tmp_path, suffix):
+    path = tmp_path / f"log.{suffix}"
+    done = call("simulate", file, "-o", path, "--seed", 3)
+    assert done.exit_code == 0
+    assert done.stderr == f"400 rows to {path}\n"
+    if suffix == "csv":
+        with path.open() as opened:
+            rows = list(csv.DictReader(opened))
+        frame = {name: [float(row[name]) if row[name] else None for row in rows] for name in rows[0] if name != "arm"}
+        frame["arm"] = [row["arm"] for row in rows]
+    else:
+        frame = parquet.read_table(path).to_pydict()
+    log = bl.simulate(bandit, bl.policies.epsilon_greedy(burn_in=0.1), 400, 3)
+    read = bl.Log(
+        frame["arm"], frame["outcome"], list(zip(frame["p_A"], frame["p_B"], strict=True)), arms=["A", "B"],
+        assigned_at=frame["step"], arrived_at=frame["arrived"], as_of=400,
+    )  # fmt: skip
+    assert bl.estimate(read).values == pytest.approx(bl.estimate(log).values, rel=1e-12)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_horizon_and_the_replication_may_be_chosen(call, file, tmp_path):
+    for name, options in {"a": (), "b": ("--replication", 1), "c": ("--horizon", 50)}.items():
+        assert call("simulate", file, "-o", tmp_path / f"{name}.csv", *options).exit_code == 0
+    texts = {name: (tmp_path / f"{name}.csv").read_text() for name in "abc"}
+    assert texts["a"] != texts["b"]
+    assert [len(text.splitlines()) for text in texts.values()] == [401, 401, 51]
+
+
+def test_a_file_with_another_suffix_is_refused(refused, file, tmp_path):
+    assert "must end in .csv or .parquet" in refused("simulate", file, "-o", tmp_path / "log.xls")
+    assert [p.name for p in tmp_path.iterdir()] == ["experiment.toml"]
+
+
+def test_parquet_without_pyarrow_is_refused_before_anything_runs(refused, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("belated.simulation.log_files.find_spec", lambda name: None)
+    assert "pip install pyarrow" in refused("simulate", file, "-o", tmp_path / "log.parquet")
