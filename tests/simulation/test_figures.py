@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import io
 import math
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import belated as bl
-from belated.base import figures
 from belated.simulation import figures as plots
 
 pytest.importorskip("matplotlib")
@@ -214,51 +211,6 @@ def test_nothing_to_draw():
             draw({})
     with pytest.raises(bl.OptionError, match="nothing to draw"):
         plots.lines({"coverage": {}})
-
-
-def test_without_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; `pip install matplotlib`"):
-        plots.quantiles({"a": [1.0]})
-
-
-# ---------------------------------------------------------------- files
-
-
-def test_files_are_the_same_each_time_and_titled(tmp_path):
-    def write(name):
-        figure = plots.lines({"c": {"a": ([1, 2], [1, 2])}}, bands={"c": {"a": ([0, 1], [2, 3])}}, title="t")
-        return [path.read_bytes() for path in figures.save(figure, tmp_path / name, "Coverage <é> & 'more'\n")]
-
-    with ThreadPoolExecutor(3) as pool:
-        first, second, third = pool.map(write, ["v1.2", "b", "v1.2"])
-    assert first == second == third
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.png", "b.svg", "v1.2.png", "v1.2.svg"]
-    png, svg = first
-    root = ElementTree.fromstring(svg)  # noqa: S314
-    assert root[0].tag.endswith("title")
-    assert root[0].text == "Coverage <é> & 'more'\\n"
-    assert root.get("role") == "img"
-    assert "Coverage <é>".encode("latin-1") in png
-    ids = [element.get("id") for element in root.iter() if element.get("id")]
-    assert len(ids) == len(set(ids))
-    used = {
-        value.split("#")[1].rstrip(")")
-        for e in root.iter()
-        for value in e.attrib.values()
-        if "#" in value and ":" not in value
-    }
-    assert used <= set(ids)
-
-
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
-    figure = plots.quantiles({"a": [1.0, 2.0]})
-    (tmp_path / "x.svg").mkdir()
-    with pytest.raises(bl.OptionError, match="cannot be written: Is a directory"):
-        figures.save(figure, tmp_path / "x", "t")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.png", "x.svg"]
-    with pytest.raises(bl.OptionError, match="cannot be written"):
-        figures.save(figure, tmp_path / "no" / "x", "t")
 
 
 @pytest.mark.parametrize("kind", ["lines", "histograms", "quantiles"])

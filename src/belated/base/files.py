@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 from belated.base.errors import OptionError
 
@@ -43,7 +42,7 @@ def check_place(path: str | Path) -> Path:
     return path
 
 
-def csv_text(columns: Mapping[str, Iterable[Any]]) -> str:
+def csv_text(columns: Mapping[str, Iterable[object]]) -> str:
     """Return columns as CSV; None is an empty field."""
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n

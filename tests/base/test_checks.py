@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from belated.base import checks
+from belated.base.errors import OptionError
+
+
+def test_one_of_returns_the_word_or_names_the_nearest():
+    assert checks.one_of("interval", "t", ("auto", "t")) == "t"
+    assert checks.one_of("interval", np.str_("t"), iter(["auto", "t"])) == "t"
+    for value, words in {
+        "tt": "`interval` is 'tt'; it must be one of 'auto', 't'. Did you mean 't'?",
+        "x": "`interval` is 'x'; it must be one of 'auto', 't'.",
+        None: "`interval` is None; it must be one of 'auto', 't'.",
+    }.items():
+        with pytest.raises(OptionError) as wrong:
+            checks.one_of("interval", value, ("auto", "t"))
+        assert str(wrong.value) == words
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.int8(1), Fraction(1), Decimal(1), np.array(1.0)])
+def test_numbers_of_every_type(value):
+    number = checks.real("x", value)
+    assert type(number) is float
+    assert number == 1
+    assert checks.positive("x", value) == checks.probability("x", value) == 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, "1", b"1", True, math.nan, math.inf, 10**400, [1], np.array([1.0, 2.0]), 1j, object(), {}]
+)
+@pytest.mark.parametrize("check", [checks.real, checks.positive, checks.fraction, checks.probability])
+def test_what_is_not_a_number_is_refused(check, value):
+    with pytest.raises(OptionError, match=r"`x` is .*; it must be a finite number"):
+        check("x", value)
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "words"),
+    [
+        (checks.fraction, 0, "`x` is 0; it must lie strictly between 0 and 1."),
+        (checks.fraction, 1.0, "`x` is 1.0; it must lie strictly between 0 and 1."),
+        (checks.positive, 0.0, "`x` is 0.0; it must be above 0."),
+        (checks.probability, 1.5, "`x` is 1.5; it must lie in [0, 1]."),
+        (checks.probability, -1, "`x` is -1; it must lie in [0, 1]."),
+    ],
+)
+def test_numbers_out_of_range(check, value, words):
+    with pytest.raises(OptionError) as wrong:
+        check("x", value)
+    assert str(wrong.value) == words
+
+
+def test_ends_that_count():
+    assert checks.probability("x", 0) == 0
+    assert checks.probability("x", 1) == 1
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
+def test_whole_numbers(value):
+    number = checks.whole("x", value, least=3)
+    assert type(number) is int
+    assert number == 3
+
+
+@pytest.mark.parametrize("value", [2, 3.0, "3", True, None, np.float64(3), np.array([3, 4]), 1j])
+def test_what_is_not_whole_or_too_small(value):
+    with pytest.raises(OptionError, match="it must be a whole number, 3 or more"):
+        checks.whole("x", value, least=3)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import belated as bl
+from belated.base import figures
+
+pytest.importorskip("matplotlib")
+
+
+def drawn(title=""):
+    figure, (axes,) = figures.new_figure(["c"], title)
+    axes.plot([1, 2], [1, 2])
+    axes.fill_between([1, 2], [0, 1], [2, 3], alpha=0.2)
+    return figure
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_without_matplotlib(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib.figure", None)
+        with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; `pip install matplotlib`"):
+            figures.new_figure(["a"])
+    figures.check_library()
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
+    with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; `pip install matplotlib`"):
+        figures.check_library()
+
+
+def test_files_are_the_same_each_time_and_titled(tmp_path):
+    def write(name):
+        return [path.read_bytes() for path in figures.save(drawn("t"), tmp_path / name, "Coverage <é> & 'more'\n")]
+
+    with ThreadPoolExecutor(3) as pool:
+        first, second, third = pool.map(write, ["v1.2", "b", "v1.2"])
+    assert first == second == third
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.png", "b.svg", "v1.2.png", "v1.2.svg"]
+    png, svg = first
+    root = ElementTree.fromstring(svg)  # noqa: S314
+    assert root[0].tag.endswith("title")
+    assert root[0].text == "Coverage <é> & 'more'\\n"
+    assert root.get("role") == "img"
+    assert "Coverage <é>".encode("latin-1") in png
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    used = {
+        value.split("#")[1].rstrip(")")
+        for e in root.iter()
+        for value in e.attrib.values()
+        if "#" in value and ":" not in value
+    }
+    assert used <= set(ids)
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    figure = drawn()
+    (tmp_path / "x.svg").mkdir()
+    with pytest.raises(bl.OptionError, match="cannot be written: Is a directory"):
+        figures.save(figure, tmp_path / "x", "t")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.png", "x.svg"]
+    with pytest.raises(bl.OptionError, match="cannot be written"):
+        figures.save(figure, tmp_path / "no" / "x", "t")
+
+
+# ---------------------------------------------------------------- style
+
+
+def test_facets_stand_in_two_columns():
+    figure, axes = figures.new_figure("abc", "$title")
+    assert [facet.get_subplotspec().rowspan.start for facet in axes] == [0, 0, 1]
+    assert [facet.get_title("left") for facet in axes] == ["a", "b", "c"]
+    assert figure.get_suptitle() == "\\$title"
+    with pytest.raises(bl.OptionError, match="nothing to draw"):
+        figures.new_figure([])
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [("$x^", "\\$x^"), ("two\nlines", "two\\nlines"), ("é 漢", "é \\u6f22"), ("x" * 30, "x" * 21 + "…"), (3, "3")],
+)
+def test_labels_are_text(label, shown):
+    assert figures.safe_label(label, 22) == shown
+
+
+def test_what_cannot_be_drawn_is_nan():
+    np.testing.assert_array_equal(figures.drawable([1, None, math.inf, 1e200, -2]), [1, *[math.nan] * 3, -2])
+
+
+@pytest.mark.parametrize(("ticks", "scale"), [([100.0, 200.0, 300.0], "linear"), ([100.0, 1000.0, 5000.0], "log")])
+def test_ticks_stand_at_the_horizons(ticks, scale):
+    _, (axes,) = figures.new_figure(["a"])
+    figures.scale_across(axes, ticks)
+    assert axes.get_xscale() == scale
+    assert sorted(axes.get_xticks()) == ticks
+    low, high = axes.get_xlim()
+    assert low < ticks[0]
+    assert ticks[-1] < high
+
+
+def test_ticks_that_would_touch_are_left_out_but_never_the_last():
+    _, (axes,) = figures.new_figure(["a"])
+    figures.scale_across(axes, [100.0, 101.0, 500.0, 990.0, 1000.0])
+    assert sorted(axes.get_xticks()) == [100, 500, 1000]
+
+
+@pytest.mark.parametrize(
+    ("points", "ideal", "scale"),
+    [
+        ([0.94, 0.95, 0.96], 0.95, "linear"),
+        ([0.94, 0.95, 0.0], 0.95, "function"),
+        ([0.01, 0.5, 2.0], None, "log"),
+        ([1.0, 2.0], None, "linear"),
+        ([math.nan], None, "linear"),
+    ],
+)
+def test_the_scale_keeps_near_points_apart_and_far_ones_in_view(points, ideal, scale):
+    _, (axes,) = figures.new_figure(["a"])
+    values = np.array(points)
+    figures.scale_up(axes, values, ideal, np.array([values - 0.001, values + 0.001]))
+    assert axes.get_yscale() == scale
+    low, high = axes.get_ylim()
+    assert all(low < value < high for value in points if math.isfinite(value))

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import csv
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from belated.base.errors import OptionError
+from belated.base.files import check_place, csv_text, write_whole
+
+
+def test_a_file_appears_whole_and_leaves_nothing_beside_it(tmp_path):
+    path = tmp_path / "a.txt"
+    assert write_whole(path, "é\n") == path
+    assert path.read_bytes() == "é\n".encode()
+    write_whole(str(path), b"\x00\xff")
+    assert path.read_bytes() == b"\x00\xff"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_of_many_writers_one_wins(tmp_path):
+    path = tmp_path / "a.txt"
+    texts = [str(i) * 100_000 for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: write_whole(path, text), texts))
+    assert path.read_text() in texts
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_what_cannot_be_written_is_said_and_the_old_file_stays(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(OptionError, match="a label in it is not text"):
+        write_whole(path, "\ud800")
+    assert path.read_text() == "old"
+    with pytest.raises(OptionError, match="cannot be written: No such file or directory"):
+        write_whole(tmp_path / "no" / "a.txt", "")
+    with pytest.raises(OptionError, match="cannot be written: Is a directory"):
+        write_whole(tmp_path, "")
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_places(tmp_path):
+    assert check_place(str(tmp_path / "new")) == tmp_path / "new"
+    (tmp_path / "old").write_text("")
+    assert check_place(tmp_path / "old") == tmp_path / "old"
+    for path, words in {
+        tmp_path / "no" / "x": "there is no folder",
+        tmp_path: "it is a folder",
+        "/dev/null": "it is not a file",
+    }.items():
+        with pytest.raises(OptionError, match=words):
+            check_place(path)
+
+
+def test_csv_of_odd_values():
+    columns = {"a": ["x,y", 'say "hi"', "two\nlines", None], "b": [1, 0.1, True, ""]}
+    assert csv_text(columns) == 'a,b\n"x,y",1\n"say ""hi""",0.1\n"two\nlines",True\n,\n'
+
+
+@given(st.lists(st.tuples(st.text(), st.floats(allow_nan=False)), max_size=10))
+def test_csv_comes_back(rows):
+    text = csv_text({"label": [label for label, _ in rows], "number": [number for _, number in rows]})
+    read = list(csv.reader(io.StringIO(text, newline="")))
+    assert read[0] == ["label", "number"]
+    assert [(label, float(number)) for label, number in read[1:]] == rows
+
+
+def test_columns_of_uneven_length_are_a_mistake():
+    with pytest.raises(ValueError, match="shorter"):
+        csv_text({"a": [1, 2], "b": [1]})
