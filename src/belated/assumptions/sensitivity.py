@@ -16,6 +16,7 @@ from belated.base.checks import fraction, real
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
 from belated.base.json_text import json_rows, json_text
+from belated.base.roots import bisect
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.target import read_target
@@ -540,8 +541,5 @@ def _tipping(
     steps = np.linspace(0.0, most, 81).tolist()
     for outside, inside in pairwise(steps):
         if includes(inside):
-            for _ in range(40):
-                middle = (outside + inside) / 2
-                outside, inside = (outside, middle) if includes(middle) else (middle, inside)
-            return size(inside)
+            return size(bisect(lambda x: not includes(x), outside, inside, steps=40)[1])
     return math.inf

@@ -22,6 +22,7 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
+from belated.base.roots import bisect, find_root
 from belated.estimation.estimators import ArmStatistics
 
 Interval = Literal["auto", "normal", "t", "skew", "wilson"]
@@ -169,25 +170,13 @@ class Combination:
             reach = float(centre - low if sign > 0 else high - centre)
             return (distance - reach) / (distance + reach) if math.isfinite(reach) else -1.0
 
-        # by regula falsi (Illinois): importing scipy.optimize takes longer than all of this module's work
-        inside, f_inside = 0.0, 1.0
+        inside, at_inside = 0.0, 1.0
         outside = max(2 * distance / error, 1e-3) if error > 0 else 1.0
-        while (f_outside := gap(outside)) > 0:
-            inside, f_inside, outside = outside, f_outside, 2 * outside
+        while (at_outside := gap(outside)) > 0:
+            inside, at_inside, outside = outside, at_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here
                 return sign * math.inf
-        for _ in range(100):
-            z = (inside * f_outside - outside * f_inside) / (f_outside - f_inside)
-            f = gap(z)
-            if f > 0:
-                f_outside = f_outside / 2 if z - inside < 0.1 * (outside - inside) else f_outside
-                inside, f_inside = z, f
-            else:
-                f_inside = f_inside / 2 if outside - z < 0.1 * (outside - inside) else f_inside
-                outside, f_outside = z, f
-            if f == 0 or outside - inside < 1e-12 * outside:
-                break
-        return sign * z
+        return sign * find_root(gap, inside, outside, at_low=at_inside, at_high=at_outside)
 
 
 def are_skewed(arms: ArmStatistics) -> Array:
@@ -218,12 +207,12 @@ def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> floa
     sidak = 0.5 * -math.expm1(math.log1p(-2 * tail) / len(errors))
     if baseline_error is None or len(errors) > _DUNNETT_LIMIT:
         return sidak
-    low, high = -float(special.ndtri(tail)), -float(special.ndtri(sidak))
-    for _ in range(40):
-        middle = (low + high) / 2
-        outside = joint_p_value(errors, baseline_error, float(2 * special.ndtr(-middle)))
-        low, high = (middle, high) if outside > 2 * tail else (low, middle)
-    return float(special.ndtr(-high))
+
+    def too_near(z: float) -> bool:
+        return joint_p_value(errors, baseline_error, float(2 * special.ndtr(-z))) > 2 * tail
+
+    _, z = bisect(too_near, -float(special.ndtri(tail)), -float(special.ndtri(sidak)), steps=40)
+    return float(special.ndtr(-z))
 
 
 def joint_p_value(errors: Array, baseline_error: float | None, p_value: float) -> float:

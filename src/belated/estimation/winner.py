@@ -21,6 +21,7 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
+from belated.base.roots import bisect_each
 
 #: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
 NEAR_TIE = 0.1
@@ -181,23 +182,20 @@ def _conditional(gap: Array, p: Array, nu: Array) -> Array:
             if found.all():
                 break
             low, step = np.where(found, low, high), np.where(found, step, 1.5 * step)
-        for _ in range(52):
-            middle = (low + high) / 2
-            up = above(middle)
-            low, high = np.where(up, middle, low), np.where(up, high, middle)
+        low, high = bisect_each(above, low, high, steps=52)
     return np.asarray(np.where(found, high, np.inf))
 
 
 def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
     """Solve P(Z > a | max(a - gap, -c) < Z < c) = p for a in [-c, c]."""
     beyond = special.ndtr(-_to_normal(c, nu))
-    low, high = -c, c
-    for _ in range(60):
-        a = (low + high) / 2
+
+    def likelier(a: Array) -> Array:
         over = special.ndtr(-_to_normal(a, nu)) - beyond
         whole = special.ndtr(-_to_normal(np.maximum(a - gap, -c), nu)) - beyond
-        up = over > p * whole
-        low, high = np.where(up, a, low), np.where(up, high, a)
+        return np.asarray(over > p * whole)
+
+    low, high = bisect_each(likelier, -c, c, steps=60)
     return np.asarray((low + high) / 2)
 
 
@@ -295,10 +293,8 @@ class Rivalry:
         arms = np.arange(len(self.values))
         high = np.full(len(arms), 1 - level)
         low = -np.expm1(np.log1p(-high) / (len(arms) - 1))
-        for _ in range(20):  # the tail of single comparisons at which each arm's, as the best, hold together
-            middle = np.sqrt(low * high)
-            wide = self.adjusted(middle) < 1 - level
-            low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+        # the tail of single comparisons at which each arm's, as the best, hold together
+        low, _ = bisect_each(lambda tail: self.adjusted(tail) < 1 - level, low, high, steps=20, geometric=True)
         worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
         gap = self.values[worse] - self.values[better]
         error, degrees = self.errors(better, worse)
