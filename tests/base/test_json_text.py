@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from belated.base.json_text import SCHEMAS, Kind, json_rows, json_text, plain
+from belated.base.json_text import SCHEMAS, Document, json_rows, json_text, plain
 from belated.base.version import __version__
 
 DOCS = Path(__file__).parents[2] / "docs" / "json.md"
@@ -48,7 +48,7 @@ def test_columns_become_rows():
 
 
 def test_every_kind_has_a_schema_that_is_documented():
-    assert set(SCHEMAS) == set(get_args(Kind))
+    assert set(SCHEMAS) == set(get_args(Document))
     text = DOCS.read_text()
     for kind, schema in SCHEMAS.items():
         assert f"## {kind}, schema {schema}\n" in text

@@ -8,6 +8,10 @@ import typer
 
 from belated.cli.app import COMMANDS, app
 from belated.cli.log_options import LogOptions
+from belated.cli.output import FORMATS
+from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.intervals import INTERVALS
+from belated.reading.recipe import DUPLICATES, MEASURES
 
 READERS = ("analyze", "diagnose", "sensitivity", "plan")
 
@@ -41,3 +45,18 @@ def test_options_have_one_text_wherever_they_are():
             if name in inspect.signature(command).parameters and command.__name__ != "paper"
         }
         assert len(texts) == 1
+
+
+def test_a_closed_set_of_words_is_in_the_help_word_for_word():
+    from belated.simulation.paper.designs import FIGURES
+
+    sets = {
+        "form": FORMATS,
+        "interval": INTERVALS,
+        "estimator": ESTIMATORS,
+        "duplicates": DUPLICATES,
+        "measure": MEASURES,
+    }
+    for name, words in sets.items():
+        assert all(word in parameters("analyze")[name].help for word in words)
+    assert all(figure in parameters("paper")["figure"].help for figure in FIGURES)

@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError, OptionError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 #: Okabe and Ito's colours, without yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 INK, GREY, FAINT = "#222222", "#777777", "#E6E6E6"
+
+#: From values to places on an axis, or back.
+_Scale: TypeAlias = Callable[[ArrayLike], Array]
 
 #: Values beyond this are not drawn, and labels longer than this are cut.
 LARGEST, LONGEST = 1e100, 22
@@ -80,7 +84,7 @@ def _renumbered(svg: bytes) -> bytes:
 # ---------------------------------------------------------------- style
 
 
-def new_figure(names: Iterable[Any], title: str = "") -> tuple[Figure, list[Axes]]:
+def new_figure(names: Iterable[object], title: str = "") -> tuple[Figure, list[Axes]]:
     """Return a figure with one facet for each name, in two columns."""
     try:
         from matplotlib.figure import Figure
@@ -106,7 +110,7 @@ def new_figure(names: Iterable[Any], title: str = "") -> tuple[Figure, list[Axes
     return figure, axes
 
 
-def safe_label(label: Any, longest: int = 60) -> str:
+def safe_label(label: object, longest: int = 60) -> str:
     """Return a label as matplotlib should show it: short, on one line, no mathematics, only letters the font has."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
@@ -118,7 +122,7 @@ def safe_label(label: Any, longest: int = 60) -> str:
     return one_line("".join(letters), longest).replace("$", r"\$")
 
 
-def drawable(values: Any) -> Array:
+def drawable(values: ArrayLike) -> Array:
     """Return values as floats, with NaN for what cannot be drawn."""
     array = np.array(values, dtype=np.float64)
     array[~(np.abs(array) <= LARGEST)] = math.nan
@@ -150,8 +154,8 @@ def scale_up(axes: Axes, points: Array, ideal: float | None, bars: Array) -> Non
         return
     low, high = float(everything.min()), float(everything.max())
     candidates: list[float] = []
-    forward: Callable[[Any], Any] = np.array
-    back: Callable[[Any], Any] = np.array
+    forward: _Scale = np.array
+    back: _Scale = np.array
     if ideal is None and high >= 20 * low > 0:
         decades = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)))
         candidates, note = [float(d * k) for k in (1, 2, 5, 3) for d in decades], "log scale"
@@ -178,7 +182,7 @@ def scale_up(axes: Axes, points: Array, ideal: float | None, bars: Array) -> Non
         axes.set_title(note, loc="right", fontsize=8, color=GREY)
 
 
-def _apart(candidates: list[float], forward: Callable[[Any], Any], span: float, gap: float) -> list[float]:
+def _apart(candidates: list[float], forward: _Scale, span: float, gap: float) -> list[float]:
     """Return those of the candidates, the first first, that stand at least a share `gap` of the span apart."""
     kept: dict[float, float] = {}
     for candidate, place in zip(candidates, forward(candidates).tolist(), strict=True):

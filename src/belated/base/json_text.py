@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 import numpy as np
 
 from belated.base.version import __version__
 
-Kind = Literal["analysis", "diagnosis", "plan", "sensitivity", "study"]
+Document = Literal["analysis", "diagnosis", "plan", "sensitivity", "study"]
 
 #: The schema of each kind of document, as docs/json.md has it: raised when a name or a meaning changes, not when
 #: names are added.
-SCHEMAS: dict[Kind, int] = {"analysis": 1, "diagnosis": 1, "plan": 1, "sensitivity": 1, "study": 1}
+SCHEMAS: dict[Document, int] = {"analysis": 1, "diagnosis": 1, "plan": 1, "sensitivity": 1, "study": 1}
 
 
-def json_text(kind: Kind, content: Mapping[str, Any]) -> str:
+def json_text(kind: Document, content: Mapping[str, object]) -> str:
     """Return a document as JSON text, beginning with the version and the schema; what is not finite is null."""
     about = {"belated": __version__, "schema": SCHEMAS[kind]}
     return json.dumps(plain(about | dict(content)), indent=1, default=str, allow_nan=False)
 
 
-def rows_text(columns: Mapping[str, list[Any]]) -> str:
+def rows_text(columns: Mapping[str, Iterable[object]]) -> str:
     """Return columns as a JSON list of rows; what is not finite is null."""
     return json.dumps(json_rows(columns), indent=1, default=str, allow_nan=False)
 
 
-def json_rows(columns: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+def json_rows(columns: Mapping[str, Iterable[object]]) -> list[dict[str, object]]:
     """Return columns as rows of values that JSON has."""
     return [dict(zip(columns, map(plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Return a value as JSON has it: keys are text, NumPy's numbers Python's, and what is not finite is None."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
