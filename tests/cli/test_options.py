@@ -12,6 +12,7 @@ from belated.cli.output import FORMATS
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
 from belated.reading.recipe import DUPLICATES, MEASURES
+from belated.simulation.paper.reproduction import FIGURES
 
 READERS = ("analyze", "diagnose", "sensitivity", "plan")
 
@@ -48,8 +49,6 @@ def test_options_have_one_text_wherever_they_are():
 
 
 def test_a_closed_set_of_words_is_in_the_help_word_for_word():
-    from belated.simulation.paper.designs import FIGURES
-
     sets = {
         "form": FORMATS,
         "interval": INTERVALS,
