@@ -7,12 +7,12 @@ import math
 import belated as bl
 
 
-def kaplan_meier(waited, here):
-    """Return the share that has come by each delay at which some came, by the product over delays."""
+def kaplan_meier(waited, arrived):
+    """Return the share that has arrived by each delay at which some did, by the product over delays."""
     curve, left = {}, 1.0
-    for at in sorted({w for w, came in zip(waited, here, strict=True) if came}):
+    for at in sorted({w for w, known in zip(waited, arrived, strict=True) if known}):
         at_risk = sum(1 for w in waited if w >= at)
-        events = sum(1 for w, came in zip(waited, here, strict=True) if came and w == at)
+        events = sum(1 for w, known in zip(waited, arrived, strict=True) if known and w == at)
         left *= 1 - events / at_risk
         curve[at] = 1 - left
     return curve

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Literal, TypedDict, Unpack
 
+from belated.base.checks import one_of
 from belated.base.errors import OptionError
+from belated.estimation.intervals import INTERVALS
 from belated.estimation.target import find_arm, read_contrast
-from belated.planning.pilots import pilot
+from belated.planning.pilots import Pilot, pilot
 from belated.planning.plan import plan
 from belated.planning.results import Plan
 from belated.reading.source import Source
+from belated.simulation.bandits import Bandit
 from belated.simulation.description import policy_from, read, read_toml
 from belated.simulation.policies import Policy
+from belated.simulation.views import TargetLike
+
+
+class Options(TypedDict):
+    """Options that a plan takes as the command line has them."""
+
+    half_width: float | None
+    power: float | None
+    assurance: float | None
+    patience: float
+    per_day: float | None
+    max_horizon: int
+    estimator: str
+    replications: int
+    workers: int | None
 
 
 def ask(
@@ -24,37 +42,42 @@ def ask(
     wait: str | None,
     level: float | None,
     seed: int | None,
-    **options: Any,
+    interval: str,
+    **options: Unpack[Options],
 ) -> Plan:
     """Plan from a TOML file that describes an experiment, or from the table of a pilot."""
     chosen = None if policy is None else read_policy_words(policy)
-    bandit: Any
+    wanted: TargetLike = None
+    bandit: Bandit | Pilot
     if source.lower().endswith(".toml"):
         about = read(source, needs_horizon=False)
         bandit, chosen = about.bandit, about.policy if chosen is None else chosen
         level, seed = about.level if level is None else level, about.seed if seed is None else seed
-        wanted = about.targets[0] if target is None and about.targets is not None else None
+        wanted = None if about.targets is None else about.targets[0]
     else:
-        bandit, wanted = pilot(read_log(), per_day=options.get("per_day")), None
-    labels = tuple(bandit.arms)
-    if target is not None:
-        wanted = _target(labels, target)
+        bandit = pilot(read_log(), per_day=options["per_day"])
     return plan(
-        bandit, chosen, wanted, wait=_wait(wait), level=0.95 if level is None else level,
-        seed=0 if seed is None else seed, **options,
-    )  # fmt: skip
+        bandit,
+        chosen,
+        wanted if target is None else _target(tuple(bandit.arms), target),
+        wait=_wait(wait),
+        level=0.95 if level is None else level,
+        seed=0 if seed is None else seed,
+        interval=one_of("interval", interval, INTERVALS),
+        **options,
+    )
 
 
 def read_policy_words(text: str) -> Policy:
     """Return a policy from words such as epsilon_greedy,decay=0.5, or from a TOML file's [policy]."""
     if text.lower().endswith(".toml"):
-        table = read_toml(text)
-        given = table.get("policy", table)
+        content = read_toml(text)
+        given = content.get("policy", content)
         if not isinstance(given, Mapping):
             raise OptionError(f"`policy` names `{text}`, in which there is no table [policy].")
         return policy_from(given)
     name, *options = (part.strip() for part in text.split(","))
-    table = {"name": name}
+    table: dict[str, str | int | float] = {"name": name}
     for option in options:
         key, _, value = option.partition("=")
         try:
@@ -66,16 +89,19 @@ def read_policy_words(text: str) -> Policy:
     return policy_from(table)
 
 
-def _target(labels: tuple[Any, ...], text: str) -> Any:
+def _target(labels: tuple[Any, ...], text: str) -> TargetLike:
     """Return an arm, or the two arms of a contrast."""
     if text in map(str, labels):
-        return find_arm(labels, text)
+        arm: Hashable = find_arm(labels, text)
+        return arm
     return read_contrast(labels, text, option="target")
 
 
-def _wait(text: str | None) -> float | str | None:
-    if text is None or text == "full":
-        return text
+def _wait(text: str | None) -> float | Literal["full"] | None:
+    if text is None:
+        return None
+    if text == "full":
+        return "full"
     try:
         return float(text)
     except ValueError:

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
+from belated.base.columns import Array
 from belated.base.figures import COLOURS, FAINT, GREY, INK, drawable, new_figure, safe_label, scale_across, scale_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from belated.planning.results import Plan
 
-def plan_data(plan: Any) -> dict[str, Any]:
+
+class PlanData(TypedDict):
+    """What `plan_figure` draws."""
+
+    horizon: Array
+    value: Array
+    low: Array
+    high: Array
+    asked: float
+    between: tuple[float, float]
+    waits: Array
+    needed: Array
+    chosen: tuple[float, float]
+
+
+def plan_data(plan: Plan) -> PlanData:
     """Return what `plan_figure` draws: the curve, the goal, the horizon with its interval, and the waits."""
     points = [point for point in plan.curve.points if math.isfinite(point.value)]
     options = [option for option in plan.options if option.reached and math.isfinite(option.wait)]
@@ -30,7 +47,7 @@ def plan_data(plan: Any) -> dict[str, Any]:
     }
 
 
-def plan_figure(plan: Any) -> Figure:
+def plan_figure(plan: Plan) -> Figure:
     """Draw the half-width or power against the horizon, and, if waiting matters, the horizon against the wait."""
     data = plan_data(plan)
     power = plan.goal.name == "power"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy import special
@@ -48,6 +49,9 @@ class Point:
     replications: int
 
 
+GoalName = Literal["half_width", "power"]
+
+
 @dataclass(frozen=True)
 class Goal:
     """A half-width or a power to be reached.
@@ -64,7 +68,7 @@ class Goal:
         The share of runs whose half-width must be as small; None: the mean must.
     """
 
-    name: str
+    name: GoalName
     asked: float
     level: float
     null: float = 0.0
@@ -72,28 +76,48 @@ class Goal:
 
     def point(self, cell: Cell, wait: float) -> Point:
         """Return what a study's cell says about the goal."""
-        n = len(cell.low)
-        missing = 1 - cell.replications / n
-        if self.name == "power":
-            found = cell.low > self.null if cell.truth > self.null else cell.high < self.null
-            share = float(found.mean())
-            near = (n * share + 1) / (n + 2)
-            error = math.sqrt(near * (1 - near) / n)
-            low, high = max(share - 1.96 * error, 0.0), min(share + 1.96 * error, 1.0)
-            return Point(cell.horizon, wait, share, error, low, high, missing, n)
+        return self._power(cell, wait) if self.name == "power" else self._half_width(cell, wait)
+
+    def _power(self, cell: Cell, wait: float) -> Point:
+        runs = len(cell.low)
+        excluded = cell.low > self.null if cell.truth > self.null else cell.high < self.null
+        share = float(excluded.mean())
+        near = (runs * share + 1) / (runs + 2)
+        error = math.sqrt(near * (1 - near) / runs)
+        return Point(
+            horizon=cell.horizon,
+            wait=wait,
+            value=share,
+            error=error,
+            low=max(share - 1.96 * error, 0.0),
+            high=min(share + 1.96 * error, 1.0),
+            missing=1 - cell.replications / runs,
+            replications=runs,
+        )
+
+    def _half_width(self, cell: Cell, wait: float) -> Point:
+        runs = len(cell.low)
         widths = np.sort(np.where(cell.low <= cell.high, (cell.high - cell.low) / 2, np.inf))  # missing ones last
-        low, high = _quantile(widths, 0.1), _quantile(widths, 0.9)
+        missing = 1 - cell.replications / runs
         if self.assurance is not None:
-            value, p = _quantile(widths, self.assurance), self.assurance
-            reach = math.sqrt(p * (1 - p) / n)
-            ends = _quantile(widths, min(p + reach, 1.0)), _quantile(widths, max(p - reach, 0.0))
-            error = (ends[0] - ends[1]) / 2 if math.isfinite(ends[0]) else math.inf
+            p, reach = self.assurance, math.sqrt(self.assurance * (1 - self.assurance) / runs)
+            below, above = _quantile(widths, max(p - reach, 0.0)), _quantile(widths, min(p + reach, 1.0))
+            value, error = _quantile(widths, p), (above - below) / 2 if math.isfinite(above) else math.inf
         elif missing > _MISSING:
             value = error = math.inf
         else:
-            there = widths[np.isfinite(widths)]
-            value, error = float(there.mean()), float(there.std(ddof=1)) / math.sqrt(len(there))
-        return Point(cell.horizon, wait, value, error, low, high, missing, n)
+            finite = widths[np.isfinite(widths)]
+            value, error = float(finite.mean()), float(finite.std(ddof=1)) / math.sqrt(len(finite))
+        return Point(
+            horizon=cell.horizon,
+            wait=wait,
+            value=value,
+            error=error,
+            low=_quantile(widths, 0.1),
+            high=_quantile(widths, 0.9),
+            missing=missing,
+            replications=runs,
+        )
 
     def gap(self, point: Point) -> float:
         """Return how far a point is beyond the goal, on the scale of straight lines; negative: short of it."""
@@ -125,7 +149,7 @@ class Goal:
             return replace(self, assurance=None)
         z = self._quantile
         reach = abs(distance) * z / max(z + float(special.ndtri(self.asked)), 0.5)
-        return Goal("half_width", reach, self.level)
+        return Goal(name="half_width", asked=reach, level=self.level)
 
     def guess(self, sds: Array, coefficients: Array) -> float:
         """Return the horizon for a half-width if all arms were equally likely and every outcome came at once."""

@@ -61,8 +61,8 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     alive = held.schedule.existing
     if not len(held):
         raise LogError("The log has no rows as of its moment.")
-    code, outcome, here = held.code[alive], held.outcome[alive], held.arrived[alive]
-    waited, pace = _waited(held, alive, here)
+    code, outcome, arrived = held.code[alive], held.outcome[alive], held.arrived[alive]
+    waited, pace = _waited(held, alive, arrived)
     dated = held.clock.unit is not None
     day = _DAY * _per_second(held) if dated else None
     daily = None if per_day is None else positive("per_day", per_day)
@@ -71,25 +71,32 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
         pace = daily / day
     outcomes, late, notes, few = {}, {}, [], []
     for k, label in enumerate(held.arms):
-        mine, came = code == k, (code == k) & here
-        n = int(came.sum())
+        own = code == k
+        n = int((own & arrived).sum())
         if n < 2:
             raise LogError(
                 f"The arm {one_line(repr(label))} has {count(n, 'outcome')}; a plan needs two or more of every arm."
             )
         if n < _FEW:
             few.append(f"{one_line(label)} has {n}")
-        outcomes[label] = _outcomes(outcome[came])
-        late[label] = delays.empirical(_delays(waited[mine], here[mine], pace))
+        outcomes[label] = _outcomes(outcome[own & arrived])
+        late[label] = delays.empirical(_delays(waited[own], arrived[own], pace))
     if few:
         notes.append(f"Few outcomes to go by, below {_FEW}: {', '.join(few)}.")
-    if not here.all():
+    if not arrived.all():
         notes.append("Outcomes later than the longest delay seen in the pilot are taken as never coming.")
     shares = _shares(held, alive, code)
-    return Pilot(Bandit(outcomes, late), policies.fixed(shares), daily, held.arms, tuple(notes), held)
+    return Pilot(
+        bandit=Bandit(outcomes, late),
+        policy=policies.fixed(shares),
+        per_day=daily,
+        arms=held.arms,
+        notes=tuple(notes),
+        log=held,
+    )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Pilot(Table):
     """What a log says of the experiment behind it.
 
@@ -142,17 +149,17 @@ def _per_second(log: Log) -> float:
     return float(10 ** (3 * ("s", "ms", "us", "ns", "ps", "fs", "as").index(log.clock.unit or "s")))
 
 
-def _waited(log: Log, alive: Array | slice, here: Array) -> tuple[Array, float]:
+def _waited(log: Log, alive: Array | slice, arrived: Array) -> tuple[Array, float]:
     """Return each row's delay, or how long it has been out, in the clock's units; and assignments per unit."""
-    assigned, arrived = _numbers(log.assigned_at)[alive], log.arrived_at
+    assigned, arrived_at = _numbers(log.assigned_at)[alive], log.arrived_at
     first = assigned.min()
     since = (assigned - first).astype(np.float64)
-    came = since.copy()
-    if arrived is not None:
-        came[here] = _numbers(arrived)[alive][here] - first
+    until = since.copy()
+    if arrived_at is not None:
+        until[arrived] = _numbers(arrived_at)[alive][arrived] - first
     last = since.max()
-    look = max(last, came[here].max(initial=0.0)) if log.moment is None else float(log.moment - first)
-    waited = np.where(here, came, look) - since
+    look = max(last, until[arrived].max(initial=0.0)) if log.moment is None else float(log.moment - first)
+    waited = np.where(arrived, until, look) - since
     if last == 0 and (waited > 0).any():
         raise LogError("Every row was assigned at the same time; a plan needs the pace of assignments.")
     # rows before the last time over the time they took: rows that share a time are a batch
@@ -163,12 +170,12 @@ def _numbers(times: Array) -> Array:
     return times.view(np.int64) if times.dtype.kind == "M" else times
 
 
-def _delays(waited: Array, here: Array, pace: float) -> Array:
+def _delays(waited: Array, arrived: Array, pace: float) -> Array:
     """Return a sample of delays in steps that stands for Kaplan and Meier's curve; infinite: never seen to come."""
     steps = np.rint(waited * pace)
-    at, came = np.unique(steps[here], return_counts=True)
+    at, counts = np.unique(steps[arrived], return_counts=True)
     at_risk = len(steps) - np.searchsorted(np.sort(steps), at)
-    cumulative = 1 - np.cumprod(1 - came / at_risk)
+    cumulative = 1 - np.cumprod(1 - counts / at_risk)
     places = np.searchsorted(cumulative, (np.arange(_DELAYS) + 0.5) / _DELAYS)
     return np.concatenate([at, [math.inf]])[places]
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
-from belated.planning.goals import Goal, Point
+from belated.planning.goals import Goal, GoalName, Point
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Option:
     reached: bool
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Plan(Table):
     """How long an experiment must run, and how long to wait; prints as a sentence and a table over waits.
 
@@ -123,7 +126,7 @@ class Plan(Table):
     def _width(self) -> float:
         return self._chosen.high - self._chosen.low
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """Draw the curve and the trade between waiting and assignments, as a matplotlib figure."""
         from belated.planning.figure import plan_figure
 
@@ -187,7 +190,7 @@ class Plan(Table):
         return [f"Note: {words}" for words in notes]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Curve(Table):
     """What is reached at each simulated horizon.
 
@@ -201,7 +204,7 @@ class Curve(Table):
     """
 
     points: tuple[Point, ...]
-    name: str
+    name: GoalName
     target: str
     asked: float
 
@@ -252,5 +255,5 @@ def _days(days: float) -> str:
     return count(round(days), "day") if days >= 10 else f"{days:.2g} days"
 
 
-def _wait_or_full(wait: float) -> float | str:
+def _wait_or_full(wait: float) -> float | Literal["full"]:
     return wait if math.isfinite(wait) else "full"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
 
+ArmName = Literal["normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arm(Constructed):
     """A distribution of outcomes, with its true mean and standard deviation."""
 
-    name: str
+    name: ArmName
     mean: float
     sd: float
     parameters: tuple[float, ...]
@@ -44,14 +46,14 @@ class Arm(Constructed):
 def normal(mean: float = 0.0, sd: float = 1.0) -> Arm:
     """Normal outcomes."""
     mean, sd = real("mean", mean), positive("sd", sd)
-    return Arm("normal", mean, sd, (mean, sd))
+    return Arm(name="normal", mean=mean, sd=sd, parameters=(mean, sd))
 
 
 @constructor
 def bernoulli(rate: float) -> Arm:
     """Outcomes that are 1 with probability `rate`, otherwise 0."""
     rate = probability("rate", rate)
-    return Arm("bernoulli", rate, math.sqrt(rate * (1 - rate)), (rate,))
+    return Arm(name="bernoulli", mean=rate, sd=math.sqrt(rate * (1 - rate)), parameters=(rate,))
 
 
 @constructor
@@ -64,7 +66,7 @@ def exponential(mean: float = 1.0) -> Arm:
 def gamma(shape: float, scale: float = 1.0) -> Arm:
     """Gamma outcomes, of mean shape times scale."""
     shape, scale = positive("shape", shape), positive("scale", scale)
-    return Arm("gamma", shape * scale, math.sqrt(shape) * scale, (shape, scale))
+    return Arm(name="gamma", mean=shape * scale, sd=math.sqrt(shape) * scale, parameters=(shape, scale))
 
 
 @constructor
@@ -74,7 +76,7 @@ def lognormal(location: float = 0.0, scale: float = 1.0) -> Arm:
     with np.errstate(over="ignore"):
         mean = float(np.exp(location + scale**2 / 2))
         sd = mean * float(np.sqrt(np.expm1(scale**2)))
-    return Arm("lognormal", mean, sd, (location, scale))
+    return Arm(name="lognormal", mean=mean, sd=sd, parameters=(location, scale))
 
 
 @constructor
@@ -83,11 +85,11 @@ def student_t(degrees: float, location: float = 0.0, scale: float = 1.0) -> Arm:
     degrees, location, scale = positive("degrees", degrees), real("location", location), positive("scale", scale)
     mean = location if degrees > 1 else math.nan
     sd = scale * math.sqrt(degrees / (degrees - 2)) if degrees > 2 else math.inf
-    return Arm("student_t", mean, sd, (location, scale, degrees))
+    return Arm(name="student_t", mean=mean, sd=sd, parameters=(location, scale, degrees))
 
 
 @constructor
-def empirical(values: Iterable[Any]) -> Arm:
+def empirical(values: Iterable[float]) -> Arm:
     """Outcomes drawn from a sample, with replacement."""
     drawn = sample("values", values)
-    return Arm("empirical", float(drawn.mean()), float(drawn.std()), (), drawn)
+    return Arm(name="empirical", mean=float(drawn.mean()), sd=float(drawn.std()), parameters=(), values=drawn)

@@ -8,28 +8,31 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from contextlib import nullcontext
 from itertools import islice
 from pickle import PicklingError  # the error alone: nothing is unpickled here
-from typing import Any
+from typing import TypeVar, TypeVarTuple, Unpack
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.progress import Bar
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
 
 #: Tasks handed to an executor before the first is done: enough for any cluster to be busy.
 _AHEAD = 256
 
 
 def run(
-    task: Callable[..., Any],
-    arguments: Iterable[tuple[Any, ...]],
+    task: Callable[[Unpack[Arguments]], Result],
+    arguments: Iterable[tuple[*Arguments]],
     total: int,
     workers: int,
     executor: Executor | None = None,
     progress: bool | None = None,
-) -> dict[tuple[Any, ...], Any]:
+) -> dict[tuple[*Arguments], Result]:
     """Call ``task(*a)`` for each of `total` arguments; return the results by argument, those done if interrupted."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise OptionError(f"`executor` is {executor!r}; it must be a concurrent.futures executor.")
-    results: dict[tuple[Any, ...], Any] = {}
-    under_way: dict[Future[Any], tuple[Any, ...]] = {}
+    results: dict[tuple[*Arguments], Result] = {}
+    under_way: dict[Future[Result], tuple[*Arguments]] = {}
     waiting = iter(arguments)
     shown = sys.stderr.isatty() if progress is None else progress
     bar = Bar(total) if shown else None
@@ -58,7 +61,7 @@ def run(
     return results
 
 
-def _result(future: Future[Any]) -> Any:
+def _result(future: Future[Result]) -> Result:
     """Return what a task gave, or say in a sentence why an executor could not run it."""
     try:
         return future.result()

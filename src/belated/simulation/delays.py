@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy import special
@@ -16,12 +16,14 @@ from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
 
+DelayName = Literal["none", "constant", "geometric", "poisson", "negative_binomial", "pareto", "lognormal", "empirical"]
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Delay(Constructed):
     """A distribution of delays; `never` is the share of outcomes that do not come at all."""
 
-    name: str
+    name: DelayName
     parameters: tuple[float, ...]
     never: float = 0.0
     values: Array = field(default_factory=lambda: np.empty(0))
@@ -122,13 +124,13 @@ def lognormal(location: float, scale: float) -> Delay:
 
 
 @constructor
-def empirical(values: Iterable[Any]) -> Delay:
+def empirical(values: Iterable[float]) -> Delay:
     """Delays drawn from a sample, with replacement: whole steps, infinite for never."""
     drawn = np.sort(sample("values", values, infinite=True))
     bad = (drawn < 0) | ((drawn != np.floor(drawn)) & np.isfinite(drawn))
     if bad.any():
         raise OptionError(f"`values` holds {drawn[bad][0]}; delays must be whole steps, 0 or more, or {math.inf}.")
-    return Delay("empirical", (), 0.0, drawn)
+    return Delay(name="empirical", parameters=(), values=drawn)
 
 
 def _listed(delay: Delay) -> tuple[Array, Array]:
@@ -173,7 +175,7 @@ def _untabled(delay: Delay) -> tuple[Array, Array]:
     return np.empty(0), np.empty(0)
 
 
-_TABLES: dict[str, Callable[[Delay], tuple[Array, Array]]] = {
+_TABLES: dict[DelayName, Callable[[Delay], tuple[Array, Array]]] = {
     "none": _listed,
     "constant": _listed,
     "empirical": _listed,

@@ -10,27 +10,28 @@ import inspect
 import math
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of, real, whole
 from belated.base.errors import BelatedError, OptionError
 from belated.estimation.estimators import ESTIMATORS
-from belated.estimation.intervals import INTERVALS
-from belated.simulation import arms, delays, policies
+from belated.estimation.intervals import INTERVALS, Interval
+from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
 from belated.simulation.constructors import CONSTRUCTORS, Constructed
 from belated.simulation.delays import Delay
 from belated.simulation.policies import Policy
+from belated.simulation.views import TargetLike
 
 T = TypeVar("T")
+Made = TypeVar("Made", bound=Constructed)
 
 #: What a description can hold.
 _KEYS = (
@@ -61,8 +62,8 @@ class Description:
     replications: int = 1000
     seed: int = 0
     estimators: tuple[str, ...] | None = None
-    targets: tuple[Any, ...] | None = None
-    intervals: tuple[str, ...] | None = None
+    targets: tuple[TargetLike, ...] | None = None
+    intervals: tuple[Interval, ...] | None = None
     level: float = 0.95
 
 
@@ -87,19 +88,19 @@ def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) ->
     if ("horizon" in table) == ("horizons" in table) and (needs_horizon or "horizon" in table):
         raise OptionError("There must be `horizon` or `horizons` at the top, one of the two.")
     bandit = bandit_from({key: table[key] for key in ("arms", "delay") if key in table})
-    horizons = _each(table, "horizons", partial(whole, least=1)) or ()
+    horizons = _each(table, "horizons", lambda name, given: whole(name, given, least=1)) or ()
     if "horizon" in table:
         horizons = (whole("horizon", table["horizon"], least=1),)
     return Description(
-        bandit,
-        policy_from(table["policy"]),
-        horizons,
-        whole("replications", table.get("replications", 1000), least=1),
-        whole("seed", table.get("seed", 0), least=0),
-        _each(table, "estimators", partial(one_of, choices=ESTIMATORS)),
-        _each(table, "targets", partial(_target, known=bandit.arms)),
-        _each(table, "intervals", partial(one_of, choices=INTERVALS)),
-        fraction("level", table.get("level", 0.95)),
+        bandit=bandit,
+        policy=policy_from(table["policy"]),
+        horizons=horizons,
+        replications=whole("replications", table.get("replications", 1000), least=1),
+        seed=whole("seed", table.get("seed", 0), least=0),
+        estimators=_each(table, "estimators", lambda name, given: one_of(name, given, ESTIMATORS)),
+        targets=_each(table, "targets", lambda name, given: _target(name, given, bandit.arms)),
+        intervals=_each(table, "intervals", lambda name, given: one_of(name, given, INTERVALS)),
+        level=fraction("level", table.get("level", 0.95)),
     )
 
 
@@ -114,12 +115,12 @@ def bandit_from(table: Mapping[str, Any]) -> Bandit:
     for label, arm in _by_label(table["arms"], "arms").items():
         where = f"arms.{label}"
         _check_keys(arm, where, needed=("outcome",), known=("outcome", "delay"))
-        outcomes[label] = _make(arms, arm["outcome"], f"{where}.outcome")
+        outcomes[label] = _make(Arm, arm["outcome"], f"{where}.outcome")
         if "delay" in arm:
-            late[label] = _make(delays, arm["delay"], f"{where}.delay")
+            late[label] = _make(Delay, arm["delay"], f"{where}.delay")
     if "delay" not in table:
         return Bandit(outcomes, late)
-    common = _make(delays, table["delay"], "delay")
+    common = _make(Delay, table["delay"], "delay")
     return Bandit(outcomes, dict.fromkeys(outcomes, common) | late if late else common)
 
 
@@ -135,8 +136,7 @@ def bandit_to(bandit: Bandit) -> dict[str, Any]:
 
 def policy_from(table: Mapping[str, Any]) -> Policy:
     """Return a policy from a table; `own` comes without its function."""
-    policy: Policy = _make(policies, table, "policy")
-    return replace(policy, function=None)
+    return replace(_make(Policy, table, "policy"), function=None)
 
 
 def policy_to(policy: Policy) -> dict[str, Any]:
@@ -144,9 +144,9 @@ def policy_to(policy: Policy) -> dict[str, Any]:
     return _table(policy)
 
 
-def _make(module: Any, table: Any, where: str) -> Any:
-    """Call the constructor that a table names with the table's other keys."""
-    constructors, changes = CONSTRUCTORS[module.__name__], _CHANGES.get(module.__name__, {})
+def _make(kind: type[Made], table: Any, where: str) -> Made:
+    """Call the constructor of an arm, a delay or a policy that a table names with the table's other keys."""
+    constructors, changes = CONSTRUCTORS[kind.__module__], _CHANGES.get(kind, {})
     _check_keys(table, where, needed=("name",))
     with _at(where):
         name = one_of("name", table["name"], constructors)
@@ -156,29 +156,29 @@ def _make(module: Any, table: Any, where: str) -> Any:
     _check_keys(table, where, needed, known=("name", *parameters, *changes))
     given = {key: _READ.get(key, _as_is)(table[key], f"{where}.{key}") for key in parameters if key in table}
     with _at(where):
-        made = constructors[name](**given, **function)
+        thing = constructors[name](**given, **function)
         for key in changes.keys() & table.keys():
-            made = changes[key](made, table[key])
-        return made
+            thing = changes[key](thing, table[key])
+    return cast("Made", thing)
 
 
-def _table(made: Constructed) -> dict[str, Any]:
-    if not made.constructor:
-        raise OptionError(f"`{made!r}` was not made by a constructor such as arms.normal; it cannot be written down.")
-    options = {key: _WRITTEN[key](value) if key in _WRITTEN else value for key, value in made.options.items()}
-    changed = {key: getattr(made, key) for key, usual in _USUAL.items() if getattr(made, key, usual) != usual}
-    return {"name": made.constructor, **options, **changed}
+def _table(thing: Constructed) -> dict[str, Any]:
+    if not thing.constructor:
+        raise OptionError(f"`{thing!r}` was not made by a constructor such as arms.normal; it cannot be written down.")
+    options = {key: _WRITTEN[key](value) if key in _WRITTEN else value for key, value in thing.options.items()}
+    changed = {key: getattr(thing, key) for key, usual in _USUAL.items() if getattr(thing, key, usual) != usual}
+    return {"name": thing.constructor, **options, **changed}
 
 
 def _as_is(given: Any, where: str) -> Any:
     return given
 
 
-def _values(given: Any, where: str) -> list[Any]:
+def _values(given: object, where: str) -> list[Any]:
     return [math.inf if value == "inf" else value for value in _listed(given, where)]
 
 
-def _shares(given: Any, where: str) -> dict[Any, Any]:
+def _shares(given: object, where: str) -> dict[Any, Any]:
     shares = _by_label(given, where)
     if isinstance(given, Mapping):
         return shares
@@ -187,12 +187,12 @@ def _shares(given: Any, where: str) -> dict[Any, Any]:
     return {label: entry["share"] for label, entry in shares.items()}
 
 
-#: What is said of a thing after it is made, by module, and what goes without saying.
-_CHANGES: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
-    delays.__name__: {"never": Delay.censored},
-    policies.__name__: {"batch": Policy.batched},
+#: What is said of a thing after it is made, by what it is, and what goes without saying.
+_CHANGES: dict[type[Constructed], dict[str, Callable[[Any, Any], Constructed]]] = {
+    Delay: {"never": Delay.censored},
+    Policy: {"batch": Policy.batched},
 }
-_USUAL = {"never": 0.0, "batch": 1}
+_USUAL: dict[str, float] = {"never": 0.0, "batch": 1}
 
 #: Options that are not numbers: JSON has no infinity, and no keys but text.
 _READ: dict[str, Callable[[Any, str], Any]] = {"values": _values, "shares": _shares}
@@ -202,30 +202,30 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _by_label(given: Any, where: str) -> dict[Any, Any]:
+def _by_label(given: object, where: str) -> dict[Any, Any]:
     """Return what a table holds by label, or the tables of a list by the label in each."""
     if isinstance(given, Mapping):
         return {_label(label, where): entry for label, entry in given.items()}
     if not isinstance(given, list):
         raise OptionError(f"`{where}` is {given!r}; it must be a table, or a list of tables with a `label` each.")
-    found: dict[Any, Any] = {}
+    entries: dict[Any, Any] = {}
     for i, entry in enumerate(given):
         _check_keys(entry, f"{where}[{i}]", needed=("label",))
         label = _label(entry["label"], f"{where}[{i}]")
-        if label in found:
+        if label in entries:
             raise OptionError(f"`{where}[{i}]` has the label {label!r}, which another has already.")
-        found[label] = {key: value for key, value in entry.items() if key != "label"}
-    return found
+        entries[label] = {key: value for key, value in entry.items() if key != "label"}
+    return entries
 
 
-def _label(label: Any, where: str) -> Any:
+def _label(label: object, where: str) -> str | int | float:
     plain = label.item() if isinstance(label, np.generic) else label
     if not isinstance(plain, (str, int, float)) or not (isinstance(plain, (str, int)) or math.isfinite(plain)):
         raise OptionError(f"`{where}` has the label {label!r}; it must be text, a number, or true or false.")
     return plain
 
 
-def _target(name: str, given: Any, known: Collection[Any]) -> Any:
+def _target(name: str, given: object, known: Collection[Hashable]) -> TargetLike:
     if isinstance(given, Mapping):
         return {_arm(name, arm, known): real(f"{name}.{arm}", number) for arm, number in given.items()}
     if not isinstance(given, list):
@@ -235,28 +235,28 @@ def _target(name: str, given: Any, known: Collection[Any]) -> Any:
     return tuple(_arm(name, arm, known) for arm in given)
 
 
-def _arm(name: str, given: Any, known: Collection[Any]) -> Any:
+def _arm(name: str, given: object, known: Collection[Hashable]) -> Hashable:
     """Return the arm that is named, also by the text of its label: TOML has no other keys."""
-    found = [arm for arm in known if arm == given] or [arm for arm in known if str(arm) == given]
-    if not found:
+    matches = [arm for arm in known if arm == given] or [arm for arm in known if str(arm) == given]
+    if not matches:
         raise OptionError(f"`{name}` names {given!r}, which is not one of the arms {list(known)!r}.")
-    return found[0]
+    return matches[0]
 
 
-def _each(table: Mapping[str, Any], key: str, check: Callable[[str, Any], T]) -> tuple[T, ...] | None:
+def _each(table: Mapping[str, Any], key: str, check: Callable[[str, object], T]) -> tuple[T, ...] | None:
     """Return a list in a table, its elements checked; None if there is none."""
     if key not in table:
         return None
     return tuple(check(f"{key}[{i}]", value) for i, value in enumerate(_listed(table[key], key)))
 
 
-def _listed(given: Any, where: str) -> list[Any]:
+def _listed(given: object, where: str) -> list[Any]:
     if not isinstance(given, list) or not given:
         raise OptionError(f"`{where}` is {given!r}; it must be a list of one or more.")
     return given
 
 
-def _check_keys(table: Any, where: str, needed: Collection[str], known: Collection[str] | None = None) -> None:
+def _check_keys(table: object, where: str, needed: Collection[str], known: Collection[str] | None = None) -> None:
     """Raise unless a table has every key that it needs and none that is not known."""
     if not isinstance(table, Mapping):
         raise OptionError(f"`{where or 'table'}` is {table!r}; it must be a table.")

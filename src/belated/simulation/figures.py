@@ -7,9 +7,9 @@ Each figure is drawn from data that a function returns: `study_panels` and `stud
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from scipy import special
@@ -30,28 +30,82 @@ from belated.base.figures import (
     scale_up,
 )
 from belated.base.text import count, one_line, percent
+from belated.estimation.intervals import Interval
+from belated.simulation.cells import Cell
+from belated.simulation.views import TargetLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from belated.simulation.results import Study
+
+#: By criterion and estimator, where points are, or where bars begin and end.
+Panels = Mapping[str, Mapping[str, tuple[Sequence[float] | Array, Sequence[float] | Array]]]
+
 #: Beside the colours, markers and dashes: any one of them tells estimators apart.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
+_DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (1, 1)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
 _MOST_BINS, _MOST_POINTS = 120, 2000
 
 
 # ---------------------------------------------------------------- data
 
 
-def study_panels(study: Any, target: Any = None, interval: str | None = None) -> dict[str, Any]:
+class Lines(TypedDict):
+    """The arguments of `lines`."""
+
+    panels: Panels
+    reference: Mapping[str, float]
+    bands: Panels
+    title: str
+
+
+class Errors(TypedDict):
+    """The arguments of `histograms` and `quantiles`."""
+
+    values: Mapping[str, Array]
+    title: str
+
+
+class Summary(TypedDict):
+    """What a facet's small print says of its values."""
+
+    mean: float
+    sd: float
+    used: int
+    dropped: int
+
+
+class Histogram(Summary):
+    """A density histogram."""
+
+    edges: Array
+    density: Array
+    width: float
+
+
+class Quantiles(Summary):
+    """Quantiles of a sample against the normal's."""
+
+    theoretical: Array
+    sample: Array
+
+
+def study_panels(study: Study, target: TargetLike = None, interval: Interval | None = None) -> Lines:
     """Return what `study_lines` draws: the arguments of `lines`."""
     kind = study.intervals[-1] if interval is None else interval
     wanted = study.target(study.targets[-1] if target is None else target)
     horizons = sorted(study.horizons)
     cells = {e: [study.cell(e, wanted, kind, h) for h in horizons] for e in study.estimators}
 
-    def panel(value: Callable[[Any], float]) -> dict[str, Array]:
+    def panel(value: Callable[[Cell], float]) -> dict[str, Array]:
         return {e: np.array([value(cell) for cell in row]) for e, row in cells.items()}
 
     criteria = {"bias": "bias", "standard deviation": "sd", "coverage": "coverage", "interval length": "length"}
@@ -70,8 +124,8 @@ def study_panels(study: Any, target: Any = None, interval: str | None = None) ->
 
 
 def study_errors(
-    study: Any, target: Any = None, horizon: int | None = None, interval: str | None = None
-) -> dict[str, Any]:
+    study: Study, target: TargetLike = None, horizon: int | None = None, interval: Interval | None = None
+) -> Errors:
     """Return what `study_histograms` and `study_quantiles` draw: studentised errors, and a title."""
     wanted = study.target(study.targets[-1] if target is None else target)
     length = max(study.horizons) if horizon is None else horizon
@@ -79,11 +133,11 @@ def study_errors(
     return {"values": values, "title": f"{one_line(wanted.name, 50)} at horizon {length:,}, {_replications(study)}"}
 
 
-def _replications(study: Any) -> str:
+def _replications(study: Study) -> str:
     return count(max(len(moments) for moments in study.moments.values()), "replication")
 
 
-def histogram(values: Any, width: float = 0.2) -> dict[str, Any]:
+def histogram(values: Sequence[float] | Array, width: float = 0.2) -> Histogram:
     """Return a density histogram of the finite values, in bins centred on multiples of `width`.
 
     Returns
@@ -104,7 +158,7 @@ def histogram(values: Any, width: float = 0.2) -> dict[str, Any]:
     return {"edges": edges, "density": counts / (len(kept) * width), "width": width, **about}
 
 
-def quantile(values: Any) -> dict[str, Any]:
+def quantile(values: Sequence[float] | Array) -> Quantiles:
     """Return the finite values' quantiles against the normal's; of many, 2,000 spread evenly over the normal's.
 
     Returns
@@ -123,7 +177,7 @@ def quantile(values: Any) -> dict[str, Any]:
     return {"theoretical": normal, "sample": np.sort(kept)[rank], **about}
 
 
-def _finite(values: Any) -> tuple[Array, dict[str, Any]]:
+def _finite(values: Sequence[float] | Array) -> tuple[Array, Summary]:
     """Return the values that can be drawn, and what to say about them."""
     array = np.asarray(values, dtype=np.float64).ravel()
     kept = array[np.abs(array) <= LARGEST]
@@ -136,10 +190,10 @@ def _finite(values: Any) -> tuple[Array, dict[str, Any]]:
 
 
 def lines(
-    panels: Mapping[str, Mapping[str, tuple[Any, Any]]],
+    panels: Panels,
     *,
     reference: Mapping[str, float] | None = None,
-    bands: Mapping[str, Mapping[str, tuple[Any, Any]]] | None = None,
+    bands: Panels | None = None,
     xlabel: str = "horizon",
     title: str = "",
 ) -> Figure:
@@ -205,7 +259,11 @@ def lines(
 
 
 def histograms(
-    values: Mapping[str, Any], *, width: float = 0.2, title: str = "", xlabel: str = "studentised error"
+    values: Mapping[str, Sequence[float] | Array],
+    *,
+    width: float = 0.2,
+    title: str = "",
+    xlabel: str = "studentised error",
 ) -> Figure:
     """Draw a density histogram of each estimator's values, with the standard normal density.
 
@@ -232,7 +290,7 @@ def histograms(
     return figure
 
 
-def quantiles(values: Mapping[str, Any], *, title: str = "") -> Figure:
+def quantiles(values: Mapping[str, Sequence[float] | Array], *, title: str = "") -> Figure:
     """Draw each estimator's values against the standard normal's quantiles.
 
     Parameters
@@ -252,7 +310,7 @@ def quantiles(values: Mapping[str, Any], *, title: str = "") -> Figure:
     return figure
 
 
-def study_lines(study: Any, target: Any = None, interval: str | None = None) -> Figure:
+def study_lines(study: Study, target: TargetLike = None, interval: Interval | None = None) -> Figure:
     """Draw bias, standard deviation, coverage and length over a study's horizons.
 
     Parameters
@@ -267,17 +325,21 @@ def study_lines(study: Any, target: Any = None, interval: str | None = None) -> 
     return lines(**study_panels(study, target, interval))
 
 
-def study_histograms(study: Any, target: Any = None, horizon: int | None = None, interval: str | None = None) -> Figure:
+def study_histograms(
+    study: Study, target: TargetLike = None, horizon: int | None = None, interval: Interval | None = None
+) -> Figure:
     """Draw histograms of the estimators' studentised errors at one horizon; default: the longest."""
     return histograms(**study_errors(study, target, horizon, interval))
 
 
-def study_quantiles(study: Any, target: Any = None, horizon: int | None = None, interval: str | None = None) -> Figure:
+def study_quantiles(
+    study: Study, target: TargetLike = None, horizon: int | None = None, interval: Interval | None = None
+) -> Figure:
     """Draw the estimators' studentised errors at one horizon against normal quantiles."""
     return quantiles(**study_errors(study, target, horizon, interval))
 
 
-def _small_print(axes: Axes, data: Mapping[str, Any]) -> None:
+def _small_print(axes: Axes, data: Summary) -> None:
     dropped = f", {data['dropped']:,} dropped" if data["dropped"] else ""
     text = f"mean {data['mean']:.3g}, sd {data['sd']:.3g}{dropped}" if data["used"] else f"no finite values{dropped}"
     axes.set_title(text, loc="right", fontsize=8, color=GREY)

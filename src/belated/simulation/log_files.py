@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError, OptionError
 from belated.base.files import check_place, csv_text, write_whole
 from belated.log.log import Log
 
 
-def columns_of(log: Log) -> dict[str, Any]:
+def columns_of(log: Log) -> dict[str, Array | list[float | None]]:
     """Return a simulated log's columns; outcomes that have not come by `as_of` are missing, as they would be."""
     arrived_at = np.asarray(log.arrived_at, dtype=np.float64)
-    came = arrived_at <= float(log.as_of)
+    arrived = (arrived_at <= float(log.as_of)).tolist()
     labels = np.array([str(arm) for arm in log.arms], dtype=object)
     if len(set(labels)) < len(labels):
         raise OptionError(f"The arms {list(log.arms)!r} cannot be told apart in a file, where they are text.")
-    columns: dict[str, Any] = {"step": log.assigned_at, "arm": labels[log.code]}
+    columns: dict[str, Array | list[float | None]] = {"step": log.assigned_at, "arm": labels[log.code]}
     columns |= {f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)}
-    columns["outcome"] = [y if seen else None for y, seen in zip(log.outcome.tolist(), came, strict=True)]
-    columns["arrived"] = [int(t) if seen else None for t, seen in zip(arrived_at.tolist(), came, strict=True)]
+    columns["outcome"] = [y if known else None for y, known in zip(log.outcome.tolist(), arrived, strict=True)]
+    columns["arrived"] = [int(t) if known else None for t, known in zip(arrived_at.tolist(), arrived, strict=True)]
     return columns
 
 

@@ -7,8 +7,6 @@ the weights' alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from belated.base.columns import Array
@@ -30,7 +28,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
     ):
         raise OptionError(f"A study does not keep sums for weights {weights!r} with outcome model {model!r}.")
     flat = moments.reshape(-1, moments.shape[2])
-    own: dict[str, Any] = {name: flat[:, i] for i, name in enumerate(MOMENTS)}
+    own: dict[str, Array] = {name: flat[:, i] for i, name in enumerate(MOMENTS)}
     shift = np.tile(centres, len(moments))
     n, y, y2 = own["arrived"], own["y"], own["y2"]
     new = {"assigned": own["assigned"], "arrived": n, "nonbinary": np.full_like(n, np.nan), "y": y, "y2": y2}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from belated.base.checks import positive, real, whole
+from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
+
+PolicyName = Literal["fixed", "epsilon_greedy", "thompson_normal", "thompson_beta", "ucb", "own"]
+
+#: A policy of one's own: from the arrived counts and totals of each arm, and the step, to a probability for each arm.
+PolicyFunction = Callable[[Array, Array, int], Sequence[float] | Array]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -19,12 +25,12 @@ class Policy(Constructed):
     number of steps, or below 1 a share of the horizon.
     """
 
-    name: str
+    name: PolicyName
     parameters: tuple[float, ...] = ()
     burn_in: float = 0
     batch: int = 1
     shares: Mapping[Any, float] | None = None
-    function: Callable[..., Any] | None = field(default=None, compare=False)
+    function: PolicyFunction | None = field(default=None, compare=False)
 
     def batched(self, batch: int) -> Policy:
         """Return the same policy, deciding once for every `batch` steps."""
@@ -41,7 +47,7 @@ class Policy(Constructed):
 @constructor
 def uniform() -> Policy:
     """Every arm with the same probability, always."""
-    return Policy("fixed")
+    return Policy(name="fixed")
 
 
 @constructor
@@ -52,7 +58,7 @@ def fixed(shares: Mapping[Any, float]) -> Policy:
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
     if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > 1e-6:
         raise OptionError(f"`shares` is {dict(shares)!r}; probabilities must not be negative and must sum to 1.")
-    return Policy("fixed", shares=numbers)
+    return Policy(name="fixed", shares=numbers)
 
 
 @constructor
@@ -62,7 +68,7 @@ def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> 
     An arm of which nothing has arrived has average 0; ties go to the first arm. eps_t is at most
     (K - 1) / K, so that the best arm is never less likely than the others.
     """
-    return Policy("epsilon_greedy", (*_floor(c, decay), 0.0, 0.0), _burn_in(burn_in))
+    return Policy(name="epsilon_greedy", parameters=(*_floor(c, decay), 0.0, 0.0), burn_in=_burn_in(burn_in))
 
 
 @constructor
@@ -75,7 +81,9 @@ def thompson_normal(
     floor where they fall below it, the others scaled.
     """
     noise, prior = positive("noise_sd", noise_sd), positive("prior_sd", prior_sd)
-    return Policy("thompson_normal", (*_floor(c, decay), noise, (noise / prior) ** 2), _burn_in(burn_in))
+    return Policy(
+        name="thompson_normal", parameters=(*_floor(c, decay), noise, (noise / prior) ** 2), burn_in=_burn_in(burn_in)
+    )
 
 
 @constructor
@@ -84,7 +92,7 @@ def thompson_beta(
 ) -> Policy:
     """Thompson sampling with 0/1 outcomes and a Beta(successes, failures) prior, at least c t ** -decay each."""
     prior = (positive("successes", successes), positive("failures", failures))
-    return Policy("thompson_beta", (*_floor(c, decay), *prior), _burn_in(burn_in))
+    return Policy(name="thompson_beta", parameters=(*_floor(c, decay), *prior), burn_in=_burn_in(burn_in))
 
 
 @constructor
@@ -93,11 +101,11 @@ def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float =
 
     An arm of which nothing has arrived comes first.
     """
-    return Policy("ucb", (*_floor(c, decay), positive("width", width), 0.0), _burn_in(burn_in))
+    return Policy(name="ucb", parameters=(*_floor(c, decay), positive("width", width), 0.0), burn_in=_burn_in(burn_in))
 
 
 @constructor
-def own(function: Callable[..., Any], burn_in: float = 0.0) -> Policy:
+def own(function: PolicyFunction, burn_in: float = 0.0) -> Policy:
     """A policy of one's own: a function of (count, total, t) that returns a probability for each arm.
 
     `count` and `total` are what has arrived of each arm, `t` the step from 1. A function compiled
@@ -105,7 +113,7 @@ def own(function: Callable[..., Any], burn_in: float = 0.0) -> Policy:
     """
     if not callable(function):
         raise OptionError(f"`function` is {function!r}; it must be a function of (count, total, t).")
-    return Policy("own", (), _burn_in(burn_in), function=function)
+    return Policy(name="own", burn_in=_burn_in(burn_in), function=function)
 
 
 def _floor(c: float, decay: float) -> tuple[float, float]:

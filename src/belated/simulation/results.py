@@ -146,7 +146,9 @@ class Study(Table):
         sums = sums_of_runs(moments, self.centres, chosen, self._horizon(horizon))
         return evaluate(sums, chosen).reshaped(moments.shape[:2])
 
-    def cell(self, estimator: str, target: TargetLike, interval: str | None = None, horizon: int | None = None) -> Cell:
+    def cell(
+        self, estimator: str, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
+    ) -> Cell:
         """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
         length, wanted = self._horizon(horizon), self.target(target)
         name = one_of("estimator", estimator, ESTIMATORS)
@@ -191,7 +193,7 @@ class Study(Table):
         return true_value(self.bandit, self.target(target))
 
     def coverage(
-        self, estimator: str, target: TargetLike, interval: str | None = None, horizon: int | None = None
+        self, estimator: str, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
     ) -> float:
         """Return how often the interval held the truth."""
         return self.cell(estimator, target, interval, horizon).coverage

@@ -1,0 +1,245 @@
+"""From simulated points to a plan: the wait, the horizon, and the curve about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from belated.base.progress import Bar
+from belated.base.text import percent
+from belated.estimation.intervals import Interval
+from belated.estimation.target import Target
+from belated.planning.goals import Goal, GoalName, Point
+from belated.planning.results import Curve, Option, Plan
+from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
+from belated.simulation.bandits import Bandit
+from belated.simulation.policies import Policy
+from belated.simulation.study import STEP_COSTS, study
+
+#: Runs while the horizon is sought, and of each point of the curve; and the nanoseconds these may take, and the last.
+_ROUGH: dict[GoalName, int] = {"half_width": 200, "power": 800}
+LEAST_RUNS, _BUDGET, _LAST_BUDGET = 40, 2e9, 1e10
+
+#: Shares of an arm's outcomes within whose delays it may pay to wait.
+_SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+
+#: And multiples of the horizon, if those are longer.
+_MULTIPLES = (0.25, 1.0, 4.0)
+
+#: How near the best a shorter wait must come to be preferred, and the error of the horizon that runs are spent on.
+_AS_GOOD, _PRECISION = 0.005, 0.01
+
+#: Multiples of the horizon at which the curve is shown.
+_CURVE = (0.125, 0.25, 0.5, 2.0)
+
+#: Logarithms of horizons that are near enough for a straight line.
+_NEAR = 0.15
+
+#: Corrections of the horizon, at most.
+_REFINEMENTS = 4
+
+#: Simulations of a usual search, for the bar.
+USUAL_SIMULATIONS = 32
+
+
+def arm_delays(bandit: Bandit, target: Target, share: float) -> list[float]:
+    """Return the delays within which a share of each of the target's arms' outcomes come."""
+    used = [label for label, c in zip(bandit.arms, target.coefficients, strict=True) if c]
+    return [bandit.delay(label).quantile(share) for label in used]
+
+
+@dataclass
+class Runner:
+    """Simulates one experiment at any horizon and wait; what was simulated is kept."""
+
+    bandit: Bandit
+    policy: Policy
+    target: Target
+    goal: Goal
+    proxy: Goal
+    interval: Interval
+    estimator: str
+    seed: int
+    replications: int
+    workers: int | None
+    bar: Bar | None
+    points: dict[tuple[int, float], tuple[Point, Point]] = field(default_factory=dict)
+    done: int = 0
+    interval_used: str = ""
+
+    def runs(self, horizon: int, wanted: float, budget: float) -> int:
+        """Return how many runs of a horizon to make: as many as are wanted, but for what they cost."""
+        step = 20 + 5 * len(self.bandit.arms) + STEP_COSTS.get(self.policy.name, 0) / self.policy.batch
+        return int(min(max(min(wanted, budget / (horizon * step)), LEAST_RUNS), self.replications))
+
+    def measure(self, horizon: int, wait: float, runs: int) -> tuple[Point, Point]:
+        """Return what experiments of a horizon, looked at after a wait, reach: of the goal, and of its proxy."""
+        known = self.points.get((horizon, wait))
+        if known is not None and known[0].replications >= runs:
+            return known
+        if self.bar:
+            self.bar.show(min(self.done, USUAL_SIMULATIONS - 1))
+        ran = study(
+            self.bandit, self.policy, horizon, runs, estimators=[self.estimator], targets=[self.target],
+            intervals=[self.interval], level=self.goal.level, seed=self.seed, workers=self.workers, progress=False,
+            wait=wait,
+        )  # fmt: skip
+        if ran.stopped:
+            raise KeyboardInterrupt
+        self.done += 1
+        cell = ran.cell(self.estimator, self.target)
+        self.interval_used = cell.interval
+        self.points[horizon, wait] = self.goal.point(cell, wait), self.proxy.point(cell, wait)
+        return self.points[horizon, wait]
+
+    def rough(self, horizon: int, wait: float, kind: GoalName = "half_width") -> tuple[Point, Point]:
+        """Return the same from a few runs."""
+        return self.measure(horizon, wait, self.runs(horizon, _ROUGH[kind], _BUDGET))
+
+
+@dataclass
+class Planner:
+    """From simulated points to a plan."""
+
+    runner: Runner
+    most: int
+    patience: float
+    fixed: float | None
+    roots: dict[float, Root] = field(default_factory=dict)
+
+    def plan(self, per_day: float | None, notes: tuple[str, ...]) -> Plan:
+        """Settle the wait, then the horizon, then what the curve needs."""
+        runner, goal = self.runner, self.runner.goal
+        wait = self._settled()
+        root, error = self._refined(self.roots[wait], wait)
+        points = (point for (_, waited), (point, _) in runner.points.items() if waited == wait)
+        points = (p for p in points if p.replications >= runner.runs(p.horizon, _ROUGH[goal.name], _BUDGET))
+        enough = [p for p in points if not root.reached or 0.1 < p.horizon / root.horizon < 3]
+        # all waits were simulated with the same random numbers: what the last runs corrected here, they share
+        scale = root.horizon / self.roots[wait].horizon if math.isfinite(root.horizon) else 1.0
+        spread = math.exp(1.96 * error)
+        options = tuple(
+            Option(
+                wait=w,
+                horizon=scale * each.horizon,
+                low=scale * each.horizon / spread,
+                high=scale * each.horizon * spread,
+                reached=root.reached if w == wait else each.reached,
+            )
+            for w, each in sorted(self.roots.items())
+        )
+        kind = "" if runner.interval_used == "auto" else f"{runner.interval_used} "
+        return Plan(
+            options=options,
+            wait=wait,
+            goal=goal,
+            target=runner.target.name,
+            how=f"{percent(goal.level)} {kind}interval of {runner.estimator}",
+            curve=Curve(
+                points=tuple(sorted(enough, key=lambda p: p.horizon)),
+                name=goal.name,
+                target=runner.target.name,
+                asked=goal.asked,
+            ),
+            max_horizon=self.most,
+            per_day=per_day,
+            notes=notes,
+            bandit=runner.bandit,
+            policy=runner.policy,
+        )
+
+    @property
+    def _least(self) -> int:
+        return min(max(2 * len(self.runner.bandit.arms), 4), self.most)
+
+    def _root(self, wait: float, guess: float) -> Root:
+        """Find, roughly, the horizon of one wait."""
+
+        def measure(horizon: int) -> Point:
+            return self.runner.rough(horizon, wait)[1]
+
+        self.roots[wait] = solve(measure, self.runner.proxy, guess, self._least, self.most)
+        return self.roots[wait]
+
+    def _settled(self) -> float:
+        """Return the wait, having found the horizons of every one that may be worth it."""
+        runner = self.runner
+        sds = np.array([arm.sd for arm in runner.bandit.arms.values()])
+        guess = runner.proxy.guess(sds, runner.target.coefficients)
+        guess = max(guess, 20.0 * len(sds)) if math.isfinite(guess) else 1000.0
+        if self.fixed is not None:
+            root = self._root(self.fixed, guess)
+            if self.fixed > 0 and root.reached:
+                self._root(0.0, root.horizon)
+            return self.fixed
+        at_once = self._root(0.0, guess)
+        waits = {max(arm_delays(runner.bandit, runner.target, share)) for share in _SHARES}
+        if math.isfinite(at_once.horizon):  # delays longer than the experiment: some of them
+            waits |= {w for m in _MULTIPLES if (w := float(round(m * at_once.horizon))) < min(waits)}
+        worth = _AS_GOOD * at_once.horizon, self.patience * min(at_once.horizon, self.most)
+        before = 0.0
+        for wait in sorted(waits - {0.0}):
+            if worth[0] <= wait <= worth[1] or wait == max(waits):
+                self._longer(before, wait)
+                before = wait
+        costs = {w: r.horizon + w / self.patience for w, r in self.roots.items() if r.reached and math.isfinite(w)}
+        if not costs:
+            return 0.0
+        return min(w for w, cost in costs.items() if cost <= (1 + _AS_GOOD) * min(costs.values()))
+
+    def _longer(self, before: float, wait: float) -> None:
+        """Find the horizon of a longer wait: if it is not far, from the same runs looked at after both waits.
+
+        Runs of one horizon are the same whatever the wait, so that chance plays no part in the difference.
+        """
+        root, proxy = self.roots[before], self.runner.proxy
+        horizon = min(max(round(root.horizon), self._least), self.most) if math.isfinite(root.horizon) else self.most
+        half = max(horizon // 2, self._least)
+        if root.reached and half < horizon:
+            gaps = [
+                proxy.gap(self.runner.rough(h, w)[1]) for h, w in ((half, before), (horizon, before), (horizon, wait))
+            ]
+            slope = (gaps[1] - gaps[0]) / math.log(horizon / half)
+            if all(map(math.isfinite, gaps)) and slope > FLATTEST and abs(gaps[2] - gaps[1]) < _NEAR * slope:
+                self.roots[wait] = Root(root.horizon * math.exp((gaps[1] - gaps[2]) / slope), slope, reached=True)
+                return
+        self._root(wait, horizon)
+
+    def _refined(self, root: Root, wait: float) -> tuple[Root, float]:
+        """Return the root from as many runs as it deserves, and the standard error of its logarithm."""
+        runner, goal = self.runner, self.runner.goal
+
+        def rough(horizon: int) -> Point:
+            return runner.rough(horizon, wait, goal.name)[0]
+
+        if goal != runner.proxy:
+            root = solve(rough, goal, min(root.horizon, self.most), self._least, self.most)
+        if not root.reached:
+            return root, math.nan
+        needed, slope, error = root.horizon, self._slope(rough, root.horizon), math.nan
+        for _ in range(_REFINEMENTS):
+            horizon = min(max(round(needed), self._least), self.most)
+            single = goal.gap_error(rough(horizon)) * math.sqrt(rough(horizon).replications)
+            enough = (single / (slope * _PRECISION)) ** 2
+            runs = runner.runs(horizon, enough if math.isfinite(enough) else math.inf, _LAST_BUDGET)
+            point = runner.measure(horizon, wait, runs)[0]
+            gap, error = goal.gap(point), goal.gap_error(point) / slope
+            move = min(max(-gap / slope, -0.5), 0.5)
+            needed = min(max(horizon * math.exp(move), self._least), self.most)
+            if abs(move) <= max(0.03, error) or needed in (self._least, self.most):
+                break
+        return Root(needed, slope, needed < self.most or gap >= 0), error
+
+    def _slope(self, rough: Callable[[int], Point], horizon: float) -> float:
+        """Return the slope of the goal's scale about a horizon, having simulated the curve."""
+        lengths = {round(multiple * horizon) for multiple in _CURVE}
+        gaps = {h: self.runner.goal.gap(rough(h)) for h in sorted(lengths) if self._least <= h <= self.most}
+        gaps[round(horizon)] = self.runner.goal.gap(rough(round(horizon)))
+        near = {h: gap for h, gap in gaps.items() if h > 0.4 * horizon and math.isfinite(gap)}
+        if len(near) < 2:
+            return DEFAULT_SLOPE
+        slope = (near[max(near)] - near[min(near)]) / math.log(max(near) / min(near))
+        return min(max(slope, FLATTEST), STEEPEST)
