@@ -54,8 +54,8 @@ def _rows_of_lists(name: str, array: Array) -> Array:
     width = len(array[0])
     for row, values in enumerate(array):
         if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != width:
-            found = f"a list of {len(values)}" if hasattr(values, "__len__") else repr(values)
-            raise LogError(f"`{name}` in row {row} is {found}; row 0 has a list of {width}.", column=name, row=row)
+            held = f"a list of {len(values)}" if hasattr(values, "__len__") else repr(values)
+            raise LogError(f"`{name}` in row {row} is {held}; row 0 has a list of {width}.", column=name, row=row)
     return np.array([list(values) for values in array])
 
 

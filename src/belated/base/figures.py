@@ -74,8 +74,8 @@ def _renumbered(svg: bytes) -> bytes:
     """Return an SVG whose ids, which matplotlib salts at random unless a global setting says how, are numbers."""
     numbers: dict[bytes, int] = {}
 
-    def number(found: re.Match[bytes]) -> bytes:
-        return b"%b-%d" % (found[1], numbers.setdefault(found[2], len(numbers)))
+    def number(match: re.Match[bytes]) -> bytes:
+        return b"%b-%d" % (match[1], numbers.setdefault(match[2], len(numbers)))
 
     named = re.sub(rb'((?:id="|#)\w*?)([0-9a-f]{10})(?=["\)])', number, svg)
     return named.replace(b"<svg ", b'<svg role="img" ', 1)
