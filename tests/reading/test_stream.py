@@ -38,7 +38,8 @@ def logs(draw):
 def batches(log, size):
     columns = (log.code, log.outcome, log.propensity, log.assigned_numbers, log.arrived_numbers)
     for start in range(0, len(log.code), size):
-        yield Batch(*(column[start : start + size] for column in columns))
+        code, outcome, propensity, assigned, arrived = (column[start : start + size] for column in columns)
+        yield Batch.of(code=code, outcome=outcome, propensity=propensity, assigned=assigned, arrived=arrived)
 
 
 def streamed(log, size, **options):

@@ -16,12 +16,28 @@ class LogError(BelatedError):
         The argument or column at fault.
     row : int or None
         The first offending row, counted from 0 in the order the rows were given.
+    fault : str or None
+        Of a row, what is wrong with it: the rest of the sentence after its place.
     """
 
-    def __init__(self, message: str, *, column: str | None = None, row: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, column: str | None = None, row: int | None = None, fault: str | None = None
+    ) -> None:
         super().__init__(message)
         self.column = column
         self.row = row
+        self.fault = fault
+
+    @classmethod
+    def of_row(cls, column: str, row: int, fault: str) -> LogError:
+        """Return the error that a row has a fault."""
+        return cls(f"`{column}` in row {row} {fault}", column=column, row=row, fault=fault)
+
+    def at(self, place: str) -> LogError:
+        """Return the error of a row, told by its place instead of its number."""
+        if self.fault is None:
+            return self
+        return LogError(f"`{self.column}` in {place} {self.fault}", column=self.column, fault=self.fault)
 
 
 class OptionError(BelatedError):

@@ -56,8 +56,7 @@ def check_rows(
                 times.never,
                 clock,
             )
-            place = row + before
-            raise LogError(f"`{column}` in row {place} {what}.", column=column, row=place)
+            raise LogError.of_row(column, row + before, f"{what}.")
     return [anchor for _, anchor, _ in parts], [rarest for _, _, rarest in parts]
 
 

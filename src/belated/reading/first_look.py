@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belated.base.checks import TOLERANCE
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
 from belated.base.text import count, one_line
@@ -225,5 +226,5 @@ def _with_extra(table: ir.Table, owners: dict[Any, str], extra: dict[Any, str]) 
     columns = [floats(some[name].combine_chunks().cast("float64")) for name in names]
     alone = np.sum(columns[: len(owners)], axis=0)
     together = np.sum(columns, axis=0)
-    are_arms = np.abs(alone - 1).max(initial=0) > 1e-6 and np.abs(together - 1).max(initial=0) <= 1e-6
+    are_arms = np.abs(alone - 1).max(initial=0) > TOLERANCE and np.abs(together - 1).max(initial=0) <= TOLERANCE
     return {**owners, **extra} if are_arms else owners

@@ -267,7 +267,7 @@ class Source(Data, Table):
         what = f"the row assigned at {row['assigned']}"
         if row.get("key") is not None:
             what = f"the row of key {one_line(repr(row['key']))}"
-        return LogError(str(error).replace(f"in row {error.row}", f"in {what}", 1), column=error.column)
+        return error.at(what)
 
     def _located(self, error: LogError, ordered: bool) -> LogError:
         """Return the error with the row's number in the file, or its key."""
@@ -322,12 +322,12 @@ class Source(Data, Table):
             propensity = np.empty((n, len(names)))
             for k, name in enumerate(names):
                 propensity[:, k] = floats(record[name])
-        return Batch(
-            codes.to_numpy(zero_copy_only=False).astype(np.uint16, copy=False),
-            floats(record["outcome"]),
-            propensity,
-            clock_times(record["assigned"], self.clock),
-            clock_times(record["arrived"], self.clock),
+        return Batch.of(
+            code=codes.to_numpy(zero_copy_only=False).astype(np.uint16, copy=False),
+            outcome=floats(record["outcome"]),
+            propensity=propensity,
+            assigned=clock_times(record["assigned"], self.clock),
+            arrived=clock_times(record["arrived"], self.clock),
         )
 
     @property

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,11 @@ class Batch:
     assigned: Array
     arrived: Array  # NEVER or NaN: still out
 
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            object.__setattr__(self, field.name, locked(getattr(self, field.name)))
+    @classmethod
+    def of(cls, *, code: Array, outcome: Array, propensity: Array, assigned: Array, arrived: Array) -> Batch:
+        """Return a batch whose arrays cannot be written to; compiled kernels know no others."""
+        columns = (code, outcome, propensity, assigned, arrived)
+        return cls(*map(locked, columns))
 
     def __len__(self) -> int:
         return len(self.code)
@@ -63,11 +65,7 @@ class Batch:
         if not there.all():
             row = int(there.argmin())
             what = "missing" if whole or np.isnan(self.assigned[row]) else str(self.assigned[row])
-            raise LogError(
-                f"`assigned_at` in row {before + row} is {what}; every assignment must have a time.",
-                column="assigned_at",
-                row=before + row,
-            )
+            raise LogError.of_row("assigned_at", before + row, f"is {what}; every assignment must have a time.")
 
     def check(self, arms: tuple[Any, ...], clock: Clock, before: int) -> tuple[Array, Array]:
         """Refuse the first row that cannot be; return the outcome and propensity of each arm's least likely row."""
