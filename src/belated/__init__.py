@@ -7,7 +7,8 @@
 't'
 """
 
-from belated.assumptions.diagnosis import Check, Diagnosis, diagnose
+from belated.assumptions.checks.check import Check
+from belated.assumptions.diagnosis import Diagnosis, diagnose
 from belated.assumptions.sensitivity import Sensitivity, sensitivity
 from belated.base.errors import (
     BelatedError,

@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
+from belated.summaries.delay_tails import delay_tails
 from belated.summaries.evidence import ArrivalCounts
-from belated.summaries.signs import delay_tails, is_sparse, miscalibration, steady_arrival, swapped, trend
+from belated.summaries.signs import is_sparse, miscalibration, steady_arrival, swapped, trend
 
 NAMES = (
     "largest weight", "effective size", "variance sums", "propensity decay", "delay tail", "still out", "arrivals",

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.assumptions.diagnosis import Check, Diagnosis
+from belated.assumptions.checks.check import Check
+from belated.assumptions.diagnosis import Diagnosis
 from belated.base.errors import BelatedWarning, OptionError
 from belated.base.files import write_whole
 from belated.reports.narrative import answer, question

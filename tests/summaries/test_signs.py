@@ -10,14 +10,13 @@ from scipy import special, stats
 
 import belated as bl
 from belated.summaries.signs import (
-    dependence_words,
+    dependence_remark,
     direction,
     drift,
     miscalibration,
     outcome_dependence,
-    single_value,
-    single_value_words,
 )
+from belated.summaries.single_value import single_value, single_value_words
 
 KINDS = {
     "normal": lambda: bl.arms.normal(1.0),
@@ -137,7 +136,7 @@ def test_arms_may_differ_in_direction():
     assert direction(np.array([5.0, -4.0, math.nan])) == "larger outcomes come later from some arms, sooner from others"
     assert direction(np.array([5.0, -0.3])) == "larger outcomes come later"
     assert direction(np.array([-0.5, math.nan])) == "larger outcomes come sooner"
-    words = dependence_words(1e-9, np.array([-6.0, 0.2]))
+    words = dependence_remark(1e-9, np.array([-6.0, 0.2])).text
     assert words.startswith(
         "When an outcome arrives depends on what it is (larger outcomes come sooner; p < 0.0001): those"
     )

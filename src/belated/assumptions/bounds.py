@@ -15,7 +15,7 @@ from belated.base.errors import LogError
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate
 from belated.estimation.intervals import are_skewed, combine
 from belated.log.log import Log
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.single_value import single_value, single_value_words
 from belated.summaries.sums import Sums
 
 # ---------------------------------------------------------------- one arm

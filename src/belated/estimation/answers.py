@@ -39,7 +39,7 @@ from belated.estimation.target import Target
 from belated.estimation.winner import Limits, LimitsAt, Rivalry, sidak, winner
 from belated.log.data import Data
 from belated.log.log import arm_index
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.single_value import single_value, single_value_words
 from belated.summaries.sums import Sums
 
 

@@ -20,7 +20,7 @@ from belated.estimation.pairs import default_pairs
 from belated.estimation.target import find_arm, read_contrast, read_policy
 from belated.log.data import Data
 from belated.sequences import ConfidenceSequence, SequenceAnswer, SequenceAnswers, sequence
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.single_value import single_value, single_value_words
 
 #: Arms beyond which all pairs of them are too many to show.
 MANY = 8

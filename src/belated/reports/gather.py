@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from belated.assumptions.diagnosis import checked, where_outcomes_are
+from belated.assumptions.checks.delays import where_outcomes_are
+from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
 from belated.base.errors import BelatedWarning
 from belated.base.files import check_place, write_whole

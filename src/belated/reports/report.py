@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from belated.assumptions.lights import LIGHTS
 from belated.base.errors import OptionError
 from belated.base.pages import page
 from belated.base.tables import Column
@@ -22,14 +23,6 @@ from belated.estimation.pairs import default_pairs
 from belated.reports import charts
 from belated.reports.narrative import answer, question, strongest, upper
 from belated.summaries.evidence import SHARE_WITH_EVENT
-
-#: What a light looks like without its colour, and what it says.
-LIGHTS = {
-    "green": ("✓", "nothing speaks against it"),
-    "amber": ("!", "look at this"),
-    "red": ("✗", "does not hold"),
-    "grey": ("?", "the log cannot tell"),
-}
 
 #: What to know about each estimator beside the others.
 REMARKS = {

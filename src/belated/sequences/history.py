@@ -19,7 +19,7 @@ from belated.sequences.arrivals import ArrivedRows
 from belated.sequences.design import Design
 from belated.sequences.record import Record
 from belated.summaries.outcome_models import read_outcome_model
-from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.single_value import single_value, single_value_words
 from belated.summaries.sums import Sums
 from belated.summaries.weights import read_weights
 

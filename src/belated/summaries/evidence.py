@@ -20,6 +20,9 @@ SHARE_WITH_EVENT = "share with an event"
 STRETCHES = 40
 COARSE = 10
 
+#: Arrivals below which an arm, or a stretch of its time, is not tested, and an arm's interval is a rough one.
+FEW = 30
+
 #: Bins of delays, fine for short ones and coarse for long ones.
 DELAY_BINS = 48
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
 from belated.base.text import p_words
-from belated.summaries.evidence import ArrivalCounts, Evidence, Recorded, settled
-from belated.summaries.sums import Sums
+from belated.summaries.evidence import FEW, Evidence, Recorded, settled
+from belated.summaries.remarks import Remark
 
 #: The p-value below which an assumption is said not to hold.
 SURE = 1e-3
@@ -22,80 +21,19 @@ BLATANT = 1e-4
 #: The share of rows with an outcome below which outcomes above 0 look as if they were recorded only when they happen.
 SPARSE = 0.35
 
-DEPENDENCE_ADVICE = (
-    "If outcomes exist only when they happen, or come in as they grow, give the time they have with events and window "
-    "(--events --window 7d), so that only rows that have had all of it count; otherwise set a date by which all but a "
-    "few of the rows' outcomes are in."
-)
-CALIBRATION_FINDING = "The arms were not chosen as their logged probabilities say"
-CALIBRATION_ADVICE = (
-    "The probabilities may stand with the wrong arm (say the order of a list with arms), in the wrong row, or not be "
-    "those that the policy used. Estimates from them are off."
-)
-POSITIVE_ADVICE = (
-    "If outcomes are recorded only when they happen, as purchases are, this is what those bring who buy, not what an "
-    "assignment brings: give the time that it has with events and window (--events --window 7d)."
-)
-
-#: Equal outcomes that may be so by chance.
-_MOST_CHANCE = 10
-
-#: Arrivals below which an arm, or a stretch of its time, is not tested.
-_FEW = 30
-
 #: What is to be expected at least of a count that is tested.
 _ENOUGH_EXPECTED = 5
 
 
-def single_value(sums: Sums) -> float | None:
-    """Return `one_value` of a log's sums."""
-    return one_value(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
-
-
-def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> float | None:
-    """Return the only value, above 0, that any outcome has, if there are rows without one; None otherwise.
-
-    So look logs of what is recorded only when it happens: every conversion is 1, and nothing says 0.
-    """
-    seen = arrived > 0
-    if arrived.sum() < _MOST_CHANCE or not (assigned - arrived).sum() > 0:
-        return None
-    n, y, y2 = arrived[seen], y[seen], y2[seen]
-    values = shift[seen] + y / n
-    spread = y2 - y**2 / n
-    if (spread > 1e-12 * y2).any() or np.ptp(values) > 1e-13 * abs(values[0]) or values[0] <= 0:
-        return None
-    return float(values[0])
-
-
-def single_value_words(value: float, out: float) -> str:
-    """Return what is wrong with a log of only one value, and what to do; `out` is the share of rows without outcome."""
-    return f"{single_value_finding(value, out)} {single_value_advice(value)}"
-
-
-def single_value_finding(value: float, out: float) -> str:
-    """Return what such a log shows."""
-    return f"Every outcome that has arrived is {value:g}, and {out:.0%} of the rows have none."
-
-
-def single_value_advice(value: float) -> str:
-    """Return what it means, and what to do."""
-    return (
-        "So looks a log of what is recorded only when it happens, such as conversions: every arm then seems to bring "
-        f"{value:g}, whatever it really brings. Say how long an assignment has to bring it about, with events and "
-        "window (--events --window 7d); what has not happened by then counts as 0."
-    )
-
-
 def most_recorded(old: Array, soon: Array) -> float:
     """Return the largest share, over arms with enough of them, of rows followed long that have an outcome; else 1."""
-    use = old >= _FEW
+    use = old >= FEW
     return float((soon[use] / old[use]).max(initial=0.0)) if use.any() else 1.0
 
 
 def is_sparse(old: Array, soon: Array) -> bool:
     """Whether fewer than `SPARSE` of the rows followed long have an outcome, beyond chance, and no arm clearly more."""
-    use = old >= _FEW
+    use = old >= FEW
     if not use.any():
         return False
     n, m = old[use], soon[use]
@@ -136,30 +74,12 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
         )
         observed = np.einsum("ki,kij,kj->k", left, s, right)
         late, outcome = s[:, 2, 0] - n * a**2, s[:, 0, 2] - n * b**2
-        usable = (n >= _FEW) & (late > 1e-12 * n * (1 + a**2)) & (outcome > 1e-12 * n * b**2)
+        usable = (n >= FEW) & (late > 1e-12 * n * (1 + a**2)) & (outcome > 1e-12 * n * b**2)
         variance = np.maximum(observed, late * outcome / (n - 1))
         z = np.where(usable, top / np.sqrt(np.where(usable, variance, 1.0)), math.nan)
     if not usable.any():
         return math.nan, z
     return float(special.chdtrc(usable.sum(), np.nansum(z**2))), z
-
-
-def dependence_words(p_value: float, z: Array) -> str:
-    """Return what is wrong with a log whose arrivals depend on outcomes, and what to do."""
-    return (
-        f"When an outcome arrives depends on what it is ({direction(z)}; p {p_words(p_value, 2)}): those that have "
-        f"arrived are not like those still out, and estimates from them are off. {DEPENDENCE_ADVICE}"
-    )
-
-
-def direction(z: Array) -> str:
-    """Return in words which outcomes come later, by the arms that show it."""
-    clear = z[np.abs(z) >= min(2.0, np.nanmax(np.abs(z)))]
-    if (clear > 0).all():
-        return "larger outcomes come later"
-    if (clear < 0).all():
-        return "larger outcomes come sooner"
-    return "larger outcomes come later from some arms, sooner from others"
 
 
 def miscalibration(excess: Array, variance: Array) -> float:
@@ -191,41 +111,7 @@ def miscalibration(excess: Array, variance: Array) -> float:
     return float(-math.expm1(len(v) * math.log1p(-smallest))) if smallest < 1 else 1.0
 
 
-def positive_words(most: float) -> str:
-    """Return what may be wrong with a log whose outcomes are all above 0, where no arm has more than this share."""
-    return f"{positive_finding(most)} {POSITIVE_ADVICE}"
-
-
-def positive_finding(most: float) -> str:
-    """Return what such a log shows."""
-    return f"Every outcome is above 0, and {1 - most:.0%} or more of each arm's rows followed longest have none."
-
-
-def doubts(dependence: Array) -> list[str]:
-    """Return what speaks against any estimate from a log, in words; `dependence` as in `Evidence`."""
-    p_value, z = outcome_dependence(dependence)
-    return [dependence_words(p_value, z)] if p_value < SURE else []
-
-
-def oddities(calibration: tuple[Array, Array] | None, recorded: Recorded | None) -> list[str]:
-    """Return what looks like a mistake in a log, or in how it was read, in words.
-
-    Parameters
-    ----------
-    calibration : (excess, variance) or None
-        As in `miscalibration`, over the rows followed longest; None if not all propensities are known.
-    recorded : Recorded or None
-        None if what does not happen counts as 0.
-    """
-    words = []
-    if calibration is not None and miscalibration(*calibration) < BLATANT:
-        words.append(f"{CALIBRATION_FINDING}. {CALIBRATION_ADVICE}")
-    if recorded is not None and recorded.lowest > 0 and is_sparse(recorded.rows, recorded.arrived):
-        words.append(positive_words(most_recorded(recorded.rows, recorded.arrived)))
-    return words
-
-
-def drift(arrived: Array, y: Array, y2: Array, few: int = _FEW) -> float:
+def drift(arrived: Array, y: Array, y2: Array, few: int = FEW) -> float:
     """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
 
     Stretches in which fewer than `few` of its outcomes arrived are left out.
@@ -306,11 +192,11 @@ def _inverse_calibration(evidence: Evidence) -> float:
     inverse = evidence.coarse("inverse")
     rows = evidence.coarse("assigned").sum(axis=1, keepdims=True)
     inverse, rows = np.vstack([inverse, inverse.sum(axis=0)]), np.vstack([rows, rows.sum(keepdims=True)])
-    expected, found = rows * evidence.unlikeliest / 2, inverse * evidence.unlikeliest / 2
+    expected, counted = rows * evidence.unlikeliest / 2, inverse * evidence.unlikeliest / 2
     use = expected >= _ENOUGH_EXPECTED  # not of an arm without rows
     if not use.any():
         return math.nan
-    smallest = float(special.gammainc(np.maximum(found[use], 1e-9), expected[use]).min())
+    smallest = float(special.gammainc(np.maximum(counted[use], 1e-9), expected[use]).min())
     return float(-math.expm1(use.sum() * math.log1p(-smallest))) if smallest < 1 else 1.0
 
 
@@ -354,7 +240,7 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
     top, bottom = np.zeros(len(shapes)), np.zeros(len(shapes))
     for k in range(arrived.shape[1]):
         n = arrived[:, k]
-        if n.sum() < _FEW or (n > 0).sum() < 2:
+        if n.sum() < FEW or (n > 0).sum() < 2:
             continue
         mean = y[:, k].sum() / n.sum()
         square = y2[:, k] - 2 * mean * y[:, k] + n * mean**2  # of each stretch about the arm's mean
@@ -364,153 +250,74 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
         away = shapes - (shapes @ n / n.sum())[:, np.newaxis]
         top += away @ (y[:, k] - n * mean) / math.sqrt(variance)
         bottom += np.maximum(away**2 @ square / variance, away**2 @ n)
-    seen = bottom > 0
-    if not seen.any():
+    known = bottom > 0
+    if not known.any():
         return math.nan
-    z = np.abs(top[seen]) / np.sqrt(bottom[seen])
+    z = np.abs(top[known]) / np.sqrt(bottom[known])
     return float(min(len(shapes) * special.erfc(z.max() / math.sqrt(2)), 1.0))
 
 
-@dataclass(frozen=True)
-class Tails:
-    """By arm, the exponent b with which the share of outcomes later than d falls, d^-b; NaN where it cannot be told.
+# ---------------------------------------------------------------- sentences
 
-    Attributes
+DEPENDENCE_ADVICE = (
+    "If outcomes exist only when they happen, or come in as they grow, give the time they have with events and window "
+    "(--events --window 7d), so that only rows that have had all of it count; otherwise set a date by which all but a "
+    "few of the rows' outcomes are in."
+)
+CALIBRATION_ADVICE = (
+    "The probabilities may stand with the wrong arm (say the order of a list with arms), in the wrong row, or not be "
+    "those that the policy used. Estimates from them are off."
+)
+POSITIVE_ADVICE = (
+    "If outcomes are recorded only when they happen, as purchases are, this is what those bring who buy, not what an "
+    "assignment brings: give the time that it has with events and window (--events --window 7d)."
+)
+
+
+def doubts(dependence: Array) -> list[str]:
+    """Return what speaks against any estimate from a log, in words; `dependence` as in `Evidence`."""
+    p_value, z = outcome_dependence(dependence)
+    return [dependence_remark(p_value, z).text] if p_value < SURE else []
+
+
+def oddities(choices: tuple[Array, Array] | None, recorded: Recorded | None) -> list[str]:
+    """Return what looks like a mistake in a log, or in how it was read, in words.
+
+    Parameters
     ----------
-    exponent, low, high : array
-        With its 99 % interval; infinite if the share falls faster than any power that can be told apart.
-    heavy : array
-        Whether it lies below 1/2, by all delays above 0 as well as by the longer half of them alone, and the longest
-        are not clearly fewer than d^-1/2 would make them.
+    choices : (excess, variance) or None
+        As in `miscalibration`, over the rows followed longest; None if not all propensities are known.
+    recorded : Recorded or None
+        None if what does not happen counts as 0.
     """
-
-    exponent: Array
-    low: Array
-    high: Array
-    heavy: Array
-
-
-#: Exponents that are tried, scales about the median delay, and twice the drop of the log likelihood at an interval's
-#: ends (99 %).
-_EXPONENTS = np.geomspace(0.05, 10, 40)
-_SCALES = np.geomspace(1e-3, 1e3, 13)
-_DROP = 6.635
+    remarks = []
+    if choices is not None and miscalibration(*choices) < BLATANT:
+        remarks.append(Remark("The arms were not chosen as their logged probabilities say.", CALIBRATION_ADVICE))
+    if recorded is not None and recorded.lowest > 0 and is_sparse(recorded.rows, recorded.arrived):
+        remarks.append(positive_remark(most_recorded(recorded.rows, recorded.arrived)))
+    return [remark.text for remark in remarks]
 
 
-def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
-    """Estimate the exponent of each arm's delays, whatever share of outcomes never comes.
-
-    Notes
-    -----
-    An outcome that has come within the time e it was followed says, given that and a delay above m, nothing of those
-    that never come: P(D <= d | m < D <= e) = (S(m) - S(d)) / (S(m) - S(e)). With S(d) = (1 + d / s)^-b (Lomax), m = 0,
-    and the likelihood maximised over s; and with S(d) = d^-b, m the median delay: what rises late counts, not how the
-    short delays are spread. The first is shown unless it fits any exponent. Intervals are those of the likelihood
-    ratio, 99 %. Delays that are multiples of a grain are later than d exactly if they reach the next multiple.
-    """
-    ends = (np.floor(arrivals.delays / grain + 1e-9) + 1) * grain if grain else arrivals.delays
-    counts = arrivals.counts[:, 1:-1]  # without those that came at once or are out
-    # nor those whose outcome came in a bin that they were not followed through
-    through = np.arange(1, counts.shape[1] + 1)[:, np.newaxis] <= np.arange(counts.shape[2])
-    counts = np.where(through, counts, 0.0)
-    found = np.full((3, len(counts)), math.nan)
-    heavy = np.zeros(len(counts), dtype=bool)
-    for k, own in enumerate(counts):
-        if own.sum() < _FEW:
-            continue
-        by_delay = own.sum(axis=1)
-        middle = int(np.searchsorted(np.cumsum(by_delay), by_delay.sum() / 2)) + 1
-        found[:, k] = _interval(_lomax(own, ends, ends[middle]))
-        if own[middle:].sum() >= _FEW / 2:
-            logs = -_EXPONENTS[:, np.newaxis] * np.log(ends[middle:] / ends[middle])
-            far = _interval(_likelihood(own[middle:, middle + 1 :], logs))
-            heavy[k] = max(found[2, k], far[2]) < 0.5
-            if found[1, k] == 0:  # delays that hardly fall, or rise first: their longer half is more like a power
-                found[:, k] = far
-            if found[0, k] < 0.5 and _thins_out(own[middle:, middle + 1 :], ends[middle:], arrivals.followed):
-                heavy[k] = False  # a mixture of short and long delays, or delays that end: no power, and a light tail
-                found[:, k] = math.inf, 0.5, math.inf
-        elif own.sum() >= 4 * _FEW:  # hardly any delay is longer than the median
-            found[:, k] = math.inf, _EXPONENTS[-1], math.inf
-    return Tails(found[0], found[1], found[2], heavy)
+def dependence_remark(p_value: float, z: Array) -> Remark:
+    """Return what is wrong with a log whose arrivals depend on outcomes; arguments as `outcome_dependence` gives."""
+    finding = (
+        f"When an outcome arrives depends on what it is ({direction(z)}; p {p_words(p_value, 2)}): those that have "
+        "arrived are not like those still out, and estimates from them are off."
+    )
+    return Remark(finding, DEPENDENCE_ADVICE)
 
 
-def _thins_out(counts: Array, ends: Array, followed: float) -> bool:
-    """Whether the longest delays are clearly fewer than if the share later than d fell like d^-1/2, given the others.
-
-    `counts` are by bin of the delay and bins followed, `ends` the bins' ends. The longest are those beyond a quarter or
-    half of the time followed; the others all, or those beyond an eighth or a quarter of it.
-    """
-    if followed > ends[-1]:  # rows followed for longer than the longest delay: evenly so, up to the first row
-        further = 6
-        counts = np.pad(counts, ((0, further), (0, further)))
-        counts[:, -further - 1 :] = counts[:, [-further - 1]] / (further + 1)
-        ends = np.concatenate([ends, np.linspace(ends[-1], followed, further + 1)[1:]])
-    for part in (math.inf, 8, 4):
-        first = int(np.searchsorted(ends, ends[-1] / part))
-        seen, later = counts[first:, first:], np.sqrt(ends[first] / ends[first:])
-        rows = seen.sum(axis=0)
-        for longest in (4, 2):
-            cut = int(np.searchsorted(ends, ends[-1] / longest)) - first
-            if 0 < cut < len(later) - 1:
-                # of those that came within the time followed, the share beyond the cut
-                beyond = np.clip((later[cut] - later[1:]) / (1 - later[1:]), 0.0, 1.0)
-                if seen[cut:].sum() - rows @ beyond < -3 * math.sqrt(float(rows @ (beyond * (1 - beyond)))):
-                    return True
-    return False
+def direction(z: Array) -> str:
+    """Return in words which outcomes come later, by the arms that show it."""
+    clear = z[np.abs(z) >= min(2.0, np.nanmax(np.abs(z)))]
+    if (clear > 0).all():
+        return "larger outcomes come later"
+    if (clear < 0).all():
+        return "larger outcomes come sooner"
+    return "larger outcomes come later from some arms, sooner from others"
 
 
-def _lomax(counts: Array, ends: Array, typical: float) -> Array:
-    """Return, for each exponent, the largest log likelihood over the scale."""
-    beyond = (ends - ends[0])[np.newaxis, :]
-    exponents = _EXPONENTS[:, np.newaxis]
-
-    def value(log_scale: Array) -> Array:
-        return _likelihood(counts[:, 1:], -exponents * np.log1p(beyond / np.exp(log_scale)[:, np.newaxis]))
-
-    grid = np.log(_SCALES * typical)
-    tried = np.array([value(np.full(len(_EXPONENTS), at)) for at in grid])
-    best = np.argmax(tried, axis=0)
-    low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, len(grid) - 1)]
-    golden = (math.sqrt(5) - 1) / 2
-    for _ in range(12):  # to a three-hundredth of the distance between scales
-        inner, outer = high - golden * (high - low), low + golden * (high - low)
-        left = value(inner) > value(outer)
-        low, high = np.where(left, low, inner), np.where(left, outer, high)
-    profile: Array = np.maximum(tried.max(axis=0), value((low + high) / 2))
-    return profile
-
-
-def _likelihood(counts: Array, logs: Array) -> Array:
-    """Return log likelihoods of delays by bin and bins followed, log S at the bins' ends being the rows of `logs`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fell = np.log(-np.expm1(np.diff(logs))) + logs[:, :-1]
-        within = np.log(-np.expm1(logs[:, 1:]))
-    came, followed = counts.sum(axis=1), counts.sum(axis=0)
-    there, seen = came > 0, followed > 0
-    values = fell[:, there] @ came[there] - within[:, seen] @ followed[seen]
-    likelihoods: Array = np.where(np.isnan(values), -math.inf, values)
-    return likelihoods
-
-
-def _interval(profile: Array) -> tuple[float, float, float]:
-    """Return the exponent of the largest likelihood, and where twice its logarithm has dropped by `_DROP`."""
-    best = int(np.argmax(profile))
-    drop = 2 * (profile[best] - profile) - _DROP
-    inside = np.flatnonzero(drop <= 0)
-    first, last = inside[0], inside[-1]
-    low = 0.0 if first == 0 else _crossing(drop, first - 1)
-    high = math.inf if last == len(drop) - 1 else _crossing(drop, last)
-    if best in (0, len(profile) - 1):
-        return (math.inf if best else float(_EXPONENTS[0])), low, high
-    # the top of the parabola through the best and its neighbours
-    before, at, after = profile[best - 1 : best + 2]
-    shift = 0.5 * (before - after) / (before - 2 * at + after) if math.isfinite(before + after) else 0.0
-    return float(_EXPONENTS[best] * (_EXPONENTS[1] / _EXPONENTS[0]) ** shift), low, high
-
-
-def _crossing(drop: Array, i: int) -> float:
-    """Return the exponent at which the drop passes 0 between two that were tried."""
-    a, b = np.clip(drop[i : i + 2], -1e9, 1e9)
-    share = a / (a - b)
-    return float(_EXPONENTS[i] ** (1 - share) * _EXPONENTS[i + 1] ** share)
+def positive_remark(most: float) -> Remark:
+    """Return what may be wrong with a log whose outcomes are all above 0, where no arm has more than this share."""
+    finding = f"Every outcome is above 0, and {1 - most:.0%} or more of each arm's rows followed longest have none."
+    return Remark(finding, POSITIVE_ADVICE)

@@ -1,0 +1,128 @@
+"""A check, and how one is made of a function that judges a log's evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+
+from belated.assumptions.lights import LIGHTS, Light
+from belated.base.checks import one_of
+from belated.base.columns import Label
+from belated.base.text import one_line
+from belated.summaries.evidence import Evidence
+from belated.summaries.signs import SURE
+
+#: What a check measures, by name: a number, or one for each arm.
+Measured = float | Mapping[Label, float]
+Numbers = Mapping[str, Measured]
+
+#: The p-value below which something may be amiss.
+DOUBT = 0.01
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a log.
+
+    Attributes
+    ----------
+    name : str
+    condition : str
+        Which of the paper's conditions it speaks to, A1 to A5, or "practice".
+    asks : str
+        What must hold, in a sentence.
+    light : str
+        "green", "amber", "red", or "grey": the log cannot tell.
+    finding : str
+        What the log shows, in a sentence.
+    advice : str
+        What to do; empty if the light is green.
+    numbers : dict
+        What was measured: a number, or a dict by arm.
+    """
+
+    name: str
+    condition: str
+    asks: str
+    light: Light
+    finding: str
+    advice: str = ""
+    numbers: Numbers = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one_of("light", self.light, LIGHTS)
+
+    def to_dict(self) -> dict[str, str | Numbers]:
+        """Return the check as plain values."""
+        return {
+            "check": self.name, "condition": self.condition, "light": self.light, "asks": self.asks,
+            "finding": self.finding, "advice": self.advice, "numbers": self.numbers,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a check ends: its light, what the log shows, what to do, and what was measured."""
+
+    light: Light
+    finding: str
+    advice: str = ""
+    numbers: Numbers = field(default_factory=dict)
+
+
+def check(
+    name: str, *, condition: str, asks: str
+) -> Callable[[Callable[[Evidence], Verdict]], Callable[[Evidence], Check]]:
+    """Make a check of a function that judges evidence; the arguments are attributes of `Check`."""
+
+    def of(judge: Callable[[Evidence], Verdict]) -> Callable[[Evidence], Check]:
+        @wraps(judge)
+        def run(evidence: Evidence) -> Check:
+            verdict = judge(evidence)
+            return Check(
+                name=name,
+                condition=condition,
+                asks=asks,
+                light=verdict.light,
+                finding=verdict.finding,
+                advice=verdict.advice,
+                numbers=verdict.numbers,
+            )
+
+        return run
+
+    return of
+
+
+# ---------------------------------------------------------------- words
+
+
+def no_outcome(numbers: Numbers) -> Verdict:
+    """Return the verdict of a check that needs outcomes where none has arrived."""
+    return Verdict("grey", "No outcome has arrived.", "Wait for outcomes.", numbers)
+
+
+def known_within(evidence: Evidence) -> Verdict:
+    """Return the verdict on delays of events that count within a window."""
+    return Verdict("green", f"Every outcome is known {evidence.within} after its assignment.")
+
+
+def light_of(p_value: float) -> Light:
+    """Return the light of a test."""
+    return "red" if p_value < SURE else "amber" if p_value < DOUBT else "green"
+
+
+def by_arm(evidence: Evidence, values: Iterable[float]) -> dict[Label, float]:
+    """Return one number for each arm."""
+    return {arm: float(value) for arm, value in zip(evidence.arms, values, strict=True)}
+
+
+def arm_name(evidence: Evidence, arm: int) -> str:
+    """Return an arm's name in a sentence."""
+    return f"arm {one_line(repr(evidence.arms[arm]), 40)}"
+
+
+def arm_name_first(evidence: Evidence, arm: int) -> str:
+    """Return an arm's name at the beginning of a sentence."""
+    return f"Arm {one_line(repr(evidence.arms[arm]), 40)}"

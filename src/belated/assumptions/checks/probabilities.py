@@ -1,0 +1,130 @@
+"""Checks of the logged probabilities: how fast they fall, and whether the arms were chosen by them."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.assumptions.checks.check import Measured, Verdict, arm_name, arm_name_first, by_arm, check, light_of
+from belated.base.columns import Array
+from belated.base.text import p_words
+from belated.summaries.evidence import Evidence
+from belated.summaries.signs import CALIBRATION_ADVICE, SURE, calibration, swapped
+
+
+class Decay(NamedTuple):
+    """How the smallest probability falls with the number of rows, like t^-exponent."""
+
+    exponent: float
+    std_error: float
+
+
+@check("propensity decay", condition="A1-A5", asks="The smallest probability falls more slowly than 1 / t.")
+def propensity_decay(evidence: Evidence) -> Verdict:
+    """Judge the power of t with which the smallest probability falls."""
+    if evidence.p is None or evidence.p_min is None:
+        finding = "Only the chosen arm's probability is logged, so how far the others fell cannot be told."
+        return Verdict("grey", finding, "Log every arm's probability.")
+    rows = evidence.sums["assigned"].sum(axis=1)
+    step = np.cumsum(rows)
+    followed = (rows > 0) & (step >= 0.25 * evidence.rows)
+    floor = np.min(evidence.p_min, axis=1)[followed]
+    later = (step - rows / 2 > evidence.rows / 2) & (rows > 0)
+    expected = evidence.p[later].sum(axis=0)
+    numbers: dict[str, Measured] = {"exponent": math.nan, "expected_in_later_half": by_arm(evidence, expected)}
+    if len(floor) < 3:
+        return Verdict("grey", "There are too few moments to follow the probabilities.", numbers=numbers)
+    if not (floor > 0).all():
+        return _switched_off(evidence, expected, numbers)
+    decay = _decay(step[followed], floor)
+    numbers |= {"exponent": decay.exponent, "std_error": decay.std_error}
+    return _falling(evidence, decay, expected, numbers)
+
+
+def _decay(step: Array, floor: Array) -> Decay:
+    """Fit a line to the logarithm of the smallest probability over that of the number of rows."""
+    x, z = np.log(step), np.log(floor)
+    x = x - x.mean()
+    slope = float(np.sum(x * z) / np.sum(x * x))
+    rest = z - z.mean() - slope * x
+    return Decay(exponent=-slope, std_error=math.sqrt(float(rest @ rest) / max(len(x) - 2, 1) / float(x @ x)))
+
+
+def _switched_off(evidence: Evidence, expected: Array, numbers: dict[str, Measured]) -> Verdict:
+    """Judge a policy that gave some arm no chance at times."""
+    k = int(np.argmin(expected))
+    if expected[k] >= 1:
+        return Verdict("green", "Arms that were switched off were tried again.", numbers=numbers)
+    finding = f"From some time on {arm_name(evidence, k)} had no chance: {expected[k]:.2g} choices in the later half."
+    return Verdict("amber", finding, "Leave out an arm that was dropped, or use the rows before.", numbers)
+
+
+def _falling(evidence: Evidence, decay: Decay, expected: Array, numbers: dict[str, Measured]) -> Verdict:
+    """Judge a policy that gave every arm a chance, by how fast the smallest probability falls."""
+    k = int(np.argmin(expected))
+    falls = f"falls like t^-{decay.exponent:.2f}" if decay.exponent >= 0.005 else "does not fall"
+    finding = f"The smallest probability {falls}; of {arm_name(evidence, k)}"
+    times = f"{expected[k]:,.0f}" if expected[k] >= 100 else f"{expected[k]:.2g}"
+    choices = f"{times} choices were to be expected in the later half"
+    if decay.exponent - 3 * decay.std_error > 1 and expected[k] < 1:
+        return Verdict(
+            "red",
+            f"{finding}, only {choices}.",
+            "Keep a floor under the probabilities that falls more slowly, such as t^-0.5, and leave out arms that were "
+            "given up.",
+            numbers,
+        )
+    if decay.exponent > 0.85 and expected[k] < 10:
+        return Verdict(
+            "amber",
+            f"{finding}, {choices}.",
+            "Expect wide intervals for such arms; a floor such as t^-0.5 keeps them alive.",
+            numbers,
+        )
+    return Verdict("green", f"{finding}, {choices}.", numbers=numbers)
+
+
+@check(
+    "probabilities",
+    condition="practice",
+    asks="The logged probabilities are those by which the arms were chosen.",
+)
+def calibrated(evidence: Evidence) -> Verdict:
+    """Judge whether choices are as frequent as their probabilities say."""
+    p_value = calibration(evidence)
+    numbers: dict[str, Measured] = {"p_value": p_value}
+    if evidence.excess is None:
+        finding = "As far as the chosen arms' probabilities alone can tell, choices agree with them"
+        unknown = "Only the chosen arm's probability is logged"
+    else:
+        numbers["excess_choices"] = by_arm(evidence, evidence.excess[: len(evidence.arms)])
+        finding = "Every arm was chosen about as often as its probabilities say"
+        unknown = "Every choice was certain"
+    if math.isnan(p_value):
+        return Verdict("grey", f"{unknown}, so choices cannot be checked.", numbers=numbers)
+    light, p = light_of(p_value), f"p {p_words(p_value, 2)}"
+    if light == "green":
+        return Verdict("green", f"{finding} ({p}).", numbers=numbers)
+    return Verdict(light, f"{_miscalibrated(evidence)} ({p}).", CALIBRATION_ADVICE, numbers)
+
+
+def _miscalibrated(evidence: Evidence) -> str:
+    """Say what of the choices does not agree with the probabilities."""
+    if evidence.excess is None or evidence.variance is None:
+        return "The arms were chosen more or less often than the chosen rows' probabilities say"
+    arms, excess = len(evidence.arms), evidence.excess
+    if evidence.log_p is not None and swapped(evidence.log_p) < SURE:
+        return "Arms' probabilities seem to stand in each other's place"
+    z = np.abs(excess) / np.sqrt(np.where(evidence.variance > 0, evidence.variance, math.inf))
+    worst = int(np.argmax(z[:arms]))
+    if z[worst] > min(3.0, z[arms:].max(initial=0.0)):
+        times = float(evidence.totals["assigned"][worst])
+        return (
+            f"{arm_name_first(evidence, worst)} was chosen {times:,.0f} times; its probabilities say "
+            f"{times - excess[worst]:,.1f}"
+        )
+    if z[arms] >= 3:
+        return f"Likely arms were chosen {'less' if excess[arms] < 0 else 'more'} often than their probabilities say"
+    return "In some stretch of time the choices do not agree with the probabilities"
