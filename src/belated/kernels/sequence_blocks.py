@@ -321,9 +321,10 @@ def judge_block(
     fresh = np.zeros(arms, np.bool_)
     touched = np.empty(arms, np.int64)
     n_touched = 0
-    if plan.kind != BETA_BINOMIAL:
-        for a in range(arms):
+    for a in range(arms):  # of beta-binomial arms, only those that pairs may find out of date
+        if plan.kind != BETA_BINOMIAL or (pairs and state[a, fields.ARRIVED] >= stale[a]):
             bounds.gauge(now, a, state, shift, plan)
+            stale[a] = state[a, fields.ARRIVED] + max(1.0, state[a, fields.ARRIVED] // REFRESH)
     for i in range(len(code)):
         add_arrival(state, code[i], outcome[i], pi[i], shift[code[i]], plan)
         if not fresh[code[i]]:
