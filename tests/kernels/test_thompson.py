@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 
-from belated.kernels import thompson as best
+from belated.kernels import thompson
 
 HARD = {
     "normal": [
@@ -69,7 +69,7 @@ def by_quadrature(family, first, second):
 def fresh(family, first, second):
     p = np.empty(len(first))
     first, second = np.asarray(first, float), np.asarray(second, float)
-    best.probabilities_of_being_best(p, family == "beta", first, second, best.new_memo(len(p)))
+    thompson.thompson_probabilities(p, family == "beta", first, second, thompson.new_memo(len(p)))
     return p
 
 
@@ -107,10 +107,10 @@ def test_random_posteriors(family, arms):
 @pytest.mark.parametrize("arms", [3, 5, 20, 50])
 def test_new_nodes_miss_nothing(family, arms):
     rng = np.random.default_rng(arms)
-    memo, p = best.new_memo(arms), np.empty(arms)
+    memo, p = thompson.new_memo(arms), np.empty(arms)
     for _ in range(300):
-        best.lay(memo, family == "beta", *posteriors(family, rng, arms))
-        assert abs(best.integrate(p, memo) - 1) < best.SLACK
+        thompson.lay(memo, family == "beta", *posteriors(family, rng, arms))
+        assert abs(thompson.integrate(p, memo) - 1) < thompson.SLACK
 
 
 @pytest.mark.parametrize("family", ["normal", "beta"])
@@ -118,12 +118,12 @@ def test_new_nodes_miss_nothing(family, arms):
 @pytest.mark.parametrize("spread", [0, 0.3])
 def test_a_memo_that_follows_is_as_good_as_a_fresh_one(family, arms, spread):
     rng = np.random.default_rng(arms)
-    memo, p, n_fresh = best.new_memo(arms), np.empty(arms), 0
+    memo, p, n_fresh = thompson.new_memo(arms), np.empty(arms), 0
     means = 0.5 + spread * np.linspace(0.5, -0.5, arms)
     for t, (first, second) in enumerate(outcomes(family, rng, arms, 1500, means)):
-        step = memo[best.GRID, best.STEP]
-        best.probabilities_of_being_best(p, family == "beta", first, second, memo)
-        n_fresh += not np.array_equal(memo[best.GRID, best.STEP], step, equal_nan=True)
+        step = memo[thompson.GRID, thompson.STEP]
+        thompson.thompson_probabilities(p, family == "beta", first, second, memo)
+        n_fresh += not np.array_equal(memo[thompson.GRID, thompson.STEP], step, equal_nan=True)
         if t < 30 or rng.random() < 0.1:
             np.testing.assert_allclose(p, fresh(family, first, second), atol=1e-9)
         if t in (10, 100, 1499) and arms <= 5:
@@ -134,24 +134,24 @@ def test_a_memo_that_follows_is_as_good_as_a_fresh_one(family, arms, spread):
 @pytest.mark.parametrize("family", ["normal", "beta"])
 def test_a_memo_survives_leaps_and_forgets(family):
     rng = np.random.default_rng(3)
-    memo, p = best.new_memo(4), np.empty(4)
+    memo, p = thompson.new_memo(4), np.empty(4)
     for _ in range(100):
         first, second = posteriors(family, rng, 4)
-        best.probabilities_of_being_best(p, family == "beta", first, second, memo)
+        thompson.thompson_probabilities(p, family == "beta", first, second, memo)
         np.testing.assert_allclose(p, fresh(family, first, second), atol=1e-9)
-    memo[best.GRID] = np.nan
-    best.probabilities_of_being_best(p, family == "beta", first, second, memo)
+    memo[thompson.GRID] = np.nan
+    thompson.thompson_probabilities(p, family == "beta", first, second, memo)
     assert (p == fresh(family, first, second)).all()
 
 
 @pytest.mark.parametrize("prior", [0.1, 0.3])
 def test_a_beta_whose_parameters_round_is_followed(prior):
-    memo, p = best.new_memo(3), np.empty(3)
+    memo, p = thompson.new_memo(3), np.empty(3)
     second = np.full(3, prior + 40)
-    best.probabilities_of_being_best(p, True, prior + np.array([50.0, 50, 50]), second, memo)
+    thompson.thompson_probabilities(p, True, prior + np.array([50.0, 50, 50]), second, memo)
     first = prior + np.array([50.0, 51, 50])
-    assert best.follow(memo, True, first, second)
-    best.probabilities_of_being_best(p, True, first, second, memo)
+    assert thompson.follow(memo, True, first, second)
+    thompson.thompson_probabilities(p, True, first, second, memo)
     np.testing.assert_allclose(p, fresh("beta", first, second), atol=1e-9)
 
 
@@ -171,22 +171,22 @@ def test_the_order_of_arms_does_not_matter(family):
 @pytest.mark.parametrize("spread", [0, 0.6])
 def test_clipping_is_water_filling(family, arms, spread):
     rng = np.random.default_rng(arms)
-    memo, p, short = best.new_memo(arms), np.empty(arms), 0
+    memo, p, short = thompson.new_memo(arms), np.empty(arms), 0
     for t, (first, second) in enumerate(outcomes(family, rng, arms, 600, 0.5 + spread * np.linspace(0.5, -0.5, arms))):
         floor = min((t + 1.0) ** -0.5, 1 / arms)
         p[:] = np.nan
-        best.clipped(p, family == "beta", first, second, floor, memo)
+        thompson.clipped_probabilities(p, family == "beta", first, second, floor, memo)
         expected = fresh(family, first, second)
-        best.raise_to_floor(expected, floor)
+        thompson.raise_to_floor(expected, floor)
         np.testing.assert_allclose(p, expected, atol=1e-9)
         assert p.min() >= floor * (1 - 1e-12)
-        short += not (memo[best.FIRST, :arms] == first).all()
+        short += not (memo[thompson.FIRST, :arms] == first).all()
     assert (short > 50) == (arms == 1 or spread > 0 or (family == "normal" and arms == 2))
 
 
 def test_a_floor_of_nothing_clips_nothing():
     p, first, second = np.empty(3), np.array([0.0, 1, 9]), np.ones(3)
-    best.clipped(p, False, first, second, 0.0, best.new_memo(3))
+    thompson.clipped_probabilities(p, False, first, second, 0.0, thompson.new_memo(3))
     np.testing.assert_allclose(p, fresh("normal", first, second), atol=1e-15)
 
 
@@ -196,15 +196,15 @@ def test_interpreted_as_compiled(family, monkeypatch):
     steps = list(outcomes(family, rng, 3, 40, [0.5, 0.5, 0.2]))
 
     def run():
-        memo, p = best.new_memo(3), np.empty(3)
+        memo, p = thompson.new_memo(3), np.empty(3)
         answers = []
         for first, second in steps:
-            best.clipped(p, family == "beta", first, second, 0.01, memo)
+            thompson.clipped_probabilities(p, family == "beta", first, second, 0.01, memo)
             answers.append(p.copy())
         return np.array(answers)
 
     compiled = run()
-    for name in dir(best):
-        if hasattr(getattr(best, name), "py_func"):
-            monkeypatch.setattr(best, name, getattr(best, name).py_func)
+    for name in dir(thompson):
+        if hasattr(getattr(thompson, name), "py_func"):
+            monkeypatch.setattr(thompson, name, getattr(thompson, name).py_func)
     np.testing.assert_allclose(run(), compiled, atol=1e-12)

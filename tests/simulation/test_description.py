@@ -3,7 +3,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -61,6 +60,8 @@ def shares(draw):
 
 #: Options by name: every constructor of a module is drawn, those added later too.
 COMMON = {"location": REAL, "rate": SHARE, "decay": SHARE, "burn_in": SHARE | st.integers(0, 50), "shares": shares()}
+
+
 SAMPLES = {
     "arms": st.lists(st.floats(-9, 9), min_size=1, max_size=5),
     "delays": st.lists(st.integers(0, 9) | st.just(math.inf), min_size=1, max_size=5),
@@ -81,6 +82,8 @@ def made(module):
 
 
 LATE = st.builds(Delay.censored, made(delays), st.just(0.0) | SHARE)
+
+
 POLICIES = st.builds(policies.Policy.batched, made(policies), st.integers(1, 20))
 
 
@@ -118,52 +121,6 @@ def test_a_policy_comes_back_from_json_but_for_a_function(policy):
     assert repr(again) == repr(policy)
     assert again.function is None
     assert same_labels(again.shares or (), policy.shares or ())
-
-
-@pytest.mark.parametrize(
-    ("made", "shown"),
-    [
-        (arms.normal(1.0), "normal(mean=1.0, sd=1.0)"),
-        (arms.normal(np.float64(1.0), np.int64(2)), "normal(mean=1.0, sd=2)"),
-        (arms.exponential(2.0), "exponential(mean=2.0)"),
-        (arms.empirical([1, 2, 2, 5]), "empirical(<4 values>)"),
-        (arms.empirical(x for x in [3]), "empirical(<1 value>)"),
-        (delays.none(), "none()"),
-        (delays.constant(3), "constant(steps=3)"),
-        (delays.pareto(0.75).censored(0.5), "pareto(shape=0.75, scale=1.0).censored(0.5)"),
-        (delays.empirical(range(1000)).censored(0.1), "empirical(<1,000 values>).censored(0.1)"),
-        (policies.uniform(), "uniform()"),
-        (policies.fixed({"A": 1}), "fixed(shares={'A': 1.0})"),
-        (policies.epsilon_greedy(burn_in=0.1).batched(10), "epsilon_greedy(c=1.0, decay=0.5, burn_in=0.1).batched(10)"),
-        (policies.own(max, burn_in=5), "own(burn_in=5)"),
-        (arms.Arm("normal", 0.0, 1.0, (0.0, 1.0)), "Arm()"),
-    ],
-)
-def test_what_is_made_reads_like_the_call(made, shown):
-    assert repr(made) == shown
-    assert repr(pickle.loads(pickle.dumps(made))) == shown  # noqa: S301
-
-
-def test_options_are_what_a_constructor_was_called_with():
-    arm = arms.exponential(2)
-    assert (arm.name, arm.constructor, arm.options) == ("gamma", "exponential", {"mean": 2})
-    assert arm == arms.gamma(1.0, 2.0)
-    assert hash(arm) == hash(arms.gamma(1.0, 2.0))
-    assert delays.pareto(1.0).censored(0.5).options == {"shape": 1.0, "scale": 1.0}
-    assert policies.ucb(width=2.0).batched(3).options == {"c": 1.0, "decay": 0.5, "width": 2.0, "burn_in": 0.0}
-    assert policies.own(max).options == {"burn_in": 0.0}
-
-
-def test_constructors_keep_their_signature_and_name():
-    assert str(inspect.signature(arms.normal)) == "(mean: 'float' = 0.0, sd: 'float' = 1.0) -> 'Arm'"
-    assert (arms.normal.__name__, arms.normal.__doc__) == ("normal", "Normal outcomes.")
-
-
-def test_samples_are_compared():
-    assert delays.empirical([1, 2]) == delays.empirical([2, 1])  # sorted
-    assert delays.empirical([1, 2]) != delays.empirical([1, 3])
-    assert arms.empirical([1, 2, 3]) != arms.empirical([3, 2, 1])  # the same draws in another order
-    assert arms.normal() != delays.none()
 
 
 def test_the_example_file(tmp_path):

@@ -21,12 +21,12 @@ import numpy as np
 from belated.kernels import streams
 from belated.kernels.compiler import compiled
 from belated.kernels.experiment import (
+    ARRIVED,
     ARRIVED_ROWS,
     ASSIGNED,
     ASSIGNED_ROWS,
     BERNOULLI,
     BLOCK,
-    CAME,
     CHOICE,
     COLUMN,
     EPSILON_GREEDY,
@@ -56,7 +56,7 @@ from belated.kernels.experiment import (
     W_MAX,
     P,
 )
-from belated.kernels.thompson import GRID, clipped
+from belated.kernels.thompson import GRID, clipped_probabilities
 
 #: Sums in any order of addition: vector registers, as wide as the machine's.
 _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
@@ -128,7 +128,7 @@ def decide(p, rule, count, total, t, first, second, memo):
                 weight = count[k] + rule.parameters[1]
                 first[k] = total[k] / weight
                 second[k] = rule.parameters[0] / math.sqrt(weight)
-        clipped(p, beta, first, second, share, memo)
+        clipped_probabilities(p, beta, first, second, share, memo)
 
 
 @compiled
@@ -276,7 +276,7 @@ def play(stream, start, stop, horizon, last, arms, delays, rule, own_policy, mem
         arrived[at + _index(2 * COLUMN)] = model
         ends[arm] = at + np.int64(counts)
         state[arm + assigned_] += 1.0
-        block[b + _index(CAME)] = counts
+        block[b + _index(ARRIVED)] = counts
         if rows is not None:
             rows.code[b], rows.outcome[b], rows.late[b] = arm, y, late
         if calendar is None:
@@ -355,7 +355,7 @@ def play_two(stream, start, stop, arms, delays, rule, peek, desk):
             sum_1 += y * counts
             m_1 = sum_1 / max(n_1, 1.0)
             assigned_1 += 1.0
-        block[b + _index(CAME)] = counts
+        block[b + _index(ARRIVED)] = counts
     state[0], state[1], state[2], state[3] = n_0, n_1, sum_0, sum_1
     state[4], state[5], state[6], state[7] = m_0, m_1, assigned_0, assigned_1
     ends[0], ends[1] = end_0, end_1
@@ -377,7 +377,7 @@ def add_spread(out, block, k, n, shift):
     """Add a block's sums over all rows."""
     h = h2 = hm = h2m = h2m2 = h_arrived = 0.0
     at = FIRST_H + k * COLUMN
-    roots, came = block[at : at + n], block[CAME : CAME + n]
+    roots, arrived = block[at : at + n], block[ARRIVED : ARRIVED + n]
     m = block[at + len(out) * COLUMN : at + len(out) * COLUMN + n]
     for i in range(n):
         root = roots[i]
@@ -388,7 +388,7 @@ def add_spread(out, block, k, n, shift):
         hm += root * x
         h2m += p * x
         h2m2 += p * x * x
-        h_arrived += root * came[i]
+        h_arrived += root * arrived[i]
     for f, value in enumerate((h, h2, hm, h2m, h2m2, h_arrived)):
         out[k, FIRST_SPREAD + f] += value
 

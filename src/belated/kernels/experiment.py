@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from belated.base.columns import Array
+
 ARMS = ("normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical")
 NORMAL, BERNOULLI, GAMMA, LOGNORMAL, STUDENT_T, EMPIRICAL = range(6)
 
@@ -47,12 +49,12 @@ FIRST_SPREAD = MOMENTS.index("h")
 class Arms(NamedTuple):
     """Outcome distributions; `first`, `second`, `third` are a kind's parameters."""
 
-    kind: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    third: np.ndarray
-    samples: np.ndarray
-    starts: np.ndarray
+    kind: Array
+    first: Array
+    second: Array
+    third: Array
+    samples: Array
+    starts: Array
     all_normal: bool
 
 
@@ -63,26 +65,26 @@ class Delays(NamedTuple):
     each arm's table stands for what follows it: never, or a tail.
     """
 
-    sure: np.ndarray  # whether every outcome comes at once: nothing to draw
-    comes: np.ndarray  # the share of outcomes that come, above 1 if sure
-    guide: np.ndarray
-    starts: np.ndarray
-    cumulative: np.ndarray
-    values: np.ndarray
-    tail: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    never: np.ndarray
+    sure: Array  # whether every outcome comes at once: nothing to draw
+    comes: Array  # the share of outcomes that come, above 1 if sure
+    guide: Array
+    starts: Array
+    cumulative: Array
+    values: Array
+    tail: Array
+    first: Array
+    second: Array
+    never: Array
 
 
 class Rule(NamedTuple):
     """A policy; `share` is c t ** -decay for each step t, cut so that it can be everyone's floor."""
 
     kind: int
-    share: np.ndarray
-    root_best: np.ndarray  # under epsilon-greedy, square roots of the best arm's propensity and of each other's
-    root_other: np.ndarray
-    parameters: np.ndarray
+    share: Array
+    root_best: Array  # under epsilon-greedy, square roots of the best arm's propensity and of each other's
+    root_other: Array
+    parameters: Array
     burn_in: int
     batch: int
 
@@ -94,32 +96,32 @@ class Calendar(NamedTuple):
     however long the run. Free slots are chained by `previous` from `free` on; 0 stands for the next.
     """
 
-    last: np.ndarray
-    previous: np.ndarray
-    arm: np.ndarray
-    outcome: np.ndarray
-    free: np.ndarray
+    last: Array
+    previous: Array
+    arm: Array
+    outcome: Array
+    free: Array
 
 
 class Rows(NamedTuple):
     """A block's rows, if they are to be kept."""
 
-    code: np.ndarray
-    outcome: np.ndarray
-    late: np.ndarray
-    propensity: np.ndarray
+    code: Array
+    outcome: Array
+    late: Array
+    propensity: Array
 
 
 class Desk(NamedTuple):
     """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
 
-    block: np.ndarray  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's h, and its model
-    state: np.ndarray  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
-    arrived: np.ndarray  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
-    ends: np.ndarray  # where each arm's next arrived outcome goes
+    block: Array  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's h, and its model
+    state: Array  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
+    arrived: Array  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
+    ends: Array  # where each arm's next arrived outcome goes
 
 
-CHOICE, NOISE, LATENESS, CAME, FIRST_H = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
+CHOICE, NOISE, LATENESS, ARRIVED, FIRST_H = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
 COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND = range(8)
 
 

@@ -1,8 +1,9 @@
-"""Each arm's probability of the largest draw, kept up to date while posteriors move one outcome at a time.
+"""Thompson sampling's probabilities: how likely each arm's draw from its posterior is to be the largest.
 
-The integral of f_k times the product of the other arms' F_j, by the trapezoid rule on nodes that are
-dense where the narrowest posterior is. A memo holds the nodes and each arm's F and f / F on them, so
-that a call recomputes only the arms that moved, and lays new nodes only when the old no longer do.
+They are kept up to date while posteriors move one outcome at a time. Each is the integral of f_k times
+the product of the other arms' F_j, by the trapezoid rule on nodes that are dense where the narrowest
+posterior is. A memo holds the nodes and each arm's F and f / F on them, so that a call recomputes only
+the arms that moved, and lays new nodes only when the old no longer do.
 A Beta posterior is taken on the logit scale, where it is smooth for any parameters.
 """
 
@@ -12,6 +13,7 @@ import math
 
 import numpy as np
 
+from belated.base.columns import Array
 from belated.kernels.compiler import compiled
 
 #: Nodes at most: deviations that differ by 1e4, among 50 arms, need 600.
@@ -63,7 +65,7 @@ _PEAK = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @compiled
-def new_memo(n_arms):
+def new_memo(n_arms: int) -> Array:
     """Return a memo for so many arms, of nothing yet; `memo[GRID] = nan` makes it so again."""
     return np.full((COLUMNS + 2 * n_arms, max(NODES, n_arms)), np.nan)
 
@@ -281,8 +283,8 @@ def integrate(p, memo):
 
 
 @compiled
-def probabilities_of_being_best(p, beta, first, second, memo):
-    """Fill `p` with each arm's probability of the largest draw from independent posteriors, to 1e-9.
+def thompson_probabilities(p, beta, first, second, memo):
+    """Fill `p` with Thompson sampling's probabilities: each arm's, of the largest draw from its posterior, to 1e-9.
 
     Normal with means `first` and standard deviations `second`, or Beta(first, second). A memo serves one
     family, and a call depends on those before it by less than that.
@@ -331,28 +333,28 @@ def mean_and_proxy(beta, first, second):
 
 
 @compiled
-def clipped(p, beta, first, second, floor, memo):
-    """Fill `p` with the probabilities of being best, then raise those below the floor, at most 1 / arms, to it.
+def clipped_probabilities(p, beta, first, second, floor, memo):
+    """Fill `p` with Thompson sampling's probabilities, then raise those below the floor, at most 1 / arms, to it.
 
     Nothing need be integrated where all arms but one are surely below the floor. An arm is best no more
     often than it beats the arm of the largest mean, and their difference is normal, or sub-Gaussian.
     """
     n_arms = len(p)
-    best, largest, proxy = 0, -math.inf, 0.0
+    leader, largest, proxy = 0, -math.inf, 0.0
     for k in range(n_arms):
         mean, variance = mean_and_proxy(beta, first[k], second[k])
         if mean > largest:
-            best, largest, proxy = k, mean, variance
+            leader, largest, proxy = k, mean, variance
     distance = -2.0 * math.log(max(floor, TINY))  # squared
     if not beta:  # the normal quantile from above: Abramowitz and Stegun, 26.2.22, which is good to 0.003
         t = math.sqrt(distance)
         distance = (t - (2.30753 + 0.27061 * t) / (1.0 + t * (0.99229 + 0.04481 * t)) + 0.003) ** 2
     for k in range(n_arms):
         mean, variance = mean_and_proxy(beta, first[k], second[k])
-        if k != best and (largest - mean) ** 2 < distance * (proxy + variance):
-            probabilities_of_being_best(p, beta, first, second, memo)
+        if k != leader and (largest - mean) ** 2 < distance * (proxy + variance):
+            thompson_probabilities(p, beta, first, second, memo)
             raise_to_floor(p, floor)
             return
     for k in range(n_arms):
         p[k] = floor
-    p[best] = 1.0 - (n_arms - 1) * floor
+    p[leader] = 1.0 - (n_arms - 1) * floor

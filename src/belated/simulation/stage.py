@@ -5,6 +5,7 @@ Imported only to simulate, because it brings numba.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +20,7 @@ from belated.kernels import experiment
 from belated.kernels.streams import streams
 from belated.kernels.thompson import new_memo
 from belated.simulation.bandits import Bandit
-from belated.simulation.policies import Policy
+from belated.simulation.policies import Policy, PolicyFunction
 
 #: A row's number must fit the calendar.
 LONGEST_HORIZON = 2**31 - 3
@@ -41,7 +42,7 @@ class Stage:
         at_once = (self.delays.tail == experiment.NO_TAIL).all() and set(self.delays.values) <= {0, experiment.NEVER}
         self.calendar = None if at_once else experiment.new_calendar(horizon)
         self.two = True if self.n_arms == 2 else None  # two arms have a kernel of their own
-        self.function: Any = policy.function
+        self.function: PolicyFunction | None = policy.function
         self.play, self.replicate = kernel.play, kernel.replicate
         if self.function is not None:
             plain = not hasattr(self.function, "py_func")  # not compiled by numba
@@ -84,7 +85,7 @@ class Stage:
         delay = np.where(late == experiment.NEVER, np.inf, late.astype(np.float64))
         return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
 
-    def _played(self, kernel_function: Any, *arguments: Any) -> Any:
+    def _played(self, kernel_function: Callable[..., Any], *arguments: object) -> Any:
         """Call a kernel; say in a sentence what a compiled policy of the user's did wrong."""
         if self.policy.function is None:
             return kernel_function(*arguments)
@@ -100,9 +101,8 @@ class Stage:
 
     def _ask(self, count: Array, total: Array, step: int) -> Array:
         """Ask a plain function of the user's, and check its answer."""
-        function: Any = self.policy.function
         try:
-            answer = function(count, total, step)
+            answer = self._own_policy(count, total, step)
         except Exception as error:
             raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
         try:
@@ -117,9 +117,16 @@ class Stage:
     def _failure(self, step: int) -> PolicyError:
         """Ask a compiled policy once more, to show what it answered."""
         count, total = self.desk.state.reshape(-1, self.n_arms)[[experiment.COUNT, experiment.TOTAL]]
-        return self._wrong(self.function(count.copy(), total.copy(), step), step)
+        return self._wrong(self._own_policy(count.copy(), total.copy(), step), step)
 
-    def _wrong(self, answer: Any, step: int) -> PolicyError:
+    @property
+    def _own_policy(self) -> PolicyFunction:
+        """The user's own function, which alone can fail."""
+        if self.policy.function is None:
+            raise PolicyError(f"The policy {self.policy!r} has no function.")
+        return self.policy.function
+
+    def _wrong(self, answer: object, step: int) -> PolicyError:
         shown = one_line(repr(answer.tolist() if isinstance(answer, np.ndarray) else answer), 200)
         must = f"it must be {self.n_arms} probabilities that sum to 1"
         return PolicyError(f"The policy answered {shown} at step {step}; {must}.")
@@ -134,7 +141,15 @@ def _arms(bandit: Bandit) -> experiment.Arms:
     samples = np.concatenate([np.zeros(1), *(arm.values for arm in arms)])
     starts = np.cumsum([1, *(len(arm.values) for arm in arms)])
     all_normal = bool((kinds == experiment.NORMAL).all())
-    return experiment.Arms(kinds, first, second, third, samples, starts, all_normal)
+    return experiment.Arms(
+        kind=kinds,
+        first=first,
+        second=second,
+        third=third,
+        samples=samples,
+        starts=starts,
+        all_normal=all_normal,
+    )
 
 
 def _delays(bandit: Bandit) -> experiment.Delays:
@@ -190,7 +205,13 @@ def _rule(bandit: Bandit, policy: Policy, horizon: int) -> experiment.Rule:
             best, other = _roots(c, decay, most, horizon, n_arms)
         parameters = np.array(rest)
     return experiment.Rule(
-        kind, share, best, other, parameters, policy.burn_in_steps(horizon), min(policy.batch, horizon)
+        kind=kind,
+        share=share,
+        root_best=best,
+        root_other=other,
+        parameters=parameters,
+        burn_in=policy.burn_in_steps(horizon),
+        batch=min(policy.batch, horizon),
     )
 
 

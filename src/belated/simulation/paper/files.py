@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
+from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.base.figures import save
 from belated.base.files import csv_text, write_whole
@@ -17,7 +18,11 @@ from belated.base.pages import page
 from belated.base.text import one_line
 from belated.simulation import figures as plots
 from belated.simulation.cells import share_limits
-from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper
+from belated.simulation.figures import Panels
+from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
 
 _SOURCE = (
     "The authors' figures: summaries of the results saved with their R code (LeiShi-rocks/DelayBandits), 1,000 "
@@ -42,11 +47,15 @@ def write(paper: Paper, folder: str | Path, version: str) -> list[Path]:
     return files
 
 
-def figure_data(paper: Paper, figure: Figure) -> dict[str, Any]:
-    """Return what a figure shows: by criterion and estimator (horizons, values), or by estimator studentised errors."""
+def studentised_errors(paper: Paper, figure: Figure) -> dict[str, Array]:
+    """Return what histograms show: each estimator's studentised errors at the longest horizon."""
+    horizon = paper.studies[figure.scenario].horizons[-1]
+    return {name: paper.cell(figure.scenario, horizon, name).studentised for name in figure.estimators}
+
+
+def criteria(paper: Paper, figure: Figure) -> Panels:
+    """Return what lines show: by criterion and estimator, horizons and values."""
     horizons = paper.studies[figure.scenario].horizons
-    if figure.histogram:
-        return {name: paper.cell(figure.scenario, horizons[-1], name).studentised for name in figure.estimators}
     cells = {name: [paper.cell(figure.scenario, h, name) for h in horizons] for name in figure.estimators}
     return {
         criterion: {name: (horizons, [QUANTITIES[q].value(c) for c in row]) for name, row in cells.items()}
@@ -54,11 +63,12 @@ def figure_data(paper: Paper, figure: Figure) -> dict[str, Any]:
     }
 
 
-def draw(paper: Paper, figure: Figure) -> Any:
+def draw(paper: Paper, figure: Figure) -> Drawn:
     """Draw a figure."""
-    data = figure_data(paper, figure)
     if figure.histogram:
-        return plots.histograms(data, width=figure.histogram, title=figure.caption)
+        errors = studentised_errors(paper, figure)
+        return plots.histograms(errors, width=figure.histogram, title=figure.caption)
+    data = criteria(paper, figure)
     runs = min(len(m) for m in paper.studies[figure.scenario].moments.values())
     limits = {name: np.array([share_limits(p, runs) for p in values]) for name, (_, values) in data["Coverage"].items()}
     bands = {"Coverage": {name: (ends[:, 0], ends[:, 1]) for name, ends in limits.items()}}
@@ -72,7 +82,7 @@ def _alt(figure: Figure) -> str:
     return f"Bias, coverage, MSE and SE of {shown} at horizons 5,000 to 20,000."
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
+def _csv(rows: Sequence[Row]) -> str:
     names = list(rows[0]) if rows else []
     return csv_text({n: [f"{r[n]:.6g}" if isinstance(r[n], float) else r[n] for r in rows] for n in names})
 

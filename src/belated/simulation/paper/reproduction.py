@@ -19,7 +19,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy import special
@@ -100,6 +100,9 @@ ESTIMATORS = {"DAIPW": "daipw", "DIPW": "dipw", "Mean": "mean", "NH": "nh", "IAD
 #: What else the default shows: the estimator that the authors' code calls "Mean".
 HAJEK = "Hajek"
 
+#: A row of a table of numbers.
+Row = dict[str, str | int | float]
+
 #: What a figure's lines show, and the quantity that is.
 CRITERIA = {"Bias": "abs_error", "Coverage": "coverage", "MSE": "mse_plot", "SE": "mean_se"}
 
@@ -136,7 +139,7 @@ def reproduce(
         )
         if studies[scenario].stopped:
             raise KeyboardInterrupt
-    return Paper(studies, as_published, tuple(names), seed)
+    return Paper(studies=studies, as_published=as_published, figures=tuple(names), seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,12 +170,12 @@ class Paper:
         """Return what one estimator made of one scenario at one horizon."""
         runs = self.studies[scenario]
         name = "hajek" if estimator == HAJEK or (estimator == "Mean" and self.as_published) else ESTIMATORS[estimator]
-        found = runs.statistics(name, horizon)
+        statistics = runs.statistics(name, horizon)
         if estimator == "Mean" and self.as_published:
-            found = replace(found, variance=_about_dipw(runs, horizon, found))
-        return PaperCell(scenario, horizon, estimator, found)
+            statistics = replace(statistics, variance=_about_dipw(runs, horizon))
+        return PaperCell(scenario=scenario, horizon=horizon, estimator=estimator, statistics=statistics)
 
-    def numbers(self) -> list[dict[str, Any]]:
+    def numbers(self) -> list[Row]:
         """Return every number, a row for each cell."""
         return [cell.row() for cell in self.cells]
 
@@ -190,7 +193,7 @@ class Paper:
         return differences
 
 
-def _about_dipw(runs: Study, horizon: int, found: ArmStatistics) -> Array:
+def _about_dipw(runs: Study, horizon: int) -> Array:
     """Return sum gamma^2 (Y - Q_DIPW)^2 / (sum gamma)^2, gamma = w^2: the variance that their code has for Mean."""
     gamma, zeroth, first, second = (
         runs.moments[horizon][:, :, MOMENTS.index(name)] for name in ("w2", "w4", "w4y", "w4y2")
@@ -211,7 +214,7 @@ class Quantity:
     """A summary of replications: its value, and the influence of each replication on it."""
 
     of: Callable[[PaperCell], Array]
-    statistic: str = "mean"
+    statistic: Literal["mean", "sd", "skew"] = "mean"
 
     def value(self, cell: PaperCell) -> float:
         """Return the value."""
@@ -268,9 +271,9 @@ class PaperCell:
         low, high = combine(self.statistics, np.array([1.0, -1.0]), "t").limits(0.025)
         return float(((low <= self.scenario.margin) & (self.scenario.margin <= high)).mean())
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return the cell's numbers by name."""
-        about = {"scenario": self.scenario.delay, "margin": self.scenario.margin, "horizon": self.horizon}
+        about: Row = {"scenario": self.scenario.delay, "margin": self.scenario.margin, "horizon": self.horizon}
         about |= {"estimator": self.estimator, "replications": len(self.error)}
         return about | {name: q.value(self) for name, q in QUANTITIES.items()} | {"coverage_t": self.coverage_t}
 
@@ -284,8 +287,14 @@ class PaperCell:
             deviation = math.sqrt(p * (1 - p))
         error = deviation * math.sqrt(1 / len(self.error) + 1 / replications)
         return Difference(
-            self.scenario, self.horizon, self.estimator, quantity, measure.value(self), recorded, error
-        )  # fmt: skip
+            scenario=self.scenario,
+            horizon=self.horizon,
+            estimator=self.estimator,
+            quantity=quantity,
+            ours=measure.value(self),
+            authors=recorded,
+            monte_carlo_error=error,
+        )
 
 
 QUANTITIES = {
@@ -327,7 +336,7 @@ class Difference:
         """The difference in Monte Carlo errors."""
         return self.difference / self.monte_carlo_error
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return the difference as a row of a table."""
         return {
             "scenario": self.scenario.delay, "margin": self.scenario.margin, "horizon": self.horizon,

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from scipy import special
+from typer.testing import CliRunner
+
+import belated as bl
+from belated.cli.app import app
+
+N = bl.arms.normal
+UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
+TOML = """
+[arms.A]
+outcome = {name = "normal"}
+[arms.B]
+outcome = {name = "normal", mean = 0.5}
+[policy]
+name = "uniform"
+"""
+
+
+def test_the_command_plans_from_a_description(tmp_path):
+    (tmp_path / "e.toml").write_text(TOML)
+    asked = ["plan", str(tmp_path / "e.toml"), "--half-width", "0.2", "--target", "A-B"]
+    done = CliRunner().invoke(app, [*asked, "--format", "json", "--plot", str(tmp_path / "plan")])
+    assert done.exit_code == 0, done.output
+    about = json.loads(done.stdout)
+    assert about["target"] == "A - B"
+    assert about["horizon"] == pytest.approx(4 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.03)
+    assert (tmp_path / "plan.png").stat().st_size > 1000
+    shown = CliRunner().invoke(app, [*asked, "--policy", "epsilon_greedy,decay=0.3", "--wait", "full"])
+    assert "About " in shown.stdout
+    assert "by horizon" in shown.stdout
+
+
+def test_the_command_plans_from_a_pilot(tmp_path):
+    log = bl.simulate(bl.Bandit({"A": N(0), "B": N(0.5)}, bl.delays.constant(5)), UNIFORM, 1000, seed=1)
+    lines = ["step,arm,p_A,p_B,outcome,arrived"]
+    for t, (code, y) in enumerate(zip(log.code, log.outcome, strict=True), 1):
+        lines.append(f"{t},{'AB'[code]},0.5,0.5,{y},{t + 5}")
+    (tmp_path / "pilot.csv").write_text("\n".join(lines) + "\n")
+    where = [str(tmp_path / "pilot.csv"), "--assigned-at", "step", "--arrived-at", "arrived", "--format", "csv"]
+    done = CliRunner().invoke(app, ["plan", *where, "--half-width", "0.2"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("wait,horizon,low,high,total")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--half-width", "0.2", "--target", "A-C"], "C"),
+        (["--half-width", "0.2", "--wait", "soon"], "`wait` is 'soon'"),
+        (["--half-width", "0.2", "--policy", "greedy"], "greedy"),
+        (["--half-width", "0.2", "--policy", "uniform,x"], "`policy` is 'uniform,x'"),
+        ([], "one of the two"),
+    ],
+)
+def test_what_the_command_cannot_plan_is_one_sentence(tmp_path, options, sentence):
+    (tmp_path / "e.toml").write_text(TOML)
+    done = CliRunner().invoke(app, ["plan", str(tmp_path / "e.toml"), *options])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+    assert sentence in done.stderr

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive.planning import kaplan_meier
+
+import belated as bl
+from belated.planning.pilots import _delays
+
+UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=40))
+def test_delays_of_a_pilot_follow_kaplan_and_meier(rows):
+    waited, here = np.array([w for w, _ in rows], dtype=float), np.array([came for _, came in rows])
+    drawn = _delays(waited, here, 1.0)
+    curve = kaplan_meier(waited.tolist(), here.tolist())
+    for at in range(14):
+        expected = max((share for d, share in curve.items() if d <= at), default=0.0)
+        assert (drawn <= at).mean() == pytest.approx(expected, abs=1 / 2000)
+
+
+def test_a_pilot_recovers_the_bandit_behind_it():
+    truth = bl.Bandit(
+        {"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.6)},
+        {"A": bl.delays.geometric(500).censored(0.3), "B": bl.delays.constant(40)},
+    )
+    found = bl.pilot(bl.simulate(truth, UNIFORM, 10_000, seed=2))
+    assert found.bandit.means["B"] == pytest.approx(0.6, abs=0.03)
+    assert found.bandit.arms["A"].name == "bernoulli"
+    assert found.bandit.delay("A").quantile(0.5) == pytest.approx(500 * math.log(2), rel=0.1)
+    assert np.isinf(found.bandit.delay("A").values).mean() == pytest.approx(0.3, abs=0.03)
+    assert found.bandit.delay("B").quantile(0.01) == found.bandit.delay("B").quantile(0.99) == 40
+    assert found.policy.shares == {"A": pytest.approx(0.5), "B": pytest.approx(0.5)}
+    assert "never coming" in repr(found)
+
+
+def test_dates_become_steps_by_the_pace_of_assignments():
+    rng = np.random.default_rng(0)
+    at = np.datetime64("2026-01-01T00:00:00") + np.arange(960) * np.timedelta64(15, "m")  # 96 a day
+    log = bl.Log(
+        rng.integers(0, 2, 960), rng.normal(size=960), np.full(960, 0.5), assigned_at=at,
+        delay=np.full(960, np.timedelta64(6, "h")), as_of=at[-1] + np.timedelta64(1, "D"),
+    )  # fmt: skip
+    found = bl.pilot(log)
+    assert found.per_day == pytest.approx(96)
+    assert found.bandit.delay(0).quantile(0.5) == 24
+    assert bl.pilot(log, per_day=960).bandit.delay(0).quantile(0.5) == 240
+    planned = bl.plan(log, half_width=0.2)
+    assert planned.per_day == pytest.approx(96)
+    assert planned.policy.shares[0] == pytest.approx(0.5, abs=0.1)  # only the chosen arm's is known: how often it was
+
+
+def test_batches_share_a_time():
+    arm = np.tile([0, 1], 50)
+    log = bl.Log(arm, arm * 1.5 + np.arange(100) % 3, np.full((100, 2), 0.5), assigned_at=np.repeat(np.arange(10), 10))
+    assert bl.pilot(log).bandit.delay(0).quantile(0.99) == 0
+    late = bl.Log(
+        arm, arm + np.arange(100) % 3, np.full((100, 2), 0.5), assigned_at=np.repeat(np.arange(10), 10),
+        delay=np.full(100, 2),
+    )  # fmt: skip
+    assert bl.pilot(late).bandit.delay(0).quantile(0.5) == 20
+
+
+def test_pilots_that_say_too_little_are_refused():
+    with pytest.raises(bl.LogError, match="The arm 'B' has 1 outcome; a plan needs two"):
+        bl.pilot(bl.Log(["A", "A", "B"], [1.0, 2.0, 3.0], [[0.5, 0.5]] * 3))
+    with pytest.raises(bl.LogError, match="at the same time"):
+        bl.pilot(bl.Log(["A", "B"] * 4, range(8), [[0.5, 0.5]] * 8, assigned_at=[3] * 8, delay=[2] * 8))
+    few = bl.pilot(bl.Log(["A", "B"] * 4, range(8), [[0.5, 0.5]] * 8))
+    assert "Few outcomes to go by, below 30: A has 4, B has 4" in repr(few)

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+from scipy import special
+
+import belated as bl
+
+N = bl.arms.normal
+PROMPT = bl.Bandit({"A": N(0), "B": N(0.3)})
+UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
+
+
+def test_half_that_never_come_take_twice_as_many_and_waiting_is_no_help():
+    half = bl.Bandit(PROMPT.arms, bl.delays.none().censored(0.5))
+    found = bl.plan(half, UNIFORM, half_width=0.2)
+    full = bl.plan(half, UNIFORM, half_width=0.2, wait="full")
+    assert found.horizon == pytest.approx(8 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.04)
+    assert found.wait == full.wait == 0
+    assert len(found.options) == 1
+
+
+def test_slow_outcomes_are_waited_for_as_long_as_it_pays():
+    slow = bl.Bandit(PROMPT.arms, bl.delays.constant(500))
+    found = bl.plan(slow, UNIFORM, half_width=0.2)
+    assert found.wait == 500
+    assert found.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.05)
+    by_wait = {option.wait: option.horizon for option in found.options}
+    assert by_wait[0] > found.horizon + 450
+    assert found.total == found.horizon + 500
+    at_once = bl.plan(slow, UNIFORM, half_width=0.2, wait=0)
+    assert at_once.wait == 0
+    assert at_once.horizon == pytest.approx(by_wait[0], rel=0.05)
+
+
+def test_an_assurance_is_reached_in_that_share_of_experiments():
+    found = bl.plan(PROMPT, GREEDY, half_width=0.3, assurance=0.8)
+    cell = bl.study(PROMPT, GREEDY, found.horizon, 1000, seed=5).cell("daipw", ("B", "A"))
+    assert ((cell.high - cell.low) / 2 <= 0.3).mean() == pytest.approx(0.8, abs=0.06)
+    assert found.horizon > bl.plan(PROMPT, GREEDY, half_width=0.3).horizon
+
+
+def test_the_interval_of_the_horizon_holds_the_one_of_very_many_runs():
+    sure = bl.plan(PROMPT, UNIFORM, power=0.8, replications=40_000, seed=1000).horizon
+    plans = [bl.plan(PROMPT, UNIFORM, power=0.8, replications=400, seed=seed) for seed in range(20)]
+    held = sum(found.low <= sure <= found.high for found in plans)
+    assert held >= 16  # 95 % of 20: fewer than 16 in 0.3 % of the time

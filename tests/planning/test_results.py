@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from scipy import special
+
+import belated as bl
+
+N = bl.arms.normal
+PROMPT = bl.Bandit({"A": N(0), "B": N(0.3)})
+UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
+
+
+def test_what_cannot_be_reached_is_said():
+    found = bl.plan(PROMPT, UNIFORM, half_width=0.01, max_horizon=2000)
+    assert not found.reached
+    assert found.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.01) ** 2, rel=0.2)
+    assert "Not within 2,000 assignments" in found.words
+    assert json.loads(found.to_json())["reached"] is False
+    never = bl.plan(
+        bl.Bandit(PROMPT.arms, {"B": bl.delays.none().censored(1.0)}), UNIFORM, half_width=1, max_horizon=99
+    )
+    assert never.horizon == math.inf
+    assert "often has no interval" in never.words
+
+
+def test_a_plan_goes_everywhere():
+    odd = bl.Bandit({"<b>": N(0), "B\n|": N(0.5)}, bl.delays.constant(300))
+    found = bl.plan(odd, UNIFORM, half_width=0.25, per_day=100)
+    assert "\n|" not in found.words
+    assert "<b>" not in found.to_html()
+    assert "days" in found.words
+    assert found.to_pandas()["horizon"][0] > found.horizon
+    about = json.loads(found.to_json())
+    assert about["wait"] == 300
+    assert about["curve"][0]["half_width"] > 0.25 > about["curve"][-1]["half_width"]
+    assert [row["choice"] for row in about["waits"] if row["wait"] in (0, 300)] == ["", "planned"]
+    widths = found.curve.to_dict()["half_width"]
+    assert widths == sorted(widths, reverse=True)

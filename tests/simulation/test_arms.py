@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy import stats
+
+import belated as bl
+
+
+def always(arm, delay=None, seed=0, steps=40_000):
+    bandit = bl.Bandit({"x": arm}, delay or bl.delays.none())
+    return bl.simulate(bandit, bl.policies.uniform(), steps, seed)
+
+
+@pytest.mark.parametrize(
+    ("arm", "twin"),
+    [
+        (bl.arms.normal(2.0, 3.0), stats.norm(2, 3)),
+        (bl.arms.bernoulli(0.3), stats.bernoulli(0.3)),
+        (bl.arms.exponential(2.0), stats.expon(scale=2)),
+        (bl.arms.gamma(0.7, 2.0), stats.gamma(0.7, scale=2)),
+        (bl.arms.lognormal(0.1, 0.5), stats.lognorm(0.5, scale=math.exp(0.1))),
+        (bl.arms.student_t(5, 1.0, 2.0), stats.t(5, 1, 2)),
+        (bl.arms.empirical([1.0, 2.0, 2.0, 5.0]), stats.rv_discrete(values=([1, 2, 5], [0.25, 0.5, 0.25]))),
+    ],
+    ids=lambda x: getattr(x, "name", ""),
+)
+def test_arms_draw_what_they_say(arm, twin):
+    y = always(arm).outcome
+    assert arm.mean == pytest.approx(twin.mean())
+    assert arm.sd == pytest.approx(twin.std())
+    assert abs(y.mean() - arm.mean) < 4.5 * arm.sd / math.sqrt(len(y))
+    for q in (0.1, 0.5, 0.9):
+        below, at_most = (y < twin.ppf(q)).mean(), (y <= twin.ppf(q)).mean()
+        assert below - 0.012 <= q <= at_most + 0.012

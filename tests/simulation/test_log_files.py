@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+import belated as bl
+from belated.simulation.log_files import check_log_path, columns_of, write_log
+
+BANDIT = bl.Bandit({"A": bl.arms.normal(), "B": bl.arms.normal(1.0)}, bl.delays.constant(30))
+
+
+@pytest.fixture(scope="module")
+def log():
+    return bl.simulate(BANDIT, bl.policies.uniform(), 100, seed=1)
+
+
+def test_outcomes_that_have_not_arrived_are_missing(log):
+    columns = columns_of(log)
+    assert list(columns) == ["step", "arm", "p_A", "p_B", "outcome", "arrived"]
+    assert [y is None for y in columns["outcome"]] == [False] * 70 + [True] * 30
+    assert columns["arrived"][:70] == [step + 30 for step in range(1, 71)]
+    assert columns["arrived"][70:] == [None] * 30
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_log_in_a_file_is_read_back(log, tmp_path, suffix):
+    path = write_log(log, tmp_path / f"log.{suffix}")
+    read = bl.read(path, assigned_at="step", arrived_at="arrived", as_of=100)
+    ours, theirs = bl.estimate(read), bl.estimate(log)
+    np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-12)
+    np.testing.assert_allclose(ours.std_errors, theirs.std_errors, rtol=1e-12)
+
+
+def test_csv_and_parquet_hold_the_same(log, tmp_path):
+    rows = list(csv.DictReader(write_log(log, tmp_path / "log.csv").read_text().splitlines()))
+    table = parquet.read_table(write_log(log, tmp_path / "log.parquet")).to_pylist()
+    assert [row["arm"] for row in rows] == [row["arm"] for row in table]
+    assert [row["outcome"] for row in rows] == ["" if row["outcome"] is None else str(row["outcome"]) for row in table]
+
+
+def test_arms_that_are_the_same_text_are_refused():
+    log = bl.simulate(bl.Bandit({1: bl.arms.normal(), "1": bl.arms.normal()}), bl.policies.uniform(), 10)
+    with pytest.raises(bl.OptionError, match="cannot be told apart in a file"):
+        columns_of(log)
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(bl.OptionError, match=r"must end in \.csv or \.parquet"):
+        check_log_path(tmp_path / "log.txt")

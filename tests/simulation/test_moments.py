@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import belated as bl
+
+PAPERS = bl.Bandit(
+    {"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)},
+    {"A": bl.delays.pareto(0.75).censored(0.5), "B": bl.delays.pareto(1.25)},
+)
+
+THREE = bl.Bandit(
+    {"A": bl.arms.gamma(0.5, 2.0), "B": bl.arms.student_t(6, 3.0), "C": bl.arms.empirical([1.0, 2.0, 7.0])},
+    {"A": bl.delays.lognormal(1.0, 1.0), "B": bl.delays.poisson(5).censored(0.3)},
+)
+
+RATES = bl.Bandit({"A": bl.arms.bernoulli(0.6), "B": bl.arms.bernoulli(0.3)}, bl.delays.geometric(4.0))
+GREEDY = bl.policies.epsilon_greedy(burn_in=0.1)
+
+
+@pytest.mark.parametrize(
+    ("bandit", "policy"),
+    [
+        (PAPERS, GREEDY),
+        (bl.Bandit(PAPERS.arms, {"A": bl.delays.none().censored(0.5)}), GREEDY),
+        (THREE, bl.policies.ucb(0.5, 0.3)),
+        (THREE, bl.policies.thompson_normal(0.6, 0.3, noise_sd=2.0).batched(7)),
+        (THREE, GREEDY),
+        (RATES, bl.policies.thompson_beta(0.5, 0.2)),
+        (RATES, bl.policies.fixed({"A": 0.2, "B": 0.8})),
+    ],
+    ids=["pareto", "at once", "ucb", "thompson", "greedy", "beta", "fixed"],
+)
+def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
+    horizon = 1500
+    study = bl.study(bandit, policy, horizon, 4, seed=9)
+    for r, name in itertools.product((0, 3), bl.ESTIMATORS):
+        log = bl.simulate(bandit, policy, horizon, 9, replication=r)
+        ours, theirs = study.statistics(name), bl.estimate(log, name, interval="normal").statistics
+        for part in (f.name for f in fields(theirs) if f.name != "constant"):
+            expected, found = getattr(theirs, part), getattr(ours, part)
+            if expected is not None:
+                np.testing.assert_allclose(found[r], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name} {part}")

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import belated as bl
+from belated.estimation.target import Target
+from belated.simulation.views import View, default_targets, is_binary, read_interval, read_known_target, true_value
+
+THREE = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5), "C": bl.arms.student_t(0.9)})
+RATES = bl.Bandit({"A": bl.arms.bernoulli(0.6), "B": bl.arms.empirical([0, 1, 1])})
+
+
+def view(**changes):
+    options = {"estimators": ["daipw"], "targets": None, "intervals": ["t"], "level": 0.95}
+    return View.read(RATES, **options | changes)
+
+
+def test_by_default_every_arm_and_every_contrast_with_the_first():
+    assert [target.name for target in default_targets(THREE)] == ["A", "B", "C", "B - A", "C - A"]
+    assert view().targets == tuple(default_targets(RATES))
+
+
+def test_what_is_asked_twice_is_shown_once():
+    seen = view(estimators=["dipw", "daipw", "dipw"], targets=["A", "A"], intervals=["wilson", "t", "wilson"])
+    assert seen.estimators == ("dipw", "daipw")
+    assert seen.intervals == ("wilson", "t")
+    assert [target.name for target in seen.targets] == ["A"]
+    assert seen == view(estimators=["dipw", "daipw"], targets=[Target.arm(("A", "B"), "A")], intervals=["wilson", "t"])
+
+
+@pytest.mark.parametrize("option", ["estimators", "targets", "intervals"])
+def test_nothing_to_see_is_refused(option):
+    with pytest.raises(bl.OptionError, match="at least one estimator, one target and one interval"):
+        view(**{option: []})
+    with pytest.raises(bl.OptionError, match=f"`{option}` is 'AB'; it must be a list"):
+        view(**{option: "AB"})
+
+
+def test_the_truth_needs_the_means_of_the_targets_arms_alone():
+    assert true_value(THREE, Target.contrast(tuple(THREE.arms), "A", "B")) == 0.5
+    assert math.isnan(true_value(THREE, Target.arm(tuple(THREE.arms), "C")))
+    with pytest.raises(bl.OptionError, match=r"`target` holds 'C - A', and an arm in it has no mean"):
+        read_known_target(THREE, ("C", "A"), option="target")
+
+
+def test_wilson_is_for_rates():
+    assert is_binary(RATES)
+    assert not is_binary(THREE)
+    assert read_interval(RATES, "wilson") == "wilson"
+    with pytest.raises(bl.OptionError, match="needs outcomes that are 0 or 1"):
+        read_interval(THREE, "wilson")
