@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numba
-import pytest
 
 from belated.kernels.compiler import compiled
 
@@ -28,8 +27,3 @@ def test_where_no_folder_can_hold_the_cache_it_is_compiled_all_the_same(monkeypa
     monkeypatch.setattr(numba, "njit", without_folder)
     assert compiled(double)(4) == 8
     assert asked == [{"cache": True}, {}]
-
-
-def test_what_is_wrong_with_options_is_not_hidden():
-    with pytest.raises(KeyError):
-        compiled(double, no_such_option=True)
