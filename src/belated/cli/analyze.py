@@ -87,21 +87,13 @@ def analyze(
     from belated.base.files import check_place
     from belated.estimation.estimators import ESTIMATORS
     from belated.estimation.intervals import INTERVALS
+    from belated.estimation.target import find_arm, read_contrast, read_policy
     from belated.reports.analysis import Questions, analyse
 
     shown_as = check_format(form)
     if estimator is not None:
         one_of("estimator", estimator, [*ESTIMATORS, "all"])
-    questions = Questions(
-        estimator=estimator,
-        baseline=baseline,
-        contrasts=tuple(contrast or ()),
-        policies=tuple(policy or ()),
-        interval=one_of("interval", interval, INTERVALS),
-        level=fraction("level", level),
-        sequential=sequential,
-        target=target,
-    )
+    interval_kind, share = one_of("interval", interval, INTERVALS), fraction("level", level)
     if report is not None:
         check_place(report)
     log = LogOptions(
@@ -111,11 +103,21 @@ def analyze(
     ).read()  # fmt: skip
     if estimator is None and not log.has_all_propensities:
         typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
+    questions = Questions(
+        estimator=estimator,
+        baseline=None if baseline is None else find_arm(log.arms, baseline),
+        contrasts=tuple(read_contrast(log.arms, text) for text in contrast or ()),
+        policies=tuple(read_policy(log.arms, text) for text in policy or ()),
+        interval=interval_kind,
+        level=share,
+        sequential=sequential,
+        target=target,
+    )
     analysis = analyse(log, questions)
     for words in analysis.warnings:
         typer.echo(f"Warning: {words}", err=True)
     if report is not None:
-        from belated.reports.gather import write_report
+        from belated.reports.page import write_report
 
         write_report(analysis, report, title=title, command=shlex.join(["belated", *sys.argv[1:]]))
     show(analysis, shown_as)

@@ -1,85 +1,166 @@
-"""Analysis: what one command asks of a log, and its answers as text, Markdown, CSV or JSON."""
+"""Analysis: what is asked of a log, and the answers, which tables, files and reports show."""
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-from belated.base.errors import BelatedWarning, LogError, OptionError
-from belated.base.files import csv_text
+from belated.base.columns import Label
+from belated.base.errors import LogError, OptionError
 from belated.base.json_text import json_text
+from belated.base.quiet import recorded_warnings
 from belated.base.tables import Table
 from belated.base.text import one_line
 from belated.estimation.answers import Answer, Contrasts, Estimate, estimate
 from belated.estimation.comparison import Comparison, compare
+from belated.estimation.estimators import Estimator
+from belated.estimation.intervals import Interval
 from belated.estimation.pairs import default_pairs
-from belated.estimation.target import find_arm, read_contrast, read_policy
+from belated.estimation.target import Target
 from belated.log.data import Data
-from belated.sequences import ConfidenceSequence, SequenceAnswer, SequenceAnswers, sequence
+from belated.log.log import arm_index
+from belated.reports import formats
+from belated.reports.formats import Pair, Policy
+from belated.sequences import ConfidenceSequence, SequenceAnswers, sequence
 from belated.summaries.single_value import single_value, single_value_words
 
-#: Arms beyond which all pairs of them are too many to show.
-MANY = 8
+#: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.
+MANY_ARMS = 8
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What is asked, with arms as text, as a command line has them."""
+    """What is asked of a log; arms are labels.
 
-    estimator: str | None = None  # the best that the propensities allow
-    baseline: str | None = None
-    contrasts: tuple[str, ...] = ()
-    policies: tuple[str, ...] = ()
+    Attributes
+    ----------
+    estimator : str, Estimator or None
+        None: "daipw", or "dipw" if only the chosen arm's propensity is known; "all": every one, side by side.
+    baseline : label or None
+        The arm that the others are compared with.
+    contrasts : tuple of (arm, arm)
+        The first minus the second.
+    policies : tuple of dict, or "greedy"
+    level : float
+    interval : str
+    sequential : bool
+        Whether to give intervals that hold at every look, too.
+    target : int or None
+        The number of assignments at which those are narrowest.
+    """
+
+    estimator: str | Estimator | None = None
+    baseline: Label | None = None
+    contrasts: tuple[Pair, ...] = ()
+    policies: tuple[Policy, ...] = ()
     level: float = 0.95
-    interval: str = "auto"
+    interval: Interval = "auto"
     sequential: bool = False
     target: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.target is not None and not self.sequential:
+            raise OptionError("`target` is given without `sequential`; it says when a sequence should be narrowest.")
 
-@dataclass(frozen=True, eq=False)
+    def about(self, arms: tuple[Label, ...]) -> Questions:
+        """Return the same questions with the arms' own labels; refuse arms that are not there."""
+
+        def own(arm: Label) -> Label:
+            return arms[arm_index(arms, arm)]
+
+        for pair in self.contrasts:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise OptionError(f"`contrasts` holds {pair!r}; each must be two arms, such as ('B', 'A').")
+            Target.contrast(arms, *pair)
+        for policy in self.policies:
+            if policy != "greedy":
+                Target.policy(arms, policy)
+        return replace(
+            self,
+            baseline=None if self.baseline is None else own(self.baseline),
+            contrasts=tuple((own(a), own(b)) for a, b in self.contrasts),
+            policies=tuple(
+                policy if isinstance(policy, str) else {own(arm): share for arm, share in policy.items()}
+                for policy in self.policies
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Analysis:
     """Answers to `Questions`.
 
     Attributes
     ----------
     source : Log, or what `read` gives
+    questions : Questions
     result : Estimate
     comparison : Comparison or None
         Every estimator's answers, if they were asked for.
-    baseline : label or None
-    pairs : tuple of (arm, arm)
-        Of the contrasts, the first minus the second.
-    policies : tuple of dict, or "greedy"
-    warnings : tuple of str
     sequence : ConfidenceSequence or None
         Intervals that hold at every look, if they were asked for.
+    warnings : tuple of str
     """
 
     source: Data
+    questions: Questions
     result: Estimate
-    comparison: Comparison | None
-    baseline: Any | None
-    pairs: tuple[tuple[Any, Any], ...]
-    policies: tuple[dict[Any, float] | str, ...]
-    warnings: tuple[str, ...] = field(default=())
+    comparison: Comparison | None = None
     sequence: ConfidenceSequence | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def reference(self) -> Label | None:
+        """The arm that the others are compared with: the baseline, or the first of many arms; None: all pairs are."""
+        arms = self.result.arms
+        return arms[0] if self.questions.baseline is None and len(arms) > MANY_ARMS else self.questions.baseline
+
+    @cached_property
+    def default_pairs(self) -> tuple[Pair, ...]:
+        """The arms of the contrasts that need no asking: every arm with the reference, or all pairs."""
+        return tuple(default_pairs(self.result.arms, self.reference))
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """The arms of each contrast that was asked for, and of those with the baseline; or all that there are."""
+        asked = self.questions.contrasts
+        if asked and self.questions.baseline is None:
+            return asked
+        return tuple(dict.fromkeys([*asked, *self.default_pairs]))
 
     @cached_property
     def contrasts(self) -> Contrasts | None:
         """The contrasts that were asked for, or all that there are."""
-        answers = tuple(self.result.contrast(a, b) for a, b in self.pairs)
-        if not answers:
+        return self._contrasts(self.pairs)
+
+    @cached_property
+    def default_contrasts(self) -> Contrasts | None:
+        """The contrasts that need no asking, which a report shows whatever was asked."""
+        return self._contrasts(self.default_pairs)
+
+    def _contrasts(self, pairs: tuple[Pair, ...]) -> Contrasts | None:
+        if not pairs:
             return None
-        return Contrasts(answers, self.result.estimator.name, self.result.interval, self.result.level, False)
+        result = self.result
+        return Contrasts(
+            answers=tuple(result.contrast(a, b) for a, b in pairs),
+            estimator=result.estimator.name,
+            interval=result.interval,
+            level=result.level,
+            simultaneous=False,
+        )
+
+    @cached_property
+    def further(self) -> tuple[Answer, ...]:
+        """The answers to what was asked beyond the default contrasts: other contrasts, then policies."""
+        shown = set(self.default_pairs)
+        others = [pair for pair in self.pairs if pair not in shown]
+        return (*(self.result.contrast(a, b) for a, b in others), *self.policy_answers)
 
     @cached_property
     def policy_answers(self) -> list[Answer]:
         """What each policy would earn."""
-        return [self.result.policy(policy) for policy in self.policies]
+        return [self.result.policy(policy) for policy in self.questions.policies]
 
     @cached_property
     def sequence_contrasts(self) -> SequenceAnswers | None:
@@ -87,20 +168,24 @@ class Analysis:
         if self.sequence is None or not self.pairs:
             return None
         answers = tuple(self.sequence.contrast(a, b) for a, b in self.pairs)
-        return SequenceAnswers(answers, self.sequence.kind, self.sequence.level, False)
+        return SequenceAnswers(answers=answers, kind=self.sequence.kind, level=self.sequence.level, simultaneous=False)
+
+    @property
+    def estimand(self) -> str:
+        """What is estimated, in words."""
+        name = one_line(self.source.outcome_name)
+        return f"{name} within {self.source.within} of assignment" if self.source.within else name
 
     # ---------------------------------------------------------------- formats
 
     def tables(self) -> list[Table]:
         """Return the answers as tables."""
-        main: Table = self.result if self.comparison is None else self.comparison
-        tables = [main]
         if self.comparison is not None:
+            tables: list[Table] = [self.comparison]
             tables += [self.comparison.contrast(a, b) for a, b in self.pairs]
-            tables += [self.comparison.policy(policy) for policy in self.policies]
+            tables += [self.comparison.policy(policy) for policy in self.questions.policies]
         else:
-            tables += [] if self.contrasts is None else [self.contrasts]
-            tables += self.policy_answers
+            tables = [self.result, *([] if self.contrasts is None else [self.contrasts]), *self.policy_answers]
         tables += [] if self.sequence is None else [self.sequence]
         tables += [] if self.sequence_contrasts is None else [self.sequence_contrasts]
         return tables
@@ -114,47 +199,23 @@ class Analysis:
         """Return the answers as Markdown."""
         return f"The outcome is {self.estimand}.\n\n" + "\n\n".join(table.to_markdown() for table in self.tables())
 
-    @property
-    def estimand(self) -> str:
-        """What is estimated, in words."""
-        name = one_line(self.source.outcome_name)
-        return f"{name} within {self.source.within} of assignment" if self.source.within else name
-
     def to_csv(self) -> str:
         """Return the answers as CSV: a line for each question and estimator."""
-        rows = [row for name, each in self._estimates().items() for row in self._rows(name, each)]
-        names: tuple[str, ...] = ("estimator", "kind", "question", "estimate", "std_error", "low", "high", "level",
-                                  "statistic", "p_value", "interval", "assigned", "arrived")  # fmt: skip
-        if self.sequence is not None:
-            rows += [
-                {**answer.to_dict(), "estimator": "sequence", "interval": answer.kind, "kind": kind, "question": name}
-                for kind, name, answer in self._sequence_answers(self.sequence)
-            ]
-            names += ("excluded_at",)
-        return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
-
-    def _estimates(self) -> dict[str, Estimate]:
-        return {self.result.estimator.name: self.result} if self.comparison is None else self.comparison.estimates
-
-    def _sequence_answers(self, found: ConfidenceSequence) -> list[tuple[str, str, SequenceAnswer]]:
-        arms = [("arm", str(arm), found.arm(arm)) for arm in found.arms]
-        return arms + [("contrast", f"{a} - {b}", found.contrast(a, b)) for a, b in self.pairs]
-
-    def _rows(self, estimator: str, each: Estimate) -> list[dict[str, Any]]:
-        counts = zip(each.sums["assigned"].tolist(), each.sums["arrived"].tolist(), strict=True)
         rows = [
-            {"kind": "arm", "question": str(arm), **answer.to_dict(), "assigned": int(n), "arrived": int(m)}
-            for arm, answer, (n, m) in zip(each.arms, each.arm_answers, counts, strict=True)
+            row
+            for name, result in self._estimates.items()
+            for row in formats.estimate_rows(name, result, self.pairs, self.questions.policies)
         ]
-        rows += [{"kind": "contrast", "question": f"{a} - {b}", **each.contrast(a, b).to_dict()} for a, b in self.pairs]
-        rows += [
-            {"kind": "policy", "question": _spelt(policy), **each.policy(policy).to_dict()} for policy in self.policies
-        ]
-        return [{"estimator": estimator, **row} for row in rows]
+        rows += [] if self.sequence is None else formats.sequence_rows(self.sequence, self.pairs)
+        return formats.write_csv(rows, sequential=self.sequence is not None)
 
     def to_json(self) -> str:
         """Return the answers as JSON; docs/json.md says what each name means. What is not finite is null."""
         source = self.source
+        answers = [
+            formats.estimate_json(name, result, self.pairs, self.questions.policies)
+            for name, result in self._estimates.items()
+        ]
         return json_text(
             "analysis",
             {
@@ -169,100 +230,44 @@ class Analysis:
                 },
                 "outcome": {"name": source.outcome_name, "within": source.within},
                 "level": self.result.level,
-                "answers": [self._json(name, each) for name, each in self._estimates().items()],
-                **({} if self.sequence is None else {"sequence": self._sequence_json(self.sequence)}),
+                "answers": answers,
+                **({} if self.sequence is None else {"sequence": formats.sequence_json(self.sequence, self.pairs)}),
                 "warnings": list(self.warnings),
             },
         )
 
-    def _json(self, name: str, each: Estimate) -> dict[str, Any]:
-        shares = [None] * len(each.arms) if math.isnan(each.sums["h"].sum()) else each.observed_share.tolist()
-        arms = [
-            {"arm": arm, **_plain(answer), "assigned": int(n), "arrived": int(m), "observed_share": share,
-             "effective_size": size}
-            for arm, answer, n, m, share, size in zip(
-                each.arms, each.arm_answers, each.sums["assigned"], each.sums["arrived"], shares,
-                each.effective_size.tolist(), strict=True,
-            )
-        ]  # fmt: skip
-        return {
-            "estimator": name,
-            "interval": each.interval,
-            "arms": arms,
-            "contrasts": [{"arm": a, "baseline": b, **_plain(each.contrast(a, b), test=True)} for a, b in self.pairs],
-            "policies": [
-                {
-                    "policy": policy if isinstance(policy, str) else {str(arm): share for arm, share in policy.items()},
-                    **_plain(each.policy(policy), test=True),
-                }
-                for policy in self.policies
-            ],
-        }
-
-    def _sequence_json(self, found: ConfidenceSequence) -> dict[str, Any]:
-        return {
-            "kind": found.kind,
-            "target": found.target,
-            "arms": [{"arm": arm, **_always(found.arm(arm))} for arm in found.arms],
-            "contrasts": [{"arm": a, "baseline": b, **_always(found.contrast(a, b), test=True)} for a, b in self.pairs],
-        }
+    @property
+    def _estimates(self) -> dict[str, Estimate]:
+        return {self.result.estimator.name: self.result} if self.comparison is None else self.comparison.estimates
 
 
-def analyse(source: Data, asked: Questions) -> Analysis:
+def analyse(source: Data, questions: Questions) -> Analysis:
     """Answer questions about a log; refuse one that records outcomes only when they happen."""
-    arms = source.arms
-    baseline = None if asked.baseline is None else find_arm(arms, asked.baseline)
-    policies = tuple(read_policy(arms, text) for text in asked.policies)
-    if asked.contrasts:
-        pairs = [read_contrast(arms, text) for text in asked.contrasts]
-    else:
-        pairs = default_pairs(arms, arms[0] if baseline is None and len(arms) > MANY else baseline)
-    if asked.contrasts and baseline is not None:
-        pairs = list(dict.fromkeys([*pairs, *default_pairs(arms, baseline)]))
-    everyone = asked.estimator == "all"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BelatedWarning)
-        best = "daipw" if source.has_all_propensities else "dipw"
-        main = best if everyone or asked.estimator is None else asked.estimator
-        if everyone:
-            comparison = compare(source, level=asked.level, interval=asked.interval)
-            result = comparison[main]
-        else:
-            comparison, result = None, estimate(source, main, level=asked.level, interval=asked.interval)
+    questions = questions.about(source.arms)
+    with recorded_warnings() as sentences:
+        result, comparison = _estimate(source, questions)
     value = single_value(result.sums)
     if value is not None:
         out = 1 - result.sums["arrived"].sum() / result.sums["assigned"].sum()
         raise LogError(single_value_words(value, out), column="outcome")
-    told = [str(one.message) for one in caught if issubclass(one.category, BelatedWarning)]
-    told += [words for words in (*source.doubts(), *source.oddities()) if words not in told]
     followed = None
-    if asked.sequential:
-        followed = sequence(source, level=asked.level, target=asked.target, baseline=baseline)
-    elif asked.target is not None:
-        raise OptionError("`target` is given without `sequential`; it says when a sequence should be narrowest.")
-    return Analysis(source, result, comparison, baseline, tuple(pairs), policies, tuple(told), followed)
+    if questions.sequential:
+        followed = sequence(source, level=questions.level, target=questions.target, baseline=questions.baseline)
+    return Analysis(
+        source=source,
+        questions=questions,
+        result=result,
+        comparison=comparison,
+        sequence=followed,
+        warnings=tuple(dict.fromkeys([*sentences, *source.doubts(), *source.oddities()])),
+    )
 
 
-def _spelt(policy: Mapping[Any, float] | str) -> str:
-    return policy if isinstance(policy, str) else ",".join(f"{arm}={share:g}" for arm, share in policy.items())
-
-
-def _finite(value: Any) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
-
-
-def _blank(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _plain(answer: Answer, test: bool = False) -> dict[str, Any]:
-    names = ("estimate", "std_error", "low", "high", *(("statistic", "p_value") if test else ()))
-    return {name: _finite(getattr(answer, name)) for name in names}
-
-
-def _always(answer: SequenceAnswer, test: bool = False) -> dict[str, Any]:
-    numbers: dict[str, Any] = {name: _finite(getattr(answer, name)) for name in ("estimate", "low", "high")}
-    if test:
-        when = None if answer.excluded_at is None else str(answer.excluded_at)
-        numbers |= {"p_value": answer.p_value, "excluded_at": when}
-    return {**numbers, "why": answer.why}
+def _estimate(source: Data, questions: Questions) -> tuple[Estimate, Comparison | None]:
+    """Return the estimate to answer from, and every estimator's if all were asked for."""
+    level, interval = questions.level, questions.interval
+    best = "daipw" if source.has_all_propensities else "dipw"
+    if questions.estimator == "all":
+        comparison = compare(source, level=level, interval=interval)
+        return comparison[best], comparison
+    return estimate(source, questions.estimator or best, level=level, interval=interval), None

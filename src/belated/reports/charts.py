@@ -7,31 +7,22 @@ Places across are percentages and lines are stretched, so that a chart fills any
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import Any
-from xml.etree import ElementTree
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.tables import Column
-from belated.base.text import count, one_line, percent
-from belated.reports.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale, width
+from belated.base.text import count, percent
+from belated.reports import svg
+from belated.reports.fitting import fit, fit_all, width
+from belated.reports.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale
 
-#: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.
-LOOKS = 7
-_MARKERS = (
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # disc
-    "M-3.6-3.6h7.2v7.2h-7.2z",  # square
-    "M0-4.8 4.6 3.4h-9.2z",  # triangle
-    "M0-5 5 0 0 5-5 0z",  # diamond
-    "M0 4.8 4.6-3.4h-9.2z",  # triangle, on its head
-    "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",  # plus
-    "M-4.5-2 0-4.8 4.5-2 2.8 3.8h-5.6z",  # pentagon
-)
-_MOST_LINES = 60
+_MOST_LINES, _MOST_DESCRIBED = 60, 30
 #: Pixels: margins, and the heights of what charts are made of.
 _SIDE, _ROW, _TOP, _FOOT, _GAP = 14, 44, 30, 46, 16
 
@@ -40,7 +31,7 @@ _SIDE, _ROW, _TOP, _FOOT, _GAP = 14, 44, 30, 46, 16
 class Interval:
     """One line of a forest; digits follow the standard error, and a look below 0 is grey."""
 
-    label: Any
+    label: Label
     estimate: float
     low: float
     high: float
@@ -62,19 +53,19 @@ class Interval:
         return f"{estimate}, no interval" if math.isnan(self.low) else f"{estimate} ({low} to {high})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series:
     """One line of a chart: its values over the chart's moments, and, if it has one, a band around them."""
 
-    label: Any
-    values: Any
-    low: Any = None
-    high: Any = None
+    label: Label
+    values: ArrayLike
+    low: ArrayLike | None = None
+    high: ArrayLike | None = None
     std_error: float = math.nan
     look: int = 0
 
 
-# ---------------------------------------------------------------- charts
+# ---------------------------------------------------------------- forests
 
 
 def forest(rows: Sequence[Interval], *, title: str, level: float, reference: float | None = None) -> str:
@@ -95,23 +86,93 @@ def forest(rows: Sequence[Interval], *, title: str, level: float, reference: flo
     str
         An ``svg`` element. An interval too wide beside the others is cut, with an arrow at the edge.
     """
-    said = "; ".join(f"{fit(row.label, 60)}: {row.words}" for row in rows)
-    height = len(rows) * _ROW + _FOOT - 16
-    svg = _chart(title, f"Estimates with {percent(level)} intervals. {said}.", height, _SIDE, _SIDE)
+    words = "; ".join(f"{fit(row.label, 60)}: {row.words}" for row in rows)
+    image = svg.chart(
+        title,
+        f"Estimates with {percent(level)} intervals. {words}.",
+        height=len(rows) * _ROW + _FOOT - 16,
+        left=_SIDE,
+        right=_SIDE,
+    )
     scale = Scale(*_forest_range(rows, reference))
     base = len(rows) * _ROW + 4
     for tick, text in scale.ticks_across():
-        _line(svg, "grid", scale.share(tick), 4, scale.share(tick), base)
-        _text(svg, text, "tick", f"{scale.share(tick):.2f}%", base + 18, "middle")
+        svg.line(image, "grid", (scale.share(tick), 4), (scale.share(tick), base))
+        svg.text(image, text, "tick", f"{scale.share(tick):.2f}%", base + 18, "middle")
     if reference is not None:
-        _line(svg, "zero", scale.share(reference), 4, scale.share(reference), base)
+        svg.line(image, "zero", (scale.share(reference), 4), (scale.share(reference), base))
     for k, (row, name) in enumerate(zip(rows, fit_all((row.label for row in rows), 27), strict=True)):
-        _forest_row(svg, row, name, scale, k * _ROW)
-    return _string(svg)
+        _forest_row(image, row, name, scale, k * _ROW)
+    return svg.string(image)
+
+
+def _forest_range(rows: Sequence[Interval], reference: float | None) -> tuple[float, float]:
+    """Return the range that shows every estimate, and every interval not far wider than most."""
+    points = [row.estimate for row in rows if abs(row.estimate) <= LARGEST]
+    spans = [(row.low, row.high) for row in rows if max(abs(row.low), abs(row.high)) <= LARGEST]
+    usual = float(np.median([high - low for low, high in spans])) if spans else 0.0
+    points += [end for low, high in spans if high - low <= 6 * usual for end in (low, high)]
+    points += [end for row in rows for end in (row.low, row.high) if math.isinf(row.low) or math.isinf(row.high)]
+    finite = [point for point in points if abs(point) <= LARGEST]
+    finite += [] if reference is None else [reference]
+    return (min(finite), max(finite)) if finite else (0.0, 1.0)
+
+
+def _forest_row(image: Element, row: Interval, name: str, scale: Scale, top: float) -> None:
+    group = svg.add(image, "g", {"class": svg.style_of(row.look)})
+    svg.add(group, "title", {}).text = f"{fit(row.label, 200)}: {row.words}"
+    svg.text(group, name, "name", -_SIDE, top + 17)
+    estimate, low, high = row.texts
+    number = svg.text(group, "no answer" if math.isnan(row.estimate) else estimate, "number", "100%", top + 17, "end")
+    number.set("dx", str(_SIDE))
+    if not abs(row.estimate) <= LARGEST:
+        return
+    if math.isnan(row.low) or math.isnan(row.high):
+        svg.add(number, "tspan", {"class": "range"}).text = ", no interval"
+    else:
+        svg.add(number, "tspan", {"class": "range wide"}).text = f" ({low} to {high})"
+        _whisker(group, row, scale, top + 31)
+    svg.marker(group, scale.share(row.estimate), top + 31, row.look)
+
+
+def _whisker(group: Element, row: Interval, scale: Scale, y: float) -> None:
+    """Draw an interval; an end beyond the edge is an arrow."""
+    ends = [min(max(end, scale.low), scale.high) for end in (row.low, row.high)]
+    left, right = (scale.share(end) for end in ends)
+    svg.line(group, "whisker", (left, y), (right, y))
+    for end, cut, place, way in ((row.low, ends[0], left, -1), (row.high, ends[1], right, 1)):
+        spot = svg.add(group, "svg", {"x": f"{place:.2f}%", "y": str(y), "overflow": "visible"})
+        if end == cut:
+            svg.add(spot, "path", {"class": "whisker", "d": "M0-5v10"})
+        else:
+            svg.add(spot, "path", {"class": "arrow", "d": f"M{way * 9} 0l{-way * 9}-5v10z"})
+
+
+# ---------------------------------------------------------------- ribbons
+
+
+class _Band(NamedTuple):
+    """A series at the moments that can be drawn."""
+
+    label: Label
+    values: Array
+    low: Array
+    high: Array
+    std_error: float
+    look: int
+
+    @classmethod
+    def of(cls, series: Series, across: Across) -> _Band:
+        values, low, high = (across.read(part) for part in (series.values, series.low, series.high))
+        return cls(label=series.label, values=values, low=low, high=high, std_error=series.std_error, look=series.look)
+
+    def words(self, i: int, across: Across) -> str:
+        at = Interval("", float(self.values[i]), float(self.low[i]), float(self.high[i]), self.std_error)
+        return f"{at.words} at {across.text(i)}"
 
 
 def ribbons(
-    moments: Any,
+    moments: ArrayLike,
     series: Sequence[Series],
     *,
     title: str,
@@ -138,42 +199,72 @@ def ribbons(
         One ``svg`` element for each series. Early intervals, often very wide, are cut at the edge.
     """
     across = Across(moments)
-    scale = Scale(*_ribbon_range(series, across, reference))
+    bands = [_Band.of(line, across) for line in series]
+    scale = Scale(*_ribbon_range(bands, reference))
     charts = []
-    for one in series:
-        values, low, high = (across.read(part) for part in (one.values, one.low, one.high))
-        moved = [
-            f"{Interval('', float(values[i]), float(low[i]), float(high[i]), one.std_error).words} at {across.text(i)}"
-            for i in _ends(values)
-        ]
-        name = fit(one.label, 60)
-        said = f"With {percent(level)} intervals. {name}: {', '.join(moved) or 'no answer'}."
-        svg, plot, lines = _axes(f"{title}: {name}", said, across, scale, xlabel, _SIDE)
+    for band in bands:
+        moved = [band.words(i, across) for i in _ends(band.values)]
+        name = fit(band.label, 60)
+        words = f"With {percent(level)} intervals. {name}: {', '.join(moved) or 'no answer'}."
+        axes = _axes(f"{title}: {name}", words, across, scale, xlabel=xlabel, right=_SIDE)
         if reference is not None and scale.low <= reference <= scale.high:
             y = scale.down(reference)
-            _line(plot, "zero", 0, y, 100, y)
-        look = _look(one.look)
-        banded = _runs(np.isfinite(values) & ~np.isnan(low) & ~np.isnan(high))
-        for run in banded:
-            x = across.places[run]
-            if len(x) == 1:
-                x = np.array([x[0] - 2, x[0] + 2])
-                run = np.repeat(run, 2)
-            top, bottom = (scale.down(np.clip(part[run], -LARGEST, LARGEST)) for part in (high, low))
-            d = _path(np.concatenate([x, x[::-1]]), np.concatenate([top, bottom[::-1]])) + "z"
-            _add(lines, "path", {"class": f"band {look}", "d": d})
-        _curve(lines, across.places, scale.down(values), f"{look} solid")
-        for last in _ends(values)[-1:]:
-            _marker(plot, across.places[last] / WIDE * 100, scale.down(values[last]), one.look)
-        heading = _text(svg, fit(one.label, 28), "name", -_left(scale), 14)
-        if not banded:
-            _add(heading, "tspan", {"class": "range"}).text = ", no interval" if moved else ", no answer"
-        charts.append(_string(svg))
+            svg.line(axes.plot, "zero", (0, y), (100, y))
+        has_band = _ribbon(axes, band, across, scale)
+        heading = svg.text(axes.image, fit(band.label, 28), "name", -_left(scale), 14)
+        if not has_band:
+            svg.add(heading, "tspan", {"class": "range"}).text = ", no interval" if moved else ", no answer"
+        charts.append(svg.string(axes.image))
     return charts
 
 
+def _ribbon(axes: _Axes, band: _Band, across: Across, scale: Scale) -> bool:
+    """Draw a band with its line; return whether there is any interval to draw."""
+    style = svg.style_of(band.look)
+    runs = _runs(np.isfinite(band.values) & ~np.isnan(band.low) & ~np.isnan(band.high))
+    for run in runs:
+        x = across.places[run]
+        if len(x) == 1:
+            x = np.array([x[0] - 2, x[0] + 2])
+            run = np.repeat(run, 2)
+        top, bottom = (scale.down(np.clip(part[run], -LARGEST, LARGEST)) for part in (band.high, band.low))
+        d = _path(np.concatenate([x, x[::-1]]), np.concatenate([top, bottom[::-1]])) + "z"
+        svg.add(axes.lines, "path", {"class": f"band {style}", "d": d})
+    _curve(axes.lines, across.places, scale.down(band.values), f"{style} solid")
+    for last in _ends(band.values)[-1:]:
+        svg.marker(axes.plot, across.places[last] / WIDE * 100, scale.down(float(band.values[last])), band.look)
+    return bool(runs)
+
+
+def _ribbon_range(bands: Sequence[_Band], reference: float | None) -> tuple[float, float]:
+    """Return the range of the bands but for the widest tenth, with the last of each."""
+    ends: list[float] = [] if reference is None else [reference]
+    for band in bands:
+        known = np.isfinite(band.low) & np.isfinite(band.high)
+        if known.any():
+            low, high = band.low[known], band.high[known]
+            kept = high - low <= np.quantile(high - low, 0.9)
+            ends += [float(low[kept].min()), float(high[kept].max()), float(low[-1]), float(high[-1])]
+        elif np.isfinite(band.values).any():
+            ends += [float(np.nanmin(band.values)), float(np.nanmax(band.values))]
+        ends += [float(band.values[last]) for last in _ends(band.values)[-1:]]
+    return (min(ends), max(ends)) if ends else (0.0, 1.0)
+
+
+# ---------------------------------------------------------------- curves
+
+
+class _End(NamedTuple):
+    """Where a curve ends, and the label that stands there; a look below 0 stands for several."""
+
+    y: float
+    label: str
+    look: int
+    name: Label
+
+
 def curves(
-    moments: Any,
+    moments: ArrayLike,
     series: Sequence[Series],
     *,
     title: str,
@@ -199,157 +290,108 @@ def curves(
         An ``svg`` element.
     """
     across = Across(moments)
-    coloured = series[:LOOKS]
-    others = series[len(coloured) :]
-    labels = fit_all((one.label for one in coloured), 12) + ([_others(len(others))] if others else [])
-    shares = [across.read(one.values) for one in series]
-    known = [(one, np.where(np.isinf(share), math.nan, share)) for one, share in zip(series, shares, strict=True)]
-    top = max((float(np.nanmax(share)) for _, share in known if not np.isnan(share).all()), default=1.0)
-    scale = Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, shares=True)
+    coloured, others = series[: svg.LOOKS], series[svg.LOOKS :]
+    labels = fit_all((line.label for line in coloured), 12) + ([_others(len(others))] if others else [])
+    shares = [_shares(across.read(line.values)) for line in series]
+    scale = _share_scale(shares)
     right = 22 + math.ceil(max((width(label) for label in labels), default=0))
-    said = "; ".join(_said(one, values, across) for one, values in known[:30])
-    more = "" if len(series) <= 30 else f"; and {_others(len(series) - 30)}"
-    svg, plot, lines = _axes(title, f"{said}{more}.", across, scale, xlabel, right)
+    words = _described(series, shares, across)
+    axes = _axes(title, words, across, scale, xlabel=xlabel, right=right)
     if ylabel:
-        _text(svg, fit(ylabel, 48), "axis", -_left(scale), 14)
-    for _, values in known[len(coloured) : _MOST_LINES]:
-        _curve(lines, across.places, scale.down(values), "rest", steps=steps)
+        svg.text(axes.image, fit(ylabel, 48), "axis", -_left(scale), 14)
+    for values in shares[len(coloured) : _MOST_LINES]:
+        _curve(axes.lines, across.places, scale.down(values), "rest", steps=steps)
     ends = []
-    for k, (one, values) in enumerate(known[: len(coloured)]):
-        look = one.look if len(series) <= LOOKS else k
+    for k, (line, values) in enumerate(zip(coloured, shares, strict=False)):
+        look = k if others else line.look
         y = scale.down(values)
-        _curve(lines, across.places, y, _look(look), steps=steps)
+        _curve(axes.lines, across.places, y, svg.style_of(look), steps=steps)
         for last in _ends(values)[-1:]:
-            _marker(plot, across.places[last] / WIDE * 100, float(y[last]), look)
-            ends.append((float(y[last]), labels[k], look, one.label))
-    drawn = [values[last] for _, values in known[len(coloured) :] for last in _ends(values)[-1:]]
-    if drawn:
-        ends.append((float(scale.down(float(np.median(drawn)))), labels[-1], -1, ""))
-    aside = _add(plot, "svg", {"x": "100%", "overflow": "visible"})
-    ends.sort(key=lambda end: end[0])
-    for y, (_, label, look, name) in zip(_spread([end[0] for end in ends]), ends, strict=True):
-        group = _add(aside, "g", {})
-        if name:
-            _add(group, "title", {}).text = fit(name, 200)
-        if look >= 0:
-            _marker(group, 14, y, look, unit="")
+            svg.marker(axes.plot, across.places[last] / WIDE * 100, float(y[last]), look)
+            ends.append(_End(y=float(y[last]), label=labels[k], look=look, name=line.label))
+    last_of_others = [float(values[last]) for values in shares[len(coloured) :] for last in _ends(values)[-1:]]
+    if last_of_others:
+        ends.append(_End(y=scale.down(float(np.median(last_of_others))), label=labels[-1], look=-1, name=""))
+    _label_ends(axes.plot, ends)
+    return svg.string(axes.image)
+
+
+def _label_ends(plot: Element, ends: list[_End]) -> None:
+    """Write each label beside the end of its curve, and none over another."""
+    aside = svg.add(plot, "svg", {"x": "100%", "overflow": "visible"})
+    ends = sorted(ends, key=lambda end: end.y)
+    for y, end in zip(_spread([end.y for end in ends]), ends, strict=True):
+        group = svg.add(aside, "g", {})
+        if end.name:
+            svg.add(group, "title", {}).text = fit(end.name, 200)
+        if end.look >= 0:
+            svg.marker(group, 14, y, end.look, unit="")
         else:
-            _add(group, "path", {"class": "line rest", "d": f"M9 {y:.1f}h10"})
-        _text(group, label, "name", 22, y + 4.5)
-    return _string(svg)
+            svg.add(group, "path", {"class": "line rest", "d": f"M9 {y:.1f}h10"})
+        svg.text(group, end.label, "name", 22, y + 4.5)
 
 
-def fit(label: Any, room: int) -> str:
-    """Return a label on one line, its middle left out where it is longer than `room` usual characters."""
-    text = one_line(label, 100_000)
-    if len(text) <= room and width(text) <= 7.5 * room:
-        return text
-    ends = min(len(text), room) // 2
-    while ends > 1 and width(text[:ends]) + width(text[-ends:]) > 7.5 * (room - 1):
-        ends -= 1
-    return f"{text[:ends]}…{text[-ends:]}"
+def _shares(values: Array) -> Array:
+    return np.where(np.isinf(values), math.nan, values)
 
 
-def fit_all(labels: Iterable[Any], room: int) -> list[str]:
-    """Return labels that fit, cut where they are alike rather than where they differ."""
-    texts = [one_line(label, 100_000) for label in labels]
-    short = [fit(text, room) for text in texts]
-    if len(set(short)) == len(set(texts)):
-        return short
-    head = _shared(texts)
-    tail = _shared([text[head:][::-1] for text in texts])
-    cores = [text[head : len(text) - tail] for text in texts]
-    start = max(0, head - max(0, room - 2 - max(map(len, cores))))
-    while 0 < start < head and texts[0][start - 1].isalnum():
-        start += 1
-    return [fit(f"{'…' * (start > 0)}{texts[0][start:head]}{core}{'…' * (tail > 0)}", room) for core in cores]
+def _share_scale(shares: Sequence[Array]) -> Scale:
+    top = max((float(np.nanmax(values)) for values in shares if not np.isnan(values).all()), default=1.0)
+    return Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, shares=True)
 
 
-# ---------------------------------------------------------------- forests
+def _described(series: Sequence[Series], shares: Sequence[Array], across: Across) -> str:
+    """Return in words where the first of many curves begin and end."""
+    described = []
+    for line, values in zip(series[:_MOST_DESCRIBED], shares, strict=False):
+        ends = _ends(values)
+        texts = Column("", [values[i] for i in ends], "share").texts()
+        moved = [f"{text} at {across.text(i)}" for text, i in zip(texts, ends, strict=True)]
+        described.append(f"{fit(line.label, 60)}: {', '.join(moved) or 'unknown'}")
+    more = "" if len(series) <= _MOST_DESCRIBED else f"; and {_others(len(series) - _MOST_DESCRIBED)}"
+    return f"{'; '.join(described)}{more}."
 
 
-def _forest_range(rows: Sequence[Interval], reference: float | None) -> tuple[float, float]:
-    """Return the range that shows every estimate, and every interval not far wider than most."""
-    points = [row.estimate for row in rows if abs(row.estimate) <= LARGEST]
-    spans = [(row.low, row.high) for row in rows if max(abs(row.low), abs(row.high)) <= LARGEST]
-    usual = float(np.median([high - low for low, high in spans])) if spans else 0.0
-    points += [end for low, high in spans if high - low <= 6 * usual for end in (low, high)]
-    points += [end for row in rows for end in (row.low, row.high) if math.isinf(row.low) or math.isinf(row.high)]
-    finite = [point for point in points if abs(point) <= LARGEST]
-    finite += [] if reference is None else [reference]
-    return (min(finite), max(finite)) if finite else (0.0, 1.0)
+def _others(number: int) -> str:
+    return count(number, "other")
 
 
-def _forest_row(svg: Any, row: Interval, name: str, scale: Scale, top: float) -> None:
-    group = _add(svg, "g", {"class": _look(row.look)})
-    _add(group, "title", {}).text = f"{fit(row.label, 200)}: {row.words}"
-    _text(group, name, "name", -_SIDE, top + 17)
-    estimate, low, high = row.texts
-    number = _text(group, "no answer" if math.isnan(row.estimate) else estimate, "number", "100%", top + 17, "end")
-    number.set("dx", str(_SIDE))
-    y = top + 31
-    if not abs(row.estimate) <= LARGEST:
-        return
-    if math.isnan(row.low) or math.isnan(row.high):
-        _add(number, "tspan", {"class": "range"}).text = ", no interval"
-    else:
-        _add(number, "tspan", {"class": "range wide"}).text = f" ({low} to {high})"
-        ends = [min(max(end, scale.low), scale.high) for end in (row.low, row.high)]
-        left, right = (scale.share(end) for end in ends)
-        _line(group, "whisker", left, y, right, y)
-        for end, cut, place, way in ((row.low, ends[0], left, -1), (row.high, ends[1], right, 1)):
-            spot = _add(group, "svg", {"x": f"{place:.2f}%", "y": str(y), "overflow": "visible"})
-            if end == cut:
-                _add(spot, "path", {"class": "whisker", "d": "M0-5v10"})
-            else:
-                _add(spot, "path", {"class": "arrow", "d": f"M{way * 9} 0l{-way * 9}-5v10z"})
-    _marker(group, scale.share(row.estimate), y, row.look)
+# ---------------------------------------------------------------- axes and lines
 
 
-# ---------------------------------------------------------------- lines
+class _Axes(NamedTuple):
+    """A chart with its axes drawn, the place for marks, and the place for lines, which is stretched."""
+
+    image: Element
+    plot: Element
+    lines: Element
 
 
-def _axes(title: str, said: str, across: Across, scale: Scale, xlabel: str, right: int) -> tuple[Any, Any, Any]:
-    """Return a chart with its axes drawn, the place for marks, and the place for lines, which is stretched."""
-    svg = _chart(title, said, _TOP + HEIGHT + _FOOT, _left(scale), right)
-    plot = _add(svg, "g", {"transform": f"translate(0 {_TOP})"})
+def _axes(title: str, words: str, across: Across, scale: Scale, *, xlabel: str, right: int) -> _Axes:
+    left = _left(scale)
+    image = svg.chart(title, words, height=_TOP + HEIGHT + _FOOT, left=left, right=right)
+    plot = svg.add(image, "g", {"transform": f"translate(0 {_TOP})"})
     for tick, text in scale.ticks():
         y = scale.down(tick)
-        _line(plot, "grid", 0, y, 100, y)
-        _text(plot, text, "tick", -8, y + 4, "end")
-    _line(plot, "base", 0, HEIGHT, 100, HEIGHT)
-    for place, text in across.ticks(NARROW - _left(scale) - right):
-        _line(plot, "base", place, HEIGHT, place, HEIGHT + 4)
-        _text(plot, text, "tick", f"{place:.2f}%", HEIGHT + 19, "middle")
+        svg.line(plot, "grid", (0, y), (100, y))
+        svg.text(plot, text, "tick", -8, y + 4, "end")
+    svg.line(plot, "base", (0, HEIGHT), (100, HEIGHT))
+    for place, text in across.ticks(NARROW - left - right):
+        svg.line(plot, "base", (place, HEIGHT), (place, HEIGHT + 4))
+        svg.text(plot, text, "tick", f"{place:.2f}%", HEIGHT + 19, "middle")
     if xlabel or across.unit:
         unit = f"{xlabel}, {across.unit}" if xlabel and across.unit else xlabel or across.unit
-        _text(plot, fit(unit, 40), "axis", "50%", HEIGHT + 37, "middle")
+        svg.text(plot, fit(unit, 40), "axis", "50%", HEIGHT + 37, "middle")
     box = {"y": "-2", "width": "100%", "height": f"{HEIGHT + 4}", "preserveAspectRatio": "none"}
-    return svg, plot, _add(plot, "svg", {**box, "viewBox": f"0 -2 {WIDE} {HEIGHT + 4}"})
+    lines = svg.add(plot, "svg", {**box, "viewBox": f"0 -2 {WIDE} {HEIGHT + 4}"})
+    return _Axes(image=image, plot=plot, lines=lines)
 
 
 def _left(scale: Scale) -> int:
     return 12 + math.ceil(max((width(text) for _, text in scale.ticks()), default=0) * 0.93)
 
 
-def _ribbon_range(series: Sequence[Series], across: Across, reference: float | None) -> tuple[float, float]:
-    """Return the range of the bands but for the widest tenth, with the last of each."""
-    ends: list[float] = [] if reference is None else [reference]
-    for one in series:
-        values, low, high = (across.read(part) for part in (one.values, one.low, one.high))
-        known = np.isfinite(low) & np.isfinite(high)
-        if known.any():
-            width = high[known] - low[known]
-            kept = width <= np.quantile(width, 0.9)
-            ends += [float(low[known][kept].min()), float(high[known][kept].max())]
-            ends += [float(low[known][-1]), float(high[known][-1])]
-        elif np.isfinite(values).any():
-            ends += [float(np.nanmin(values)), float(np.nanmax(values))]
-        ends += [float(values[last]) for last in _ends(values)[-1:]]
-    return (min(ends), max(ends)) if ends else (0.0, 1.0)
-
-
-def _curve(parent: Any, x: Array, y: Any, look: str, *, steps: bool = False) -> None:
+def _curve(parent: Element, x: Array, y: Array, style: str, *, steps: bool = False) -> None:
     """Draw a line, with gaps where it is unknown; a lone point is a dash."""
     for run in _runs(np.isfinite(y)):
         if len(run) == 1:
@@ -358,7 +400,7 @@ def _curve(parent: Any, x: Array, y: Any, look: str, *, steps: bool = False) -> 
             d = _path(x[run].repeat(2)[1:], y[run].repeat(2)[:-1])
         else:
             d = _path(x[run], y[run])
-        _add(parent, "path", {"class": f"line {look}", "d": d})
+        svg.add(parent, "path", {"class": f"line {style}", "d": d})
 
 
 def _runs(known: Array) -> list[Array]:
@@ -383,63 +425,7 @@ def _spread(places: list[float]) -> list[float]:
     return apart
 
 
-def _shared(texts: list[str]) -> int:
-    """Return how many characters texts have in common at their beginning."""
-    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
-
-
-def _others(number: int) -> str:
-    return count(number, "other")
-
-
-def _said(one: Series, values: Array, across: Across) -> str:
-    ends = _ends(values)
-    shares = Column("", [values[i] for i in ends], "share").texts()
-    moved = [f"{share} at {across.text(i)}" for share, i in zip(shares, ends, strict=True)]
-    return f"{fit(one.label, 60)}: {', '.join(moved) or 'unknown'}"
-
-
 def _ends(values: Array) -> list[int]:
     """Return the places of the first and the last value that is known."""
     known = np.flatnonzero(np.isfinite(values)).tolist()
     return list(dict.fromkeys(known[:1] + known[-1:]))
-
-
-# ---------------------------------------------------------------- marks
-
-
-def _chart(title: str, said: str, height: float, left: float, right: float) -> Any:
-    sides = {"class": "chart", "style": f"--left:{left}px;--right:{right}px"}
-    svg = ElementTree.Element("svg", {**sides, "role": "img", "width": "100%", "height": f"{height}"})
-    _add(svg, "title", {}).text = one_line(title, 200)
-    _add(svg, "desc", {}).text = one_line(said, 4000)
-    return svg
-
-
-def _add(parent: Any, tag: str, attributes: dict[str, str]) -> Any:
-    return ElementTree.SubElement(parent, tag, attributes)
-
-
-def _text(parent: Any, text: str, look: str, x: Any, y: float, anchor: str = "start") -> Any:
-    place = {"class": look, "x": str(x), "y": f"{y:.1f}"}
-    element = _add(parent, "text", place if anchor == "start" else {**place, "text-anchor": anchor})
-    element.text = text
-    return element
-
-
-def _line(parent: Any, look: str, x1: float, y1: float, x2: float, y2: float) -> None:
-    ends = {"x1": f"{x1:.2f}%", "y1": f"{y1:.1f}", "x2": f"{x2:.2f}%", "y2": f"{y2:.1f}"}
-    _add(parent, "line", {"class": look, **ends})
-
-
-def _marker(parent: Any, x: float, y: float, look: int, unit: str = "%") -> None:
-    spot = _add(parent, "svg", {"x": f"{x:.2f}{unit}", "y": f"{y:.1f}", "overflow": "visible"})
-    _add(spot, "path", {"class": f"mark {_look(look)}", "d": _MARKERS[max(look, 0) % LOOKS]})
-
-
-def _look(look: int) -> str:
-    return "rest" if look < 0 else f"s{look % LOOKS}"
-
-
-def _string(svg: Any) -> str:
-    return str(ElementTree.tostring(svg, encoding="unicode"))

@@ -1,29 +1,23 @@
-"""Reporting: everything a report shows, asked of one log; the page itself is made in `reports.report`."""
+"""Gathering: what a report shows beside the answers, asked of the same log."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-import warnings
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
-from belated.base.errors import BelatedWarning
-from belated.base.files import check_place, write_whole
+from belated.base.quiet import without_warnings
 from belated.base.version import __version__
-from belated.estimation.answers import Answer, Estimate, estimate
-from belated.estimation.comparison import Comparison, compare
+from belated.estimation.comparison import compare
 from belated.estimation.trajectory import trajectory
-from belated.log.data import Data, require_data
-from belated.reports.analysis import MANY, Analysis
-from belated.reports.report import Arrivals, Chosen, Report, render
-from belated.sequences import ConfidenceSequence, sequence
+from belated.log.data import Data
+from belated.reports.analysis import Analysis
+from belated.reports.report import Arrivals, Chosen, Report
+from belated.sequences import sequence
 from belated.summaries.evidence import Evidence
 
 _MOMENTS = 40
@@ -32,126 +26,75 @@ _MOMENTS = 40
 _MOST_FOLLOWED = 10_000_000
 
 
-def report(
-    log: Data,
-    path: str | Path,
-    *,
-    title: str | None = None,
-    estimator: str | None = None,
-    baseline: Any = None,
-    contrasts: Sequence[tuple[Any, Any]] = (),
-    policies: Sequence[Mapping[Any, float] | str] = (),
-    level: float = 0.95,
-    interval: str = "auto",
-) -> Path:
-    """Write a report: one HTML file that opens anywhere, to be sent to those who did not run the experiment.
+def gather(analysis: Analysis, *, title: str | None = None, command: str | None = None) -> Report:
+    """Ask a log for everything that a report shows beside the answers of its analysis.
 
     Parameters
     ----------
-    log : what `read` gives, or Log
-    path : path
-        Of the file; it appears whole or not at all.
+    analysis : Analysis
     title : str, optional
-        By default the name of the table.
-    estimator, level, interval
-        As in `estimate`; by default "daipw", or "dipw" if only the chosen arm's propensity is known.
-    baseline : label, optional
-        The arm that the others are compared with; by default all pairs are, or, of many arms, the first.
-    contrasts : sequence of (arm, arm)
-        Further contrasts, of the first minus the second.
-    policies : sequence of dict, or "greedy"
-        Further questions: what each policy would earn.
+        By default the log's name.
+    command : str, optional
+        The shell command that makes the report again.
     """
-    check_place(path)
-    source = require_data(log)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BelatedWarning)
-        best = "daipw" if source.has_all_propensities else "dipw"
-        result = estimate(source, estimator or best, level=level, interval=interval)
-    told = [str(one.message) for one in caught if issubclass(one.category, BelatedWarning)]
-    asked = [*(result.contrast(a, b) for a, b in contrasts), *(result.policy(policy) for policy in policies)]
-    made = gather(source, result, baseline=baseline, asked=asked, told=told, title=title)
-    return write_whole(path, render(made))
-
-
-def write_report(found: Analysis, path: str | Path, *, title: str | None = None, command: str | None = None) -> Path:
-    """Write the report of an analysis that has been made."""
-    asked = [] if found.baseline is None or found.contrasts is None else list(found.contrasts.answers)
-    extra = [answer for answer, (_, b) in zip(asked, found.pairs, strict=True) if b != found.baseline] if asked else []
-    made = gather(
-        found.source, found.result, comparison=found.comparison, baseline=found.baseline,
-        asked=[*extra, *found.policy_answers], told=found.warnings, title=title, command=command,
-        followed=found.sequence,
-    )  # fmt: skip
-    return write_whole(path, render(made))
-
-
-def gather(
-    source: Data,
-    result: Estimate,
-    *,
-    comparison: Comparison | None = None,
-    baseline: Any = None,
-    asked: Sequence[Answer] = (),
-    told: Sequence[str] = (),
-    title: str | None = None,
-    command: str | None = None,
-    followed: ConfidenceSequence | None = None,
-) -> Report:
-    """Ask a log for everything that a report shows beside an estimate of it.
-
-    `asked` are answers to further questions, `told` warnings, and `command` what makes the report again.
-    """
-    level, kind = result.level, result.interval
-    if baseline is None and len(result.arms) > MANY:
-        baseline = result.arms[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BelatedWarning)  # the estimate has said it
-        compared = compare(source, level=level) if comparison is None else comparison
-        moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=kind)
+    source, result, questions = analysis.source, analysis.result, analysis.questions
+    level, compared, followed = result.level, analysis.comparison, analysis.sequence
+    with without_warnings():  # the analysis has them
+        if compared is None:
+            compared = compare(source, level=level, interval=questions.interval)
+        moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
         if followed is None and len(source) <= _MOST_FOLLOWED:
-            followed = sequence(source, level=level, looks=_MOMENTS, baseline=baseline)
-    found = source.evidence()
+            followed = sequence(source, level=level, looks=_MOMENTS, baseline=analysis.reference)
+    evidence = source.evidence()
     return Report(
         title=source.name if title is None else title,
         estimate=result,
-        baseline=baseline,
-        contrasts=result.contrasts(baseline) if len(result.arms) > 1 else None,
-        asked=tuple(asked),
+        baseline=analysis.reference,
+        contrasts=analysis.default_contrasts,
+        further=analysis.further,
         comparison=compared,
         trajectory=moved if len(moved) > 1 else None,
         sequence=followed if len(moved) > 1 else None,
-        arrivals=_arrivals(found, source.clock.unit is not None),
-        chosen=_chosen(source, found),
+        arrivals=arrivals(evidence, dates=source.clock.unit is not None),
+        chosen=chosen(source, evidence),
         within=source.within,
         outcome=source.outcome_name,
-        warnings=tuple(dict.fromkeys(told)),
+        warnings=analysis.warnings,
         notes=source.notes,
-        diagnosis=checked(found, source.name),
+        diagnosis=checked(evidence, source.name),
         how=tuple(source.how_read),
         command=command,
         version=__version__,
-        made=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        made_at=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
 
 # ---------------------------------------------------------------- arrivals and choices
 
 
-def _arrivals(found: Evidence, dates: bool) -> Arrivals | None:
-    if found.arrivals is None:
+def arrivals(evidence: Evidence, *, dates: bool) -> Arrivals | None:
+    """Return when outcomes arrive, and where those are that have not; None without delays."""
+    if evidence.arrivals is None:
         return None
-    delays: Array = found.arrivals.delays
+    delays: Array = evidence.arrivals.delays
     if dates:
         delays = delays.astype(np.int64).astype("timedelta64[us]")
-    return Arrivals(found.arms, delays, arrived_within(found.arrivals.counts), *where_outcomes_are(found))
+    arrived, still_out, overdue = where_outcomes_are(evidence)
+    return Arrivals(
+        arms=evidence.arms,
+        delays=delays,
+        share=arrived_within(evidence.arrivals.counts),
+        arrived=arrived,
+        still_out=still_out,
+        overdue=overdue,
+    )
 
 
 def arrived_within(counts: Array) -> Array:
     """Return, by arm and delay, the share of outcomes that arrive so soon: a life table of `evidence.ArrivalCounts`.
 
     In each bin, of the rows that were followed through it and whose outcome was out before it, the share whose
-    outcome came in it.
+    outcome arrived in it.
     """
     arms, _, ages = counts.shape
     share = np.full((arms, ages), math.nan)
@@ -159,19 +102,25 @@ def arrived_within(counts: Array) -> Array:
     for j in range(ages):
         followed = counts[:, :, j:]
         at_risk = followed[:, j:].sum(axis=(1, 2))
-        came = followed[:, j].sum(axis=1)
+        arrived = followed[:, j].sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            waiting = np.where(at_risk > 0, waiting * (1 - came / at_risk), math.nan)
+            waiting = np.where(at_risk > 0, waiting * (1 - arrived / at_risk), math.nan)
         share[:, j] = 1 - waiting
     return share
 
 
-def _chosen(source: Data, found: Evidence) -> Chosen | None:
-    assigned = found.sums["assigned"]
+def chosen(source: Data, evidence: Evidence) -> Chosen | None:
+    """Return what the policy did over time; None if fewer than two stretches of it have rows."""
+    assigned = evidence.sums["assigned"]
     total = assigned.sum(axis=1, keepdims=True)
-    there = total[:, 0] > 0
-    if there.sum() < 2:
+    has_rows = total[:, 0] > 0
+    if has_rows.sum() < 2:
         return None
-    share = (assigned if found.p is None else found.p)[there] / total[there]
-    moments = source.clock.show_many(np.floor(found.moments) if source.clock.unit is not None else found.moments)
-    return Chosen(source.arms, moments[there], share, found.p is not None)
+    share = (assigned if evidence.p is None else evidence.p)[has_rows] / total[has_rows]
+    numbers = np.floor(evidence.moments) if source.clock.unit is not None else evidence.moments
+    return Chosen(
+        arms=source.arms,
+        moments=source.clock.show_many(numbers)[has_rows],
+        share=share,
+        probabilities=evidence.p is not None,
+    )

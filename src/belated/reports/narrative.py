@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from belated.base.columns import Label
 from belated.base.tables import Column
 from belated.base.text import count, one_line, p_words, percent
-
-if TYPE_CHECKING:
-    from belated.reports.report import Report
+from belated.estimation.answers import Answer, Best
+from belated.reports.report import Report
 
 _MOST_SENTENCES = 4
 
@@ -37,7 +36,8 @@ def answer(report: Report) -> list[str]:
     sentences = _differences(report)
     if report.ranked and (len(report.estimate.arms) != 2 or not sentences):
         sentences.insert(0, _best(report))
-    sentences += [f"{one_line(one.name, 120)}: {_interval(one)}." for one in report.asked[:_MOST_SENTENCES]]
+    asked = report.further[:_MOST_SENTENCES]
+    sentences += [f"{one_line(further.name, 120)}: {_interval(further)}." for further in asked]
     return sentences + _unanswered(report)
 
 
@@ -47,15 +47,15 @@ def _best(report: Report) -> str:
     answers = estimate.arm_answers
     if len(estimate.arms) == 1:
         return f"With {_say(highest)}, {report.measure} is {_interval(answers[0])}."
-    known = sum(not math.isnan(one.low) for one in answers)
+    known = sum(not math.isnan(own.low) for own in answers)
     among = "Among the arms with an interval, " if known < len(answers) else ""
     if known < 2:
-        found = _interval(estimate.arm(highest))
-        first = upper(f"{among}{report.measure} is highest with {_say(highest)}: {found}.")
+        words = _interval(estimate.arm(highest))
+        first = upper(f"{among}{report.measure} is highest with {_say(highest)}: {words}.")
         return f"{first} Nothing can be said about how certain that is."
     best = estimate.best()
-    found = _interval(best).removesuffix(")") + ", which allows for its being chosen as the highest)"
-    first = upper(f"{among}{report.measure} is highest with {_say(best.arm)}: {found}.")
+    words = _interval(best, "which allows for its being chosen as the highest")
+    first = upper(f"{among}{report.measure} is highest with {_say(best.arm)}: {words}.")
     close = [arm for arm in best.contenders if arm != best.arm and arm not in best.left_out]
     if close:
         these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
@@ -68,10 +68,11 @@ def _differences(report: Report) -> list[str]:
     """Say which arms differ, by how much, and which cannot be told apart."""
     if report.contrasts is None:
         return []
-    known = [pair for pair in zip(report.contrasts.answers, report.pairs, strict=True) if not math.isnan(pair[0].low)]
-    apart = [(one, *arms) for one, arms in known if not one.low <= 0 <= one.high]
-    alike = [(one, *arms) for one, arms in known if one.low <= 0 <= one.high]
-    shown = strongest([one for one, _, _ in apart], _MOST_SENTENCES)
+    answers = zip(report.contrasts.answers, report.pairs, strict=True)
+    known = [(contrast, *arms) for contrast, arms in answers if not math.isnan(contrast.low)]
+    apart = [difference for difference in known if not difference[0].low <= 0 <= difference[0].high]
+    alike = [difference for difference in known if difference[0].low <= 0 <= difference[0].high]
+    shown = strongest([contrast for contrast, _, _ in apart], _MOST_SENTENCES)
     sentences = [_apart(report, *apart[i]) for i in shown]
     if len(apart) > len(shown):
         sentences[-1] += f" So do {count(len(apart) - len(shown), 'other difference')} below."
@@ -82,62 +83,66 @@ def _differences(report: Report) -> list[str]:
         what = "pair" if report.baseline is None else "arm"
         sentences.append(f"{upper(count(len(alike), what))} cannot be told apart {than}.")
     elif alike:
-        each = [f"{_say(arm)} minus {_say(other)} from {' to '.join(_texts(one)[1:])}" for one, arm, other in alike]
+        each = [f"{_say(arm)} minus {_say(other)} from {' to '.join(_texts(c)[1:])}" for c, arm, other in alike]
         sentences.append(f"These differences may be 0: {_joined(each, '; ')} ({percent(report.level)} intervals).")
     if report.contrasts.simultaneous and len(known) > 1:
         sentences.append(f"The intervals of all {len(known)} differences hold together at {percent(report.level)}.")
     return sentences
 
 
-def _apart(report: Report, one: Any, arm: Any, other: Any) -> str:
-    estimate, *ends = _texts(one, absolute=True)
-    near, far = ends if one.estimate > 0 else reversed(ends)
-    way = "higher" if one.estimate > 0 else "lower"
+def _apart(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
+    estimate, *ends = _texts(contrast, absolute=True)
+    near, far = ends if contrast.estimate > 0 else reversed(ends)
+    way = "higher" if contrast.estimate > 0 else "lower"
     return (
         f"{upper(report.measure)} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
-        f"({percent(one.level)} interval {near} to {far} {way}{_p(one)})."
+        f"({percent(contrast.level)} interval {near} to {far} {way}{_p(contrast)})."
     )
 
 
-def _alike(report: Report, one: Any, arm: Any, other: Any) -> str:
-    low, high = _texts(one)[1:]
+def _alike(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
+    low, high = _texts(contrast)[1:]
     return (
         f"{_say(arm)} and {_say(other)} cannot be told apart: the difference in {report.measure} lies between "
-        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(one.level)} interval{_p(one)})."
+        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(contrast.level)} interval{_p(contrast)})."
     )
 
 
 def _unanswered(report: Report) -> list[str]:
     """Say which arms have no answer or no interval, and why."""
     estimate = report.estimate
-    groups: dict[str, list[Any]] = {}
-    for arm, one, arrived in zip(estimate.arms, estimate.arm_answers, estimate.sums["arrived"], strict=True):
-        if math.isnan(one.estimate):
+    groups: dict[str, list[Label]] = {}
+    for arm, own, arrived in zip(estimate.arms, estimate.arm_answers, estimate.sums["arrived"], strict=True):
+        if math.isnan(own.estimate):
             why = "none of its outcomes has arrived" if arrived == 0 else "none of its outcomes has any weight"
             groups.setdefault(f"has no answer: {why}.", []).append(arm)
-        elif math.isnan(one.low):
+        elif math.isnan(own.low):
             why = "only one of its outcomes has arrived" if arrived == 1 else "its outcomes do not show their variance"
             groups.setdefault(f"has an estimate, but no interval: {why}.", []).append(arm)
     return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(arms)} {what}" for what, arms in groups.items()]
 
 
-def _interval(one: Any) -> str:
-    estimate, low, high = _texts(one)
-    if math.isnan(one.estimate):
+def _interval(answer: Answer | Best, remark: str = "") -> str:
+    """Return an estimate with its interval, if it has one, and a remark about that."""
+    estimate, low, high = _texts(answer)
+    if math.isnan(answer.estimate):
         return "no answer"
-    return estimate + (f" ({percent(one.level)} interval {low} to {high})" if not math.isnan(one.low) else "")
+    if math.isnan(answer.low):
+        return estimate
+    return f"{estimate} ({percent(answer.level)} interval {low} to {high}{', ' * bool(remark)}{remark})"
 
 
-def _p(one: Any) -> str:
-    return "" if math.isnan(one.p_value) else f", p {p_words(one.p_value)}"
+def _p(answer: Answer) -> str:
+    return "" if math.isnan(answer.p_value) else f", p {p_words(answer.p_value)}"
 
 
-def _texts(one: Any, *, absolute: bool = False) -> list[str]:
-    numbers = [one.estimate, one.low, one.high]
-    return Column("", [abs(n) for n in numbers] if absolute else numbers, "estimate", [one.std_error] * 3).texts()
+def _texts(answer: Answer | Best, *, absolute: bool = False) -> list[str]:
+    numbers = [answer.estimate, answer.low, answer.high]
+    shown = [abs(number) for number in numbers] if absolute else numbers
+    return Column("", shown, "estimate", [answer.std_error] * 3).texts()
 
 
-def _say(arm: Any) -> str:
+def _say(arm: Label) -> str:
     """Return an arm's name for a sentence, quoted where it would not read as a name."""
     text = one_line(arm, 40)
     if isinstance(arm, (int, float, np.number)):
@@ -149,7 +154,7 @@ def _say(arm: Any) -> str:
     return f"\u2068{text}\u2069" if turns else text
 
 
-def _listed(arms: Iterable[Any]) -> str:
+def _listed(arms: Iterable[Label]) -> str:
     names = [_say(arm) for arm in arms]
     return _joined([*names[:4], count(len(names) - 4, "other")] if len(names) > 5 else names)
 
@@ -163,9 +168,9 @@ def upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def strongest(answers: list[Any], most: int) -> list[int]:
+def strongest(answers: Sequence[Answer], most: int) -> list[int]:
     """Return the places, in order, of the answers furthest from what they are tested against."""
     if len(answers) <= most:
         return list(range(len(answers)))
-    statistics = np.nan_to_num(np.abs([one.statistic for one in answers]), nan=-1.0)
+    statistics = np.nan_to_num(np.abs([answer.statistic for answer in answers]), nan=-1.0)
     return sorted(np.argsort(-statistics, kind="stable")[:most].tolist())

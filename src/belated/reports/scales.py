@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import unicodedata
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belated.base.columns import Array
+from belated.reports.fitting import width
 
 #: Beyond this, numbers are not drawn; lines are drawn in this many units across.
 LARGEST, WIDE = 1e100, 1000
@@ -37,7 +38,13 @@ class Scale:
         """Return the place of a value, in percent from the left."""
         return (value - self.low) / (self.high - self.low) * 100
 
-    def down(self, value: Any) -> Any:
+    @overload
+    def down(self, value: float) -> float: ...
+
+    @overload
+    def down(self, value: Array) -> Array: ...
+
+    def down(self, value: float | Array) -> float | Array:
         """Return the place of a value, in pixels from the top."""
         return (self.high - value) / (self.high - self.low) * HEIGHT
 
@@ -53,7 +60,7 @@ class Scale:
 class Across:
     """What lies along the horizontal axis: numbers, dates or lengths of time."""
 
-    def __init__(self, moments: Any) -> None:
+    def __init__(self, moments: ArrayLike) -> None:
         given = np.asarray(moments)
         kind = given.dtype.kind
         self.known = ~np.isnat(given) if kind in "mM" else np.isfinite(given.astype(np.float64))
@@ -78,7 +85,7 @@ class Across:
         if self.dates:
             self.unit = self._years()
 
-    def read(self, values: Any) -> Array:
+    def read(self, values: ArrayLike | None) -> Array:
         """Return values at the moments that can be drawn, NaN where too large; limits may be infinite."""
         array = np.array(values, dtype=np.float64)[self.known]
         array[(np.abs(array) > LARGEST) & ~np.isinf(array)] = math.nan
@@ -93,8 +100,8 @@ class Across:
     def ticks(self, room: float) -> list[tuple[float, str]]:
         """Return places in percent with their texts, as many as have room."""
         turns = round_dates if self.dates else round_numbers
-        found = _fitting(lambda most: turns(self.low, self.high, most), room)
-        return [((tick - self.low) / (self.high - self.low) * 100, text) for tick, text in found]
+        ticks = _fitting(lambda most: turns(self.low, self.high, most), room)
+        return [((tick - self.low) / (self.high - self.low) * 100, text) for tick, text in ticks]
 
     def _years(self) -> str:
         first, last = (_datetime(end) for end in (self.low, self.high))
@@ -106,7 +113,7 @@ class Across:
 def _fitting(ticks: Callable[[int], list[tuple[float, str]]], room: float) -> list[tuple[float, str]]:
     """Return as many ticks as have room."""
     tried = (ticks(most) for most in (8, 7, 6, 5, 4, 3))
-    return next((found for found in tried if sum(width(text) + 14 for _, text in found) <= room), ticks(2))
+    return next((marks for marks in tried if sum(width(text) + 14 for _, text in marks) <= room), ticks(2))
 
 
 def round_numbers(low: float, high: float, most: int, *, shares: bool = False) -> list[tuple[float, str]]:
@@ -148,7 +155,7 @@ def round_dates(low: float, high: float, most: int) -> list[tuple[float, str]]:
     return [(at, _month(mark)) for at, mark in dated if low <= at <= high]
 
 
-def _datetime(seconds: float) -> Any:
+def _datetime(seconds: float) -> np.datetime64:
     return np.datetime64(math.floor(seconds), "s")
 
 
@@ -156,18 +163,13 @@ def _year(seconds: float) -> float:
     return 1970 + seconds / (365.2425 * _DAY)
 
 
-def _month(turn: Any) -> str:
+def _month(turn: np.datetime64) -> str:
     year, month = str(turn)[:7].split("-")[-2:]
     return year if month == "01" else _MONTHS[int(month) - 1]
 
 
-def _date(turn: Any, step: int) -> str:
+def _date(turn: np.datetime64, step: int) -> str:
     day, time = str(turn).split("T")
     if step >= _DAY or time == "00:00:00":
         return f"{int(day[-2:])} {_MONTHS[int(day[-5:-3]) - 1]}"
     return time[:5] if step >= 60 else time
-
-
-def width(text: Iterable[str]) -> float:
-    """Return about how many pixels wide a text of 13 pixels is."""
-    return sum(13.0 if unicodedata.east_asian_width(c) in "WF" or c in "MWmw%@" else 7.5 for c in text)

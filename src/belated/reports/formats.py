@@ -1,0 +1,122 @@
+"""Answers as rows of a CSV file, and as objects of JSON; docs/json.md says what each name means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from belated.base.columns import Label
+from belated.base.files import csv_text
+from belated.estimation.answers import Answer, Estimate
+from belated.sequences import ConfidenceSequence, SequenceAnswer
+
+#: Of a contrast: the first minus the second.
+Pair = tuple[Label, Label]
+#: A probability for each arm, or "greedy".
+Policy = Mapping[Label, float] | str
+
+_CSV_NAMES = (
+    "estimator", "kind", "question", "estimate", "std_error", "low", "high", "level", "statistic", "p_value",
+    "interval", "assigned", "arrived",
+)  # fmt: skip
+
+# ---------------------------------------------------------------- CSV
+
+
+def write_csv(rows: Sequence[Mapping[str, Any]], *, sequential: bool) -> str:
+    """Return rows as CSV; those of a confidence sequence need a column more."""
+    names = (*_CSV_NAMES, "excluded_at") if sequential else _CSV_NAMES
+    return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
+
+
+def estimate_rows(
+    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[Policy]
+) -> list[dict[str, Any]]:
+    """Return a row for each arm, contrast and policy."""
+    counts = zip(result.sums["assigned"].tolist(), result.sums["arrived"].tolist(), strict=True)
+    rows = [
+        {"kind": "arm", "question": str(arm), **answer.to_dict(), "assigned": int(n), "arrived": int(m)}
+        for arm, answer, (n, m) in zip(result.arms, result.arm_answers, counts, strict=True)
+    ]
+    rows += [{"kind": "contrast", "question": f"{a} - {b}", **result.contrast(a, b).to_dict()} for a, b in pairs]
+    rows += [{"kind": "policy", "question": _spelt(policy), **result.policy(policy).to_dict()} for policy in policies]
+    return [{"estimator": estimator, **row} for row in rows]
+
+
+def sequence_rows(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+    """Return a row for each arm and contrast of a confidence sequence."""
+    answers = [("arm", str(arm), sequence.arm(arm)) for arm in sequence.arms]
+    answers += [("contrast", f"{a} - {b}", sequence.contrast(a, b)) for a, b in pairs]
+    return [
+        {**answer.to_dict(), "estimator": "sequence", "interval": answer.kind, "kind": kind, "question": question}
+        for kind, question, answer in answers
+    ]
+
+
+def _spelt(policy: Policy) -> str:
+    return policy if isinstance(policy, str) else ",".join(f"{arm}={share:g}" for arm, share in policy.items())
+
+
+def _blank(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def estimate_json(
+    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[Policy]
+) -> dict[str, Any]:
+    """Return what an estimator says of arms, contrasts and policies."""
+    sums = result.sums
+    shares = [None] * len(result.arms) if math.isnan(sums["h"].sum()) else result.observed_share.tolist()
+    numbers = zip(sums["assigned"], sums["arrived"], shares, result.effective_size.tolist(), strict=True)
+    return {
+        "estimator": estimator,
+        "interval": result.interval,
+        "arms": [
+            {
+                "arm": arm,
+                **_numbers(answer),
+                "assigned": int(assigned),
+                "arrived": int(arrived),
+                "observed_share": share,
+                "effective_size": size,
+            }
+            for arm, answer, (assigned, arrived, share, size) in zip(
+                result.arms, result.arm_answers, numbers, strict=True
+            )
+        ],
+        "contrasts": [{"arm": a, "baseline": b, **_numbers(result.contrast(a, b), test=True)} for a, b in pairs],
+        "policies": [
+            {
+                "policy": policy if isinstance(policy, str) else {str(arm): share for arm, share in policy.items()},
+                **_numbers(result.policy(policy), test=True),
+            }
+            for policy in policies
+        ],
+    }
+
+
+def sequence_json(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return what a confidence sequence says of arms and contrasts."""
+    return {
+        "kind": sequence.kind,
+        "target": sequence.target,
+        "arms": [{"arm": arm, **_limits(sequence.arm(arm))} for arm in sequence.arms],
+        "contrasts": [{"arm": a, "baseline": b, **_limits(sequence.contrast(a, b), test=True)} for a, b in pairs],
+    }
+
+
+def _numbers(answer: Answer, test: bool = False) -> dict[str, float]:
+    names = ("estimate", "std_error", "low", "high", *(("statistic", "p_value") if test else ()))
+    return {name: getattr(answer, name) for name in names}
+
+
+def _limits(answer: SequenceAnswer, test: bool = False) -> dict[str, Any]:
+    tested: dict[str, Any] = {}
+    if test:
+        when = None if answer.excluded_at is None else str(answer.excluded_at)
+        tested = {"p_value": answer.p_value, "excluded_at": when}
+    return {"estimate": answer.estimate, "low": answer.low, "high": answer.high, **tested, "why": answer.why}

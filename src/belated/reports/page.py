@@ -1,0 +1,103 @@
+"""The page: a report as one file of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from belated.assumptions.lights import LIGHTS
+from belated.base.files import check_place, write_whole
+from belated.base.pages import page
+from belated.base.text import count, percent
+from belated.estimation.estimators import Estimator
+from belated.estimation.intervals import Interval
+from belated.log.data import Data, require_data
+from belated.reports.analysis import Analysis, Questions, analyse
+from belated.reports.gather import gather
+from belated.reports.narrative import answer, question
+from belated.reports.report import Report
+from belated.reports.sections import sections
+
+
+def report(
+    log: Data,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    estimator: str | Estimator | None = None,
+    baseline: Any = None,
+    contrasts: Sequence[tuple[Any, Any]] = (),
+    policies: Sequence[Mapping[Any, float] | str] = (),
+    level: float = 0.95,
+    interval: Interval = "auto",
+) -> Path:
+    """Write a report: one HTML file that opens anywhere, to be sent to those who did not run the experiment.
+
+    Parameters
+    ----------
+    log : what `read` gives, or Log
+    path : path
+        Of the file; it appears whole or not at all.
+    title : str, optional
+        By default the name of the table.
+    estimator, level, interval
+        As in `estimate`; by default "daipw", or "dipw" if only the chosen arm's propensity is known.
+    baseline : label, optional
+        The arm that the others are compared with; by default all pairs are, or, of many arms, the first.
+    contrasts : sequence of (arm, arm)
+        Further contrasts, of the first minus the second.
+    policies : sequence of dict, or "greedy"
+        Further questions: what each policy would earn.
+    """
+    check_place(path)
+    questions = Questions(
+        estimator=estimator,
+        baseline=baseline,
+        contrasts=tuple(contrasts),
+        policies=tuple(policies),
+        level=level,
+        interval=interval,
+    )
+    return write_report(analyse(require_data(log), questions), path, title=title)
+
+
+def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None, command: str | None = None) -> Path:
+    """Write the report of an analysis that has been made."""
+    return write_whole(path, render(gather(analysis, title=title, command=command)))
+
+
+def render(report: Report) -> str:
+    """Return a report as one page of HTML, which needs no other file."""
+    return page(
+        "belated.reports",
+        "report.html",
+        report=report,
+        question=question(report),
+        answer=answer(report),
+        facts=_facts(report),
+        sections=sections(report),
+        lights=LIGHTS,
+        how=_how(report),
+    )
+
+
+def _facts(report: Report) -> list[str]:
+    assigned, arrived = (int(report.estimate.sums[name].sum()) for name in ("assigned", "arrived"))
+    share = f" ({arrived / assigned:.1%})" if assigned else ""
+    as_of = report.estimate.as_of
+    return [
+        count(assigned, "assignment"),
+        f"{count(arrived, 'outcome')} arrived{share}",
+        *([f"as of {as_of}"] if as_of else []),
+        f"{report.estimate.estimator.name}, {percent(report.level)} intervals",
+    ]
+
+
+def _how(report: Report) -> dict[str, str]:
+    """Return how the report was computed: facts of the log, and below them those of the estimate that it lacks."""
+    own = {"estimator": report.estimate.estimator.name, "interval": report.estimate.interval}
+    own |= {"version": f"belated {report.version}"} if report.version else {}
+    own |= {"made": report.made_at} if report.made_at else {}
+    known = dict(report.how)
+    return known | {name: value for name, value in own.items() if name not in known}

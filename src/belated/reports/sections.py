@@ -1,0 +1,464 @@
+"""Sections of a report: each is a function that gives its tables and charts, or None if there is nothing to show.
+
+A new section is a function here and its place in `SECTIONS`; the template shows whatever sections there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from belated.base.columns import Array, Label
+from belated.base.tables import Column
+from belated.base.text import count, one_line, p_words, percent
+from belated.estimation.answers import Answer
+from belated.estimation.comparison import Answers
+from belated.reports import charts
+from belated.reports.fitting import fit_all
+from belated.reports.narrative import strongest, upper
+from belated.reports.report import Report
+from belated.reports.svg import LOOKS
+from belated.sequences import ConfidenceSequence, SequenceAnswer, Track
+
+#: What to know about each estimator beside the others.
+REMARKS = {
+    "daipw": "Adjusts for the policy's choices and for outcomes that are late or never come; a model narrows it.",
+    "dipw": "Adjusts for the same without an outcome model: right too, often a little wider.",
+    "mean": "The average of what arrived. Wrong: the policy drops an arm after bad luck, so its average stays too low.",
+    "hajek": "Right, but every assignment counts alike, and the rarely chosen ones make it wide.",
+    "nh": "The usual AIPW. Wrong when outcomes are late or never come: it takes them as equal to its prediction.",
+    "nh0": "The usual IPW. Wrong when outcomes are late or never come: it takes them as 0.",
+    "iad": "Takes every arm to lose the same share of its outcomes. Wrong when the shares differ.",
+}
+
+_MOST_ROWS, _MOST_RIBBONS, _LONG = 24, 6, 30
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table of the page: a caption and columns."""
+
+    caption: str
+    columns: list[Column]
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The cells, as text."""
+        return list(zip(*(column.texts() for column in self.columns), strict=True))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is folded away on a screen."""
+        return len(self.columns[0].values) > _LONG
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Part:
+    """Charts, what they show, and a table; with a heading of its own if its section has several."""
+
+    charts: list[str]
+    caption: str
+    sheet: Sheet | None = None
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What to know about an estimator, and whether it is the report's."""
+
+    estimator: str
+    words: str
+    is_used: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Section:
+    """A section of the page.
+
+    Attributes
+    ----------
+    name : str
+        In the page's address.
+    link : str
+        In the list of sections.
+    heading : str
+    parts : tuple of Part
+    intro : str
+        What to know before looking at the charts.
+    remarks : tuple of Remark
+    """
+
+    name: str
+    link: str
+    heading: str
+    parts: tuple[Part, ...]
+    intro: str = ""
+    remarks: tuple[Remark, ...] = ()
+
+
+def sections(report: Report) -> list[Section]:
+    """Return the sections that a report has something to show in, in the page's order."""
+    return [section for make in SECTIONS if (section := make(report)) is not None]
+
+
+# ---------------------------------------------------------------- arms and differences
+
+
+def arms_section(report: Report) -> Section:
+    """Show every arm's mean."""
+    estimate = report.estimate
+    answers, sums = estimate.arm_answers, estimate.sums
+    shown = list(range(len(answers)))
+    more = ""
+    if len(answers) > _MOST_ROWS:
+        shown = report.ranked[:_MOST_ROWS] or shown[:_MOST_ROWS]
+        more = f" The {len(shown)} highest of {len(answers)} arms are drawn."
+    rows = [_row(estimate.arms[k], answers[k], look(report, estimate.arms[k])) for k in shown]
+    columns = [Column("arm", list(estimate.arms), "label"), *_answer_columns(answers)]
+    columns += [Column(name, sums[name].astype(int).tolist(), "count") for name in ("assigned", "arrived")]
+    if not np.isnan(sums["h"]).any():
+        columns.append(Column("ever comes", estimate.observed_share.tolist(), "share"))
+    columns.append(Column("eff. size", estimate.effective_size.tolist(), "count"))
+    title = f"{upper(report.measure)} by arm"
+    part = Part(
+        charts=[charts.forest(rows, title=title, level=report.level)],
+        caption=f"{title}, with {percent(report.level)} intervals.{more}",
+        sheet=Sheet(f"The arms in numbers; {percent(report.level)} {estimate.interval} intervals", columns),
+    )
+    return Section(
+        name="arms",
+        link="Arms",
+        heading="The arm" if len(estimate.arms) == 1 else "The arms",
+        intro="What an assignment brings on average, had every one gone to that arm.",
+        parts=(part,),
+    )
+
+
+def differences_section(report: Report) -> Section | None:
+    """Show the contrasts, and the answers to further questions."""
+    contrasts, further = _contrasts(report), _further(report)
+    parts = tuple(part for part in (contrasts, further) if part is not None)
+    if not parts:
+        return None
+    heading = "Further questions" if contrasts is None else "Differences"
+    return Section(
+        name="differences",
+        link="Differences",
+        heading=f"{heading} and further questions" if len(parts) == 2 else heading,
+        parts=parts,
+    )
+
+
+def _contrasts(report: Report) -> Part | None:
+    if report.contrasts is None:
+        return None
+    answers = list(report.contrasts.answers)
+    shown = strongest(answers, _MOST_ROWS)
+    rows = [_row(_label(report, *report.pairs[i]), answers[i], look(report, report.pairs[i][0])) for i in shown]
+    together = " that hold together" if report.contrasts.simultaneous else ""
+    intervals = f"{percent(report.level)} {report.contrasts.interval} intervals{together}"
+    title = f"Differences in {report.measure}"
+    more = f" The {len(shown)} clearest of {len(answers)} are drawn." if len(shown) < len(answers) else ""
+    names = Column("difference", [answer.name for answer in answers], "label")
+    if report.baseline is not None:
+        names = Column(f"arm, minus {one_line(report.baseline, 20)}", [arm for arm, _ in report.pairs], "label")
+    columns = [names, *_answer_columns(answers, test=True)]
+    return Part(
+        charts=[charts.forest(rows, title=title, level=report.level, reference=0.0)],
+        caption=f"{title}, with {percent(report.level)} intervals{together}. "
+        f"An interval that holds 0 leaves open which arm is better.{more}",
+        sheet=Sheet(f"The differences in numbers; {intervals}, tests against 0", columns),
+    )
+
+
+def _further(report: Report) -> Part | None:
+    if not report.further:
+        return None
+    answers = list(report.further)
+    tests = [f"{answer.null:g}, {answer.alternative}" for answer in answers]
+    columns = [Column("question", [answer.name for answer in answers], "label"), *_answer_columns(answers, test=True)]
+    title = f"Further questions about {report.measure}"
+    rows = [_row(answer.name, answer, 0) for answer in answers[:_MOST_ROWS]]
+    return Part(
+        heading="" if report.contrasts is None else "Further questions",
+        charts=[charts.forest(rows, title=title, level=answers[0].level)],
+        caption=f"{title}, with {percent(answers[0].level)} intervals.",
+        sheet=Sheet("The same in numbers", [*columns, Column("tested against", tests, "label")]),
+    )
+
+
+# ---------------------------------------------------------------- over time
+
+
+def moved_section(report: Report) -> Section | None:
+    """Show how the answer moved, in intervals for a single look."""
+    trajectory = report.trajectory
+    if trajectory is None or len(trajectory) < 2:
+        return None
+    if report.contrasts is None:
+        arm = report.estimate.arms[0]
+        series = [_ribbon(arm, trajectory.arm(arm), look(report, arm))]
+        what, reference, possible = upper(report.measure), None, 1
+    else:
+        pairs = [report.pairs[i] for i in strongest(list(report.contrasts.answers), _MOST_RIBBONS)]
+        series = [_ribbon(_label(report, *pair), trajectory.contrast(*pair), look(report, pair[0])) for pair in pairs]
+        what, reference, possible = f"Differences in {report.measure}", 0.0, len(report.contrasts)
+    drawn = charts.ribbons(
+        trajectory.moments,
+        series,
+        title=f"{what} as outcomes came in",
+        level=report.level,
+        xlabel="as of",
+        reference=reference,
+    )
+    more = f" The {len(series)} clearest of {possible} are drawn." if len(series) < possible else ""
+    moments = count(len(trajectory), "moment")
+    return Section(
+        name="moved",
+        link="Over time",
+        heading="How the answer moved as outcomes matured",
+        intro="Each interval is for a single look at its moment. They do not hold at all moments together, so "
+        "stopping at the first that looks decisive would mislead.",
+        parts=(Part(charts=drawn, caption=f"{what}, estimated at {moments} from what had arrived by then.{more}"),),
+    )
+
+
+def looked_section(report: Report) -> Section | None:
+    """Show the main difference, or the only arm, as it would have been known at every look."""
+    sequence = report.sequence
+    if sequence is None or not report.ranked:
+        return None
+    if report.main is None:
+        arm = report.estimate.arms[report.ranked[0]]
+        track, answer = sequence.track(arm), sequence.arm(arm)
+    else:
+        arm = report.main[0]
+        track, answer = sequence.track(*report.main), sequence.contrast(*report.main)
+    error = (answer.high - answer.low) / 6 if math.isfinite(answer.high - answer.low) else math.nan
+    name = one_line(track.name, 120)
+    drawn = charts.ribbons(
+        track.moments,
+        _bands(track, error, look(report, arm)),
+        title=f"{name} at every look",
+        level=track.level,
+        xlabel="as of",
+        reference=None if report.main is None else 0.0,
+    )
+    words = _what_is_known(answer, error, is_contrast=report.main is not None)
+    return Section(
+        name="looked",
+        link="Every look",
+        heading="If you look more than once",
+        intro="The band for every look holds at all moments together: look as often as you like, and stop when it "
+        "leaves out 0.",
+        parts=(
+            Part(
+                charts=drawn,
+                caption=f"{name}: intervals for one look, and a {percent(track.level)} {_kind(sequence)} confidence "
+                f"sequence. {words}",
+            ),
+        ),
+    )
+
+
+def _kind(sequence: ConfidenceSequence) -> str:
+    return sequence.kind.replace("_", "-")
+
+
+def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:
+    bands = (
+        ("for one look", track.fixed_estimate, track.fixed_low, track.fixed_high),
+        ("for every look", track.estimate, track.low, track.high),
+    )
+    series = []
+    for label, values, low, high in bands:
+        known = np.isfinite(low) & np.isfinite(high)
+        series.append(
+            charts.Series(
+                label=label,
+                values=values,
+                low=np.where(known, low, np.nan),
+                high=np.where(known, high, np.nan),
+                std_error=error,
+                look=arm_look,
+            )
+        )
+    return series
+
+
+def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -> str:
+    """Say where a sequence's interval is now, and since when it leaves out 0."""
+    if answer.why:
+        return f"Nothing can be said yet: {answer.why}"
+    low, high = Column("", [answer.low, answer.high], "estimate", [error] * 2).texts()
+    words = f"Now it lies between {low} and {high}."
+    if not is_contrast:
+        return words
+    when = Column("", [answer.excluded_at], "number").texts()[0]
+    since = "It has never left out 0" if answer.excluded_at is None else f"It first left out 0 as of {when}"
+    return f"{words} {since} (always-valid p {p_words(answer.p_value)})."
+
+
+# ---------------------------------------------------------------- the experiment
+
+
+def arrivals_section(report: Report) -> Section | None:
+    """Show when outcomes arrive, or events happen."""
+    arrivals = report.arrivals
+    if arrivals is None:
+        return None
+    events = report.within is not None
+    title = f"Share {'with an event' if events else 'of outcomes arrived'}, by time since assignment"
+    drawn = charts.curves(
+        arrivals.delays,
+        [_line(arrivals.arms[k], arrivals.share[k], k) for k in _by_weight(report, arrivals.arms)],
+        title=title,
+        xlabel="time since assignment",
+        ylabel="with an event" if events else "arrived",
+        steps=True,
+    )
+    shares = {"arrived": arrivals.arrived, "still out": arrivals.still_out, "overdue or never": arrivals.overdue}
+    if events:
+        shares = {"with an event": arrivals.arrived, "without": arrivals.overdue}
+    columns = [Column("arm", list(arrivals.arms), "label")]
+    columns += [Column(name, np.asarray(values).tolist(), "share") for name, values in shares.items()]
+    part = Part(
+        charts=[drawn] if np.isfinite(arrivals.share).any() else [],
+        caption=f"{title}{'' if events else ', among the assignments old enough to tell'}.",
+        sheet=Sheet(f"Assignments within {report.within}" if events else "Where each arm's outcomes are", columns),
+    )
+    return Section(
+        name="arrivals",
+        link="Events" if events else "Arrivals",
+        heading="When events happen" if events else "When outcomes arrive",
+        parts=(part,),
+    )
+
+
+def policy_section(report: Report) -> Section | None:
+    """Show what the policy did over time."""
+    chosen = report.chosen
+    if chosen is None:
+        return None
+    title = "Probability of each arm" if chosen.probabilities else "Share of assignments by arm"
+    drawn = charts.curves(
+        chosen.moments,
+        [_line(chosen.arms[k], chosen.share[:, k], k) for k in _by_weight(report, chosen.arms)],
+        title=f"{title} over time",
+        xlabel="assigned",
+        ylabel=title.lower(),
+    )
+    why = "" if chosen.probabilities else " The log holds only the chosen arms' probabilities."
+    return Section(
+        name="policy",
+        link="Policy",
+        heading="What the policy did",
+        parts=(Part(charts=[drawn], caption=f"{title} over time.{why}"),),
+    )
+
+
+def estimators_section(report: Report) -> Section | None:
+    """Show the main answer by every estimator."""
+    comparison = report.comparison
+    if comparison is None or not report.ranked:
+        return None
+    if report.main is None:
+        answers, reference = comparison.arm(report.estimate.arms[report.ranked[0]]).answers, None
+    else:
+        answers, reference = comparison.contrast(*report.main).answers, 0.0
+    used = report.estimate.estimator.name
+    rows = [_row(name, answer, 0 if name == used else -1) for name, answer in answers.items()]
+    title = f"{one_line(next(iter(answers.values())).name, 120)} by estimator"
+    columns = [
+        Column("estimator", list(answers), "label"),
+        *_answer_columns(list(answers.values())),
+        Column("interval", [answer.interval for answer in answers.values()], "label"),
+    ]
+    part = Part(
+        charts=[charts.forest(rows, title=title, level=report.level, reference=reference)],
+        caption=f"{title}, with {percent(report.level)} intervals; this report uses {used}.",
+        sheet=Sheet("The estimators in numbers", columns),
+    )
+    return Section(
+        name="estimators",
+        link="Estimators",
+        heading="The estimators side by side",
+        parts=(part,),
+        remarks=tuple(Remark(name, REMARKS[name], name == used) for name in answers if name in REMARKS),
+    )
+
+
+#: The sections, in the page's order.
+SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
+    arms_section,
+    differences_section,
+    moved_section,
+    looked_section,
+    arrivals_section,
+    policy_section,
+    estimators_section,
+)
+
+# ---------------------------------------------------------------- rows, lines and columns
+
+
+def look(report: Report, arm: Label) -> int:
+    """Return the colour and marker of an arm; with many arms all of them look alike."""
+    arms = list(report.estimate.arms)
+    return arms.index(arm) if len(arms) <= LOOKS else 0
+
+
+def _label(report: Report, arm: Label, other: Label) -> str:
+    """Return a contrast's name, short enough to show both arms."""
+    arms = list(report.estimate.arms)
+    names = fit_all(arms, 12)
+    return f"{names[arms.index(arm)]} - {names[arms.index(other)]}"
+
+
+def _row(label: Label, answer: Answer, row_look: int) -> charts.Interval:
+    return charts.Interval(
+        label=label,
+        estimate=answer.estimate,
+        low=answer.low,
+        high=answer.high,
+        std_error=answer.std_error,
+        look=row_look,
+    )
+
+
+def _line(label: Label, shares: Array, line_look: int) -> charts.Series:
+    return charts.Series(label=label, values=shares, look=line_look)
+
+
+def _ribbon(label: Label, moved: Answers, ribbon_look: int) -> charts.Series:
+    answers = list(moved.answers.values())
+    return charts.Series(
+        label=label,
+        values=[answer.estimate for answer in answers],
+        low=[answer.low for answer in answers],
+        high=[answer.high for answer in answers],
+        std_error=answers[-1].std_error,
+        look=ribbon_look,
+    )
+
+
+def _answer_columns(answers: Sequence[Answer], *, test: bool = False) -> list[Column]:
+    errors = [answer.std_error for answer in answers]
+    names = {"estimate": "estimate", "std_error": "std. error", "low": "low", "high": "high"}
+    columns = [
+        Column(head, [getattr(answer, name) for answer in answers], "estimate", errors) for name, head in names.items()
+    ]
+    return columns + [Column("p", [answer.p_value for answer in answers], "p_value")] * test
+
+
+def _by_weight(report: Report, arms: Sequence[Label]) -> list[int]:
+    """Return arms by number, in their order if all can have a colour, otherwise the baseline and the highest first."""
+    if len(arms) <= LOOKS:
+        return list(range(len(arms)))
+    labels = list(arms)
+    ranked = [labels.index(report.estimate.arms[k]) for k in report.ranked if report.estimate.arms[k] in labels]
+    first = [labels.index(report.baseline)] if report.baseline is not None and report.baseline in labels else []
+    return list(dict.fromkeys([*first, *ranked, *range(len(labels))]))

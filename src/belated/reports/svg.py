@@ -1,0 +1,64 @@
+"""Elements of charts: texts, lines and marks of an SVG image."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from belated.base.text import one_line
+
+#: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.
+LOOKS = 7
+_MARKERS = (
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # disc
+    "M-3.6-3.6h7.2v7.2h-7.2z",  # square
+    "M0-4.8 4.6 3.4h-9.2z",  # triangle
+    "M0-5 5 0 0 5-5 0z",  # diamond
+    "M0 4.8 4.6-3.4h-9.2z",  # triangle, on its head
+    "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",  # plus
+    "M-4.5-2 0-4.8 4.5-2 2.8 3.8h-5.6z",  # pentagon
+)
+
+
+def chart(title: str, description: str, *, height: float, left: float, right: float) -> Element:
+    """Return an empty image, with what it shows in words."""
+    sides = {"class": "chart", "style": f"--left:{left}px;--right:{right}px"}
+    svg = Element("svg", {**sides, "role": "img", "width": "100%", "height": f"{height}"})
+    add(svg, "title", {}).text = one_line(title, 200)
+    add(svg, "desc", {}).text = one_line(description, 4000)
+    return svg
+
+
+def add(parent: Element, tag: str, attributes: dict[str, str]) -> Element:
+    """Add an element, and return it."""
+    return ElementTree.SubElement(parent, tag, attributes)
+
+
+def text(parent: Element, words: str, style: str, x: float | str, y: float, anchor: str = "start") -> Element:
+    """Add a text at a place, which may be a percentage across."""
+    place = {"class": style, "x": str(x), "y": f"{y:.1f}"}
+    element = add(parent, "text", place if anchor == "start" else {**place, "text-anchor": anchor})
+    element.text = words
+    return element
+
+
+def line(parent: Element, style: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Add a line between two places, each in percent across and pixels down."""
+    ends = {"x1": f"{start[0]:.2f}%", "y1": f"{start[1]:.1f}", "x2": f"{end[0]:.2f}%", "y2": f"{end[1]:.1f}"}
+    add(parent, "line", {"class": style, **ends})
+
+
+def marker(parent: Element, x: float, y: float, look: int, unit: str = "%") -> None:
+    """Add the mark of a look."""
+    spot = add(parent, "svg", {"x": f"{x:.2f}{unit}", "y": f"{y:.1f}", "overflow": "visible"})
+    add(spot, "path", {"class": f"mark {style_of(look)}", "d": _MARKERS[max(look, 0) % LOOKS]})
+
+
+def style_of(look: int) -> str:
+    """Return the class of a look; below 0 it is grey."""
+    return "rest" if look < 0 else f"s{look % LOOKS}"
+
+
+def string(svg: Element) -> str:
+    """Return an image as text."""
+    return ElementTree.tostring(svg, encoding="unicode")
