@@ -281,7 +281,7 @@ def certain(job: tuple) -> float:
         log = bl.simulate(bandit, chosen, horizon, seed, r)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", bl.BelatedWarning)
-            said += "It lies above" in answer(Report("", bl.estimate(log)))[0]
+            said += "It lies above" in answer(Report(title="", estimate=bl.estimate(log)))[0]
     return 100 * said / replications
 
 

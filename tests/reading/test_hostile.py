@@ -32,7 +32,7 @@ import belated as bl
 from belated.cli.app import app
 from belated.reading.engines import sentences
 from belated.reports.analysis import Questions, analyse
-from belated.reports.gather import write_report
+from belated.reports.page import write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning")
 
@@ -186,7 +186,7 @@ class Tags(HTMLParser):
 
 def test_no_name_escapes_from_any_output():
     drawn = Drawn(NAMES, rows=200)
-    found = analyse(bl.read(drawn.table(), propensity=named(drawn)), Questions(policies=(f"{NAMES[0]}=1",)))
+    found = analyse(bl.read(drawn.table(), propensity=named(drawn)), Questions(policies=({NAMES[0]: 1.0},)))
     arms = json.loads(found.to_json())["answers"][0]["arms"]
     assert [arm["arm"] for arm in arms] == list(NAMES)
     rows = csv.DictReader(io.StringIO(found.to_csv(), newline=""))

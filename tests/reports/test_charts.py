@@ -158,7 +158,7 @@ def test_ribbons_say_what_they_lack():
     parsed(charts.ribbons(range(3), [one_sided], title="t", level=0.95)[0])
 
 
-# ---------------------------------------------------------------- labels
+# ---------------------------------------------------------------- labels and axes
 
 
 def test_hostile_labels_are_text_and_nothing_else():
@@ -170,40 +170,6 @@ def test_hostile_labels_are_text_and_nothing_else():
         assert {e.tag for e in root.iter()} <= {"svg", "title", "desc", "g", "path", "line", "text", "tspan"}
         assert max(len(text) for text in texts(root)) < 60
         assert not any(name.startswith("on") for e in root.iter() for name in e.attrib)
-
-
-@pytest.mark.parametrize("label", HOSTILE)
-def test_labels_fit(label):
-    short = charts.fit(label, 12)
-    assert len(short) <= 12
-    assert short.isprintable()
-
-
-def test_long_labels_are_cut_where_they_are_alike():
-    names = [f"a_very_long_prefix_{k:02}_and_a_long_suffix" for k in range(20)]
-    assert charts.fit_all(names, 12) == [f"…prefix_{k:02}…" for k in range(20)]
-    assert charts.fit_all(names, 9) == [f"…{k:02}…" for k in range(20)]
-    assert charts.fit_all([name[12:] for name in names], 12)[7] == "prefix_07…"
-    assert charts.fit_all(["A", "B"], 12) == ["A", "B"]
-    assert charts.fit_all(["x" * 50, "x" * 50], 12) == ["xxxxx…xxxxx"] * 2
-    assert charts.fit_all([], 12) == []
-
-
-# ---------------------------------------------------------------- axes
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0, 1, ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
-        (-0.013, 0.011, ["-0.010", "-0.005", "0.000", "0.005", "0.010"]),
-        (0, 12_000, ["0", "2,000", "4,000", "6,000", "8,000", "10,000", "12,000"]),
-        (0, 4e6, ["0M", "1M", "2M", "3M", "4M"]),
-        (1e-9, 3e-9, ["1e-09", "1.5e-09", "2e-09", "2.5e-09", "3e-09"]),
-    ],
-)
-def test_ticks_are_round(low, high, expected):
-    assert [text for _, text in scales.round_numbers(low, high, 6)] == expected
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def looked_section(report: Report) -> Section | None:
     error = (answer.high - answer.low) / 6 if math.isfinite(answer.high - answer.low) else math.nan
     name = one_line(track.name, 120)
     drawn = charts.ribbons(
-        track.moments,
+        np.asarray(track.moments),
         _bands(track, error, look(report, arm)),
         title=f"{name} at every look",
         level=track.level,

@@ -1,0 +1,132 @@
+"""The words of a report."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+
+import pytest
+from reports.samples import experiment, sample_report
+from scipy import stats
+
+import belated as bl
+from belated.base.tables import Column
+from belated.reports.narrative import answer, question
+from belated.reports.page import render
+from belated.reports.report import Report
+
+
+def test_two_arms_that_differ():
+    report = sample_report()
+    one = report.estimate.contrast("B", "A")
+    assert one.low > 0
+    (sentence,) = answer(report)
+    assert sentence == (
+        f"Mean revenue within 7 days is {one.estimate:.2f} higher with B than with A "
+        f"(95% interval {one.low:.2f} to {one.high:.2f} higher, p < 0.0001)."
+    )
+    assert question(report) == "What is the mean revenue of A and B within 7 days of assignment, and do they differ?"
+
+
+def test_a_difference_below_0_is_said_without_a_minus():
+    report = sample_report(means=(2.0, 1.0), within=None)
+    (sentence,) = answer(report)
+    near, far = map(float, re.search(r"interval (\S+) to (\S+) lower", sentence).groups())
+    assert 0 < near < far
+    assert sentence.startswith("Mean revenue is ")
+    assert " lower with B than with A" in sentence
+
+
+def test_two_arms_that_cannot_be_told_apart():
+    report = sample_report(means=(1.0, 1.0))
+    one = report.estimate.contrast("B", "A")
+    (sentence,) = answer(report)
+    assert sentence.startswith(
+        "B and A cannot be told apart: the difference in mean revenue within 7 days lies between"
+    )
+    assert f"{one.low:.2f} and {one.high:.2f} (B minus A, 95% interval, p = {one.p_value:.3f})" in sentence
+
+
+def test_the_highest_arm_and_whether_that_is_certain():
+    sure, unsure = sample_report(tuple("ABC"), (1, 2, 6)), sample_report(tuple("ABC"), (1, 5.8, 6))
+    assert "is highest with C" in answer(sure)[0]
+    assert "lies above every other arm, all compared at once at 95%." in answer(sure)[0]
+    assert "That is not certain: it cannot be told apart from" in answer(unsure)[0]
+    assert question(sure).endswith("of each of 3 arms within 7 days of assignment, and how do they differ from A?")
+
+
+def test_differences_without_a_baseline():
+    report = sample_report(tuple("ABC"), (1, 1, 6))
+    report = replace(report, baseline=None, contrasts=report.estimate.contrasts(simultaneous=True))
+    said = " ".join(answer(report))
+    assert "with C than with A" in said
+    assert "with C than with B" in said
+    assert "B and A cannot be told apart" not in said
+    assert "These differences may be 0: B minus A from " in said
+    assert "The intervals of all 3 differences hold together at 95%." in said
+
+
+def test_many_arms_are_summed_up():
+    names = tuple(f"v{k}" for k in range(20))
+    report = sample_report(names, [1.0] * 19 + [9.0], rows=1_000)
+    said = answer(report)
+    assert "is highest with v19" in said[0]
+    assert any(s.endswith("arms cannot be told apart from v0.") for s in said)
+    assert len(said) < 8
+
+
+def test_arms_without_an_answer_are_named():
+    report = sample_report(tuple("ABCD"), (1, 2, 99, 1), arriving={2: 1, 3: 0})
+    said = answer(report)
+    assert said[0].startswith("Among the arms with an interval, mean revenue within 7 days is highest with B")
+    assert "C has an estimate, but no interval: only one of its outcomes has arrived." in said
+    assert "D has no answer: none of its outcomes has arrived." in said
+    nothing = sample_report(("A", "B"), arriving={0: 0, 1: 0})
+    assert answer(nothing) == ["Each of A and B has no answer: none of its outcomes has arrived."]
+    render(nothing)
+
+
+def test_one_of_two_arms_has_an_answer():
+    said = answer(sample_report(arriving={1: 0}))
+    assert said[0].startswith("Among the arms with an interval, mean revenue within 7 days is highest with A: ")
+    assert said[0].endswith("Nothing can be said about how certain that is.")
+    assert said[1:] == ["B has no answer: none of its outcomes has arrived."]
+
+
+def test_names_that_would_not_read_as_names_are_quoted():
+    report = sample_report(("a b", 'x"y'), (1, 5))
+    assert 'with “x"y” than with “a b”' in answer(report)[0]
+    assert "with arm 7 than with arm 3" in answer(sample_report((3, 7), (1, 5)))[0]
+    assert "with \u2068שלום\u2069 than" in answer(sample_report(("A", "שלום"), (1, 5)))[0]
+
+
+def test_further_questions_are_answered():
+    report = sample_report()
+    asked = (report.estimate.policy({"A": 0.2, "B": 0.8}), report.estimate.contrast("B", "A").test(0.5, "greater"))
+    said = answer(replace(report, further=asked))
+    assert said[1].startswith("0.2 A + 0.8 B: ")
+    assert said[2].endswith("to ∞).")
+
+
+@pytest.mark.parametrize(("arms", "runs"), [(2, 200), (5, 100), (20, 25)])
+def test_one_of_equal_arms_is_seldom_called_the_best(arms, runs):
+    bandit = bl.Bandit({k: bl.arms.normal(1.0) for k in range(arms)}, bl.delays.pareto(1.0).censored(0.2))
+    said = 0
+    for seed in range(runs):
+        log = bl.simulate(bandit, bl.policies.epsilon_greedy(decay=0.5, burn_in=0.2), 400, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bl.BelatedWarning)
+            said += "It lies above" in answer(Report(title="", estimate=bl.estimate(log)))[0]
+    assert stats.binom.sf(said - 1, runs, 0.05) > 1e-3
+
+
+def test_the_best_arm_is_called_the_best():
+    log = experiment(2000, means=(0.0, 0.0, 2.0, 1.0), delays=bl.delays.geometric(5))
+    (sentence,) = answer(Report(title="", estimate=bl.estimate(log)))
+    assert "is highest with arm 2" in sentence
+    assert sentence.endswith("It lies above every other arm, all compared at once at 95%.")
+    low, high = Column(
+        "", list(bl.estimate(log).best().interval), "estimate", [bl.estimate(log).std_errors[2]] * 2
+    ).texts()
+    assert f"interval {low} to {high}, which allows for its being chosen as the highest)" in sentence
