@@ -17,7 +17,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import belated as bl
-from belated.assumptions.bounds import ArmEvidence, Odds, Shifted
+from belated.assumptions.missing import ArmOutcomes, Odds, Shifted
 from belated.cli.app import app
 
 values = st.one_of(st.sampled_from([-1.0, 0.0, 0.0, 1.0, 2.0]), st.floats(-10, 10))
@@ -43,7 +43,7 @@ def experiment(arms=None, horizon=3000, never=0.4, seed=1, delay=None, decay=0.5
 @given(some_rows, st.floats(1, 20), st.booleans())
 def test_no_weights_between_1_and_gamma_give_a_more_extreme_mean(rows, gamma, up):
     w, arrived, y = columns(rows)
-    arm = ArmEvidence(w, arrived, y)
+    arm = ArmOutcomes(w, arrived, y)
     found = Odds(gamma).of(arm, up)
     missing = (found.value - arm.share * arm.mean) / (1 - arm.share) if arm.share < 1 else None
     if missing is not None and arm.share < 0.99:
@@ -54,7 +54,7 @@ def test_no_weights_between_1_and_gamma_give_a_more_extreme_mean(rows, gamma, up
 @given(some_rows, st.floats(1, 20), st.booleans())
 def test_an_arm_is_as_its_twin_row_by_row(rows, gamma, up):
     w, arrived, y = columns(rows)
-    found = Odds(gamma).of(ArmEvidence(w, arrived, y), up)
+    found = Odds(gamma).of(ArmOutcomes(w, arrived, y), up)
     mean, variance, _ = naive.extreme(w.tolist(), arrived.tolist(), y.tolist(), gamma, up)
     scale = float(np.ptp(y[arrived])) + 1e-3
     assert found.value == pytest.approx(mean, abs=1e-9 * scale)
@@ -64,7 +64,7 @@ def test_an_arm_is_as_its_twin_row_by_row(rows, gamma, up):
 @given(some_rows, st.floats(0, 5), st.booleans())
 def test_a_shift_is_as_its_twin(rows, delta, up):
     w, arrived, y = columns(rows)
-    found = Shifted(delta).of(ArmEvidence(w, arrived, y), up)
+    found = Shifted(delta).of(ArmOutcomes(w, arrived, y), up)
     twin = naive.extreme(w.tolist(), arrived.tolist(), y.tolist(), 1.0, up, delta if up else -delta)
     assert found == pytest.approx(twin, rel=1e-6, abs=1e-8)
 
@@ -72,7 +72,7 @@ def test_a_shift_is_as_its_twin(rows, delta, up):
 @given(some_rows, st.floats(1, 20), st.booleans())
 def test_rates_have_a_closed_form(rows, gamma, up):
     w, arrived, y = columns(rows)
-    arm = ArmEvidence(w, arrived, np.where(y > 0, 1.0, 0.0))
+    arm = ArmOutcomes(w, arrived, np.where(y > 0, 1.0, 0.0))
     share = arm.share
     closed = share * arm.mean + (1 - share) * Odds(gamma).of_rate(arm.mean, up)
     assert Odds(gamma).of(arm, up).value == pytest.approx(closed, abs=1e-12)
@@ -81,8 +81,8 @@ def test_rates_have_a_closed_form(rows, gamma, up):
 @given(some_rows, st.floats(1, 20))
 def test_mirrored_outcomes_have_mirrored_bounds(rows, gamma):
     w, arrived, y = columns(rows)
-    up = Odds(gamma).of(ArmEvidence(w, arrived, y), True)
-    down = Odds(gamma).of(ArmEvidence(w, arrived, -y), False)
+    up = Odds(gamma).of(ArmOutcomes(w, arrived, y), True)
+    down = Odds(gamma).of(ArmOutcomes(w, arrived, -y), False)
     assert (up.value, up.variance) == pytest.approx((-down.value, down.variance), rel=1e-6, abs=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_the_variance_is_that_of_leaving_rows_out():
     w, arrived, y = np.ones(300), rng.random(300) < 0.6, rng.exponential(1, 300)
 
     def value(keep):
-        return Odds(3.0).of(ArmEvidence(w[keep], arrived[keep], y[keep]), True)
+        return Odds(3.0).of(ArmOutcomes(w[keep], arrived[keep], y[keep]), True)
 
     everyone = np.ones(300, dtype=bool)
     without = []
@@ -106,8 +106,8 @@ def test_the_variance_is_that_of_leaving_rows_out():
 def test_a_large_mean_costs_no_digits():
     rng = np.random.default_rng(6)
     w, arrived, y = 1 + rng.exponential(1, 500), rng.random(500) < 0.6, rng.normal(size=500)
-    near = Odds(2.0).of(ArmEvidence(w, arrived, y), True)
-    far = Odds(2.0).of(ArmEvidence(w, arrived, y + 1e8), True)
+    near = Odds(2.0).of(ArmOutcomes(w, arrived, y), True)
+    far = Odds(2.0).of(ArmOutcomes(w, arrived, y + 1e8), True)
     assert far.value - 1e8 == pytest.approx(near.value, abs=1e-6)
     assert far.variance == pytest.approx(near.variance, rel=1e-6)
 

@@ -1,283 +1,64 @@
-"""Missing: what an arm's mean can be, if outcomes that have not come differ from those that have."""
+"""Bounds: what a combination of means can be under one assumption about missing outcomes."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-import numpy as np
-from scipy import special
+from belated.base.tables import Column, Table
+from belated.base.text import percent
 
-from belated.base.columns import Array
-from belated.base.errors import LogError
-from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate
-from belated.estimation.intervals import are_skewed, combine
-from belated.log.log import Log
-from belated.summaries.single_value import single_value, single_value_words
-from belated.summaries.sums import Sums
-
-# ---------------------------------------------------------------- one arm
-
-
-class ArmEvidence:
-    """What an arm's rows say, sorted by outcome, with sums up to each: any G then costs a search by halves.
-
-    Parameters
-    ----------
-    w : array
-        The weights h / pi of the arm's rows.
-    arrived : array of bool
-    y : array
-        Their outcomes, where they have arrived.
-
-    Attributes
-    ----------
-    n : int
-        How many have arrived.
-    share : float
-        p, the weighted share of the rows whose outcome has arrived.
-    share_variance : float
-        Of p: the larger of the homoskedastic and the leverage-corrected variance, as for means.
-    mean : float
-        Q, the weighted mean of what has arrived.
-    """
-
-    def __init__(self, w: Array, arrived: Array, y: Array) -> None:
-        self.n = n = int(arrived.sum())
-        self.assigned = len(w)
-        total = w.sum()
-        self.share = float(w[arrived].sum() / total) if len(w) else math.nan
-        if n and n == len(w):
-            self.share = 1.0  # exactly
-        self.share_variance = _share_variance(w, arrived, self.share) if n else math.nan
-        order = np.argsort(y[arrived], kind="stable")
-        w, y = w[arrived][order], y[arrived][order]
-        anchor = y[n // 2] if n else 0.0
-        self.mean = anchor + float(w @ (y - anchor) / w.sum()) if n else math.nan
-        self.x = x = y - self.mean
-        self.sums = np.zeros((4, 3, n + 1))  # of w^k x^j, up to and without each
-        for k in range(4):
-            term = w**k
-            for j in range(3):
-                np.cumsum(term, out=self.sums[k, j, 1:])
-                term = term * x
-        self.largest_below = np.concatenate([[0.0], np.maximum.accumulate(w)])
-        self.largest_above = np.concatenate([np.maximum.accumulate(w[::-1])[::-1], [0.0]])
-
-    @property
-    def sd(self) -> float:
-        """The standard deviation of what has arrived."""
-        n, first, second = self.sums[0, :3, -1]
-        return math.sqrt(max(second - first**2 / n, 0.0) / (n - 1)) if n > 1 else math.nan
-
-    def cut(self, below: float, above: float) -> int:
-        """Return how many of the outcomes lie below the extreme mean with those weights below and above it.
-
-        The mean R of the outcomes with weights `below` w and `above` w is extreme over cuts where the cut is at R.
-        """
-        weight, first = self.sums[1, 0], self.sums[1, 1]
-        low, high = 0, self.n
-        while low < high:
-            middle = (low + high) // 2
-            top = below * first[middle] + above * (first[-1] - first[middle])
-            mean = top / (below * weight[middle] + above * (weight[-1] - weight[middle]))
-            low, high = (low, middle) if self.x[middle] >= mean else (middle + 1, high)
-        return low
-
-    def tilted(self, below: float, above: float, shift: float = 0.0) -> Extreme:
-        """Return what p Q + (1 - p) R is, R the mean of the arrived with weights on either side of the cut, shifted.
-
-        With tau those weights over their mean, row i has leverage l = (w / W) A, A = p + (1 - p) tau, and adds
-        (w / W) e to the error, e = p (y - Q) + (1 - p) tau (y - R). Sums of powers of w and e on either side of the
-        cut follow from those of w and x = y - Q. The share p adds (w / W) p (Q - R) (arrived - p), which does not
-        covary with the former.
-        """
-        cut, share, total = self.cut(below, above), self.share, self.sums[1, 0, -1]
-        sides = np.stack([self.sums[:, :, cut], self.sums[:, :, -1] - self.sums[:, :, cut]])
-        tau = np.array([below, above])
-        tau /= tau @ sides[:, 1, 0] / total
-        r = float(tau @ sides[:, 1, 1] / total)
-        a, b = share + (1 - share) * tau, (1 - share) * tau * r  # e = a x - b
-
-        def squares(k: int) -> Array:
-            return np.maximum(a**2 * sides[:, k, 2] - 2 * a * b * sides[:, k, 1] + b**2 * sides[:, k, 0], 0.0)
-
-        largest = min(float(np.max(a * [self.largest_below[cut], self.largest_above[cut]])) / total, 1 - 1e-12)
-        slope = (2 - largest) / (1 - largest) ** 2  # as in estimators._hajek
-        corrected = float(np.sum(squares(2) + slope * a * squares(3) / total)) / total**2
-        spread = float(squares(0).sum()) - float(np.sum(a * sides[:, 0, 1] - b * sides[:, 0, 0])) ** 2 / self.n
-        plain = max(spread, 0.0) / max(self.n - 1, 1) * self.sums[2, 0, -1] / total**2
-        gap = r + shift  # R - Q
-        return Extreme(
-            value=self.mean + (1 - share) * gap,
-            variance=max(plain, corrected) + gap**2 * self.share_variance,
-            size=total**2 / float(a**2 @ sides[:, 2, 0]),
-        )
-
-
-class Extreme(NamedTuple):
-    """An extreme estimate of one arm's mean, its variance and effective size."""
-
-    value: float
-    variance: float
-    size: float
-
-
-def _share_variance(w: Array, arrived: Array, share: float) -> float:
-    if share >= 1:
-        return 0.0
-    total, n = w.sum(), len(w)
-    leverage = w / total
-    largest = min(leverage.max(), 1 - 1e-12)
-    slope = (2 - largest) / (1 - largest) ** 2
-    corrected = np.sum((leverage * (arrived - share)) ** 2 * (1 + slope * leverage))
-    rate = arrived.mean()
-    return float(max(rate * (1 - rate) * n / (n - 1) * np.sum(leverage**2), corrected))
-
-
-# ---------------------------------------------------------------- assumptions about the missing
-
-
-class Assumption(Protocol):
-    """What the mean of an arm's missing outcomes may be, at most (`up`) or at least."""
-
-    def of(self, arm: ArmEvidence, up: bool) -> Extreme:
-        """Return the extreme mean of an arm."""
-
-    def of_rate(self, rate: float, up: bool) -> float:
-        """Return R if the outcomes are 0 and 1, and those that arrived are 1 at this rate."""
+#: What is bounded: the factor of the odds, or the difference of the means.
+Size = Literal["gamma", "delta"]
 
 
 @dataclass(frozen=True)
-class Odds:
-    """The odds of arriving vary with the outcome by at most a factor."""
-
-    gamma: float
-
-    def of(self, arm: ArmEvidence, up: bool) -> Extreme:
-        """Return the extreme mean of an arm."""
-        return arm.tilted(1.0, self.gamma) if up else arm.tilted(self.gamma, 1.0)
-
-    def of_rate(self, rate: float, up: bool) -> float:
-        """Return R if the outcomes are 0 and 1, and those that arrived are 1 at this rate."""
-        ones, zeros = (self.gamma, 1.0) if up else (1.0, self.gamma)
-        return ones * rate / (ones * rate + zeros * (1 - rate))
-
-
-@dataclass(frozen=True)
-class Shifted:
-    """The missing outcomes' mean differs from that of the arrived by at most delta."""
-
-    delta: float
-
-    def of(self, arm: ArmEvidence, up: bool) -> Extreme:
-        """Return the extreme mean of an arm."""
-        return arm.tilted(1.0, 1.0, self.delta if up else -self.delta)
-
-    def of_rate(self, rate: float, up: bool) -> float:
-        """Return R if the outcomes are 0 and 1, and those that arrived are 1 at this rate."""
-        return min(rate + self.delta, 1.0) if up else max(rate - self.delta, 0.0)
-
-
-# ---------------------------------------------------------------- all arms
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """The arms in question, and how their bounds and intervals follow from an assumption.
+class Bounds(Table):
+    """What a combination of means can be under one assumption.
 
     Attributes
     ----------
-    coefficients : array
-        Of the arms in question, none 0.
-    arms : tuple of ArmEvidence
-    statistics : ArmStatistics
-        Of `dipw`, which they are if arrival does not depend on the outcome.
-    interval : str
-        The kind that `estimate` would use: wilson, skew or t.
-    tail : float
+    name : str
+    gamma, delta : float or None
+        The assumption: one of them.
+    bound_low, bound_high : float
+        The least and the largest estimate that it allows.
+    low, high : float
+        The interval, which covers the truth if the assumption holds.
+    level : float
     """
 
-    coefficients: Array
-    arms: tuple[ArmEvidence, ...]
-    statistics: ArmStatistics
-    interval: str
-    tail: float
+    name: str
+    gamma: float | None
+    delta: float | None
+    bound_low: float
+    bound_high: float
+    low: float
+    high: float
+    level: float
 
-    @classmethod
-    def of(cls, rows: Log, coefficients: Array, level: float) -> Evidence:
-        """Read the evidence from the rows that count."""
-        estimator = ESTIMATORS["dipw"]
-        sums = Sums.of(rows, *estimator.parts, plain=False)
-        value = single_value(sums)
-        if value is not None:
-            out = 1 - sums["arrived"].sum() / sums["assigned"].sum()
-            raise LogError(single_value_words(value, out), column="outcome")
-        used = coefficients != 0
-        arms = []
-        for k in np.flatnonzero(used):
-            mine = rows.code == k
-            pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
-            arms.append(ArmEvidence(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
-        statistics = evaluate(sums, estimator).subset(used)
-        binary = bool((sums["nonbinary"][used] == 0).all())
-        kind = "wilson" if binary else "skew" if are_skewed(statistics) else "t"
-        return cls(coefficients[used], tuple(arms), statistics, kind, (1 - level) / 2)
+    def __repr__(self) -> str:
+        return self.to_text()
 
-    @property
-    def sd(self) -> float:
-        """The standard deviation of what has arrived, pooled over the arms with equal weight."""
-        return math.sqrt(sum(arm.sd**2 for arm in self.arms) / len(self.arms))
+    def includes(self, value: float) -> bool:
+        """Whether the interval includes a value."""
+        return self.low <= value <= self.high
 
-    @property
-    def has_interval(self) -> bool:
-        """Whether every arm has the two arrivals that an interval needs."""
-        return all(arm.n >= 2 for arm in self.arms)
+    def _title(self) -> str:
+        return f"{self.name}: {percent(self.level)} interval"
 
-    def limits(self, assumption: Assumption) -> tuple[float, float, float, float]:
-        """Return the least and the largest estimate, and the interval's limits."""
-        bound_low, low = self.side(assumption, up=False)
-        bound_high, high = self.side(assumption, up=True)
-        return bound_low, bound_high, low, high
+    def _columns(self) -> list[Column]:
+        return bounds_columns([self], "gamma" if self.delta is None else "delta")
 
-    def side(self, assumption: Assumption, up: bool) -> tuple[float, float]:
-        """Return the extreme estimate on one side, and the interval's limit there."""
-        if not all(arm.n for arm in self.arms):
-            return math.nan, math.nan
-        each = self._rates if self.interval == "wilson" else self._means
-        return each(assumption, up)
 
-    def _means(self, assumption: Assumption, up: bool) -> tuple[float, float]:
-        c = self.coefficients
-        found = [assumption.of(arm, (each > 0) == up) for each, arm in zip(c, self.arms, strict=True)]
-        value, variance, size = np.array(found).T
-        statistics = replace(self.statistics, value=value, robust=variance, effective_size=size)
-        answer = combine(statistics, c, self.interval)
-        return float(answer.estimate), float(answer.limits(self.tail)[int(up)])
-
-    def _rates(self, assumption: Assumption, up: bool) -> tuple[float, float]:
-        """Put the limits of each arm's rate, Wilson's, in place of it, and combine by MOVER as `intervals` does."""
-        values, reaches, missing = [], [], []
-        for (low, high), arm, c in zip(self._scores, self.arms, self.coefficients, strict=True):
-            upward = (c > 0) == up
-            rate = min(max(arm.mean, 0.0), 1.0)
-            missing.append(assumption.of_rate(rate, upward))
-            values.append(arm.share * rate + (1 - arm.share) * missing[-1])
-            limit = high if upward else low
-            reaches.append(arm.share * limit + (1 - arm.share) * assumption.of_rate(limit, upward) - values[-1])
-        value = float(self.coefficients @ values)
-        degrees = np.maximum(self.statistics.effective_size - 1, 1.0)
-        parts = [(a.mean - r) ** 2 * a.share_variance for a, r in zip(self.arms, missing, strict=True)]
-        shares = special.stdtrit(degrees, self.tail) ** 2 * np.array(parts)
-        room = np.where(np.array(reaches) > 0, 1 - np.array(values), values)
-        reach = np.minimum(np.sqrt(np.array(reaches) ** 2 + shares), room)
-        total = math.sqrt(float(self.coefficients**2 @ reach**2))
-        return value, value + total if up else value - total
-
-    @cached_property
-    def _scores(self) -> list[tuple[float, float]]:
-        units = np.eye(len(self.arms))
-        limits = [combine(self.statistics, unit, "wilson").limits(self.tail) for unit in units]
-        return [(float(low), float(high)) for low, high in limits]
+def bounds_columns(rows: Sequence[Bounds], size: Size) -> list[Column]:
+    """Return a column for the size of the assumption, and one for each bound and limit."""
+    # digits as for the narrowest interval, of which a standard error is about a quarter
+    narrow = min((row.high - row.low for row in rows), default=math.nan) / 4
+    names = ("bound_low", "bound_high", "low", "high")
+    return [
+        Column(size, [getattr(row, size) for row in rows], "number"),
+        *(Column(name, [getattr(row, name) for row in rows], "estimate", [narrow] * len(rows)) for name in names),
+    ]

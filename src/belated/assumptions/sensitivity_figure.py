@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
+from belated.assumptions.bounds import Size
 from belated.base.figures import COLOURS, INK, new_figure, safe_label
 from belated.base.text import percent
 
@@ -15,10 +16,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: A row of bounds, as `Bounds.to_dict` gives it: every value is a list of one.
+Row: TypeAlias = Mapping[str, Sequence[float]]
+
+
+class Curves(TypedDict):
+    """What the figure shows: the arguments of `sensitivity_figure`."""
+
+    odds: Sequence[Row]
+    shift: Sequence[Row]
+    odds_tipping: float
+    shift_tipping: float
+    sd: float
+    null: float
+    name: str
+    level: float
+
 
 def sensitivity_figure(
-    odds: Sequence[Mapping[str, Any]],
-    shift: Sequence[Mapping[str, Any]],
+    odds: Sequence[Row],
+    shift: Sequence[Row],
     *,
     odds_tipping: float,
     shift_tipping: float,
@@ -61,9 +78,9 @@ def sensitivity_figure(
     return figure
 
 
-def _bands(axes: Axes, rows: Sequence[Mapping[str, Any]], by: str, null: float, tipping: float, level: float) -> None:
+def _bands(axes: Axes, rows: Sequence[Row], size: Size, null: float, tipping: float, level: float) -> None:
     x, bound_low, bound_high, low, high = (
-        np.array([row[key][0] for row in rows]) for key in (by, "bound_low", "bound_high", "low", "high")
+        np.array([row[key][0] for row in rows]) for key in (size, "bound_low", "bound_high", "low", "high")
     )
     axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.16, linewidth=0, label=f"{percent(level)} interval")
     axes.fill_between(

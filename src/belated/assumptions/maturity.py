@@ -1,0 +1,128 @@
+"""Maturity: which rows have had the time that outcomes take."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError, OptionError
+from belated.base.text import number_text
+from belated.log.clock import Clock
+from belated.log.durations import read_window
+from belated.log.log import Log
+
+#: How users give an age: a number of the log's time, a duration, or either as text.
+Age = int | float | str | dt.timedelta | np.timedelta64
+
+#: The share of the outcomes seen that have come by the time a row is mature.
+_COME = 0.99
+
+
+@dataclass(frozen=True)
+class Maturity:
+    """Which rows count: those assigned at least so long before the log's moment.
+
+    Attributes
+    ----------
+    age : number or timedelta
+    rows : int
+        How many they are.
+    late : float or None
+        The share of their outcomes that took longer than `age`, where the age was held down to keep half of the rows.
+    """
+
+    age: int | float | np.timedelta64
+    rows: int
+    late: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The age in words."""
+        return number_text(self.age)
+
+
+def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturity]:
+    """Return the rows that count, with what has arrived of them by the log's moment.
+
+    Parameters
+    ----------
+    log : Log
+    arms : array of int
+        The places of the arms in question.
+    mature : number, duration or str, optional
+        The age that rows must have; by default the time that the arms' outcomes take.
+    """
+    if not len(log):
+        raise LogError("The log has no rows as of its moment.")
+    rows = np.sort(np.arange(len(log.code))[log.schedule.existing])
+    age = log.last_look - log.assigned_numbers[rows]
+    late: float | None = None
+    if mature is None:
+        least, late = _time_taken(log, rows, age, arms)
+    else:
+        least = _read_age(log.clock, mature)
+    chosen = rows[age >= least]
+    if not len(chosen):
+        raise OptionError(f"`mature` is {mature!r}; no row was assigned so long before the log's moment.")
+    counted = Log.of_numbers(
+        arms=log.arms,
+        code=log.code[chosen],
+        outcome=log.outcome[chosen],
+        propensity=log.propensity[chosen],
+        assigned=log.assigned_numbers[chosen],
+        arrived=None if log.arrived_at is None else log.arrived_numbers[chosen],
+        clock=log.clock,
+        moment=log.moment,
+    )
+    return counted, Maturity(age=_show_age(log.clock, least), rows=len(chosen), late=late)
+
+
+def _time_taken(log: Log, rows: Array, age: Array, arms: Array) -> tuple[float, float | None]:
+    """Return the time in which nearly all outcomes come, but no longer than half of the rows have had.
+
+    And, if that holds it down, the share of outcomes that took longer.
+    """
+    most = np.quantile(age, 0.5, method="lower").item()
+    old = (age >= most) & log.arrived[rows]
+    delay, code = (log.arrived_numbers - log.assigned_numbers)[rows], log.code[rows]
+    least: float = 0
+    late: float | None = None
+    for k in arms:
+        delays = delay[old & (code == k)]
+        if not len(delays):
+            continue
+        needed = np.quantile(delays, _COME, method="higher").item()
+        if needed > most:
+            late = max(late or 0.0, float(np.mean(delays > most)))
+        least = max(least, min(needed, most))
+    return least, late
+
+
+def _show_age(clock: Clock, age: float) -> int | float | np.timedelta64:
+    """Return an age as the user would write it."""
+    if clock.unit is None:
+        return int(age) if float(age).is_integer() else float(age)
+    duration: np.timedelta64 = clock.show_delay(age)
+    return duration
+
+
+def _read_age(clock: Clock, mature: Age) -> int | float:
+    """Return an age as a number of the clock."""
+    kind = "a duration, such as '7d', as the log's times are datetimes" if clock.unit else "a number of the log's time"
+    wrong = OptionError(f"`mature` is {mature!r}; it must be {kind}, 0 or more.")
+    if not isinstance(mature, (bool, str)) and isinstance(mature, (int, float, np.number)) and mature == 0:
+        return 0
+    try:
+        window = read_window(mature)
+    except OptionError:
+        raise wrong from None
+    if window.is_time != (clock.unit is not None):
+        raise wrong
+    if clock.unit is None:
+        return window.length
+    units: float = np.timedelta64(int(window.length), "us") / np.timedelta64(1, clock.unit)  # type: ignore[call-overload]
+    return math.ceil(units)
