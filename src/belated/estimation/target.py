@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import real
+from belated.base.checks import TOLERANCE, real
 from belated.base.columns import Array
 from belated.base.errors import OptionError, UnknownArmError
 from belated.base.text import one_line
 from belated.log.log import arm_index
-
-#: How far a policy's probabilities may be from a sum of 1.
-_TOLERANCE = 1e-6
 
 _FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
 
@@ -65,7 +62,7 @@ class Target:
     def policy(cls, arms: tuple[Any, ...], shares: Mapping[Any, float] | str, *, option: str = "policy") -> Target:
         """Return the mean outcome under a policy, a probability for each arm."""
         weights = _numbers(option, shares)
-        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > _TOLERANCE:
+        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > TOLERANCE:
             raise OptionError(
                 f"`{option}` is {shares!r}; its probabilities must not be negative and must sum to 1. "
                 "`linear` takes any coefficients."

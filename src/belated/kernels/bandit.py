@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from belated.base.checks import TOLERANCE
 from belated.kernels import streams
 from belated.kernels.compiler import compiled
 from belated.kernels.experiment import (
@@ -141,7 +142,7 @@ def is_distribution(p, n_arms):
         if not p[k] >= 0.0:
             return False
         total += p[k]
-    return abs(total - 1.0) <= 1e-6
+    return abs(total - 1.0) <= TOLERANCE
 
 
 @compiled

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from belated.base.checks import positive
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
@@ -115,7 +114,7 @@ class Pilot(Table):
     bandit: Bandit
     policy: Policy
     per_day: float | None
-    arms: tuple[Any, ...]
+    arms: tuple[Label, ...]
     notes: tuple[str, ...]
     log: Log = field(repr=False)
 
@@ -180,7 +179,7 @@ def _delays(waited: Array, arrived: Array, pace: float) -> Array:
     return np.concatenate([at, [math.inf]])[places]
 
 
-def _shares(log: Log, alive: Array | slice, code: Array) -> dict[Any, float]:
+def _shares(log: Log, alive: Array | slice, code: Array) -> dict[Label, float]:
     """Return the mean probability of each arm in the later half of the log, or how often it was chosen."""
     later = slice(len(code) // 2, None)
     if log.has_all_propensities:

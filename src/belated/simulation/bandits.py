@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from belated.base.columns import Label
 from belated.base.errors import OptionError
 from belated.simulation.arms import Arm
 from belated.simulation.delays import Delay, none
@@ -51,10 +52,10 @@ class Bandit:
                 raise OptionError(f"`delays` names {label!r}, which is not one of the arms {list(self.arms)!r}.")
 
     @property
-    def means(self) -> dict[Any, float]:
+    def means(self) -> dict[Label, float]:
         """Every arm's true mean."""
         return {label: arm.mean for label, arm in self.arms.items()}
 
-    def delay(self, label: Any) -> Delay:
+    def delay(self, label: Label) -> Delay:
         """Return an arm's delays."""
         return self.delays if isinstance(self.delays, Delay) else self.delays.get(label, none())

@@ -7,14 +7,14 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
-from typing import Any, ParamSpec, SupportsFloat, SupportsIndex, TypeVar
+from typing import ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 
 #: An option of a constructor: a number, a sample, or shares by label.
-Option = int | float | Array | Mapping[Any, float]
+Option = int | float | Array | Mapping[Label, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

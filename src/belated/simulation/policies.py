@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from belated.base.checks import positive, real, whole
+from belated.base.checks import TOLERANCE, positive, real, whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
@@ -56,7 +56,7 @@ def fixed(shares: Mapping[Any, float]) -> Policy:
     if not isinstance(shares, Mapping):
         raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
-    if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > 1e-6:
+    if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > TOLERANCE:
         raise OptionError(f"`shares` is {dict(shares)!r}; probabilities must not be negative and must sum to 1.")
     return Policy(name="fixed", shares=numbers)
 

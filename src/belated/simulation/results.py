@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from belated.base.checks import one_of
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Kind, Table
@@ -99,7 +99,7 @@ class Study(Table):
         return self.left_out > 0 or any(len(m) < self.asked for m in self.moments.values())
 
     @property
-    def arms(self) -> tuple[Any, ...]:
+    def arms(self) -> tuple[Label, ...]:
         """The arms' labels."""
         return tuple(self.bandit.arms)
 
