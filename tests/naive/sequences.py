@@ -143,10 +143,10 @@ class Twin:
         null = self.null[a] - (0 if b is None else self.null[b])
         best = 0.0
         for time in sorted({e[0] for e in events}):
-            seen = [e for e in events if e[0] <= time]
+            arrived = [e for e in events if e[0] <= time]
 
-            def excluded(threshold, seen=seen):
-                estimate, low, high = self.interval(seen, a, b, threshold)
+            def excluded(threshold, arrived=arrived):
+                estimate, low, high = self.interval(arrived, a, b, threshold)
                 return not math.isnan(estimate) and not low <= null <= high
 
             if not excluded(best):

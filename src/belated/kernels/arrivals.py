@@ -15,7 +15,7 @@ from belated.base.columns import Array
 KERNELS = ("arrange", "first_outside", "first_outcomes", "count_by")
 
 
-class Calendar(NamedTuple):
+class ArrivalTimes(NamedTuple):
     """When rows were assigned, and when their outcomes count.
 
     `times` are the rows' times of arrival, or empty if each arrived when the next row was assigned. `due` is the
@@ -31,7 +31,8 @@ class Calendar(NamedTuple):
 class ArrivalColumns(NamedTuple):
     """The columns of rows, and which rows' outcomes arrived, in the order of arrival.
 
-    `propensity` has a column for every arm if it is `full`; else one, of the chosen arms.
+    `code` are positions among the arms. `propensity` has a column for every arm if it is `full`; else one, of the
+    chosen arms.
     """
 
     code: Array
@@ -41,15 +42,15 @@ class ArrivalColumns(NamedTuple):
     arrived: Array
 
 
-def arrange(calendar: Calendar, low: int, high: int) -> Array:
+def arrange(arrival_times: ArrivalTimes, low: int, high: int) -> Array:
     """Return the rows that are due at positions from `low` to `high`, in the order of arrival.
 
     Rows due at one position arrived after those due before it; among them, times decide, then the order of assignment.
     """
-    times, due, order = calendar.times, calendar.due, calendar.order
+    times, due, order = arrival_times.times, arrival_times.due, arrival_times.order
     ordered = len(order) > 0
     start = np.zeros(high - low + 1, due.dtype)
-    last = min(calendar.n, high)  # an outcome is due after its own row
+    last = min(arrival_times.n, high)  # an outcome is due after its own row
     for position in range(last):
         when = due[order[position] if ordered else position]
         if low <= when < high:

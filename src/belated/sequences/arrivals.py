@@ -11,7 +11,7 @@ import numpy as np
 from belated.base.columns import Array
 from belated.kernels import arrivals as kernel
 from belated.kernels import jit
-from belated.kernels.arrivals import ArrivalColumns, Calendar
+from belated.kernels.arrivals import ArrivalColumns, ArrivalTimes
 from belated.kernels.sequence_blocks import BlockArrivals
 from belated.log.log import Log
 
@@ -36,8 +36,8 @@ class ArrivedRows:
         """Return those of a log."""
         schedule = log.schedule
         jit.ready(2 * schedule.rows)
-        calendar = Calendar(times=log.arrival_times, due=schedule.due, order=schedule.order, n=schedule.rows)
-        parts = jit.in_stretches(schedule.rows + 1, lambda low, high: kernel.arrange(calendar, low, high))
+        arrival_times = ArrivalTimes(times=log.arrival_times, due=schedule.due, order=schedule.order, n=schedule.rows)
+        parts = jit.in_stretches(schedule.rows + 1, lambda low, high: kernel.arrange(arrival_times, low, high))
         columns = ArrivalColumns(
             code=log.code,
             outcome=log.outcome,
@@ -45,7 +45,7 @@ class ArrivedRows:
             full=log.has_all_propensities,
             arrived=parts[0] if len(parts) == 1 else np.concatenate(parts),
         )
-        return cls(columns, calendar.times)
+        return cls(columns, arrival_times.times)
 
     def __len__(self) -> int:
         return len(self.columns.arrived)
@@ -72,6 +72,8 @@ class ArrivedRows:
     def block(self, start: int, stop: int) -> BlockArrivals:
         """Return those at places from start to stop."""
         columns, moments = self.columns, self.moments(slice(start, stop))
+        last = np.ones(len(moments), dtype=bool)
+        np.not_equal(moments[1:], moments[:-1], out=last[:-1])
         which = columns.arrived[start:stop]
         code = columns.code[which].astype(np.int64)
         return BlockArrivals(
@@ -79,7 +81,7 @@ class ArrivedRows:
             code=code,
             outcome=columns.outcome[which],
             propensity=columns.propensity[which, code if columns.full else 0],
-            last=np.append(moments[1:] != moments[:-1], True),
+            last=last,
         )
 
     def count_by(self, moments: Array) -> Array:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import special
 
 from belated.base.checks import fraction, positive, real
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.estimation.pairs import default_pairs
 from belated.kernels.sequence_blocks import Questions
@@ -36,7 +35,7 @@ class Design:
     """What a sequence is, fixed before any outcome."""
 
     kind: Kind
-    arms: tuple[Hashable, ...]
+    arms: tuple[Label, ...]
     level: float
     target: int
     sigma: float | None
@@ -99,14 +98,14 @@ class Design:
 
 def plan_design(
     kind: Kind,
-    arms: tuple[Hashable, ...],
+    arms: tuple[Label, ...],
     *,
     level: float,
     target: int,
     sigma: float | None,
     bounds: tuple[float, float] | None,
-    baseline: Hashable,
-    null: float | Mapping[Any, float],
+    baseline: Label,
+    null: float | Mapping[Label, float],
 ) -> Design:
     """Return the design that `sequence` was asked for."""
     fraction("level", level)
@@ -130,7 +129,7 @@ def plan_design(
     )
 
 
-def read_null(null: float | Mapping[Any, float], arms: tuple[Hashable, ...]) -> Array:
+def read_null(null: float | Mapping[Label, float], arms: tuple[Label, ...]) -> Array:
     """Return the value that is tested of each arm; 0 for arms that are not named."""
     if not isinstance(null, Mapping):
         return np.full(len(arms), real("null", null))

@@ -87,11 +87,11 @@ class Record:
     def _judge(self, arrivals: ArrivedRows, blocks: Blocks) -> None:
         """Note the largest scores, and the moments after which they first passed the thresholds."""
         plan, questions = self._design.plan, self._design.questions
-        known = np.array([[when is not None for when in line] for line in self.first], dtype=bool)
+        known = np.array([when is not None for when in self.first.flat]).reshape(self.first.shape)
         verdicts = Verdicts(best=self.best, first=np.where(known, 0, -1), gauges=self._gauges, stale=self._stale)
         kernel.score_ends(questions, blocks, plan, verdicts)
         candidates, block = np.empty(len(self.best), dtype=np.int64), 0
-        while True:
+        while block < len(blocks.paths):
             block, n = kernel.next_block(candidates, block, questions, blocks, plan, verdicts)
             if n == 0:
                 break

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belated.base.checks import whole
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import one_line, percent
@@ -40,8 +40,8 @@ def sequence(
     sigma: float | None = None,
     bounds: tuple[float, float] | None = None,
     looks: int | Sequence[Any] = 100,
-    baseline: Hashable = None,
-    null: float | Mapping[Any, float] = 0.0,
+    baseline: Label = None,
+    null: float | Mapping[Label, float] = 0.0,
 ) -> ConfidenceSequence:
     """Return intervals that hold at every look and any stopping time, for every arm and contrast.
 
@@ -134,7 +134,7 @@ class ConfidenceSequence(Table):
         return self._history.design
 
     @property
-    def arms(self) -> tuple[Hashable, ...]:
+    def arms(self) -> tuple[Label, ...]:
         """The arms' labels."""
         return self.design.arms
 
@@ -190,21 +190,21 @@ class ConfidenceSequence(Table):
 
     # ---------------------------------------------------------------- questions
 
-    def arm(self, arm: Hashable, *, simultaneous: bool = False) -> SequenceAnswer:
+    def arm(self, arm: Label, *, simultaneous: bool = False) -> SequenceAnswer:
         """Return what is known now of one arm's mean; with `simultaneous`, as one of all arms."""
         return self._answer(arm_index(self.arms, arm), None, len(self.arms) if simultaneous else 1)
 
-    def contrast(self, arm: Hashable, baseline: Hashable) -> SequenceAnswer:
+    def contrast(self, arm: Label, baseline: Label) -> SequenceAnswer:
         """Return what is known now of one arm's mean minus another's."""
         return self._answer(*self._pair(arm, baseline), 1)
 
-    def _pair(self, arm: Hashable, baseline: Hashable) -> tuple[int, int]:
+    def _pair(self, arm: Label, baseline: Label) -> tuple[int, int]:
         a, b = arm_index(self.arms, arm), arm_index(self.arms, baseline)
         if a == b:
             raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
         return a, b
 
-    def contrasts(self, baseline: Hashable = None, *, simultaneous: bool = False) -> SequenceAnswers:
+    def contrasts(self, baseline: Label = None, *, simultaneous: bool = False) -> SequenceAnswers:
         """Return every arm's contrast against a baseline, or all pairs if there is none.
 
         With `simultaneous` they hold together, each at alpha over their number, and p-values are multiplied by it.
@@ -253,7 +253,7 @@ class ConfidenceSequence(Table):
         """Return the estimate with intervals for a single look, as `estimate(log.at(moment), "dipw")` gives them."""
         return self._history.fixed(look)
 
-    def track(self, arm: Hashable, baseline: Hashable = None) -> Track:
+    def track(self, arm: Label, baseline: Label = None) -> Track:
         """Return how the sequence of an arm, or of its contrast with a baseline, moved over the looks.
 
         Beside it stands the interval of a single look, which holds at one moment chosen in advance, not at all.
@@ -277,7 +277,7 @@ class ConfidenceSequence(Table):
             excluded_at=self._test(a, b, 1)[1],
         )
 
-    def plot(self, arm: Hashable, baseline: Hashable = None) -> Figure:
+    def plot(self, arm: Label, baseline: Label = None) -> Figure:
         """Draw `track`: the sequence, and the interval of a single look beside it; a matplotlib figure."""
         from belated.sequences.figure import band
 

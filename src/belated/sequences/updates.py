@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from belated.base.columns import Array, numbers
+from belated.base.checks import TOLERANCE
+from belated.base.columns import Array, Label, numbers
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.kernels import fields
@@ -31,7 +32,7 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
         )
     if not np.isfinite(y).all():
         raise OptionError("`outcome` holds a value that is not finite; give outcomes once they have landed.")
-    if not ((pi > 0) & (pi <= 1 + 1e-6)).all():
+    if not ((pi > 0) & (pi <= 1 + TOLERANCE)).all():
         raise OptionError("`propensity` must lie in (0, 1].")
     columns = ArrivalColumns(
         code=code, outcome=y, propensity=pi[:, np.newaxis], full=False, arrived=np.arange(len(code))
@@ -39,7 +40,7 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
     return ArrivedRows(columns, _read_times(history, at, len(code)) if len(code) else np.empty(0))
 
 
-def _labels(arm: Any, arms: tuple[Hashable, ...]) -> list[Any]:
+def _labels(arm: Any, arms: tuple[Label, ...]) -> list[Any]:
     """Return the labels of one arm or of several; a text, or a tuple that is an arm, is one."""
     single = isinstance(arm, (str, bytes)) or (isinstance(arm, tuple) and arm in arms)
     return list(arm) if isinstance(arm, (Sequence, np.ndarray)) and not single else [arm]

@@ -1,0 +1,44 @@
+"""Answers of sequences, as people see them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+import belated as bl
+from belated.sequences.answers import reasons
+
+
+def test_reasons_are_said_once_and_five_at_most():
+    assert reasons([None, "a", "a", None, "b"]) == ["a", "b"]
+    assert reasons(list("abcdefg")) == [*"abcde", "And 2 more arms or contrasts."]
+
+
+def followed():
+    y = np.random.default_rng(0).normal(size=300)
+    return bl.sequence(bl.Log(list("ABC") * 100, y, np.full(300, 1 / 3)), "sub_gaussian", sigma=1, looks=3)
+
+
+def test_one_answer():
+    answer = followed().contrast("B", "A")
+    assert str(answer).startswith("B - A: 95% sub-gaussian confidence sequence\n")
+    assert list(answer.to_dict())[:4] == ["name", "estimate", "low", "high"]
+    assert answer.to_pandas().shape == (1, 10)
+    joint = dataclasses.replace(answer, together=3)
+    assert "confidence sequence, one of 3\n" in str(joint)
+
+
+def test_several_answers():
+    answers = followed().contrasts(simultaneous=True)
+    assert len(answers) == 3
+    assert answers[0].name == "B - A"
+    assert str(answers).startswith("95% simultaneous sub-gaussian confidence sequences\n")
+    assert next(iter(answers.to_dict())) == "contrast"
+
+
+def test_a_track():
+    track = followed().track("B", "A")
+    assert len(track) == 3
+    assert str(track).startswith("B - A: 95% sub-gaussian confidence sequence over time\n")
+    assert next(iter(track.to_dict())) == "as_of"
