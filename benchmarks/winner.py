@@ -14,8 +14,10 @@ import numpy as np
 from scipy import special
 
 import belated as bl
+from belated.estimation.combinations import combine
 from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import are_skewed, combine, joint_tail
+from belated.estimation.intervals import KINDS, are_skewed
+from belated.estimation.multiplicity import joint_tail
 from belated.estimation.winner import Rivalry, Winner, winner
 
 POLICIES = {
@@ -44,8 +46,7 @@ def taken(statistics: ArmStatistics, rows: np.ndarray, arms: np.ndarray) -> ArmS
 def each_alone(statistics: ArmStatistics, kind: str) -> tuple:
     """Return what `winner` needs of every run: values, limits by tail, degrees."""
     alone = combine(statistics.reshaped((*statistics.value.shape, 1)), np.ones(1), kind)
-    values = np.clip(statistics.value, 0, 1) if kind == "wilson" else statistics.value
-    return values, alone.limits, alone.degrees[..., 0]
+    return KINDS[kind].within(statistics.value), alone.limits, alone.degrees[..., 0]
 
 
 def by_kind(statistics: ArmStatistics, family: str) -> list[tuple[str, ArmStatistics]]:
@@ -92,7 +93,7 @@ def judged(w: Winner, truth: np.ndarray, kind: str) -> dict[str, np.ndarray]:
             ("reported", reported),
         )
     }
-    cut = (lambda x: np.clip(x, 0, 1)) if kind == "wilson" else (lambda x: x)
+    cut = KINDS[kind].within
     band = cut(w.simultaneous.high) - cut(w.simultaneous.low)
     with np.errstate(invalid="ignore", divide="ignore"):
         held["width"] = np.where(band > 0, (cut(w.hybrid.high) - cut(w.hybrid.low)) / band, 1.0)

@@ -22,8 +22,10 @@ from belated.base.errors import (
     UnknownArmError,
 )
 from belated.base.version import __version__
-from belated.estimation.answers import Answer, Best, Contrasts, Estimate, estimate
-from belated.estimation.comparison import Answers, Comparison, compare
+from belated.estimation.answers import Answer, Answers, Contrasts
+from belated.estimation.best import Best
+from belated.estimation.comparison import Comparison, compare
+from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import ESTIMATORS, Estimator
 from belated.estimation.ledger import Ledger
 from belated.estimation.trajectory import Trajectory, trajectory

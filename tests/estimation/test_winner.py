@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import belated as bl
+from belated.estimation.combinations import combine
 from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import combine
 from belated.estimation.winner import Rivalry, winner
 
 

@@ -12,8 +12,9 @@ from scipy import special
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
-from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate
-from belated.estimation.intervals import are_skewed, combine
+from belated.estimation.combinations import combine
+from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
+from belated.estimation.intervals import KINDS, IntervalKind, choose_kind, is_binary, student_degrees
 from belated.log.log import Log
 from belated.summaries.single_value import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -104,8 +105,7 @@ class ArmOutcomes:
         def squares(k: int) -> Array:
             return np.maximum(a**2 * sides[:, k, 2] - 2 * a * b * sides[:, k, 1] + b**2 * sides[:, k, 0], 0.0)
 
-        largest = min(float(np.max(a * [self.largest_below[cut], self.largest_above[cut]])) / total, 1 - 1e-12)
-        slope = (2 - largest) / (1 - largest) ** 2  # as in estimators._hajek
+        slope = leverage_slope(float(np.max(a * [self.largest_below[cut], self.largest_above[cut]])) / total)
         corrected = float(np.sum(squares(2) + slope * a * squares(3) / total)) / total**2
         spread = float(squares(0).sum()) - float(np.sum(a * sides[:, 0, 1] - b * sides[:, 0, 0])) ** 2 / self.n
         plain = max(spread, 0.0) / max(self.n - 1, 1) * self.sums[2, 0, -1] / total**2
@@ -130,8 +130,7 @@ def _share_variance(w: Array, arrived: Array, share: float) -> float:
         return 0.0
     total, n = w.sum(), len(w)
     leverage = w / total
-    largest = min(leverage.max(), 1 - 1e-12)
-    slope = (2 - largest) / (1 - largest) ** 2
+    slope = leverage_slope(float(leverage.max()))
     corrected = np.sum((leverage * (arrived - share)) ** 2 * (1 + slope * leverage))
     rate = arrived.mean()
     return float(max(rate * (1 - rate) * n / (n - 1) * np.sum(leverage**2), corrected))
@@ -203,7 +202,7 @@ class MissingOutcomes:
     coefficients: Array
     arms: tuple[ArmOutcomes, ...]
     statistics: ArmStatistics
-    interval: str
+    interval: IntervalKind
     tail: float
 
     @classmethod
@@ -222,8 +221,7 @@ class MissingOutcomes:
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
             arms.append(ArmOutcomes(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
         statistics = evaluate(sums, estimator).subset(used)
-        binary = bool((sums["nonbinary"][used] == 0).all())
-        kind = "wilson" if binary else "skew" if are_skewed(statistics) else "t"
+        kind = choose_kind(statistics, binary=is_binary(sums, used), hajek=True)
         return cls(
             coefficients=coefficients[used],
             arms=tuple(arms),
@@ -252,7 +250,7 @@ class MissingOutcomes:
         """Return the extreme estimate on one side, and the interval's limit there."""
         if not all(arm.n for arm in self.arms):
             return math.nan, math.nan
-        each = self._rates if self.interval == "wilson" else self._means
+        each = self._rates if KINDS[self.interval].needs_binary else self._means
         return each(assumption, up)
 
     def _means(self, assumption: Assumption, up: bool) -> tuple[float, float]:
@@ -274,7 +272,7 @@ class MissingOutcomes:
             limit = high if upward else low
             reaches.append(arm.share * limit + (1 - arm.share) * assumption.of_rate(limit, upward) - values[-1])
         value = float(self.coefficients @ values)
-        degrees = np.maximum(self.statistics.effective_size - 1, 1.0)
+        degrees = student_degrees(self.statistics)
         parts = [(a.mean - r) ** 2 * a.share_variance for a, r in zip(self.arms, missing, strict=True)]
         shares = special.stdtrit(degrees, self.tail) ** 2 * np.array(parts)
         room = np.where(np.array(reaches) > 0, 1 - np.array(values), values)
@@ -285,5 +283,5 @@ class MissingOutcomes:
     @cached_property
     def _scores(self) -> list[tuple[float, float]]:
         units = np.eye(len(self.arms))
-        limits = [combine(self.statistics, unit, "wilson").limits(self.tail) for unit in units]
+        limits = [combine(self.statistics, unit, self.interval).limits(self.tail) for unit in units]
         return [(float(low), float(high)) for low, high in limits]

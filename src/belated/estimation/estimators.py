@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.base.errors import OptionError, PropensitiesNeededError
+from belated.log.log import Log
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.sums import Sums
 from belated.summaries.weights import Weights, read_weights
 
-NORMALISATIONS = ("hajek", "plain", "arrived")
+Normalisation = Literal["hajek", "plain", "arrived"]
+NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
+EstimatorName = Literal["daipw", "dipw", "mean", "hajek", "nh", "nh0", "iad"]
+
+#: What users give as weights or as outcome model: a name, an object, an array, or a function from a log to one.
+WeightsLike = Weights | ArrayLike | Callable[[Log], ArrayLike]
+ModelLike = OutcomeModel | ArrayLike | Callable[[Log], ArrayLike]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Estimator:
     """One choice on each of three axes.
 
@@ -32,15 +41,24 @@ class Estimator:
     name : str
     """
 
-    weights: Any = "sqrt"
-    outcome_model: Any = "running_mean"
-    normalisation: str = "hajek"
-    name: str = "custom"
+    weights: Weights
+    outcome_model: OutcomeModel
+    normalisation: Normalisation
+    name: str
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", read_weights(self.weights))
-        object.__setattr__(self, "outcome_model", read_outcome_model(self.outcome_model))
-        one_of("normalisation", self.normalisation, NORMALISATIONS)
+    def __init__(
+        self,
+        weights: WeightsLike = "sqrt",
+        outcome_model: ModelLike = "running_mean",
+        normalisation: str = "hajek",
+        name: str = "custom",
+    ) -> None:
+        vars(self).update(
+            weights=read_weights(weights),
+            outcome_model=read_outcome_model(outcome_model),
+            normalisation=one_of("normalisation", normalisation, NORMALISATIONS),
+            name=name,
+        )
 
     @property
     def parts(self) -> tuple[Weights, OutcomeModel]:
@@ -48,7 +66,7 @@ class Estimator:
         return self.weights, self.outcome_model
 
 
-ESTIMATORS: dict[str, Estimator] = {
+ESTIMATORS: dict[EstimatorName, Estimator] = {
     "daipw": Estimator("sqrt", "running_mean", "hajek", "daipw"),
     "dipw": Estimator("sqrt", "zero", "hajek", "dipw"),
     "mean": Estimator("propensity", "zero", "hajek", "mean"),
@@ -59,14 +77,25 @@ ESTIMATORS: dict[str, Estimator] = {
 }
 
 
-def read_estimator(estimator: Any, **axes: Any) -> Estimator:
+def read_estimator(
+    estimator: str | Estimator,
+    *,
+    weights: WeightsLike | None = None,
+    outcome_model: ModelLike | None = None,
+    normalisation: str | None = None,
+) -> Estimator:
     """Return an estimator from a name or an `Estimator`, with any axis replaced that is not None."""
-    chosen = {axis: value for axis, value in axes.items() if value is not None}
     base = estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
-    return replace(base, **chosen, name="custom") if chosen else base
+    if weights is None and outcome_model is None and normalisation is None:
+        return base
+    return Estimator(
+        base.weights if weights is None else weights,
+        base.outcome_model if outcome_model is None else outcome_model,
+        base.normalisation if normalisation is None else normalisation,
+    )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ArmStatistics:
     """What the formulas give, one value per arm; NaN where the arm has no arrivals."""
 
@@ -82,15 +111,25 @@ class ArmStatistics:
 
     def subset(self, arms: Array) -> ArmStatistics:
         """Return the statistics of some arms."""
-        chosen: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        subset: dict[str, Any] = {name: None if v is None else v[..., arms] for name, v in chosen.items()}
-        return ArmStatistics(**subset)
+        return self._changed(lambda values: values[..., arms])
 
     def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
         """Return the statistics of arms that are those of many experiments, (experiments, arms)."""
-        parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        reshaped: dict[str, Any] = {name: None if v is None else v.reshape(shape) for name, v in parts.items()}
-        return ArmStatistics(**reshaped)
+        return self._changed(lambda values: values.reshape(shape))
+
+    def _changed(self, change: Callable[[Array], Array]) -> ArmStatistics:
+        known = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: change(values) for name, values in known.items() if values is not None})
+
+
+def leverage_slope(largest: Array | float) -> Array:
+    """Return s such that 1 + l s, l a leverage, is 1 / (1 - l)^2 at the largest leverage, and more below it.
+
+    The leverage-corrected variance (HC3) weights squared residuals by 1 / (1 - l)^2; the chord keeps it a sum of
+    powers, at the price of being larger.
+    """
+    at = np.minimum(largest, 1 - 1e-12)
+    return np.asarray((2 - at) / (1 - at) ** 2)
 
 
 def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:
@@ -147,8 +186,8 @@ def skewness(sums: Sums) -> Array:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = y / n
         third = (y3 - 3 * mean * y2 + 2 * mean**2 * y) / n
-        found = np.sqrt(n * (n - 1)) / (n - 2) * third / (_spread(sums) / n) ** 1.5
-    return np.where((n >= 3) & np.isfinite(found), found, 0.0)
+        adjusted = np.sqrt(n * (n - 1)) / (n - 2) * third / (_spread(sums) / n) ** 1.5
+    return np.where((n >= 3) & np.isfinite(adjusted), adjusted, 0.0)
 
 
 def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
@@ -157,18 +196,17 @@ def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
     augmentation = np.zeros_like(w)
     if estimator.outcome_model.name != "zero":
         augmentation = sums["hm"] / sums["h"] - sums["wm"] / w
-        # where no row saw an outcome the model is 0, minus the shift, throughout: exactly no augmentation
+        # where no outcome had arrived before any row, the model is 0 minus the shift throughout: no augmentation
         rounding, c = 1e-12 * np.abs(sums.shift), sums.shift
-        unseen = np.abs(sums["hm"] + c * sums["h"]) <= rounding * sums["h"]
-        unseen &= np.abs(sums["wm"] + c * w) <= rounding * w
-        augmentation = np.where(unseen & (w > 0), 0.0, augmentation)
+        no_model = np.abs(sums["hm"] + c * sums["h"]) <= rounding * sums["h"]
+        no_model &= np.abs(sums["wm"] + c * w) <= rounding * w
+        augmentation = np.where(no_model & (w > 0), 0.0, augmentation)
     centre = sums["wy"] / w
     about = centre + augmentation
     spread = _spread(sums)
     # HC3, sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W, from above by
-    # sum w^2 e^2 (1 + l s), s such that 1 + l s = 1 / (1 - l)^2 at the largest leverage
-    largest = np.minimum(sums["w_max"] / w, 1 - 1e-12)
-    slope = (2 - largest) / (1 - largest) ** 2
+    # sum w^2 e^2 (1 + l s)
+    slope = leverage_slope(sums["w_max"] / w)
     squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], centre)
     cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
     hc3 = (squares + slope * cubes / w) / w**2
@@ -196,15 +234,15 @@ def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
     z = sums["hwr"] / share + sums["h2m"]
     z2 = sums["w2r2"] / share**2 + 2 * sums["hwrm"] / share + sums["h2m2"]
     variance = _second_moment(sums["h2"], z, z2, about) / h**2
-    seen = n > 0
+    arrived = n > 0
     return ArmStatistics(
-        value=np.where(seen, sums.shift + about, np.nan),
-        variance=np.where(seen, variance, np.nan),
+        value=np.where(arrived, sums.shift + about, np.nan),
+        variance=np.where(arrived, variance, np.nan),
         robust=None,
         augmentation=np.zeros_like(h),
         effective_size=sums["w"] ** 2 / sums["w2"],
         inflation=np.ones_like(h),
         arrived=n,
-        constant=seen & (_spread(sums) == 0),
+        constant=arrived & (_spread(sums) == 0),
         skewness=skewness(sums),
     )

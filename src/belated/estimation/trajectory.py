@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from belated.base.checks import fraction, one_of, whole
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count, percent
-from belated.estimation.answers import Answer, Estimate, answer_columns, interval_kind
-from belated.estimation.comparison import Answers
-from belated.estimation.estimators import Estimator, check_propensities, read_estimator
-from belated.estimation.intervals import INTERVALS
+from belated.estimation.answers import Answer, Answers, answer_columns
+from belated.estimation.estimate import Estimate
+from belated.estimation.estimators import Estimator, ModelLike, WeightsLike, check_propensities, read_estimator
+from belated.estimation.intervals import INTERVALS, resolve_interval
 from belated.log.data import Data, require_data
 
 
@@ -25,8 +25,8 @@ def trajectory(
     estimator: str | Estimator = "daipw",
     *,
     at: int | Sequence[Any] = 100,
-    weights: Any = None,
-    outcome_model: Any = None,
+    weights: WeightsLike | None = None,
+    outcome_model: ModelLike | None = None,
     normalisation: str | None = None,
     level: float = 0.95,
     interval: str = "auto",
@@ -52,16 +52,19 @@ def trajectory(
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     require_data(log)
     check_propensities(chosen, known=log.has_all_propensities)
-    one_of("interval", interval, INTERVALS)
+    word = one_of("interval", interval, INTERVALS)
     level = fraction("level", level)
     moments = _moments(log, at)
     if chosen.weights.needs_horizon:
         chosen = replace(chosen, weights=chosen.weights.planned_for(len(log)))
     sums = log.sums([chosen.parts], moments, plain=chosen.normalisation != "hajek")[0]
-    kind = interval_kind(interval, sums[-1], chosen)
+    kind = resolve_interval(word, sums[-1], chosen)
     clock = log.clock
-    estimates = tuple(Estimate(s, chosen, level, kind, clock.text(m)) for s, m in zip(sums, moments, strict=True))
-    return Trajectory(tuple(clock.show(m) for m in moments), estimates)
+    estimates = tuple(
+        Estimate(sums=at_moment, estimator=chosen, level=level, interval=kind, as_of=clock.text(moment))
+        for at_moment, moment in zip(sums, moments, strict=True)
+    )
+    return Trajectory(tuple(clock.show(moment) for moment in moments), estimates)
 
 
 def _moments(log: Data, at: int | Sequence[Any]) -> Array:
@@ -94,19 +97,19 @@ class Trajectory(Table):
     def __getitem__(self, i: int) -> Estimate:
         return self.estimates[i]
 
-    def arm(self, arm: Any) -> Answers:
+    def arm(self, arm: Label) -> Answers:
         """Return how one arm's answer moved."""
         return self._follow(lambda e: e.arm(arm))
 
-    def contrast(self, arm: Any, baseline: Any) -> Answers:
+    def contrast(self, arm: Label, baseline: Label) -> Answers:
         """Return how one contrast moved."""
         return self._follow(lambda e: e.contrast(arm, baseline))
 
-    def policy(self, policy: Mapping[Any, float] | str) -> Answers:
+    def policy(self, policy: Mapping[Label, float] | str) -> Answers:
         """Return how one policy's answer moved."""
         return self._follow(lambda e: e.policy(policy))
 
-    def linear(self, coefficients: Mapping[Any, float]) -> Answers:
+    def linear(self, coefficients: Mapping[Label, float]) -> Answers:
         """Return how one linear combination's answer moved."""
         return self._follow(lambda e: e.linear(coefficients))
 

@@ -15,13 +15,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
 from belated.base.roots import bisect_each
+from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
 #: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
 NEAR_TIE = 0.1
@@ -36,18 +37,21 @@ _INFINITE = 1e30
 #: the hybrid itself.
 _OUTER_SHARE, _OUTER_REACH, _WIDEST = 0.1, 1.25, 1.09
 
-#: Arms up to which the tests of being best use Dunnett's integral, and rivals that each arm is compared with.
-_DUNNETT_LIMIT, _RIVALS = 32, 64
+#: Rivals that each arm is compared with.
+_RIVALS = 64
 
 #: From a tail to the arms' limits that leave it on either side.
 LimitsAt = Callable[[float], tuple[Array, Array]]
 
 
-class Limits(NamedTuple):
+_Number = TypeVar("_Number", float, Array)
+
+
+class Limits(NamedTuple, Generic[_Number]):
     """An interval: two numbers, or two arrays."""
 
-    low: Any
-    high: Any
+    low: _Number
+    high: _Number
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,9 @@ class Winner:
     index: Array
     near_tie: Array
     median: Array
-    simultaneous: Limits
-    conditional: Limits
-    hybrid: Limits
+    simultaneous: Limits[Array]
+    conditional: Limits[Array]
+    hybrid: Limits[Array]
 
 
 def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Winner:
@@ -93,14 +97,20 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
         return np.asarray(picked[..., 0])
 
     x, nu = chosen(values), np.minimum(chosen(degrees), _INFINITE)
-    tail, outer = sidak(miss, arms), sidak(_OUTER_SHARE * miss, arms)
-    own, band, wide = (tuple(map(chosen, limits(t))) for t in (miss / 2, tail, outer))
-    simultaneous = Limits(*band)
+    tail, outer = sidak_tail(miss, arms), sidak_tail(_OUTER_SHARE * miss, arms)
+    own, band, wide = (Limits(*map(chosen, limits(t))) for t in (miss / 2, tail, outer))
     if arms == 1:
-        return Winner(index, np.zeros(x.shape, dtype=bool), x, simultaneous, simultaneous, simultaneous)
+        return Winner(
+            index=index,
+            near_tie=np.zeros(x.shape, dtype=bool),
+            median=x,
+            simultaneous=band,
+            conditional=band,
+            hybrid=band,
+        )
     lead = x - np.partition(values, -2, axis=-1)[..., -2]
     q = _from_normal(-float(special.ndtri(miss / 2)), nu)
-    down, up = (np.maximum(x - own[0], 0.0) / q, np.maximum(own[1] - x, 0.0) / q)
+    down, up = (np.maximum(x - own.low, 0.0) / q, np.maximum(own.high - x, 0.0) / q)
     certain = (down == 0) & (up == 0)
     # a side without width, as of a rate of 1, is not where a solution lies
     down, up = (np.where(s > 0, s, np.where(certain, 1.0, other)) for s, other in ((down, up), (up, down)))
@@ -110,11 +120,11 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
     own_z = -float(special.ndtri(miss / 2))
     scales = [
         np.where(normal, np.maximum(reach / z, s * q / own_z), s)
-        for reach, s in ((x - band[0], down), (band[1] - x, up))
+        for reach, s in ((x - band.low, down), (band.high - x, up))
     ]
     tails = np.where(normal, _INFINITE, nu)
 
-    def place(solve: Callable[..., Array], probabilities: list[Any], down: Array, up: Array) -> list[Array]:
+    def place(solve: Callable[..., Array], probabilities: list[Array | float], down: Array, up: Array) -> list[Array]:
         """Return x - a s for each probability, s by the side of the estimate that the solution a is on."""
         p = np.stack([np.broadcast_to(each, x.shape) for each in probabilities])
         lower, higher = solve(lead / np.stack([down, up])[:, np.newaxis], p)
@@ -123,8 +133,8 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
 
     def hybrid(reach: float) -> list[Array]:
         """Return low, middle and high, with an outer band at its own level or `reach` times the simultaneous one."""
-        below = np.minimum(x - wide[0], reach * (x - band[0])) / down
-        above = np.minimum(wide[1] - x, reach * (band[1] - x)) / up
+        below = np.minimum(x - wide.low, reach * (x - band.low)) / down
+        above = np.minimum(wide.high - x, reach * (band.high - x)) / up
         outside = sum(np.minimum(special.ndtr(-_to_normal(np.maximum(c, 0.0), nu)), tail) for c in (below, above))
         beta = -np.expm1(arms * np.log1p(-outside))
         left = np.maximum((miss - beta) / (1 - beta), _OUTER_SHARE * miss)
@@ -132,18 +142,20 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
         return place(solve, [left / 2, 0.5, 1 - left / 2], down, up)
 
     low, middle, high = hybrid(_OUTER_REACH)
-    if (too_wide := high - low > _WIDEST * (band[1] - band[0])).any():
+    if (too_wide := high - low > _WIDEST * (band.high - band.low)).any():
         narrow = hybrid(_WIDEST)
         low, middle, high = (np.where(too_wide, n, h) for n, h in zip(narrow, (low, middle, high), strict=True))
     conditional = place(partial(_conditional, nu=tails), [miss / 2, 1 - miss / 2], *scales)
     # with few degrees of freedom there may be no mean under which so small a lead is a surprise
-    conditional[1] = np.where(np.isneginf(conditional[1]), band[1], conditional[1])
-    return Winner(index, near_tie, middle, simultaneous, Limits(*conditional), Limits(low, high))
-
-
-def sidak(miss: float, questions: int) -> float:
-    """Return the tail on either side of each of several independent intervals that together miss so often."""
-    return -math.expm1(math.log1p(-miss) / questions) / 2
+    conditional[1] = np.where(np.isneginf(conditional[1]), band.high, conditional[1])
+    return Winner(
+        index=index,
+        near_tie=near_tie,
+        median=middle,
+        simultaneous=band,
+        conditional=Limits(*conditional),
+        hybrid=Limits(low, high),
+    )
 
 
 def _to_normal(t: Array, nu: Array) -> Array:
@@ -174,28 +186,28 @@ def _conditional(gap: Array, p: Array, nu: Array) -> Array:
 
     low = np.zeros(gap.shape) - np.abs(_from_normal(special.ndtri(p), nu)) - 1.0
     step = np.full_like(low, 0.25)
-    high, found = low, np.zeros(low.shape, dtype=bool)
+    high, crossed = low, np.zeros(low.shape, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(90):  # outwards, until it is crossed: with Student's tails the ratio turns back to 1
-            high = np.where(found, high, low + step)
-            found |= ~above(high)
-            if found.all():
+            high = np.where(crossed, high, low + step)
+            crossed |= ~above(high)
+            if crossed.all():
                 break
-            low, step = np.where(found, low, high), np.where(found, step, 1.5 * step)
-        low, high = bisect_each(above, low, high, steps=52)
-    return np.asarray(np.where(found, high, np.inf))
+            low, step = np.where(crossed, low, high), np.where(crossed, step, 1.5 * step)
+        _, high = bisect_each(above, low, high, steps=52)
+    return np.asarray(np.where(crossed, high, np.inf))
 
 
 def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
     """Solve P(Z > a | max(a - gap, -c) < Z < c) = p for a in [-c, c]."""
     beyond = special.ndtr(-_to_normal(c, nu))
 
-    def likelier(a: Array) -> Array:
+    def below(a: Array) -> Array:
         over = special.ndtr(-_to_normal(a, nu)) - beyond
         whole = special.ndtr(-_to_normal(np.maximum(a - gap, -c), nu)) - beyond
         return np.asarray(over > p * whole)
 
-    low, high = bisect_each(likelier, -c, c, steps=60)
+    low, high = bisect_each(below, -c, c, steps=60)
     return np.asarray((low + high) / 2)
 
 
@@ -211,7 +223,7 @@ class Rivalry:
     @classmethod
     def of(cls, values: Array, limits: LimitsAt, degrees: Array, level: float) -> Rivalry:
         """Return the arms with standard errors that give their simultaneous limits."""
-        tail = sidak(1 - level, len(values))
+        tail = sidak_tail(1 - level, len(values))
         low, high = limits(tail)
         q = -special.stdtrit(np.minimum(degrees, 1e9), tail)
         return cls(values, np.maximum(values - low, 0.0) / q, np.maximum(high - values, 0.0) / q, degrees)
@@ -259,19 +271,7 @@ class Rivalry:
 
     def adjusted(self, p_values: Array) -> Array:
         """Return the chance that, of equal arms, the least p-value of others against each arm is that small."""
-        others = len(self.values) - 1
-        bound = -np.expm1(others * np.log1p(-np.minimum(p_values, 1 - 1e-16)))
-        if others >= _DUNNETT_LIMIT:
-            return np.asarray(bound)
-        x = np.linspace(-8.0, 8.0, 201)
-        weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
-        error = np.maximum((self.down + self.up) / 2, 1e-300)
-        mine, theirs = error[:, np.newaxis, np.newaxis], error[np.newaxis, :, np.newaxis]
-        z = -special.ndtri(np.clip(p_values, 1e-300, 1 - 1e-16))[:, np.newaxis, np.newaxis]
-        within = special.ndtr((z * np.hypot(mine, theirs) - mine * x) / theirs)
-        within[np.arange(others + 1), np.arange(others + 1)] = 1.0
-        joint = 1 - np.prod(within, axis=1) @ weight
-        return np.asarray(np.clip(joint, np.minimum(p_values, bound), bound))
+        return joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
 
     def winner_not_best(self) -> float:
         """Return the p-value of the hypothesis that the arm with the largest estimate has not the largest mean.
@@ -284,21 +284,20 @@ class Rivalry:
             return math.nan
         return min(1.0, 2 * float(self.exceeds(np.full(len(others), index), others).max()))
 
-    def against_best(self, level: float) -> Limits:
+    def against_best(self, level: float) -> Limits[Array]:
         """Return simultaneous intervals for every arm's mean minus the best of the others' (Hsu 1984).
 
         With d_j the bound on how far others' errors exceed arm j's, all together: from the least over the contenders
         j of x_i - x_j - d_j, to the least over all j of x_i - x_j + d_i, and always with 0 in or at the end.
         """
         arms = np.arange(len(self.values))
-        high = np.full(len(arms), 1 - level)
-        low = -np.expm1(np.log1p(-high) / (len(arms) - 1))
-        # the tail of single comparisons at which each arm's, as the best, hold together
-        low, _ = bisect_each(lambda tail: self.adjusted(tail) < 1 - level, low, high, steps=20, geometric=True)
+        single, sidak = (np.full(len(arms), x) for x in (1 - level, 2 * sidak_tail(1 - level, len(arms) - 1)))
+        # the tails of single comparisons at which each arm's, as the best, hold together
+        tails, _ = bisect_each(lambda tails: self.adjusted(tails) < 1 - level, sidak, single, steps=20, geometric=True)
         worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
         gap = self.values[worse] - self.values[better]
         error, degrees = self.errors(better, worse)
-        z = -special.ndtri(low)
+        z = -special.ndtri(tails)
         most = gap + _from_normal(z[:, np.newaxis], degrees) * error  # of arm minus other, were the arm the best
         np.fill_diagonal(most, np.inf)
         upper = np.maximum(most.min(axis=1), 0.0)

@@ -11,7 +11,7 @@ from belated.base.checks import fraction, one_of, positive, real, whole
 from belated.base.errors import BelatedWarning, OptionError
 from belated.base.progress import Bar
 from belated.base.text import one_line
-from belated.estimation.answers import estimate
+from belated.estimation.estimate import estimate
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.estimation.target import Target

@@ -11,8 +11,9 @@ from belated.base.json_text import json_text
 from belated.base.quiet import recorded_warnings
 from belated.base.tables import Table
 from belated.base.text import one_line
-from belated.estimation.answers import Answer, Contrasts, Estimate, estimate
+from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison, compare
+from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval
 from belated.estimation.pairs import default_pairs

@@ -8,7 +8,8 @@ from typing import Any
 
 from belated.base.columns import Label
 from belated.base.files import csv_text
-from belated.estimation.answers import Answer, Estimate
+from belated.estimation.answers import Answer
+from belated.estimation.estimate import Estimate
 from belated.sequences import ConfidenceSequence, SequenceAnswer
 
 #: Of a contrast: the first minus the second.

@@ -11,7 +11,8 @@ import numpy as np
 from belated.base.columns import Label
 from belated.base.tables import Column
 from belated.base.text import count, one_line, p_words, percent
-from belated.estimation.answers import Answer, Best
+from belated.estimation.answers import Answer
+from belated.estimation.best import Best
 from belated.reports.report import Report
 
 _MOST_SENTENCES = 4

@@ -13,8 +13,9 @@ from belated.assumptions.diagnosis import Diagnosis
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.text import count, one_line
-from belated.estimation.answers import Answer, Contrasts, Estimate
+from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison
+from belated.estimation.estimate import Estimate
 from belated.estimation.pairs import default_pairs
 from belated.estimation.trajectory import Trajectory
 from belated.sequences import ConfidenceSequence

@@ -14,8 +14,7 @@ import numpy as np
 from belated.base.columns import Array, Label
 from belated.base.tables import Column
 from belated.base.text import count, one_line, p_words, percent
-from belated.estimation.answers import Answer
-from belated.estimation.comparison import Answers
+from belated.estimation.answers import Answer, Answers
 from belated.reports import charts
 from belated.reports.fitting import fit_all
 from belated.reports.narrative import strongest, upper

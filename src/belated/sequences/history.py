@@ -9,8 +9,9 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import BelatedWarning, LogError
-from belated.estimation.answers import Estimate, interval_kind
+from belated.estimation.estimate import Estimate
 from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.intervals import resolve_interval
 from belated.kernels import fields, jit
 from belated.kernels import sequence_bounds as kernel
 from belated.log.clock import Clock
@@ -109,8 +110,13 @@ class History:
     def fixed(self, look: int) -> Estimate:
         """Return DIPW's estimate at a look, with intervals that hold at this one."""
         dipw = ESTIMATORS["dipw"]
-        kind = interval_kind("auto", self._sums(self.record.state), dipw)
-        return Estimate(self._sums(self.states[look]), dipw, self.design.level, kind, self.clock.text(self.times[look]))
+        return Estimate(
+            sums=self._sums(self.states[look]),
+            estimator=dipw,
+            level=self.design.level,
+            interval=resolve_interval("auto", self._sums(self.record.state), dipw),
+            as_of=self.clock.text(self.times[look]),
+        )
 
     def _sums(self, state: Array) -> Sums:
         arms, own = self.design.arms, state[:, : len(fields.OWN)]

@@ -13,7 +13,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import one_line, percent
-from belated.estimation.answers import Estimate
+from belated.estimation.estimate import Estimate
 from belated.estimation.pairs import default_pairs
 from belated.kernels import fields
 from belated.log.data import Data, require_data

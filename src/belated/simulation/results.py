@@ -17,8 +17,9 @@ from belated.base.errors import OptionError
 from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Kind, Table
 from belated.base.text import count, one_line, percent
-from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, evaluate
-from belated.estimation.intervals import Interval, are_skewed, combine
+from belated.estimation.combinations import combine
+from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, EstimatorName, evaluate
+from belated.estimation.intervals import Interval, IntervalKind, choose_kinds, fallback_interval, settle_interval
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.simulation import study_files
@@ -161,21 +162,26 @@ class Study(Table):
 
     def _resolved(self, kind: Interval, estimator: Estimator) -> Interval:
         """Return the kind of interval that an estimator has; of "auto", what does not depend on the run."""
-        if kind in ("auto", "wilson", "skew") and estimator.normalisation != "hajek":
-            return "t"
-        return "wilson" if kind == "auto" and is_binary(self.bandit) else kind
+        possible = fallback_interval(kind, estimator)
+        return settle_interval(possible, binary=is_binary(self.bandit), hajek=estimator.normalisation == "hajek")
 
-    def _new_cell(self, horizon: int, estimator: str, target: Target, kind: Interval) -> Cell:
+    def _kinds(self, kind: Interval, estimator: Estimator, arms: ArmStatistics) -> dict[IntervalKind, Array]:
+        """Return the kinds of intervals of the runs, each with whose it is: of "auto", each run's log decides."""
+        if kind != "auto":
+            return {kind: np.ones(len(arms.value), dtype=bool)}
+        return choose_kinds(arms, binary=is_binary(self.bandit), hajek=estimator.normalisation == "hajek")
+
+    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: Interval) -> Cell:
         if (horizon, estimator) not in self._statistics:
             self._statistics[horizon, estimator] = self.statistics(estimator, horizon)
         arms, tail, truth = self._statistics[horizon, estimator], (1 - self.level) / 2, self.truth(target)
-        combination = combine(arms, target.coefficients, "t" if kind == "auto" else kind)
+        error, std_error, low, high = np.full((4, len(arms.value)), math.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = combination.limits(tail)
-            if kind == "auto":  # each run's log decides
-                skewed, wider = are_skewed(arms), replace(combination, kind="skew").limits(tail)
-                low, high = np.where(skewed, wider[0], low), np.where(skewed, wider[1], high)
-            error, std_error = combination.estimate - truth, combination.std_error
+            for each, runs in self._kinds(kind, ESTIMATORS[estimator], arms).items():
+                combination = combine(arms, target.coefficients, each)
+                error[runs] = (combination.estimate - truth)[runs]
+                std_error[runs] = combination.std_error[runs]
+                low[runs], high[runs] = (limit[runs] for limit in combination.limits(tail))
         return Cell(
             horizon=horizon,
             estimator=estimator,

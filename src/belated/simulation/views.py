@@ -12,7 +12,7 @@ import numpy as np
 from belated.base.checks import fraction, one_of
 from belated.base.errors import OptionError
 from belated.estimation.estimators import ESTIMATORS
-from belated.estimation.intervals import INTERVALS, Interval
+from belated.estimation.intervals import INTERVALS, Interval, check_interval
 from belated.estimation.target import Target, read_target
 from belated.simulation.bandits import Bandit
 
@@ -91,8 +91,7 @@ def is_binary(bandit: Bandit) -> bool:
 def read_interval(bandit: Bandit, given: object) -> Interval:
     """Return a kind of interval that a bandit's outcomes can have."""
     kind = one_of("intervals", given, INTERVALS)
-    if kind == "wilson" and not is_binary(bandit):
-        raise OptionError("`intervals` names 'wilson', which needs outcomes that are 0 or 1; 't' does not.")
+    check_interval(kind, binary=is_binary(bandit), subject="`intervals` names")
     return kind
 
 

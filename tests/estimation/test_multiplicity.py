@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from belated.estimation.intervals import joint_p_value, joint_tail
+from belated.estimation.multiplicity import joint_p_value, joint_tail
 
 
 @pytest.mark.parametrize(("contrasts", "critical"), [(2, 2.21), (3, 2.35), (5, 2.51), (9, 2.69)])

@@ -1,0 +1,333 @@
+"""Estimate: what a log says about every arm; later questions are methods."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from belated.base.checks import fraction, one_of
+from belated.base.columns import Array, Label
+from belated.base.errors import BelatedWarning, OptionError
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line, percent
+from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
+from belated.estimation.best import Best, answers_against_best, find_best
+from belated.estimation.combinations import ALTERNATIVES, Combination, combine
+from belated.estimation.estimators import (
+    ArmStatistics,
+    Estimator,
+    ModelLike,
+    WeightsLike,
+    check_propensities,
+    evaluate,
+    observed_share,
+    read_estimator,
+)
+from belated.estimation.intervals import INTERVALS, IntervalKind, resolve_interval
+from belated.estimation.ledger import Ledger
+from belated.estimation.multiplicity import joint_p_value, joint_tail
+from belated.estimation.pairs import default_pairs
+from belated.estimation.target import Target
+from belated.log.data import Data
+from belated.log.log import arm_index
+from belated.summaries.single_value import single_value, single_value_words
+from belated.summaries.sums import Sums
+
+
+def estimate(
+    log: Data | Sums | Ledger,
+    estimator: str | Estimator = "daipw",
+    *,
+    weights: WeightsLike | None = None,
+    outcome_model: ModelLike | None = None,
+    normalisation: str | None = None,
+    level: float = 0.95,
+    interval: str = "auto",
+) -> Estimate:
+    """Estimate every arm's mean outcome from an experiment with late and missing outcomes.
+
+    Parameters
+    ----------
+    log : Log, what `read` gives, Sums or Ledger
+    estimator : str or Estimator
+        ``"daipw"`` (the paper's, the default), ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``,
+        ``"nh0"`` or ``"iad"``.
+    weights, outcome_model, normalisation : optional
+        Replace one axis of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
+    level : float
+        Of the intervals.
+    interval : {"auto", "normal", "t", "skew", "wilson"}
+        ``"normal"`` is the paper's; ``"auto"`` is the one that covers: wilson if every outcome
+        is 0 or 1, skew if an arm's outcomes are skewed, otherwise t.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> import belated as bl
+    >>> log = bl.Log(["A", "B", "A", "B"], [1.0, 2.0, 3.0, 2.5], [[0.5, 0.5]] * 4)
+    >>> bl.estimate(log, "dipw").contrast("B", "A").estimate
+    0.25
+    """
+    chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
+    sums = _sums(log, chosen)
+    result = Estimate(
+        sums=sums,
+        estimator=chosen,
+        level=fraction("level", level),
+        interval=resolve_interval(one_of("interval", interval, INTERVALS), sums, chosen),
+        as_of=log.as_of_text if isinstance(log, Data) else None,
+    )
+    result.warn()
+    for words in log.doubts_when_estimated() if isinstance(log, Data) else ():
+        warnings.warn(words, BelatedWarning, stacklevel=2)
+    return result
+
+
+def _sums(log: Data | Sums | Ledger, estimator: Estimator) -> Sums:
+    if isinstance(log, Data):
+        check_propensities(estimator, known=log.has_all_propensities)
+        return log.sums([estimator.parts], plain=estimator.normalisation != "hajek")[0][-1]
+    sums = log.sums if isinstance(log, Ledger) else log
+    if not isinstance(sums, Sums):
+        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, what `read` gives, Sums or Ledger.")
+    if (sums.weights, sums.outcome_model) != estimator.parts:
+        raise OptionError(
+            f"These sums were made with weights {sums.weights.name!r} and outcome model {sums.outcome_model.name!r}; "
+            f"the estimator {estimator.name!r} needs {estimator.weights.name!r} and {estimator.outcome_model.name!r}."
+        )
+    return sums
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Estimate(Table):
+    """Every arm's estimated mean outcome; later questions are methods.
+
+    Attributes
+    ----------
+    sums : Sums
+    estimator : Estimator
+    level : float
+    interval : str
+        The kind of interval in use: "normal", "t", "skew" or "wilson".
+    as_of : str or None
+        The moment the log was looked at.
+    """
+
+    sums: Sums
+    estimator: Estimator
+    level: float
+    interval: IntervalKind
+    as_of: str | None = None
+
+    # ---------------------------------------------------------------- per arm
+
+    @property
+    def arms(self) -> tuple[Label, ...]:
+        """The arms' labels."""
+        return self.sums.arms
+
+    @cached_property
+    def statistics(self) -> ArmStatistics:
+        """What the formulas give, by arm; no variances if outcomes seem to be recorded only when they happen."""
+        statistics = evaluate(self.sums, self.estimator)
+        if single_value(self.sums) is None:
+            return statistics
+        unknown = np.full(len(self.arms), math.nan)
+        robust = None if statistics.robust is None else unknown
+        return replace(statistics, variance=unknown, robust=robust, arrived=np.minimum(statistics.arrived, 1))
+
+    @property
+    def values(self) -> Array:
+        """The arms' estimates."""
+        return self.statistics.value
+
+    @property
+    def variances(self) -> Array:
+        """The paper's variances V(a)."""
+        return self.statistics.variance
+
+    @cached_property
+    def std_errors(self) -> Array:
+        """The arms' standard errors, those that the intervals use."""
+        return self.alone.std_error
+
+    @cached_property
+    def alone(self) -> Combination:
+        """Every arm by itself, all at once."""
+        return combine(self.statistics.reshaped((len(self.arms), 1)), np.ones(1), self.interval)
+
+    @property
+    def observed_share(self) -> Array:
+        """The estimated share of each arm's outcomes that come."""
+        return observed_share(self.sums)
+
+    @property
+    def effective_size(self) -> Array:
+        """Kish's effective number of arrived outcomes, by arm."""
+        return self.statistics.effective_size
+
+    # ---------------------------------------------------------------- questions
+
+    def arm(self, arm: Label, *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for one arm's mean."""
+        return self._answer(Target.arm(self.arms, arm), alternative)
+
+    def contrast(self, arm: Label, baseline: Label, *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for one arm's mean minus another's."""
+        return self._answer(Target.contrast(self.arms, arm, baseline), alternative)
+
+    def policy(self, policy: Mapping[Label, float] | str, *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for the mean outcome of a policy, a probability for each arm.
+
+        ``"greedy"`` is the policy that the experiment taught, to choose the arm with the largest estimate: its
+        interval allows for that choice (see `best`).
+        """
+        if isinstance(policy, str) and policy == "greedy":
+            if one_of("alternative", alternative, ALTERNATIVES) != "two-sided":
+                raise OptionError("The greedy policy's interval has two sides; `alternative` must be 'two-sided'.")
+            return self.best().answer
+        return self._answer(Target.policy(self.arms, policy), alternative)
+
+    def linear(self, coefficients: Mapping[Label, float], *, alternative: str = "two-sided") -> Answer:
+        """Return the answer for any linear combination of the arms' means."""
+        return self._answer(Target.linear(self.arms, coefficients), alternative)
+
+    def contrasts(
+        self, baseline: Label | None = None, *, simultaneous: bool = False, largest: bool = True
+    ) -> Contrasts:
+        """Return every arm's contrast against a baseline, or all pairs if there is none.
+
+        With `simultaneous`, all intervals hold together at the level, and p-values are adjusted:
+        by Dunnett's method against a baseline, by Sidak's for all pairs. Arms without an interval
+        are left out of the count.
+
+        The baseline ``"best"``, unless an arm is called that, compares every arm with the best of the others, by Hsu's
+        method: always simultaneous, as data say which that is. The best is the largest, or the smallest unless
+        `largest`.
+        """
+        if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
+            return self._contrasts(answers_against_best(self, largest), True)
+        base = None if baseline is None else self.arms[arm_index(self.arms, baseline)]
+        pairs = default_pairs(self.arms, base)
+        if not pairs:
+            raise OptionError("Contrasts need at least two arms.")
+        answers = [self.contrast(arm, other) for arm, other in pairs]
+        if simultaneous:
+            answers = self._jointly(answers, pairs, baseline)
+        return self._contrasts(answers, simultaneous)
+
+    def _contrasts(self, answers: list[Answer], simultaneous: bool) -> Contrasts:
+        return Contrasts(
+            answers=tuple(answers),
+            estimator=self.estimator.name,
+            interval=self.interval,
+            level=self.level,
+            simultaneous=simultaneous,
+        )
+
+    def _jointly(self, answers: list[Answer], pairs: list[tuple[Label, Label]], baseline: Label | None) -> list[Answer]:
+        """Widen answers so that those with an interval hold together."""
+        live = [i for i, answer in enumerate(answers) if not math.isnan(answer.low)]
+        if not live:
+            return answers
+        errors = np.array([self.std_errors[arm_index(self.arms, pairs[i][0])] for i in live])
+        shared = None if baseline is None else float(self.std_errors[arm_index(self.arms, baseline)])
+        tail = joint_tail(errors, shared, (1 - self.level) / 2)
+        for i in live:
+            low, high = map(float, answers[i].combination.limits(tail))
+            p_value = joint_p_value(errors, shared, answers[i].p_value)
+            answers[i] = replace(answers[i], low=low, high=high, p_value=p_value, joint=True)
+        return answers
+
+    def best(self, *, level: float | None = None, largest: bool = True) -> Best:
+        """Return which arm has the largest estimate, and what is known of its mean although that chose it.
+
+        Parameters
+        ----------
+        level : float, optional
+            Of the intervals and of the set of contenders; default: the estimate's.
+        largest : bool
+            Whether large outcomes are good; if not, the best arm is the one with the smallest estimate.
+
+        Examples
+        --------
+        >>> import belated as bl
+        >>> bandit = bl.Bandit({"A": bl.arms.normal(0.0), "B": bl.arms.normal(0.1), "C": bl.arms.normal(0.6)})
+        >>> best = bl.estimate(bl.simulate(bandit, bl.policies.uniform(), 600, seed=1)).best()
+        >>> best.arm, best.contenders
+        ('C', ('C',))
+        """
+        return find_best(self, self.level if level is None else fraction("level", level), largest)
+
+    def _answer(self, target: Target, alternative: str) -> Answer:
+        return make_answer(
+            target.name,
+            combine(self.statistics, target.coefficients, self.interval),
+            level=self.level,
+            null=0.0,
+            alternative=one_of("alternative", alternative, ALTERNATIVES),
+        )
+
+    @cached_property
+    def arm_answers(self) -> list[Answer]:
+        """The arms' answers, in order."""
+        return [self.arm(arm) for arm in self.arms]
+
+    # ---------------------------------------------------------------- display
+
+    def warn(self) -> None:
+        """Warn which arms have no answer, no interval or no variance."""
+        arrived, constant = self.sums["arrived"], self.statistics.constant
+        value = single_value(self.sums)
+        if value is not None:
+            words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
+            warnings.warn(words, BelatedWarning, stacklevel=3)
+            return
+        for chosen, before, after in (
+            (arrived == 0, "No outcome of", "has arrived: no answer, NaN."),
+            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0: no answer, NaN."),
+            (arrived == 1, "Only one outcome of", "has arrived: an estimate, but no interval."),
+            (constant & (arrived > 1), "All arrived outcomes of", "are equal: they show no variance."),
+        ):
+            if chosen.any():
+                arms = "arm" if chosen.sum() == 1 else "each of the arms"
+                warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
+
+    def _listed(self, chosen: Array) -> str:
+        """Return the arms that are chosen, the first five of many."""
+        names = [one_line(repr(arm)) for arm, is_chosen in zip(self.arms, chosen, strict=True) if is_chosen]
+        return ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+
+    def _notes(self) -> list[str]:
+        moved = np.abs(self.statistics.augmentation)
+        robust = self.statistics.robust
+        far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
+        if not far.any():
+            return []
+        return [
+            "Note: before any outcome has arrived the outcome model is 0, far from the outcomes of "
+            f"{self._listed(far)}, and that makes up most of the uncertainty here; "
+            "subtract a typical outcome beforehand, or use 'dipw'."
+        ]
+
+    def _title(self) -> str:
+        rows = int(self.sums["assigned"].sum())
+        as_of = f", as of {self.as_of}" if self.as_of else ""
+        return f"{self.estimator.name}: {percent(self.level)} {self.interval} intervals, {count(rows, 'row')}{as_of}"
+
+    def _columns(self) -> list[Column]:
+        columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
+        columns.append(Column("assigned", self.sums["assigned"].astype(int).tolist(), "count"))
+        columns.append(Column("arrived", self.sums["arrived"].astype(int).tolist(), "count"))
+        if not np.isnan(self.sums["h"]).any():
+            columns.append(Column("observed_share", self.observed_share.tolist(), "share"))
+        columns.append(Column("effective_size", self.effective_size.tolist(), "count"))
+        return columns

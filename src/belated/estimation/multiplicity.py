@@ -1,0 +1,77 @@
+"""Several questions at once: tails and p-values that hold for all of them together, by Dunnett and by Sidak."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+from belated.base.columns import Array
+from belated.base.roots import bisect
+
+#: Contrasts beyond which Dunnett's integral is not worth its time over Sidak's bound; and rivals of each arm.
+_MOST_CONTRASTS, _MOST_RIVALS = 64, 32
+
+
+def sidak_tail(miss: float, questions: int) -> float:
+    """Return the tail on either side of each of several independent intervals that together miss so often."""
+    return -math.expm1(math.log1p(-miss) / questions) / 2
+
+
+def sidak_p_value(p_value: float, questions: int) -> float:
+    """Return the probability that the least of several independent p-values is that small."""
+    return -math.expm1(questions * math.log1p(-p_value)) if p_value < 1 else 1.0
+
+
+def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> float:
+    """Return the tail of each contrast at which all of them together leave 2 `tail`.
+
+    Against a baseline with standard error `baseline_error`: Dunnett's, for contrasts that are
+    correlated through it; for all pairs, and very many arms, Sidak's bound.
+    """
+    bound = sidak_tail(2 * tail, len(errors))
+    if baseline_error is None or len(errors) > _MOST_CONTRASTS:
+        return bound
+
+    def too_often(z: float) -> bool:
+        return joint_p_value(errors, baseline_error, float(2 * special.ndtr(-z))) > 2 * tail
+
+    _, z = bisect(too_often, -float(special.ndtri(tail)), -float(special.ndtri(bound)), steps=40)
+    return float(special.ndtr(-z))
+
+
+def joint_p_value(errors: Array, baseline_error: float | None, p_value: float) -> float:
+    """Return the probability that the most significant of several true nulls is as significant as `p_value`."""
+    bound = sidak_p_value(p_value, len(errors))
+    if baseline_error is None or len(errors) > _MOST_CONTRASTS or not baseline_error > 0:
+        return bound
+    z = -special.ndtri(p_value / 2)
+    x = np.linspace(-9.0, 9.0, 1001)
+    density = np.exp(-(x**2) / 2)
+    total = np.hypot(errors, baseline_error)[:, np.newaxis]
+    shared, alone = baseline_error / total, np.maximum(errors[:, np.newaxis] / total, 1e-9)
+    within = special.ndtr((z - shared * x) / alone) - special.ndtr((-z - shared * x) / alone)
+    joint = 1 - float(np.prod(within, axis=0) @ density / density.sum())
+    return min(max(joint, p_value), bound)
+
+
+def joint_p_values_of_rivals(p_values: Array, errors: Array) -> Array:
+    """Return the chance that, of equal arms, the least one-sided p-value of others against each arm is that small.
+
+    Dunnett's, by an integral over the arm's own error; of many arms Sidak's bound, which holds by Slepian's
+    inequality.
+    """
+    others = len(errors) - 1
+    bound = -np.expm1(others * np.log1p(-np.minimum(p_values, 1 - 1e-16)))
+    if others >= _MOST_RIVALS:
+        return np.asarray(bound)
+    x = np.linspace(-8.0, 8.0, 201)
+    weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+    error = np.maximum(errors, 1e-300)
+    mine, theirs = error[:, np.newaxis, np.newaxis], error[np.newaxis, :, np.newaxis]
+    z = -special.ndtri(np.clip(p_values, 1e-300, 1 - 1e-16))[:, np.newaxis, np.newaxis]
+    within = special.ndtr((z * np.hypot(mine, theirs) - mine * x) / theirs)
+    within[np.arange(others + 1), np.arange(others + 1)] = 1.0
+    joint = 1 - np.prod(within, axis=1) @ weight
+    return np.asarray(np.clip(joint, np.minimum(p_values, bound), bound))
