@@ -7,6 +7,8 @@ import warnings
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 import belated as bl
 from belated.assumptions.checks.check import Check
@@ -122,3 +124,63 @@ def changed(log, outcome=None, propensity=None, delay=None):
     return bl.Log(
         log.code, outcome, log.propensity if propensity is None else propensity, delay=delay, as_of=len(log.code)
     )
+
+
+class Tables(HTMLParser):
+    """The tables of a page by caption, each as rows of text, the first being the heads."""
+
+    def __init__(self):
+        super().__init__()
+        self.by_caption, self.tag = {}, ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tag = tag
+        if tag == "table":
+            self.rows = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.tag = ""
+        if tag == "table":
+            self.by_caption[self.caption] = self.rows
+
+    def handle_data(self, data):
+        if self.tag == "caption":
+            self.caption = data
+        elif self.tag in ("th", "td"):
+            self.rows[-1][-1] += data
+
+
+def read_table(html, caption):
+    """Return the rows below the heads of the table whose caption begins so."""
+    tables = Tables()
+    tables.feed(html)
+    (rows,) = [rows for title, rows in tables.by_caption.items() if title.startswith(caption)]
+    return rows[1:]
+
+
+def many_arms(names=tuple("ABCDEFGHIJ"), rows=2_000, seed=3):
+    """Return a log of so many arms that not all pairs are shown."""
+    rng = np.random.default_rng(seed)
+    code = rng.integers(len(names), size=rows)
+    delay = rng.integers(0, 20, size=rows).astype(float)
+    labels = [names[k] for k in code]
+    propensity = np.full((rows, len(names)), 1 / len(names))
+    return bl.Log(labels, rng.normal(0.1 * code), propensity, delay=delay, arms=list(names), as_of=rows)
+
+
+def write_table(log, path):
+    """Write a log of steps as a Parquet file, in which the arms are text."""
+    arrived = log.arrived
+    columns = {
+        "step": log.assigned_at,
+        "arm": [str(log.arms[k]) for k in log.code],
+        "outcome": pa.array(np.where(arrived, log.outcome, 0.0), mask=~arrived),
+        "arrived": pa.array(np.where(arrived, log.arrived_at, 0).astype(int), mask=~arrived),
+        **{f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)},
+    }
+    parquet.write_table(pa.table(columns), path)
+    return path

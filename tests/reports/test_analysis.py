@@ -1,4 +1,4 @@
-"""`belated analyze`: what it prints and writes is what the library says."""
+"""Analysis: what is asked of a log; what `belated analyze` prints and writes is what the library says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
+from reports.samples import many_arms
 from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
+from belated.reports.analysis import Questions, analyse
 
 BANDIT = bl.Bandit(
     {"A": bl.arms.bernoulli(0.3), "B-2": bl.arms.bernoulli(0.5), "C": bl.arms.bernoulli(0.4)},
@@ -184,3 +187,68 @@ def test_arms_may_be_named_before_they_have_rows():
                       "assigned_at": [1, 2, 9]})  # fmt: skip
     for options in ({}, {"arms": ["A", "B"]}, {"arms": ["B", "A"], "propensity": "p_*"}):
         assert set(bl.read(table, as_of=5, **options).arms) == {"A", "B"}
+
+
+# ---------------------------------------------------------------- questions
+
+
+def test_questions_take_the_arms_own_labels():
+    arms = (1, 2, 3)
+    asked = Questions(baseline=np.int64(2), contrasts=((3.0, 1),), policies=({np.int64(1): 1.0}, "greedy")).about(arms)
+    assert (asked.baseline, asked.contrasts, asked.policies) == (2, ((3, 1),), ({1: 1.0}, "greedy"))
+    assert {type(arm) for pair in asked.contrasts for arm in (*pair, asked.baseline)} == {int}
+
+
+@pytest.mark.parametrize(
+    ("questions", "words"),
+    [
+        ({"baseline": "Z"}, "'Z'"),
+        ({"contrasts": (("A", "Z"),)}, "'Z'"),
+        ({"contrasts": (("A", "A"),)}, "two different arms"),
+        ({"contrasts": ("B-A",)}, "`contrasts` holds 'B-A'; each must be two arms"),
+        ({"policies": ({"A": 0.5},)}, "must sum to 1"),
+        ({"policies": ("best",)}, "must map arms to numbers"),
+    ],
+)
+def test_questions_about_what_is_not_there_are_refused(questions, words):
+    with pytest.raises((bl.OptionError, bl.UnknownArmError), match=words):
+        Questions(**questions).about(("A", "B"))
+
+
+def test_a_target_needs_a_sequence():
+    with pytest.raises(bl.OptionError, match="`target` is given without `sequential`"):
+        Questions(target=100)
+    Questions(target=100, sequential=True)
+
+
+def test_all_pairs_of_few_arms_and_the_first_with_the_others_of_many(log):
+    few, many = analyse(log, Questions()), analyse(many_arms(), Questions())
+    assert (few.reference, few.pairs) == (None, (("B-2", "A"), ("C", "A"), ("C", "B-2")))
+    assert (many.reference, many.pairs) == ("A", tuple((arm, "A") for arm in "BCDEFGHIJ"))
+    assert few.further == many.further == ()
+
+
+def test_what_was_asked_beyond_the_contrasts_that_are_always_shown():
+    questions = Questions(contrasts=(("J", "I"), ("B", "A")), policies=("greedy",))
+    analysis = analyse(many_arms(), questions)
+    assert analysis.pairs == questions.contrasts
+    assert [answer.name for answer in analysis.contrasts.answers] == ["J - I", "B - A"]
+    assert [answer.name for answer in analysis.further] == ["J - I", "greedy: J"]
+    assert [answer.name for answer in analysis.default_contrasts.answers] == [f"{arm} - A" for arm in "BCDEFGHIJ"]
+    beside = analyse(many_arms(), replace(questions, baseline="C"))
+    assert beside.pairs == (*questions.contrasts, *((arm, "C") for arm in "ABDEFGHIJ"))
+    assert [answer.name for answer in beside.further] == ["J - I", "B - A", "greedy: J"]
+
+
+def test_one_arm_has_no_contrasts():
+    analysis = analyse(many_arms(("A",)), Questions())
+    assert analysis.contrasts is analysis.default_contrasts is None
+    assert json.loads(analysis.to_json())["answers"][0]["contrasts"] == []
+
+
+def test_warnings_are_kept_each_once_and_not_said(log):
+    outcome = np.where(log.code == 0, np.nan, log.outcome)
+    silent = bl.Log(log.code, outcome, log.propensity, delay=np.where(np.isnan(outcome), np.inf, 1.0), as_of=2_000)
+    analysis = analyse(silent, Questions())
+    assert analysis.warnings[0] == "No outcome of arm 0 has arrived: no answer, NaN."
+    assert len(set(analysis.warnings)) == len(analysis.warnings)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from engines import source_of
-from reports.samples import changed, experiment, waits
+from reports.samples import changed, experiment, many_arms, waits
 from scipy import stats
 
 import belated as bl
-from belated.reports.gather import arrivals, arrived_within
+from belated.reports.analysis import Questions, analyse
+from belated.reports.gather import arrivals, arrived_within, chosen, gather
 
 START, HOUR = np.datetime64("2026-01-05T00:00:00", "us"), np.timedelta64(3_600_000_000, "us")
 
@@ -103,3 +105,44 @@ def test_of_events_it_shows_when_they_happen(tmp_path):
     page = bl.report(source, tmp_path / "report.html").read_text()
     assert "When events happen" in page
     assert "within 20 steps" in page
+
+
+# ---------------------------------------------------------------- all that a report shows
+
+
+def test_a_report_has_the_answers_of_its_analysis():
+    log = many_arms()
+    analysis = analyse(log, Questions(contrasts=(("J", "I"),), policies=("greedy",), interval="normal"))
+    report = gather(analysis, title="Ten", command="belated analyze")
+    assert report.estimate is analysis.result
+    assert report.baseline == "A"
+    assert [answer.name for answer in report.contrasts.answers] == [f"{arm} - A" for arm in "BCDEFGHIJ"]
+    assert [answer.name for answer in report.further] == ["J - I", "greedy: J"]
+    assert {each.interval for each in report.comparison.estimates.values()} == {"normal"}
+    assert report.trajectory[-1].interval == "normal"
+    assert (report.title, report.command, report.how) == ("Ten", "belated analyze", tuple(log.how_read))
+    assert gather(analysis).title == log.name
+
+
+def test_what_the_analysis_has_is_not_made_again():
+    analysis = analyse(experiment(), Questions(estimator="all", sequential=True))
+    report = gather(analysis)
+    assert report.comparison is analysis.comparison
+    assert report.sequence is analysis.sequence
+
+
+def test_a_report_of_several_threads():
+    logs = [experiment(400, seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(lambda log: gather(analyse(log, Questions())), logs))
+    for log, report in zip(logs, reports, strict=True):
+        assert report.estimate.values.tolist() == bl.estimate(log).values.tolist()
+
+
+def test_only_the_chosen_arms_probabilities_are_shares_of_assignments():
+    log = experiment(600)
+    alone = bl.Log(log.code, log.outcome, log.propensity[np.arange(600), log.code], delay=waits(log), as_of=600)
+    shares = chosen(alone, alone.evidence())
+    assert not shares.probabilities
+    assert shares.share.sum(axis=1) == pytest.approx(np.ones(len(shares.share)))
+    assert chosen(log, log.evidence()).probabilities

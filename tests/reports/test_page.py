@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import re
 import shutil
 from dataclasses import replace
+from html import unescape
 from itertools import product
 
 import numpy as np
 import pytest
-from reports.samples import CHECKS, HOSTILE, changed, experiment, read_page, sample_report
+from reports.samples import (
+    CHECKS,
+    HOSTILE,
+    changed,
+    experiment,
+    many_arms,
+    read_page,
+    read_table,
+    sample_report,
+    write_table,
+)
+from typer.testing import CliRunner
 
 import belated as bl
 from belated.base.files import write_whole
+from belated.base.tables import Column
+from belated.cli.app import app
+from belated.estimation.estimators import ESTIMATORS
 from belated.reports.page import render
 
 
@@ -98,6 +116,152 @@ def test_a_report_shows_the_band_for_every_look(tmp_path):
     assert all(f">{band}<" in section for band in ("for one look", "for every look"))
     early = bl.report(log.at(40), tmp_path / "r.html").read_text()
     assert "Nothing can be said yet: Arm " in early[early.index("If you look more than once") :]
+
+
+# ---------------------------------------------------------------- the command and the library
+
+
+def by_command(path, folder, *arguments):
+    """Return the page that the command writes, without what says that it did."""
+    done = CliRunner().invoke(app, ["analyze", str(path), "--report", str(folder / "command.html"), *arguments])
+    assert done.exit_code == 0, done.stderr
+    return undated((folder / "command.html").read_text())
+
+
+def undated(html):
+    html = re.sub(r'<p class="soft">This command makes.*?</pre>', "", html, flags=re.DOTALL)
+    return re.sub(r"<dt>made</dt><dd>.*?</dd>", "", html)
+
+
+@pytest.fixture(scope="module")
+def ten_arms():
+    return many_arms()
+
+
+@pytest.fixture(scope="module")
+def table(ten_arms, tmp_path_factory):
+    return write_table(ten_arms, tmp_path_factory.mktemp("tables") / "log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ((), {}),
+        (("--contrast", "J-I", "--policy", "greedy"), {"contrasts": [("J", "I")], "policies": ["greedy"]}),
+        (
+            ("--baseline", "C", "--contrast", "J-I", "--policy", "A=0.2,B=0.8", "--level", "0.9", "--title", "Ten"),
+            {
+                "baseline": "C",
+                "contrasts": [("J", "I")],
+                "policies": [{"A": 0.2, "B": 0.8}],
+                "level": 0.9,
+                "title": "Ten",
+            },
+        ),
+        (("--interval", "normal", "--estimator", "dipw"), {"interval": "normal", "estimator": "dipw"}),
+        (("--estimator", "all"), {"estimator": "all"}),
+    ],
+)
+def test_the_command_and_the_library_write_the_same_page(table, tmp_path, arguments, options):
+    page = undated(bl.report(bl.read(table), tmp_path / "r.html", **options).read_text())
+    assert by_command(table, tmp_path, *arguments).split() == page.split()
+
+
+def test_a_contrast_that_was_asked_for_is_shown_however_many_arms_there_are(ten_arms, tmp_path):
+    html = bl.report(ten_arms, tmp_path / "r.html", contrasts=[("J", "I"), ("B", "A")]).read_text()
+    assert [row[0] for row in read_table(html, "The differences in numbers")] == list("BCDEFGHIJ")
+    assert [row[0] for row in read_table(html, "The same in numbers")] == ["J - I"]
+    assert "<li>J - I: " in html
+    three = bl.report(experiment(means=(0, 1, 2)), tmp_path / "r.html", contrasts=[(0, 2)]).read_text()
+    assert [row[0] for row in read_table(three, "The same in numbers")] == ["0 - 2"]
+
+
+@pytest.mark.parametrize("interval", ["normal", "t"])
+def test_the_interval_reaches_the_estimators_side_by_side(ten_arms, table, tmp_path, interval):
+    for html in (
+        bl.report(ten_arms, tmp_path / "r.html", interval=interval).read_text(),
+        by_command(table, tmp_path, "--interval", interval),
+    ):
+        rows = read_table(html, "The estimators in numbers")
+        assert len(rows) == 7
+        assert {row[-1] for row in rows} == {interval}
+
+
+def test_an_interval_that_some_estimators_lack(tmp_path):
+    html = bl.report(experiment(), tmp_path / "r.html", interval="skew").read_text()
+    assert {row[0]: row[-1] for row in read_table(html, "The estimators in numbers")} == {
+        name: "skew" if estimator.normalisation == "hajek" else "t" for name, estimator in ESTIMATORS.items()
+    }
+
+
+def test_a_log_of_what_only_happens_is_refused(tmp_path):
+    outcome = np.where(np.arange(400) % 7 == 0, 1.0, math.nan)
+    log = bl.Log(np.arange(400) % 2, outcome, np.full((400, 2), 0.5))
+    with pytest.raises(bl.LogError, match="Every outcome that has arrived is 1"):
+        bl.report(log, tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_looks_like_a_mistake_and_what_is_doubtful_stands_on_the_page(tmp_path):
+    rng = np.random.default_rng(2)
+    rows = 4_000
+    p = rng.uniform(0.1, 0.9, rows)
+    y = rng.normal(size=rows)
+    delay = rng.geometric(1 / (20 + 60 * (y > 0))) - 1.0
+    chosen = (rng.random(rows) < p).astype(int)
+    swapped = bl.Log(chosen, y, np.column_stack([p, 1 - p]), delay=delay, as_of=rows)
+    html = bl.report(swapped, tmp_path / "r.html").read_text()
+    loud = unescape(html[html.index('id="warnings"') : html.index("<nav")])
+    for words in (*swapped.doubts(), *swapped.oddities()):
+        assert words in loud
+    assert "depends on what it is" in loud
+    assert "not chosen as their logged probabilities say" in loud
+
+
+def test_labels_that_are_not_text_reach_the_page(tmp_path):
+    names = (("blue", 1), ("blue", 2), ("red", 1))
+    log = many_arms(names)
+    html = bl.report(log, tmp_path / "r.html", baseline=names[1], contrasts=[(names[2], names[0])],
+                     policies=[{names[0]: 0.5, names[2]: 0.5}]).read_text()  # fmt: skip
+    assert [row[0] for row in read_table(html, "The arms in numbers")] == [str(name) for name in names]
+    assert [row[0] for row in read_table(html, "The differences in numbers")] == [str(names[0]), str(names[2])]
+    further = [row[0] for row in read_table(html, "The same in numbers")]
+    assert further == [f"{names[2]} - {names[0]}", f"0.5 {names[0]} + 0.5 {names[2]}"]
+    assert "memory, summed by the compiled kernel" in html
+
+
+def test_every_number_of_the_tables_is_that_of_the_analysis(ten_arms, table, tmp_path):
+    arguments = ["--contrast", "J-I", "--baseline", "B", "--policy", "A=0.5,C=0.5", "--policy", "greedy"]
+    html = by_command(table, tmp_path, *arguments)
+    done = CliRunner().invoke(app, ["analyze", str(table), "--format", "json", *arguments])
+    (answers,) = json.loads(done.stdout)["answers"]
+    contrasts = {(one["arm"], one["baseline"]): one for one in answers["contrasts"]}
+
+    def shown(answer, *, test=False):
+        numbers = [answer[name] for name in ("estimate", "std_error", "low", "high")]
+        texts = Column("", numbers, "estimate", [answer["std_error"]] * 4).texts()
+        return [*texts, *Column("", [answer["p_value"]], "p_value").texts()] if test else texts
+
+    for row, arm in zip(read_table(html, "The arms in numbers"), answers["arms"], strict=True):
+        counts = [f"{arm[name]:,.0f}" for name in ("assigned", "arrived")]
+        size = f"{arm['effective_size']:,.0f}"
+        assert row == [arm["arm"], *shown(arm), *counts, f"{arm['observed_share']:.1%}", size]
+    rows = read_table(html, "The differences in numbers")
+    assert [row[0] for row in rows] == list("ACDEFGHIJ")
+    for row in rows:
+        assert row[1:] == shown(contrasts[row[0], "B"], test=True)
+    asked, policy, greedy = read_table(html, "The same in numbers")
+    assert asked[1:-1] == shown(contrasts["J", "I"], test=True)
+    for row, answer in zip((policy, greedy), answers["policies"], strict=True):
+        assert row[1:-1] == shown(answer, test=True)
+
+
+def test_a_question_that_cannot_be_writes_nothing(ten_arms, tmp_path):
+    for options in ({"baseline": "Z"}, {"contrasts": [("A", "A")]}, {"contrasts": ["AB", "B-A"]},
+                    {"policies": [{"A": 2.0}]}, {"interval": "skewed"}, {"level": 95}):  # fmt: skip
+        with pytest.raises((bl.OptionError, bl.UnknownArmError)):
+            bl.report(ten_arms, tmp_path / "r.html", **options)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ---------------------------------------------------------------- a real browser

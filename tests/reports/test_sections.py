@@ -13,7 +13,7 @@ import belated as bl
 from belated.reports.narrative import answer
 from belated.reports.page import render
 from belated.reports.report import Arrivals, Chosen, Report
-from belated.reports.sections import REMARKS
+from belated.reports.sections import REMARKS, SECTIONS, look, sections
 
 
 def test_the_page_has_its_sections_in_order():
@@ -70,3 +70,42 @@ def test_only_the_chosen_arms_propensities():
     assert "ever comes" not in html
     assert REMARKS["dipw"] in html
     assert REMARKS["nh0"] not in html
+
+
+def test_there_is_a_section_for_each_that_has_something_to_show():
+    report = sample_report()
+    assert [section.name for section in sections(report)] == [
+        "arms", "differences", "moved", "arrivals", "policy", "estimators"
+    ]  # fmt: skip
+    assert [section.name for section in sections(Report(title="x", estimate=report.estimate))] == ["arms"]
+    assert len(SECTIONS) == 7
+
+
+def test_further_questions_have_a_heading_only_beside_differences():
+    report = sample_report()
+    policy = report.estimate.policy({"A": 0.5, "B": 0.5})
+    both = replace(report, further=(policy,))
+    (section,) = [section for section in sections(both) if section.name == "differences"]
+    assert section.heading == "Differences and further questions"
+    assert [part.heading for part in section.parts] == ["", "Further questions"]
+    alone = replace(both, contrasts=None)
+    (section,) = [section for section in sections(alone) if section.name == "differences"]
+    assert (section.heading, [part.heading for part in section.parts]) == ("Further questions", [""])
+
+
+def test_the_estimator_in_use_is_marked():
+    (section,) = [section for section in sections(sample_report()) if section.name == "estimators"]
+    assert [remark.estimator for remark in section.remarks if remark.is_used] == ["daipw"]
+    assert {remark.estimator: remark.words for remark in section.remarks} == REMARKS
+
+
+def test_of_events_the_arrivals_are_called_events():
+    report = sample_report()
+    links = {within: [s.link for s in sections(replace(report, within=within))][3] for within in (None, "7 days")}
+    assert links == {None: "Arrivals", "7 days": "Events"}
+
+
+def test_arms_have_looks_of_their_own_unless_there_are_many():
+    few, many = sample_report(tuple("ABC"), range(3)), sample_report(tuple("ABCDEFGH"), range(8))
+    assert [look(few, arm) for arm in "ABC"] == [0, 1, 2]
+    assert {look(many, arm) for arm in "ABCDEFGH"} == {0}
