@@ -1,4 +1,4 @@
-"""A slow, obvious twin of `belated.evidence` and of the statistics that read it."""
+"""A slow, obvious twin of `belated.log.row_evidence` and of the statistics that read evidence."""
 
 from __future__ import annotations
 
@@ -9,33 +9,37 @@ from scipy import optimize
 
 
 def rows_of(log):
-    """Return the rows that exist as of the log's moment, by time: dicts with arm, p, at, came (or None), y."""
+    """Return the rows that exist as of the log's moment, by time: dicts with arm, p, at, arrived_at (or None), y."""
     last = math.inf if log.moment is None else log.moment
-    found = []
+    rows = []
     for i, at in enumerate(log.assigned_at):
         if at > last:
             continue
-        came = log.assigned_at[i] if log.arrived_at is None else log.arrived_at[i]
-        there = not math.isnan(log.outcome[i]) and math.isfinite(came) and came <= last
+        arrived_at = log.assigned_at[i] if log.arrived_at is None else log.arrived_at[i]
+        has_arrived = not math.isnan(log.outcome[i]) and math.isfinite(arrived_at) and arrived_at <= last
         p = log.propensity[i]
-        found.append(
+        rows.append(
             {
                 "arm": int(log.code[i]),
                 "p": p if np.ndim(p) else None,
                 "own": float(p[log.code[i]] if np.ndim(p) else p),
                 "at": at,
-                "came": came if there else None,
-                "y": float(log.outcome[i]) if there else None,
+                "arrived_at": arrived_at if has_arrived else None,
+                "y": float(log.outcome[i]) if has_arrived else None,
             }
         )
-    return sorted(found, key=lambda row: row["at"])
+    return sorted(rows, key=lambda row: row["at"])
 
 
 def sums(log, stretches=40):
     """Return `Evidence.sums`, outcomes about 0."""
     rows = rows_of(log)
     first, last = rows[0]["at"], rows[-1]["at"]
-    look = max([last, *(row["came"] for row in rows if row["came"] is not None)]) if log.moment is None else log.moment
+    look = (
+        max([last, *(row["arrived_at"] for row in rows if row["arrived_at"] is not None)])
+        if log.moment is None
+        else log.moment
+    )
     half = (look - first) / 2 if not log.clock.whole else (look - first) // 2
     names = ("assigned", "inverse", "old", "soon", "arrived", "y", "y2", "w", "w2", "w3", "w4")
     tables = {name: np.zeros((stretches, len(log.arms))) for name in names}
@@ -45,8 +49,8 @@ def sums(log, stretches=40):
         tables["assigned"][place] += 1
         tables["inverse"][place] += 1 / row["own"]
         tables["old"][place] += old
-        if row["came"] is not None:
-            tables["soon"][place] += old and row["came"] - row["at"] <= half
+        if row["arrived_at"] is not None:
+            tables["soon"][place] += old and row["arrived_at"] - row["at"] <= half
             tables["arrived"][place] += 1
             tables["y"][place] += row["y"]
             tables["y2"][place] += row["y"] ** 2
@@ -58,11 +62,13 @@ def sums(log, stretches=40):
 def chance(log):
     """Return, by arm, how often a row as unlikely as the arm's least likely arrived one was to be expected."""
     rows = rows_of(log)
-    found = []
+    chances = []
     for k in range(len(log.arms)):
-        rarest = min((row["own"] for row in rows if row["arm"] == k and row["came"] is not None), default=math.nan)
-        found.append(sum(row["p"][k] for row in rows if row["p"][k] <= rarest))
-    return found
+        rarest = min(
+            (row["own"] for row in rows if row["arm"] == k and row["arrived_at"] is not None), default=math.nan
+        )
+        chances.append(sum(row["p"][k] for row in rows if row["p"][k] <= rarest))
+    return chances
 
 
 def swap_gain(log, a, b):

@@ -37,28 +37,28 @@ def matured(code, arm, assigned, moment, age):
 def extreme(w, arrived, y, gamma, up, shift=0.0):
     """The extreme mean of one arm, its variance and effective size, row by row."""
     rows = range(len(w))
-    seen = [i for i in rows if arrived[i]]
+    arrivals = [i for i in rows if arrived[i]]
     total = sum(w[i] for i in rows)
-    came = sum(w[i] for i in seen)
-    p = came / total
-    q = weighted_mean([y[i] for i in seen], [w[i] for i in seen])
-    missing, tau = extreme_tau([w[i] for i in seen], [y[i] for i in seen], gamma, up)
-    tau_total = sum(w[i] * t for i, t in zip(seen, tau, strict=True))
+    arrived_weight = sum(w[i] for i in arrivals)
+    p = arrived_weight / total
+    q = weighted_mean([y[i] for i in arrivals], [w[i] for i in arrivals])
+    missing, tau = extreme_tau([w[i] for i in arrivals], [y[i] for i in arrivals], gamma, up)
+    tau_total = sum(w[i] * t for i, t in zip(arrivals, tau, strict=True))
     r = missing + shift
     mean = p * q + (1 - p) * r
     error, leverage = {}, {}
-    for i, t in zip(seen, tau, strict=True):
-        error[i] = p * (y[i] - q) / came + (1 - p) * t * (y[i] - missing) / tau_total
-        leverage[i] = p * w[i] / came + (1 - p) * w[i] * t / tau_total
+    for i, t in zip(arrivals, tau, strict=True):
+        error[i] = p * (y[i] - q) / arrived_weight + (1 - p) * t * (y[i] - missing) / tau_total
+        leverage[i] = p * w[i] / arrived_weight + (1 - p) * w[i] * t / tau_total
     largest = max(leverage.values())
     slope = (2 - largest) / (1 - largest) ** 2
-    corrected = sum((w[i] * error[i]) ** 2 * (1 + slope * leverage[i]) for i in seen)
-    e = [came * error[i] for i in seen]
-    plain = np.var(e, ddof=1) * sum(w[i] ** 2 for i in seen) / came**2
+    corrected = sum((w[i] * error[i]) ** 2 * (1 + slope * leverage[i]) for i in arrivals)
+    e = [arrived_weight * error[i] for i in arrivals]
+    plain = np.var(e, ddof=1) * sum(w[i] ** 2 for i in arrivals) / arrived_weight**2
     largest = max(w[i] / total for i in rows)
     slope = (2 - largest) / (1 - largest) ** 2
     share_corrected = sum((w[i] / total * (arrived[i] - p)) ** 2 * (1 + slope * w[i] / total) for i in rows)
     share_plain = np.var([float(a) for a in arrived], ddof=1) * sum(w[i] ** 2 for i in rows) / total**2
     variance = max(plain, corrected) + (q - r) ** 2 * max(share_plain, share_corrected)
-    size = 1 / sum(leverage[i] ** 2 for i in seen)
+    size = 1 / sum(leverage[i] ** 2 for i in arrivals)
     return mean, variance, size

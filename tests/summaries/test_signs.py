@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import special, stats
 
 import belated as bl
@@ -13,16 +15,21 @@ from belated.summaries.signs import (
     dependence_remark,
     direction,
     drift,
+    is_sparse,
     miscalibration,
     outcome_dependence,
+    steady_arrival,
+    swapped,
+    trend,
 )
-from belated.summaries.single_value import single_value, single_value_words
 
 KINDS = {
     "normal": lambda: bl.arms.normal(1.0),
     "rare": lambda: bl.arms.bernoulli(0.05),
     "lognormal": lambda: bl.arms.lognormal(0.0, 1.0),
 }
+
+
 DELAYS = {"pareto": bl.delays.pareto(0.75), "mostly none": bl.delays.geometric(0.1)}
 
 
@@ -205,58 +212,36 @@ def test_what_cannot_be_tested_has_no_p_value():
         assert math.isnan(outcome_dependence(moments(code, y_, late_, 2))[0])
 
 
-# ---------------------------------------------------------------- one value
-
-
-def conversions(rate=0.1, value=1.0, horizon=400, arms=2, seed=1):
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+@settings(max_examples=60, deadline=None)
+def test_the_likelihood_ratio_of_a_permutation_is_fair(arms, seed):
+    # its expectation over one choice is exactly 1, so that Markov's inequality bounds the p-value
     rng = np.random.default_rng(seed)
-    happened = rng.random(horizon) < rate
-    outcome = np.where(happened, value, math.nan)
-    return bl.Log(rng.integers(arms, size=horizon), outcome, np.full((horizon, arms), 1 / arms))
+    p = rng.dirichlet(np.ones(arms))
+    ratio = p[rng.permutation(arms)] / p
+    assert np.sum(p * ratio) == pytest.approx(1)
+    log_p = np.log(p)[np.newaxis] * np.eye(arms)[:, [0]]  # one row, of arm 0
+    assert 0 <= swapped(log_p) <= 1
 
 
-def ledger_of(log):
-    ledger = bl.Ledger(list(log.arms))
-    keys = ledger.assign([log.arms[k] for k in log.code], log.propensity)
-    came = log.arrived
-    ledger.land([key for key, yes in zip(keys, came, strict=True) if yes], log.outcome[came])
-    return ledger.sums
+def test_the_size_of_the_drift_test():
+    rng = np.random.default_rng(1)
+    below = 0
+    for _ in range(1000):
+        y = rng.exponential(size=(40, 3, 20))
+        below += trend(np.full((40, 3), 20.0), y.sum(axis=2), (y**2).sum(axis=2)) < 0.05
+    assert 10 < below < 65  # four shapes that are correlated: below its level, but not nothing
 
 
-@pytest.mark.parametrize("value", [1.0, 9.99, 1e-9, 1e12 + 0.1])
-def test_a_log_of_what_is_recorded_only_when_it_happens(value):
-    log = conversions(value=value)
-    first, rest = conversions(value=value, seed=2), conversions(value=value, seed=3)
-    for sums in (bl.Sums.of(log), ledger_of(log), bl.Sums.of(first) + bl.Sums.of(rest)):
-        assert single_value(sums) == pytest.approx(value, rel=1e-12)
+def test_rare_choices_twice_are_no_miscalibration():
+    assert miscalibration(np.array([1.9]), np.array([0.1])) > 1e-3
+    assert math.isnan(miscalibration(np.zeros(2), np.zeros(2)))
 
 
-def test_one_value_is_no_sign_if_others_could_not_be_missing():
-    everything = bl.Log([0, 1] * 50, np.ones(100), np.full((100, 2), 0.5))
-    assert single_value(bl.Sums.of(everything)) is None
-    assert single_value(bl.Sums.of(conversions(horizon=50, rate=0.1))) is None  # five, by chance
-    assert single_value(bl.Sums.of(conversions(value=0.0))) is None
-    assert single_value(bl.Sums.of(conversions(value=-1.0))) is None
-    nothing = bl.Log([0, 1], [math.nan] * 2, np.full((2, 2), 0.5))
-    assert single_value(bl.Sums.of(nothing)) is None
+def test_few_of_many_rows_are_sparse():
+    assert not is_sparse(np.array([90.0, 3.0]), np.array([30.0, 0.0]))  # a third of 90 may be half by chance
+    assert is_sparse(np.array([900.0, 3.0]), np.array([250.0, 3.0]))
 
 
-def test_any_other_value_is_enough_to_be_trusted():
-    log = conversions()
-    outcome = log.outcome.copy()
-    outcome[np.flatnonzero(np.isnan(outcome))[0]] = 0.0
-    assert single_value(bl.Sums.of(bl.Log(log.code, outcome, log.propensity))) is None
-    nearly = np.where(np.isnan(outcome), outcome, 1.0)
-    nearly[np.flatnonzero(nearly == 1.0)[0]] = 1 + 1e-5
-    assert single_value(bl.Sums.of(bl.Log(log.code, nearly, log.propensity))) is None
-    # one value for each arm, but not the same
-    apart = np.where(log.code == 0, 2.0, 1.0) * np.where(np.isnan(log.outcome), math.nan, 1.0)
-    assert single_value(bl.Sums.of(bl.Log(log.code, apart, log.propensity))) is None
-
-
-def test_conversions_get_no_interval_but_a_warning():
-    log = conversions()
-    with pytest.warns(bl.BelatedWarning, match=r"Every outcome that has arrived is 1, and \d+% of the rows have none"):
-        result = bl.estimate(log)
-    assert np.isnan(result.std_errors).all()
-    assert "--events --window 7d" in single_value_words(1.0, 0.9)
+def test_arrival_that_is_certain_is_not_tested():
+    assert math.isnan(steady_arrival(np.full((3, 1), 50.0), np.full((3, 1), 50.0)))

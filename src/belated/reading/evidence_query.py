@@ -174,6 +174,8 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
 def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
     if earlier.type().is_timestamp():
+        if (earlier.type().scale or 0) > 6:
+            return later.delta(earlier, unit="nanosecond").cast("float64") / 1000
         return later.delta(earlier, unit="microsecond").cast("float64")
     return later.cast("float64") - earlier.cast("float64")
 

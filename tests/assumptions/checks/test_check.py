@@ -1,0 +1,46 @@
+"""How a check is made of a function that judges evidence."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from simulated_logs import played
+
+import belated as bl
+from belated.assumptions.checks import CHECKS
+from belated.assumptions.checks.check import Verdict, arm_name, arm_name_first, by_arm, check, light_of
+
+
+def test_a_check_holds_what_it_asks_and_how_it_ended():
+    @check("rows", condition="practice", asks="There are rows.")
+    def has_rows(evidence):
+        """Judge how many rows there are."""
+        return Verdict("amber", f"There are {evidence.rows}.", "Wait.", {"rows": float(evidence.rows)})
+
+    made = has_rows(played(50).evidence())
+    assert made == bl.Check(
+        name="rows", condition="practice", asks="There are rows.", light="amber", finding="There are 50.",
+        advice="Wait.", numbers={"rows": 50.0},
+    )  # fmt: skip
+    assert list(made.to_dict()) == ["check", "condition", "light", "asks", "finding", "advice", "numbers"]
+    assert has_rows.__doc__ == "Judge how many rows there are."
+
+
+def test_every_check_has_a_name_of_its_own():
+    evidence = played(300).evidence()
+    names = [judge(evidence).name for judge in CHECKS]
+    assert len(set(names)) == len(CHECKS) == 12
+
+
+def test_there_are_four_lights():
+    with pytest.raises(bl.OptionError, match="`light` is 'blue'"):
+        bl.Check("a", "b", "c", "blue", "d")
+    assert [light_of(p) for p in (1e-4, 5e-3, 0.5, math.nan)] == ["red", "amber", "green", "green"]
+
+
+def test_arms_in_sentences():
+    evidence = played(50, labels=["A", "b" * 90]).evidence()
+    assert (arm_name(evidence, 0), arm_name_first(evidence, 0)) == ("arm 'A'", "Arm 'A'")
+    assert len(arm_name(evidence, 1)) == len("arm ") + 40
+    assert by_arm(evidence, [1, 2]) == {"A": 1.0, "b" * 90: 2.0}

@@ -1,0 +1,52 @@
+"""Checks of arrival: what they say of faulty logs, and of those that only look so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from simulated_logs import changed, played
+
+import belated as bl
+
+
+@pytest.mark.parametrize("never", [0.0, 0.5])
+def test_delays_with_too_heavy_a_tail(never):
+    late = bl.delays.pareto(0.3).censored(never)
+    check = bl.diagnose(played(10_000, delays=late, policy="uniform"))["delay tail"]
+    assert check.light == "red"
+    for arm in (0, 1):
+        assert check.numbers["low"][arm] < 0.3 < check.numbers["high"][arm]
+    for healthy in (bl.delays.pareto(0.75), bl.delays.geometric(20), bl.delays.poisson(30), bl.delays.constant(9)):
+        found = bl.diagnose(played(10_000, delays=healthy.censored(never), policy="uniform"))["delay tail"]
+        assert found.light == "green", found
+
+
+def test_delays_that_hardly_fall_are_not_called_heavy():
+    check = bl.diagnose(played(3000, 1, policy="uniform", delays=bl.delays.geometric(6000)))["delay tail"]
+    assert check.light == "amber"
+    few = bl.diagnose(played(60, 2, policy="uniform", delays=bl.delays.geometric(300)))
+    assert few["delay tail"].light == "grey"
+    assert few["still out"].light == "amber"
+
+
+@pytest.mark.parametrize("kind", ["mixture", "far mixture", "ending"])
+def test_delays_that_only_look_heavy_nearby_are_no_fault(kind):
+    rng = np.random.default_rng(5)
+    rows = 8000
+    late = {
+        "mixture": np.where(rng.random(rows) < 0.5, rng.poisson(2, rows), rng.exponential(200, rows)),
+        "far mixture": np.where(rng.random(rows) < 0.7, rng.poisson(2, rows), rng.exponential(1000, rows)),
+        "ending": np.minimum(rng.exponential(500, rows), 1000),
+    }[kind]
+    log = bl.Log(
+        rng.integers(2, size=rows), rng.normal(size=rows), np.full((rows, 2), 0.5), delay=np.floor(late), as_of=rows
+    )
+    assert bl.diagnose(log)["delay tail"].light == "green"
+
+
+def test_delays_that_depend_on_outcomes():
+    log = played(4000)
+    late = np.floor(np.random.default_rng(1).geometric(0.02, 4000) * np.exp(0.5 * np.nan_to_num(log.outcome)))
+    check = bl.diagnose(changed(log, delay=late))["outcome and delay"]
+    assert (check.light, check.numbers["z"][0] > 3) == ("red", True)
+    assert check.finding == "Early and late outcomes differ: larger outcomes come later (p < 0.0001)."

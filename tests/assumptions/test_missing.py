@@ -1,0 +1,106 @@
+"""Missing outcomes of one arm: the algebra, against twins row by row."""
+
+from __future__ import annotations
+
+import math
+
+import naive.sensitivity as naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import belated as bl
+from belated.assumptions.missing import ArmOutcomes, Odds, Shifted
+
+values = st.one_of(st.sampled_from([-1.0, 0.0, 0.0, 1.0, 2.0]), st.floats(-10, 10))
+
+
+some_rows = st.lists(st.tuples(st.floats(1, 20), st.booleans(), values), min_size=4, max_size=9).filter(
+    lambda rows: sum(arrived for _, arrived, _ in rows) >= 2
+)
+
+
+def columns(rows):
+    w, arrived, y = (np.array(column) for column in zip(*rows, strict=True))
+    return w, arrived, np.where(arrived, y, math.nan)
+
+
+@given(some_rows, st.floats(1, 20), st.booleans())
+def test_no_weights_between_1_and_gamma_give_a_more_extreme_mean(rows, gamma, up):
+    w, arrived, y = columns(rows)
+    arm = ArmOutcomes(w, arrived, y)
+    found = Odds(gamma).of(arm, up)
+    missing = (found.value - arm.share * arm.mean) / (1 - arm.share) if arm.share < 1 else None
+    if missing is not None and arm.share < 0.99:
+        brute = naive.extreme_mean_of_any_weights(w[arrived].tolist(), y[arrived].tolist(), gamma, up)
+        assert missing == pytest.approx(brute, abs=1e-9)
+
+
+@given(some_rows, st.floats(1, 20), st.booleans())
+def test_an_arm_is_as_its_twin_row_by_row(rows, gamma, up):
+    w, arrived, y = columns(rows)
+    found = Odds(gamma).of(ArmOutcomes(w, arrived, y), up)
+    mean, variance, _ = naive.extreme(w.tolist(), arrived.tolist(), y.tolist(), gamma, up)
+    scale = float(np.ptp(y[arrived])) + 1e-3
+    assert found.value == pytest.approx(mean, abs=1e-9 * scale)
+    assert found.variance == pytest.approx(variance, rel=1e-6, abs=1e-9 * scale**2)
+
+
+@given(some_rows, st.floats(0, 5), st.booleans())
+def test_a_shift_is_as_its_twin(rows, delta, up):
+    w, arrived, y = columns(rows)
+    found = Shifted(delta).of(ArmOutcomes(w, arrived, y), up)
+    twin = naive.extreme(w.tolist(), arrived.tolist(), y.tolist(), 1.0, up, delta if up else -delta)
+    assert found == pytest.approx(twin, rel=1e-6, abs=1e-8)
+
+
+@given(some_rows, st.floats(1, 20), st.booleans())
+def test_rates_have_a_closed_form(rows, gamma, up):
+    w, arrived, y = columns(rows)
+    arm = ArmOutcomes(w, arrived, np.where(y > 0, 1.0, 0.0))
+    share = arm.share
+    closed = share * arm.mean + (1 - share) * Odds(gamma).of_rate(arm.mean, up)
+    assert Odds(gamma).of(arm, up).value == pytest.approx(closed, abs=1e-12)
+
+
+@given(some_rows, st.floats(1, 20))
+def test_mirrored_outcomes_have_mirrored_bounds(rows, gamma):
+    w, arrived, y = columns(rows)
+    up = Odds(gamma).of(ArmOutcomes(w, arrived, y), True)
+    down = Odds(gamma).of(ArmOutcomes(w, arrived, -y), False)
+    assert (up.value, up.variance) == pytest.approx((-down.value, down.variance), rel=1e-6, abs=1e-9)
+
+
+def test_the_variance_is_that_of_leaving_rows_out():
+    rng = np.random.default_rng(5)
+    w, arrived, y = np.ones(300), rng.random(300) < 0.6, rng.exponential(1, 300)
+
+    def value(keep):
+        return Odds(3.0).of(ArmOutcomes(w[keep], arrived[keep], y[keep]), True)
+
+    everyone = np.ones(300, dtype=bool)
+    without = []
+    for i in range(300):
+        keep = everyone.copy()
+        keep[i] = False
+        without.append(value(keep).value)
+    jackknife = 299 * np.var(without)
+    assert value(everyone).variance == pytest.approx(jackknife, rel=0.03)
+
+
+def test_a_large_mean_costs_no_digits():
+    rng = np.random.default_rng(6)
+    w, arrived, y = 1 + rng.exponential(1, 500), rng.random(500) < 0.6, rng.normal(size=500)
+    near = Odds(2.0).of(ArmOutcomes(w, arrived, y), True)
+    far = Odds(2.0).of(ArmOutcomes(w, arrived, y + 1e8), True)
+    assert far.value - 1e8 == pytest.approx(near.value, abs=1e-6)
+    assert far.variance == pytest.approx(near.variance, rel=1e-6)
+
+
+def test_outcomes_recorded_only_when_they_happen_are_refused():
+    rng = np.random.default_rng(2)
+    happened = rng.random(200) < 0.3
+    log = bl.Log(rng.integers(0, 2, 200), np.where(happened, 1.0, math.nan), [0.5] * 200)
+    with pytest.raises(bl.LogError, match="recorded only when it happens"):
+        bl.sensitivity(log, (1, 0))

@@ -1,0 +1,223 @@
+"""One suite over every kind of log: the same rows give the same answers, in memory and in a table."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+import pytest
+from engines import source_of
+from simulated_logs import changed, chosen, played, waits
+
+import belated as bl
+from belated.kernels.fields import OWN, SPREAD
+from belated.log.data import Data, require_data
+from belated.summaries.evidence import ArrivalCounts
+
+ROWS = 600
+
+
+def dated(unit, step):
+    """Return a log whose steps are so many units of time."""
+    log = played(ROWS, 3, labels=["A", "B", "C"])
+    late = waits(log)
+    at = np.datetime64("2026-01-05T00:00", unit) + np.arange(ROWS) * np.timedelta64(step, unit)
+    length = np.timedelta64(step, unit)
+    delay = np.where(np.isinf(late), np.timedelta64("NaT", unit), np.nan_to_num(late, posinf=0).astype(int) * length)
+    labels = [log.arms[k] for k in log.code]
+    return bl.Log(labels, log.outcome, log.propensity, arms=log.arms, assigned_at=at, delay=delay, as_of=at[500])
+
+
+def timed(assigned_at, **columns):
+    """Return a log with other times of assignment, and perhaps other columns."""
+    log = played(ROWS, 3)
+    at = assigned_at(ROWS)
+    made = {"outcome": log.outcome, "delay": waits(log), "as_of": at.max(), **columns}
+    return bl.Log(log.code, made["outcome"], log.propensity, arms=log.arms, assigned_at=at, delay=made["delay"],
+                  as_of=made["as_of"])  # fmt: skip
+
+
+def dependent():
+    log = played(4000)
+    late = np.floor(np.random.default_rng(1).geometric(0.02, 4000) * np.exp(0.5 * np.nan_to_num(log.outcome)))
+    return changed(log, delay=late)
+
+
+def sparse():
+    log = played(3000, kind="exponential")
+    return changed(log, outcome=np.where(np.random.default_rng(1).random(3000) < 0.2, log.outcome, math.nan))
+
+
+def swapped():
+    log = played(2000, policy="greedy")
+    return changed(log, propensity=log.propensity[:, ::-1])
+
+
+LOGS = {
+    "no delay": lambda: played(ROWS, 2, delays=bl.delays.none()),
+    "at once": lambda: bl.Log(["A", "B"] * 50, np.arange(100.0), [[0.5, 0.5]] * 100),
+    "delays": lambda: played(ROWS, 3),
+    "everything": lambda: played(ROWS, 3).at(None),
+    "never": lambda: played(ROWS, 3, delays=bl.delays.pareto(0.75).censored(0.7)),
+    "hours": lambda: dated("h", 1),
+    "nanoseconds": lambda: dated("ns", 1_000_500),
+    "floats": lambda: timed(lambda rows: np.sqrt(np.arange(rows)), delay=waits(played(ROWS, 3)) / 31),
+    "batches": lambda: timed(lambda rows: np.arange(rows) // 50, delay=np.floor(waits(played(ROWS, 3)) / 50)),
+    "any order": lambda: timed(lambda rows: np.random.default_rng(1).permutation(rows)),
+    "as of": lambda: played(ROWS, 3).at(250),
+    "before all": lambda: played(ROWS, 3).at(1),
+    "chosen only": lambda: changed(played(ROWS, 3), propensity=chosen(played(ROWS, 3))),
+    "an arm without rows": lambda: bl.Log([0, 1] * 100, np.arange(200.0), [[0.5, 0.5, 0.0]] * 200, arms=[0, 1, 2]),
+    "no outcome": lambda: bl.Log([0, 1] * 20, [math.nan] * 40, [[0.5, 0.5]] * 40),
+    "zeros and ones": lambda: played(2000, 2, "rare"),
+    "far from 0": lambda: changed(played(ROWS, 2), outcome=played(ROWS, 2).outcome + 1e6),
+    "miscalibrated": swapped,
+    "dependent": dependent,
+    "sparse": sparse,
+}
+SAYS = {"miscalibrated": "not chosen as", "dependent": "depends on what it is", "sparse": "above 0"}
+
+
+@cache
+def pair(name):
+    """Return a log in memory, and the same rows in a table."""
+    log = LOGS[name]()
+    return log, source_of(log)
+
+
+@pytest.fixture(params=LOGS)
+def both(request):
+    return pair(request.param)
+
+
+def close(first, second, what, scale=1.0):
+    """Fail unless two arrays agree to 1e-9, of themselves or of a scale."""
+    np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-9 * scale, err_msg=what)
+
+
+def test_both_are_data(both):
+    for data in both:
+        assert isinstance(data, Data)
+        assert require_data(data) is data
+    with pytest.raises(bl.OptionError, match="`log` is a list"):
+        require_data([])
+
+
+def test_arms_rows_and_moments(both):
+    memory, table = both
+    assert table.arms == memory.arms
+    assert len(table) == len(memory)
+    assert table.has_all_propensities == memory.has_all_propensities
+    assert (table.as_of, table.as_of_text, table.within) == (memory.as_of, memory.as_of_text, memory.within)
+    assert table.clock.show(table.last_look) == memory.clock.show(memory.last_look)
+    for data in both:
+        assert (data.as_of is None) == (data.moment is None)
+        assert data.name
+        assert data.outcome_name
+        assert data.engine == ("memory" if data is memory else "duckdb")
+        assert {name for name, _ in data.how_read} >= {"source", "rows", "as of", "engine"}
+
+
+def test_even_moments_end_with_the_last_look(both):
+    for data in both:
+        for how_many in (1, 7):
+            moments = data.even_moments(how_many)
+            assert len(moments) <= how_many
+            assert (np.diff(moments) > 0).all()
+            assert moments[-1] == data.last_look
+
+
+def agree(ours, theirs):
+    """Fail unless two logs' sums are the same about the same shift."""
+    theirs = theirs.recentred(ours.shift)
+    weight, outcome = np.nanmax(ours["w_max"], initial=1.0), np.abs(ours["y2"]).max(initial=1.0)
+    for field in (*SPREAD, *OWN):
+        close(ours[field], theirs[field], field, float(weight**3 * outcome))
+
+
+@pytest.mark.parametrize("parts", [("sqrt", "zero"), ("sqrt", "running_mean"), ("uniform", "running_mean")])
+def test_sums(both, parts):
+    memory, table = both
+    if parts[1] == "running_mean" and not memory.has_all_propensities:
+        pytest.skip("The running mean needs every arm's probabilities.")
+    for plain in (True, False) if memory.has_all_propensities else (False,):
+        ours, theirs = (data.sums([parts], plain=plain)[0][-1] for data in both)
+        agree(ours, theirs)
+    moments = memory.even_moments(5)
+    shown = [memory.clock.show(moment) for moment in moments.tolist()]
+    there = np.array([table.clock.read("as_of", moment) for moment in shown])
+    ours, theirs = memory.sums([parts], moments, plain=False)[0], table.sums([parts], there, plain=False)[0]
+    assert len(ours) == len(theirs) == len(moments)
+    for first, second in zip(ours, theirs, strict=True):
+        agree(first, second)
+
+
+def about(evidence, shift):
+    """Return the sums of evidence, and those behind `outcome_dependence`, with outcomes about another shift."""
+    d = evidence.shift - shift
+    sums, moments = dict(evidence.sums), evidence.dependence.copy()
+    sums["y"] = evidence.sums["y"] + d * evidence.sums["arrived"]
+    sums["y2"] = evidence.sums["y2"] + 2 * d * evidence.sums["y"] + d**2 * evidence.sums["arrived"]
+    first, second = evidence.dependence[:, :, 0], evidence.dependence[:, :, 1]
+    moments[:, :, 1] += d[:, np.newaxis] * first
+    moments[:, :, 2] += 2 * d[:, np.newaxis] * second + d[:, np.newaxis] ** 2 * first
+    return sums, moments
+
+
+def test_evidence_field_by_field(both):
+    ours, theirs = (data.evidence() for data in both)
+    size = max(1.0, float(np.nan_to_num(np.abs(ours.sums["y2"])).max()))
+    (sums, moments), (their_sums, their_moments) = (about(evidence, ours.shift) for evidence in (ours, theirs))
+    assert sums.keys() == their_sums.keys()
+    for name, table in sums.items():
+        close(table, their_sums[name], name, size)
+    close(moments, their_moments, "dependence", size * 100)
+    assert seconds(both[0], ours) == pytest.approx(seconds(both[1], theirs))
+    for field in fields(ours):
+        first, second = getattr(ours, field.name), getattr(theirs, field.name)
+        if field.name in ("moments", "sums", "shift", "dependence"):
+            continue
+        if isinstance(first, ArrivalCounts):
+            close(first.delays, second.delays, "delays", float(first.delays.max()))
+            close(first.counts, second.counts, "counts")
+            assert first.followed == pytest.approx(second.followed)
+        elif isinstance(first, np.ndarray):
+            close(first, second, field.name, ours.rows)
+        else:
+            assert first == second, field.name
+
+
+def seconds(data, evidence):
+    """Return the stretches' middles in seconds, or as plain numbers."""
+    unit = data.clock.unit
+    return (evidence.moments * (np.timedelta64(1, unit) / np.timedelta64(1, "s") if unit else 1.0)).tolist()
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_doubts_and_oddities(name):
+    memory, table = pair(name)
+    assert table.doubts() == memory.doubts()
+    assert table.oddities() == memory.oddities()
+    said = " ".join([*memory.doubts(), *memory.oddities()])
+    assert SAYS[name] in said if name in SAYS else not said
+
+
+def test_an_earlier_moment_is_the_log_that_stood_then(both):
+    memory, table = both
+    earlier = memory.even_moments(3)[0].item()
+    there = table.clock.read("as_of", memory.clock.show(earlier))
+    ours, theirs = memory.at_number(earlier), table.at_number(there)
+    assert len(ours) == len(theirs) <= len(memory)
+    assert ours.as_of == theirs.as_of
+    agree(*(data.sums([("sqrt", "zero")], plain=False)[0][-1] for data in (ours, theirs)))
+
+
+def test_the_rows_in_memory(both):
+    memory, table = both
+    assert memory.log() is memory
+    rows = table.log()
+    assert isinstance(rows, bl.Log)
+    assert len(rows) == len(memory)
+    agree(*(data.sums([("sqrt", "zero")], plain=False)[0][-1] for data in (memory, rows)))

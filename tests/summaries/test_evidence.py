@@ -1,0 +1,28 @@
+"""Evidence: sums by arm and by longer stretches of time."""
+
+from __future__ import annotations
+
+import numpy as np
+from simulated_logs import played
+
+from belated.summaries.evidence import COARSE, STRETCHES, SUMS, half_of, settled
+
+
+def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
+    evidence = played(500, 3).evidence()
+    assert set(evidence.sums) == set(SUMS)
+    for name, table in evidence.sums.items():
+        assert table.shape == (STRETCHES, 3)
+        np.testing.assert_allclose(evidence.totals[name], table.sum(axis=0))
+        assert evidence.coarse(name).shape == (COARSE, 3)
+        np.testing.assert_allclose(evidence.coarse(name).sum(axis=0), evidence.totals[name])
+    np.testing.assert_allclose(evidence.coarse("p").sum(), 500)
+    np.testing.assert_allclose(evidence.coarse("p2").sum(axis=0), evidence.p2.sum(axis=0))
+
+
+def test_half_of_a_whole_time_is_whole():
+    assert (half_of(7, True), half_of(7, False)) == (3, 3.5)
+
+
+def test_variances_that_are_0_but_for_rounding_are_0():
+    assert settled(np.array([1e-9, 2e-6, 0.5]), 1000).tolist() == [0.0, 2e-6, 0.5]
