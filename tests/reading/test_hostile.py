@@ -32,7 +32,7 @@ import belated as bl
 from belated.cli.app import app
 from belated.reading.engines import sentences
 from belated.reports.analysis import Questions, analyse
-from belated.reports.page import write_report
+from belated.reports.rendering import write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning")
 

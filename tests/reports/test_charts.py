@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from belated.reports import charts, scales
-from belated.reports.charts import Interval, Series
+from belated.reports.charts import ForestRow, Series
 
 HOSTILE = [
     "<script>window.pwned=1</script>",
@@ -42,7 +42,7 @@ def ticks(root):
 
 
 def row(label="A", estimate=1.0, low=0.8, high=1.2, std_error=0.1, look=0):
-    return Interval(label, estimate, low, high, std_error, look)
+    return ForestRow(label, estimate, low, high, std_error, look)
 
 
 # ---------------------------------------------------------------- forests

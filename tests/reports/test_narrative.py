@@ -13,7 +13,7 @@ from scipy import stats
 import belated as bl
 from belated.base.tables import Column
 from belated.reports.narrative import answer, question
-from belated.reports.page import render
+from belated.reports.rendering import render
 from belated.reports.report import Report
 
 

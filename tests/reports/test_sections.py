@@ -11,7 +11,7 @@ from reports.samples import read_page, sample_report
 
 import belated as bl
 from belated.reports.narrative import answer
-from belated.reports.page import render
+from belated.reports.rendering import render
 from belated.reports.report import Arrivals, Chosen, Report
 from belated.reports.sections import REMARKS, SECTIONS, look, sections
 

@@ -117,7 +117,7 @@ def analyze(
     for words in analysis.warnings:
         typer.echo(f"Warning: {words}", err=True)
     if report is not None:
-        from belated.reports.page import write_report
+        from belated.reports.rendering import write_report
 
         write_report(analysis, report, title=title, command=shlex.join(["belated", *sys.argv[1:]]))
     show(analysis, shown_as)

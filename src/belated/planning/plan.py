@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import Literal
 
 from belated.base.checks import fraction, one_of, positive, real, whole
-from belated.base.errors import BelatedWarning, OptionError
+from belated.base.errors import OptionError
 from belated.base.progress import Bar
+from belated.base.quiet import without_warnings
 from belated.base.text import one_line
 from belated.estimation.estimate import estimate
 from belated.estimation.estimators import ESTIMATORS
@@ -207,8 +207,7 @@ def _wait(wait: float | str | None, bandit: Bandit, target: Target) -> float | N
 def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:
     log = fitted.log
     coefficients = {arm: c for arm, c in zip(fitted.arms, target.coefficients, strict=True) if c}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BelatedWarning)
+    with without_warnings():
         own = estimate(log, "daipw" if log.has_all_propensities else "dipw", level=level).linear(coefficients)
     true = sum(c * fitted.bandit.arms[arm].mean for arm, c in coefficients.items())
     between = f"{own.low:.3g} to {own.high:.3g}"

@@ -28,7 +28,7 @@ _SIDE, _ROW, _TOP, _FOOT, _GAP = 14, 44, 30, 46, 16
 
 
 @dataclass(frozen=True)
-class Interval:
+class ForestRow:
     """One line of a forest; digits follow the standard error, and a look below 0 is grey."""
 
     label: Label
@@ -68,12 +68,12 @@ class Series:
 # ---------------------------------------------------------------- forests
 
 
-def forest(rows: Sequence[Interval], *, title: str, level: float, reference: float | None = None) -> str:
+def forest(rows: Sequence[ForestRow], *, title: str, level: float, reference: float | None = None) -> str:
     """Draw estimates with their intervals, one below the other.
 
     Parameters
     ----------
-    rows : sequence of Interval
+    rows : sequence of ForestRow
     title : str
         What is drawn, for those who cannot see it.
     level : float
@@ -106,7 +106,7 @@ def forest(rows: Sequence[Interval], *, title: str, level: float, reference: flo
     return svg.string(image)
 
 
-def _forest_range(rows: Sequence[Interval], reference: float | None) -> tuple[float, float]:
+def _forest_range(rows: Sequence[ForestRow], reference: float | None) -> tuple[float, float]:
     """Return the range that shows every estimate, and every interval not far wider than most."""
     points = [row.estimate for row in rows if abs(row.estimate) <= LARGEST]
     spans = [(row.low, row.high) for row in rows if max(abs(row.low), abs(row.high)) <= LARGEST]
@@ -118,7 +118,7 @@ def _forest_range(rows: Sequence[Interval], reference: float | None) -> tuple[fl
     return (min(finite), max(finite)) if finite else (0.0, 1.0)
 
 
-def _forest_row(image: Element, row: Interval, name: str, scale: Scale, top: float) -> None:
+def _forest_row(image: Element, row: ForestRow, name: str, scale: Scale, top: float) -> None:
     group = svg.add(image, "g", {"class": svg.style_of(row.look)})
     svg.add(group, "title", {}).text = f"{fit(row.label, 200)}: {row.words}"
     svg.text(group, name, "name", -_SIDE, top + 17)
@@ -135,7 +135,7 @@ def _forest_row(image: Element, row: Interval, name: str, scale: Scale, top: flo
     svg.marker(group, scale.share(row.estimate), top + 31, row.look)
 
 
-def _whisker(group: Element, row: Interval, scale: Scale, y: float) -> None:
+def _whisker(group: Element, row: ForestRow, scale: Scale, y: float) -> None:
     """Draw an interval; an end beyond the edge is an arrow."""
     ends = [min(max(end, scale.low), scale.high) for end in (row.low, row.high)]
     left, right = (scale.share(end) for end in ends)
@@ -167,7 +167,7 @@ class _Band(NamedTuple):
         return cls(label=series.label, values=values, low=low, high=high, std_error=series.std_error, look=series.look)
 
     def words(self, i: int, across: Across) -> str:
-        at = Interval("", float(self.values[i]), float(self.low[i]), float(self.high[i]), self.std_error)
+        at = ForestRow("", float(self.values[i]), float(self.low[i]), float(self.high[i]), self.std_error)
         return f"{at.words} at {across.text(i)}"
 
 

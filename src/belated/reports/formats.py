@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from belated.base.columns import Label
 from belated.base.files import csv_text
@@ -25,7 +24,7 @@ _CSV_NAMES = (
 # ---------------------------------------------------------------- CSV
 
 
-def write_csv(rows: Sequence[Mapping[str, Any]], *, sequential: bool) -> str:
+def write_csv(rows: Sequence[Mapping[str, object]], *, sequential: bool) -> str:
     """Return rows as CSV; those of a confidence sequence need a column more."""
     names = (*_CSV_NAMES, "excluded_at") if sequential else _CSV_NAMES
     return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
@@ -33,7 +32,7 @@ def write_csv(rows: Sequence[Mapping[str, Any]], *, sequential: bool) -> str:
 
 def estimate_rows(
     estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[Policy]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return a row for each arm, contrast and policy."""
     counts = zip(result.sums["assigned"].tolist(), result.sums["arrived"].tolist(), strict=True)
     rows = [
@@ -45,7 +44,7 @@ def estimate_rows(
     return [{"estimator": estimator, **row} for row in rows]
 
 
-def sequence_rows(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
+def sequence_rows(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> list[dict[str, object]]:
     """Return a row for each arm and contrast of a confidence sequence."""
     answers = [("arm", str(arm), sequence.arm(arm)) for arm in sequence.arms]
     answers += [("contrast", f"{a} - {b}", sequence.contrast(a, b)) for a, b in pairs]
@@ -59,7 +58,7 @@ def _spelt(policy: Policy) -> str:
     return policy if isinstance(policy, str) else ",".join(f"{arm}={share:g}" for arm, share in policy.items())
 
 
-def _blank(value: Any) -> Any:
+def _blank(value: object) -> object:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -68,7 +67,7 @@ def _blank(value: Any) -> Any:
 
 def estimate_json(
     estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[Policy]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what an estimator says of arms, contrasts and policies."""
     sums = result.sums
     shares = [None] * len(result.arms) if math.isnan(sums["h"].sum()) else result.observed_share.tolist()
@@ -100,7 +99,7 @@ def estimate_json(
     }
 
 
-def sequence_json(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> dict[str, Any]:
+def sequence_json(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> dict[str, object]:
     """Return what a confidence sequence says of arms and contrasts."""
     return {
         "kind": sequence.kind,
@@ -115,8 +114,8 @@ def _numbers(answer: Answer, test: bool = False) -> dict[str, float]:
     return {name: getattr(answer, name) for name in names}
 
 
-def _limits(answer: SequenceAnswer, test: bool = False) -> dict[str, Any]:
-    tested: dict[str, Any] = {}
+def _limits(answer: SequenceAnswer, test: bool = False) -> dict[str, object]:
+    tested: dict[str, object] = {}
     if test:
         when = None if answer.excluded_at is None else str(answer.excluded_at)
         tested = {"p_value": answer.p_value, "excluded_at": when}

@@ -1,4 +1,4 @@
-"""Report: what a page shows, for those who did not run the experiment; `belated.reports.page` writes it."""
+"""Report: what a page shows, for those who did not run the experiment; `belated.reports.rendering` writes it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from belated.base.text import count, one_line, p_words, percent
 from belated.estimation.answers import Answer, Answers
 from belated.reports import charts
 from belated.reports.fitting import fit_all
+from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
 from belated.reports.report import Report
 from belated.reports.svg import LOOKS
@@ -33,69 +33,7 @@ REMARKS = {
     "iad": "Takes every arm to lose the same share of its outcomes. Wrong when the shares differ.",
 }
 
-_MOST_ROWS, _MOST_RIBBONS, _LONG = 24, 6, 30
-
-
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """A table of the page: a caption and columns."""
-
-    caption: str
-    columns: list[Column]
-
-    @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """The cells, as text."""
-        return list(zip(*(column.texts() for column in self.columns), strict=True))
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it is folded away on a screen."""
-        return len(self.columns[0].values) > _LONG
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Part:
-    """Charts, what they show, and a table; with a heading of its own if its section has several."""
-
-    charts: list[str]
-    caption: str
-    sheet: Sheet | None = None
-    heading: str = ""
-
-
-@dataclass(frozen=True)
-class Remark:
-    """What to know about an estimator, and whether it is the report's."""
-
-    estimator: str
-    words: str
-    is_used: bool
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Section:
-    """A section of the page.
-
-    Attributes
-    ----------
-    name : str
-        In the page's address.
-    link : str
-        In the list of sections.
-    heading : str
-    parts : tuple of Part
-    intro : str
-        What to know before looking at the charts.
-    remarks : tuple of Remark
-    """
-
-    name: str
-    link: str
-    heading: str
-    parts: tuple[Part, ...]
-    intro: str = ""
-    remarks: tuple[Remark, ...] = ()
+_MOST_ROWS, _MOST_RIBBONS = 24, 6
 
 
 def sections(report: Report) -> list[Section]:
@@ -386,7 +324,11 @@ def estimators_section(report: Report) -> Section | None:
         link="Estimators",
         heading="The estimators side by side",
         parts=(part,),
-        remarks=tuple(Remark(name, REMARKS[name], name == used) for name in answers if name in REMARKS),
+        remarks=tuple(
+            EstimatorRemark(estimator=name, words=REMARKS[name], is_used=name == used)
+            for name in answers
+            if name in REMARKS
+        ),
     )
 
 
@@ -417,8 +359,8 @@ def _label(report: Report, arm: Label, other: Label) -> str:
     return f"{names[arms.index(arm)]} - {names[arms.index(other)]}"
 
 
-def _row(label: Label, answer: Answer, row_look: int) -> charts.Interval:
-    return charts.Interval(
+def _row(label: Label, answer: Answer, row_look: int) -> charts.ForestRow:
+    return charts.ForestRow(
         label=label,
         estimate=answer.estimate,
         low=answer.low,

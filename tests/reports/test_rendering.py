@@ -31,7 +31,7 @@ from belated.base.files import write_whole
 from belated.base.tables import Column
 from belated.cli.app import app
 from belated.estimation.estimators import ESTIMATORS
-from belated.reports.page import render
+from belated.reports.rendering import render
 
 
 def test_each_light_has_words_and_only_what_is_not_green_has_advice():

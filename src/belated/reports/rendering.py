@@ -1,4 +1,4 @@
-"""The page: a report as one file of HTML."""
+"""Rendering: a report as one page of HTML, and `bl.report`, which writes it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from belated.assumptions.lights import LIGHTS
+from belated.base.columns import Label
 from belated.base.files import check_place, write_whole
 from belated.base.pages import page
 from belated.base.text import count, percent
@@ -26,8 +27,8 @@ def report(
     *,
     title: str | None = None,
     estimator: str | Estimator | None = None,
-    baseline: Any = None,
-    contrasts: Sequence[tuple[Any, Any]] = (),
+    baseline: Label | None = None,
+    contrasts: Sequence[tuple[Label, Label]] = (),
     policies: Sequence[Mapping[Any, float] | str] = (),
     level: float = 0.95,
     interval: Interval = "auto",
