@@ -44,11 +44,11 @@ def waits(log):
 
 
 def changed(log, **columns):
-    made = {"outcome": log.outcome, "propensity": log.propensity, "delay": waits(log), **columns}
-    delay = np.where(np.isnan(made["outcome"]), math.inf, made["delay"])
-    outcome = np.where(np.isinf(delay), math.nan, made["outcome"])
+    new = {"outcome": log.outcome, "propensity": log.propensity, "delay": waits(log), **columns}
+    delay = np.where(np.isnan(new["outcome"]), math.inf, new["delay"])
+    outcome = np.where(np.isinf(delay), math.nan, new["outcome"])
     labels = [log.arms[k] for k in log.code]
-    return bl.Log(labels, outcome, made["propensity"], arms=log.arms, delay=delay, as_of=len(log.code))
+    return bl.Log(labels, outcome, new["propensity"], arms=log.arms, delay=delay, as_of=len(log.code))
 
 
 def chosen(log):

@@ -11,9 +11,9 @@ from belated.assumptions.bounds import Bounds, bounds_columns
 
 
 def test_bounds_widen_with_gamma_and_contain_each_other():
-    found = bl.sensitivity(experiment(), ("B", "A"), gammas=[3, 1, 2, 2])
-    assert found.gammas == (1.0, 2.0, 3.0)
-    for inner, outer in pairwise(found.rows):
+    answer = bl.sensitivity(experiment(), ("B", "A"), gammas=[3, 1, 2, 2])
+    assert answer.gammas == (1.0, 2.0, 3.0)
+    for inner, outer in pairwise(answer.rows):
         assert outer.bound_low < inner.bound_low <= inner.bound_high < outer.bound_high
         assert outer.low < outer.bound_low
         assert outer.high > outer.bound_high

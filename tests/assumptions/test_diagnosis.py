@@ -39,11 +39,11 @@ def test_a_table_and_a_log_are_judged_alike(kind):
         log = changed(log, propensity=chosen(log))
     elif kind == "at once":
         log = bl.Log(labels, log.outcome, log.propensity, arms=log.arms)
-    here, there = bl.diagnose(log), bl.diagnose(source_of(log))
-    assert tuple(check.name for check in here) == NAMES
-    for one, other in zip(here, there, strict=True):
-        assert (one.light, one.finding, one.advice) == (other.light, other.finding, other.advice)
-        assert str(one.numbers.keys()) == str(other.numbers.keys())
+    of_log, of_table = bl.diagnose(log), bl.diagnose(source_of(log))
+    assert tuple(check.name for check in of_log) == NAMES
+    for check, other in zip(of_log, of_table, strict=True):
+        assert (check.light, check.finding, check.advice) == (other.light, other.finding, other.advice)
+        assert str(check.numbers.keys()) == str(other.numbers.keys())
 
 
 def test_rows_in_any_order_are_one_log():
@@ -54,8 +54,8 @@ def test_rows_in_any_order_are_one_log():
         labels[order], log.outcome[order], log.propensity[order], arms=log.arms, assigned_at=np.arange(1, 501)[order],
         delay=waits(log)[order], as_of=500,
     )  # fmt: skip
-    for one, other in zip(bl.diagnose(log), bl.diagnose(mixed), strict=True):
-        assert (one.light, one.finding) == (other.light, other.finding)
+    for check, other in zip(bl.diagnose(log), bl.diagnose(mixed), strict=True):
+        assert (check.light, check.finding) == (other.light, other.finding)
 
 
 # ---------------------------------------------------------------- healthy logs
@@ -87,10 +87,10 @@ def test_few_and_no_outcomes():
     assert nothing["arrivals"].light == nothing.worst == "red"
     assert nothing["largest weight"].light == "grey"
     log = bl.Log(["A", "B"] * 100, np.arange(200.0), [[0.5, 0.5, 0.0]] * 200, arms=["A", "B", "C"])
-    found = bl.diagnose(log)
-    assert found["arrivals"].light == "amber"
-    assert found["arrivals"].finding == "Arm 'C' has 0 outcomes: it has no interval."
-    assert found.to_json()
+    diagnosis = bl.diagnose(log)
+    assert diagnosis["arrivals"].light == "amber"
+    assert diagnosis["arrivals"].finding == "Arm 'C' has 0 outcomes: it has no interval."
+    assert diagnosis.to_json()
     assert bl.diagnose(bl.Log([0] * 50, np.arange(50.0), np.ones(50))).worst in ("amber", "red")
     with pytest.raises(bl.LogError, match="no rows"):
         bl.diagnose(played(50).at(0))
@@ -105,10 +105,10 @@ def test_a_window_answers_for_the_delays():
     who = rng.choice(rows, 150, replace=False)
     paid = {"id": who, "at": who + rng.integers(0, 40, 150)}
     source = bl.read(pa.table(made), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows)
-    found = bl.diagnose(source)
+    diagnosis = bl.diagnose(source)
     for name in ("delay tail", "still out", "outcome and delay", "recorded outcomes"):
-        assert (found[name].light, "20 steps" in found[name].finding) == ("green", True)
-    assert found.red == ()
+        assert (diagnosis[name].light, "20 steps" in diagnosis[name].finding) == ("green", True)
+    assert diagnosis.red == ()
 
 
 # ---------------------------------------------------------------- how it is shown
@@ -116,32 +116,32 @@ def test_a_window_answers_for_the_delays():
 
 def test_a_diagnosis_as_text_and_data():
     log = played(10_000, labels=["A", "B"])
-    found = bl.diagnose(changed(log, outcome=log.outcome + np.arange(10_000) / 10_000))
-    assert (found.worst, found.red, found.amber) == ("red", ("drift",), ())
-    assert len(found) == len(NAMES)
-    text = repr(found)
+    diagnosis = bl.diagnose(changed(log, outcome=log.outcome + np.arange(10_000) / 10_000))
+    assert (diagnosis.worst, diagnosis.red, diagnosis.amber) == ("red", ("drift",), ())
+    assert len(diagnosis) == len(NAMES)
+    text = repr(diagnosis)
     assert text.startswith("Diagnosis of a log (10,000 rows, 2 arms): 1 red, 11 green\n✓ green  largest weight")
     assert "✗ red    drift               practice  Within arms, mean outcomes change over time" in text
     assert max(map(len, text.splitlines())) <= 100
     assert "To do: An arm's answer is then an average" in text
-    assert found.to_dict()["checks"][11]["light"] == "red"
-    plain = json.loads(found.to_json())
+    assert diagnosis.to_dict()["checks"][11]["light"] == "red"
+    plain = json.loads(diagnosis.to_json())
     assert plain["worst"] == "red"
     assert plain["checks"][0]["numbers"]["share"].keys() == {"A", "B"}
-    assert "| ✗ red | drift | practice |" in found.to_markdown()
-    assert found.to_csv().splitlines()[0] == "check,condition,light,finding,advice"
-    assert list(found.to_pandas()["check"]) == list(NAMES)
-    assert "<td" in found._repr_html_()
+    assert "| ✗ red | drift | practice |" in diagnosis.to_markdown()
+    assert diagnosis.to_csv().splitlines()[0] == "check,condition,light,finding,advice"
+    assert list(diagnosis.to_pandas()["check"]) == list(NAMES)
+    assert "<td" in diagnosis._repr_html_()
     with pytest.raises(bl.OptionError, match="Did you mean 'drift'"):
-        found["drfit"]
+        diagnosis["drfit"]
 
 
 def test_hostile_labels_are_text():
     log = played(600, labels=["<script>alert(1)</script>\n", "b" * 500])
-    found = bl.diagnose(log)
-    assert "<script>" not in found.to_html()
-    assert max(map(len, found.to_text().splitlines())) <= 100
-    assert json.loads(found.to_json())
+    diagnosis = bl.diagnose(log)
+    assert "<script>" not in diagnosis.to_html()
+    assert max(map(len, diagnosis.to_text().splitlines())) <= 100
+    assert json.loads(diagnosis.to_json())
 
 
 def test_the_command(tmp_path):
@@ -156,9 +156,9 @@ def test_the_command(tmp_path):
     pq.write_table(pa.table(columns), path)
     run = CliRunner().invoke(app, ["diagnose", str(path), "--as-of", "2000", "--format", "json"])
     assert run.exit_code == 0, run.stderr
-    told = json.loads(run.stdout)
-    assert [check["check"] for check in told["checks"]] == list(NAMES)
-    assert told["rows"] == 2000
+    document = json.loads(run.stdout)
+    assert [check["check"] for check in document["checks"]] == list(NAMES)
+    assert document["rows"] == 2000
     table = CliRunner().invoke(app, ["diagnose", str(path)])
     assert "✓ green  drift" in table.stdout
     for form in ("csv", "markdown"):

@@ -14,30 +14,30 @@ import belated as bl
 
 def test_rows_that_have_had_their_time_count():
     log = experiment(delay=bl.delays.constant(100), never=0.0, horizon=1000)
-    found = bl.sensitivity(log, ("B", "A"))
-    assert (found.maturity.age, found.maturity.rows) == (100, 900)
-    assert found.observed_share == {"A": 1.0, "B": 1.0}
+    answer = bl.sensitivity(log, ("B", "A"))
+    assert (answer.maturity.age, answer.maturity.rows) == (100, 900)
+    assert answer.observed_share == {"A": 1.0, "B": 1.0}
     every = bl.sensitivity(log, ("B", "A"), mature=0)
     assert every.maturity.rows == 1000
     assert every.observed_share["B"] < 1
     twin = [naive.matured(log.code, k, range(1, 1001), 1000, 100) for k in range(2)]
-    assert found.maturity.rows == sum(map(len, twin))
+    assert answer.maturity.rows == sum(map(len, twin))
 
 
 def test_heavy_tails_are_said():
-    found = bl.sensitivity(experiment(delay=bl.delays.pareto(0.3), horizon=4000), ("B", "A"))
-    assert found.maturity.rows == pytest.approx(2000, abs=1)
-    assert found.maturity.late > 0
-    assert "slow" in found.to_text()
+    answer = bl.sensitivity(experiment(delay=bl.delays.pareto(0.3), horizon=4000), ("B", "A"))
+    assert answer.maturity.rows == pytest.approx(2000, abs=1)
+    assert answer.maturity.late > 0
+    assert "slow" in answer.to_text()
 
 
 def test_times_may_be_dates_and_ages_durations():
     log = experiment(horizon=500)
     start = dt.datetime(2026, 1, 1)
     dates = [start + dt.timedelta(hours=int(t)) for t in log.assigned_at]
-    came = [None if np.isnan(y) else start + dt.timedelta(hours=int(t))
+    arrived = [None if np.isnan(y) else start + dt.timedelta(hours=int(t))
             for t, y in zip(log.arrived_at, log.outcome, strict=True)]  # fmt: skip
-    dated = bl.Log(np.array(["A", "B"])[log.code], log.outcome, log.propensity, assigned_at=dates, arrived_at=came,
+    dated = bl.Log(np.array(["A", "B"])[log.code], log.outcome, log.propensity, assigned_at=dates, arrived_at=arrived,
                    as_of=start + dt.timedelta(hours=500))  # fmt: skip
     assert bl.sensitivity(dated, ("B", "A")).at(2) == bl.sensitivity(log, ("B", "A")).at(2)
     by_hand = bl.sensitivity(log, ("B", "A"), mature=48).at(2)

@@ -30,8 +30,8 @@ def columns(rows):
 def test_no_weights_between_1_and_gamma_give_a_more_extreme_mean(rows, gamma, up):
     w, arrived, y = columns(rows)
     arm = ArmOutcomes(w, arrived, y)
-    found = Odds(gamma).of(arm, up)
-    missing = (found.value - arm.share * arm.mean) / (1 - arm.share) if arm.share < 1 else None
+    extreme = Odds(gamma).of(arm, up)
+    missing = (extreme.value - arm.share * arm.mean) / (1 - arm.share) if arm.share < 1 else None
     if missing is not None and arm.share < 0.99:
         brute = naive.extreme_mean_of_any_weights(w[arrived].tolist(), y[arrived].tolist(), gamma, up)
         assert missing == pytest.approx(brute, abs=1e-9)
@@ -40,19 +40,19 @@ def test_no_weights_between_1_and_gamma_give_a_more_extreme_mean(rows, gamma, up
 @given(some_rows, st.floats(1, 20), st.booleans())
 def test_an_arm_is_as_its_twin_row_by_row(rows, gamma, up):
     w, arrived, y = columns(rows)
-    found = Odds(gamma).of(ArmOutcomes(w, arrived, y), up)
+    extreme = Odds(gamma).of(ArmOutcomes(w, arrived, y), up)
     mean, variance, _ = naive.extreme(w.tolist(), arrived.tolist(), y.tolist(), gamma, up)
     scale = float(np.ptp(y[arrived])) + 1e-3
-    assert found.value == pytest.approx(mean, abs=1e-9 * scale)
-    assert found.variance == pytest.approx(variance, rel=1e-6, abs=1e-9 * scale**2)
+    assert extreme.value == pytest.approx(mean, abs=1e-9 * scale)
+    assert extreme.variance == pytest.approx(variance, rel=1e-6, abs=1e-9 * scale**2)
 
 
 @given(some_rows, st.floats(0, 5), st.booleans())
 def test_a_shift_is_as_its_twin(rows, delta, up):
     w, arrived, y = columns(rows)
-    found = Shifted(delta).of(ArmOutcomes(w, arrived, y), up)
+    extreme = Shifted(delta).of(ArmOutcomes(w, arrived, y), up)
     twin = naive.extreme(w.tolist(), arrived.tolist(), y.tolist(), 1.0, up, delta if up else -delta)
-    assert found == pytest.approx(twin, rel=1e-6, abs=1e-8)
+    assert extreme == pytest.approx(twin, rel=1e-6, abs=1e-8)
 
 
 @given(some_rows, st.floats(1, 20), st.booleans())

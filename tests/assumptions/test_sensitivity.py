@@ -38,20 +38,20 @@ def test_at_1_the_interval_is_that_of_dipw(kind):
 @pytest.mark.parametrize("arm", [bl.arms.normal(1), bl.arms.bernoulli(0.4)])
 def test_nothing_moves_if_everything_came(arm):
     log = experiment({"A": arm, "B": arm}, never=0.0, delay=bl.delays.none())
-    found = bl.sensitivity(log, ("B", "A"))
-    one, many, shifted = found.at(1), found.at(50), found.shift.at(0.3)
+    answer = bl.sensitivity(log, ("B", "A"))
+    one, many, shifted = answer.at(1), answer.at(50), answer.shift.at(0.3)
     for other in (many, shifted):
         assert (other.bound_low, other.low, other.high) == pytest.approx((one.bound_low, one.low, one.high))
-    assert found.observed_share == {"A": 1.0, "B": 1.0}
-    assert found.maturity.age == 0
-    assert found.maturity.rows == len(log)
+    assert answer.observed_share == {"A": 1.0, "B": 1.0}
+    assert answer.maturity.age == 0
+    assert answer.maturity.rows == len(log)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 4])
 def test_intervals_of_few_outcomes_do_not_shrink(seed):
     arms = {k: bl.arms.student_t(2.5) for k in range(4)}
-    found = bl.sensitivity(experiment(arms, horizon=60, seed=seed, decay=0.9), 0)
-    for inner, outer in pairwise(found.rows):
+    answer = bl.sensitivity(experiment(arms, horizon=60, seed=seed, decay=0.9), 0)
+    for inner, outer in pairwise(answer.rows):
         assert outer.low <= inner.low
         assert outer.high >= inner.high
 
@@ -137,9 +137,9 @@ def test_bad_questions_are_one_sentence(contrast, options, words):
 
 def test_labels_are_shown_on_one_line_and_escaped():
     log = experiment({"<b>\n": bl.arms.normal(0), ("x", 1): bl.arms.normal(1)}, horizon=500)
-    found = bl.sensitivity(log, (("x", 1), "<b>\n"))
-    assert "<b>" not in found.to_html()
-    assert "\n\n" not in found.to_text()
+    answer = bl.sensitivity(log, (("x", 1), "<b>\n"))
+    assert "<b>" not in answer.to_html()
+    assert "\n\n" not in answer.to_text()
     assert bl.sensitivity(log, ("x", 1)).name == "('x', 1)"
 
 
@@ -149,19 +149,19 @@ def test_the_command_says_the_same(tmp_path):
     lines = ["step,arm,p_A,p_B,outcome,arrived"]
     for t in range(600):
         y, at = log.outcome[t], log.arrived_at[t]
-        came = "," if np.isnan(y) else f"{float(y)!r},{int(at)}"
+        arrived = "," if np.isnan(y) else f"{float(y)!r},{int(at)}"
         lines.append(
-            f"{t + 1},{'AB'[log.code[t]]},{float(log.propensity[t, 0])!r},{float(log.propensity[t, 1])!r},{came}"
+            f"{t + 1},{'AB'[log.code[t]]},{float(log.propensity[t, 0])!r},{float(log.propensity[t, 1])!r},{arrived}"
         )
     path.write_text("\n".join(lines))
     options = ["sensitivity", str(path), "--contrast", "B-A", "--as-of", "600", "--assigned-at", "step",
                "--arrived-at", "arrived"]  # fmt: skip
     done = CliRunner().invoke(app, [*options, "--format", "json", "--gamma", "1,2", "--mature", "50"])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     ours = bl.sensitivity(log, ("B", "A"), gammas=[1, 2], mature=50)
-    assert told["gamma"]["rows"][1]["low"] == pytest.approx(ours.at(2).low)
-    assert told["gamma"]["tipping_point"] == pytest.approx(ours.tipping_point)
+    assert document["gamma"]["rows"][1]["low"] == pytest.approx(ours.at(2).low)
+    assert document["gamma"]["tipping_point"] == pytest.approx(ours.tipping_point)
     shown = CliRunner().invoke(app, [*options, "--plot", str(tmp_path / "figure")])
     assert shown.exit_code == 0, shown.output
     assert "The conclusion" in shown.stdout or "The interval" in shown.stdout
@@ -181,7 +181,7 @@ def planted_log(rng, outcomes, rows, gamma):
 
     The policy keeps to 0.8 / 0.2 and swaps them by the average of what has come: a bandit in four batches.
     """
-    code, y, p, came = np.empty(rows, int), np.empty(rows), np.empty((rows, 2)), np.empty(rows, bool)
+    code, y, p, arrived = np.empty(rows, int), np.empty(rows), np.empty((rows, 2)), np.empty(rows, bool)
     best = 0
     for start in range(0, rows, rows // 4):
         these = slice(start, start + rows // 4)
@@ -192,11 +192,11 @@ def planted_log(rng, outcomes, rows, gamma):
         # exponential: 1.28 is the mean of what does not come, for odds 1.5 and 0.5 about it (and 0.77 the other way)
         rare = np.where(code[these] == 1, y[these] > CUTS[outcomes][1], y[these] <= CUTS[outcomes][0])
         odds = 1.5 / np.where(rare, gamma, 1.0)
-        came[these] = rng.random(rows // 4) < odds / (1 + odds)
-        seen = came[: start + rows // 4]
-        means = [y[: start + rows // 4][seen & (code[: start + rows // 4] == k)].mean() for k in range(2)]
+        arrived[these] = rng.random(rows // 4) < odds / (1 + odds)
+        known = arrived[: start + rows // 4]
+        means = [y[: start + rows // 4][known & (code[: start + rows // 4] == k)].mean() for k in range(2)]
         best = int(np.argmax(means))
-    return bl.Log(code, np.where(came, y, math.nan), p, assigned_at=np.arange(rows) // (rows // 4))
+    return bl.Log(code, np.where(arrived, y, math.nan), p, assigned_at=np.arange(rows) // (rows // 4))
 
 
 @pytest.mark.parametrize("outcomes", ["exponential", "binary"])
@@ -206,9 +206,9 @@ def test_the_planted_gamma_is_covered_and_its_half_is_not(outcomes):
     replications = 200
     for _ in range(replications):
         log = planted_log(rng, outcomes, 8000, 4.0)
-        found = bl.sensitivity(log, (1, 0))  # the arms' true means are equal
-        full += found.at(4).includes(0)
-        half += found.at(2).includes(0)
+        answer = bl.sensitivity(log, (1, 0))  # the arms' true means are equal
+        full += answer.at(4).includes(0)
+        half += answer.at(2).includes(0)
     assert stats.binomtest(full, replications, 0.95, alternative="less").pvalue > 1e-3
     assert half < 0.05 * replications
 

@@ -10,14 +10,14 @@ import belated as bl
 
 def test_the_figure_shows_the_tipping_points():
     pytest.importorskip("matplotlib")
-    found = bl.sensitivity(experiment(), ("B", "A"))
-    data = found.plot_data()
+    answer = bl.sensitivity(experiment(), ("B", "A"))
+    data = answer.plot_data()
     assert data["odds"][0]["gamma"] == [1.0]
-    assert data["odds"][-1]["gamma"][0] > found.tipping_point
-    assert data["shift"][-1]["delta"][0] > found.shift.tipping_point
-    figure = found.plot()
+    assert data["odds"][-1]["gamma"][0] > answer.tipping_point
+    assert data["shift"][-1]["delta"][0] > answer.shift.tipping_point
+    figure = answer.plot()
     left, right = figure.axes
-    assert f"{found.tipping_point:.3g}" in left.get_title(loc="right")
-    assert f"{found.shift.tipping_point:.3g}" in right.get_title(loc="right")
+    assert f"{answer.tipping_point:.3g}" in left.get_title(loc="right")
+    assert f"{answer.shift.tipping_point:.3g}" in right.get_title(loc="right")
     few = bl.sensitivity(bl.Log(["A", "A", "B"], [1, 2, None], [0.5] * 3), ("B", "A"))
     assert few.plot().axes[0].get_title(loc="right") == "no interval"

@@ -12,9 +12,9 @@ import belated as bl
 
 def test_shifts_of_rates_stay_rates():
     rates = {"A": bl.arms.bernoulli(0.1), "B": bl.arms.bernoulli(0.5)}
-    found = bl.sensitivity(experiment(rates), ("B", "A"))
-    assert found.shift.at(1.0).bound_low == pytest.approx(found.at(1e12).bound_low, abs=1e-9)
-    assert found.shift.at(1.0) == bl.sensitivity(experiment(rates), ("B", "A")).shift.at(1.0)
+    answer = bl.sensitivity(experiment(rates), ("B", "A"))
+    assert answer.shift.at(1.0).bound_low == pytest.approx(answer.at(1e12).bound_low, abs=1e-9)
+    assert answer.shift.at(1.0) == bl.sensitivity(experiment(rates), ("B", "A")).shift.at(1.0)
 
 
 def test_a_shift_is_a_size_and_widens_the_bounds():

@@ -11,17 +11,17 @@ import belated as bl
 
 
 def test_the_interval_touches_zero_at_the_tipping_point():
-    found = bl.sensitivity(experiment(), ("B", "A"))
-    tips = found.tipping_point
+    answer = bl.sensitivity(experiment(), ("B", "A"))
+    tips = answer.tipping_point
     assert 1 < tips < 10
-    assert found.at(tips).includes(0)
-    assert not found.at(tips * (1 - 1e-6)).includes(0)
-    assert f"factor {tips:.3g}" in found.conclusion
-    assert "B beats A" in found.conclusion
+    assert answer.at(tips).includes(0)
+    assert not answer.at(tips * (1 - 1e-6)).includes(0)
+    assert f"factor {tips:.3g}" in answer.conclusion
+    assert "B beats A" in answer.conclusion
     assert "B beats A" in bl.sensitivity(experiment(), ("A", "B")).conclusion
-    delta = found.shift.tipping_point
-    assert found.shift.at(delta).includes(0)
-    assert not found.shift.at(delta * (1 - 1e-6)).includes(0)
+    delta = answer.shift.tipping_point
+    assert answer.shift.at(delta).includes(0)
+    assert not answer.shift.at(delta * (1 - 1e-6)).includes(0)
 
 
 def test_no_conclusion_and_one_that_cannot_fall():

@@ -15,8 +15,8 @@ from belated.summaries.evidence import ArrivalCounts
 @pytest.mark.parametrize("shape", [0.3, 0.75, 1.25])
 def test_the_exponent_is_the_likeliest(shape):
     log = played(3000, 1, policy="uniform", delays=bl.delays.pareto(shape).censored(0.3))
-    came = log.arrived
-    wanted = naive.tail_exponent(waits(log)[came], (3000 - log.assigned_at)[came])
+    arrived = log.arrived
+    wanted = naive.tail_exponent(waits(log)[arrived], (3000 - log.assigned_at)[arrived])
     tails = delay_tails(log.evidence().arrivals, 1.0)
     assert tails.exponent[0] == pytest.approx(wanted, rel=0.05)  # delays are binned, and exponents tried on a grid
     assert tails.low[0] < wanted < tails.high[0]

@@ -54,9 +54,9 @@ def moments(code, y, delay, arms):
 def stretches(code, y, delay, arms):
     """Return arrivals, and the sums of outcomes and of their squares, by tenth of the time and arm."""
     step = np.arange(len(code))
-    came = step + delay < len(code)
-    place = (10 * step[came] // len(code)) * arms + code[came]
-    return [np.bincount(place, y[came] ** j, 10 * arms).reshape(10, arms) for j in range(3)]
+    arrived = step + delay < len(code)
+    place = (10 * step[arrived] // len(code)) * arms + code[arrived]
+    return [np.bincount(place, y[arrived] ** j, 10 * arms).reshape(10, arms) for j in range(3)]
 
 
 def excesses(code, p):
@@ -66,9 +66,9 @@ def excesses(code, p):
     return np.array(excess), np.array([*np.sum(p * (1 - p), axis=0), np.sum(np.sum(p**3, axis=1) - square**2)])
 
 
-def seldom(found, total, share):
+def seldom(below, total, share):
     """Whether so many findings may be chance if the share is the true one: refuted only beyond one in ten thousand."""
-    return stats.binom.sf(found - 1, total, share) > 1e-4
+    return stats.binom.sf(below - 1, total, share) > 1e-4
 
 
 # ---------------------------------------------------------------- healthy logs
@@ -89,11 +89,11 @@ def test_healthy_logs_are_left_in_peace(kind, delay, policy):
                 miscalibration(*excesses(code, p)),
             )
         )
-    found = np.array(p_values)
-    assert np.isfinite(found[:, [0, 2]]).mean() > 0.9
+    table = np.array(p_values)
+    assert np.isfinite(table[:, [0, 2]]).mean() > 0.9
     for level in (0.05, 0.01):
-        assert all(seldom(count, len(found), 1.4 * level) for count in (found < level).sum(axis=0))
-    assert (found < [1e-3, 1e-4, 1e-4]).any(axis=1).sum() <= 2
+        assert all(seldom(count, len(table), 1.4 * level) for count in (table < level).sum(axis=0))
+    assert (table < [1e-3, 1e-4, 1e-4]).any(axis=1).sum() <= 2
 
 
 def test_the_size_is_not_nothing():

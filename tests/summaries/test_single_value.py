@@ -21,8 +21,8 @@ def conversions(rate=0.1, value=1.0, horizon=400, arms=2, seed=1):
 def ledger_of(log):
     ledger = bl.Ledger(list(log.arms))
     keys = ledger.assign([log.arms[k] for k in log.code], log.propensity)
-    came = log.arrived
-    ledger.land([key for key, yes in zip(keys, came, strict=True) if yes], log.outcome[came])
+    arrived = log.arrived
+    ledger.land([key for key, yes in zip(keys, arrived, strict=True) if yes], log.outcome[arrived])
     return ledger.sums
 
 

@@ -18,12 +18,12 @@ def test_a_check_holds_what_it_asks_and_how_it_ended():
         """Judge how many rows there are."""
         return Verdict("amber", f"There are {evidence.rows}.", "Wait.", {"rows": float(evidence.rows)})
 
-    made = has_rows(played(50).evidence())
-    assert made == bl.Check(
+    result = has_rows(played(50).evidence())
+    assert result == bl.Check(
         name="rows", condition="practice", asks="There are rows.", light="amber", finding="There are 50.",
         advice="Wait.", numbers={"rows": 50.0},
     )  # fmt: skip
-    assert list(made.to_dict()) == ["check", "condition", "light", "asks", "finding", "advice", "numbers"]
+    assert list(result.to_dict()) == ["check", "condition", "light", "asks", "finding", "advice", "numbers"]
     assert has_rows.__doc__ == "Judge how many rows there are."
 
 

@@ -17,8 +17,8 @@ def test_delays_with_too_heavy_a_tail(never):
     for arm in (0, 1):
         assert check.numbers["low"][arm] < 0.3 < check.numbers["high"][arm]
     for healthy in (bl.delays.pareto(0.75), bl.delays.geometric(20), bl.delays.poisson(30), bl.delays.constant(9)):
-        found = bl.diagnose(played(10_000, delays=healthy.censored(never), policy="uniform"))["delay tail"]
-        assert found.light == "green", found
+        check = bl.diagnose(played(10_000, delays=healthy.censored(never), policy="uniform"))["delay tail"]
+        assert check.light == "green", check
 
 
 def test_delays_that_hardly_fall_are_not_called_heavy():

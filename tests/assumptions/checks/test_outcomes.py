@@ -14,10 +14,10 @@ import belated as bl
 
 def test_a_log_of_conversions():
     log = played(3000, kind="rare")
-    found = bl.diagnose(changed(log, outcome=np.where(log.outcome == 1, 1.0, math.nan)))
-    assert found["recorded outcomes"].light == "red"
-    assert found["variation"].light == "amber"
-    assert "--events --window 7d" in found["recorded outcomes"].advice
+    diagnosis = bl.diagnose(changed(log, outcome=np.where(log.outcome == 1, 1.0, math.nan)))
+    assert diagnosis["recorded outcomes"].light == "red"
+    assert diagnosis["variation"].light == "amber"
+    assert "--events --window 7d" in diagnosis["recorded outcomes"].advice
 
 
 def test_an_arm_of_which_only_successes_are_recorded():
@@ -73,6 +73,6 @@ def test_outcomes_that_do_not_vary():
     code = np.arange(600) % 2
     assert bl.diagnose(bl.Log(code, np.full(600, 3.5), half))["variation"].light == "red"
     assert bl.diagnose(bl.Log(code[:60], np.zeros(60), half[:60]))["variation"].light == "amber"
-    one = bl.diagnose(bl.Log(code, np.where(code == 0, 1e8, 1e8 + np.arange(600)), half))["variation"]
-    assert (one.light, one.numbers["variance"][0]) == ("amber", 0.0)
-    assert one.numbers["variance"][1] == pytest.approx(np.var(np.arange(1, 600, 2.0), ddof=1), rel=1e-6)
+    check = bl.diagnose(bl.Log(code, np.where(code == 0, 1e8, 1e8 + np.arange(600)), half))["variation"]
+    assert (check.light, check.numbers["variance"][0]) == ("amber", 0.0)
+    assert check.numbers["variance"][1] == pytest.approx(np.var(np.arange(1, 600, 2.0), ddof=1), rel=1e-6)

@@ -19,9 +19,9 @@ def test_probabilities_that_fall_too_fast():
     assert check.light == "red"
     assert check.numbers["exponent"] == pytest.approx(1.6, abs=0.02)
     for policy, exponent in (("greedy", 0.7), ("slow", 0.3), ("uniform", 0.0)):
-        found = bl.diagnose(played(5000, policy=policy))["propensity decay"]
-        assert found.light == "green"
-        assert found.numbers["exponent"] == pytest.approx(exponent, abs=0.05)
+        check = bl.diagnose(played(5000, policy=policy))["propensity decay"]
+        assert check.light == "green"
+        assert check.numbers["exponent"] == pytest.approx(exponent, abs=0.05)
 
 
 @pytest.mark.parametrize("arms", [2, 5])
