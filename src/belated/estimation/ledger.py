@@ -6,17 +6,19 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from belated.base.columns import Array, numbers
+from belated.base.columns import Array, Label, numbers
 from belated.base.errors import LogError, OptionError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.kernels.fields import H_ARRIVED
 from belated.log.log import Log
+from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.sums import Sums, complete, empty_bins
+from belated.summaries.weights import Weights
 
 _NONE = np.empty(0, dtype=np.int32)
 
@@ -31,12 +33,12 @@ class _Pending:
     propensity: float
 
 
-def _hashable(key: Any) -> Hashable:
+def _hashable(key: object) -> Hashable:
     try:
         hash(key)
     except TypeError:
         raise LogError(f"`keys` holds {key!r}; a key must be text, a number or another hashable value.") from None
-    return key  # type: ignore[no-any-return]
+    return key
 
 
 class Ledger:
@@ -63,7 +65,9 @@ class Ledger:
     Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)
     """
 
-    def __init__(self, arms: Sequence[Any], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> None:
+    def __init__(
+        self, arms: Sequence[Label], weights: Weights | str = "sqrt", outcome_model: OutcomeModel | str = "running_mean"
+    ) -> None:
         if len(set(arms)) != len(arms) or not len(arms):
             raise OptionError(f"`arms` is {list(arms)!r}; it must name each arm once.")
         sums = Sums.empty(arms, weights, outcome_model)
@@ -83,7 +87,9 @@ class Ledger:
         """What has been assigned and has landed so far."""
         return self._sums
 
-    def assign(self, arm: Any, propensity: Any, keys: Iterable[Hashable] | None = None) -> list[Hashable]:
+    def assign(
+        self, arm: Iterable[Label], propensity: ArrayLike, keys: Iterable[Hashable] | None = None
+    ) -> list[Hashable]:
         """Record a batch of assignments made now, and return their keys.
 
         The batch's rows see what landed before this call, and not each other.
@@ -95,8 +101,8 @@ class Ledger:
         keys : iterable, optional
             Names by which the outcomes will be landed; 0, 1, 2, ... by default.
         """
-        sums, arm = self._sums, list(arm)
-        log = Log(arm, np.full(len(arm), np.nan), propensity, arms=sums.arms)  # checks the rows
+        sums, labels = self._sums, list(arm)
+        log = Log(labels, np.full(len(labels), np.nan), propensity, arms=sums.arms)  # checks the rows
         rows, full = len(log.code), log.has_all_propensities
         sums.weights.check(full)
         names = self._new_keys(rows) if keys is None else list(keys)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from belated.base.checks import TOLERANCE, real
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, UnknownArmError
 from belated.base.text import one_line
 from belated.log.log import arm_index
@@ -45,13 +44,13 @@ class Target:
         return hash((self.name, tuple(self.coefficients.tolist())))
 
     @classmethod
-    def arm(cls, arms: tuple[Any, ...], arm: Any) -> Target:
+    def arm(cls, arms: tuple[Label, ...], arm: Label) -> Target:
         """Return one arm's mean."""
         index = arm_index(arms, arm)
         return cls(name=one_line(arm), coefficients=_by_arm(arms, {arms[index]: 1.0}))
 
     @classmethod
-    def contrast(cls, arms: tuple[Any, ...], arm: Any, baseline: Any) -> Target:
+    def contrast(cls, arms: tuple[Label, ...], arm: Label, baseline: Label) -> Target:
         """Return one arm's mean minus another's."""
         if arm_index(arms, arm) == arm_index(arms, baseline):
             raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
@@ -59,7 +58,7 @@ class Target:
         return cls(name=name, coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}))
 
     @classmethod
-    def policy(cls, arms: tuple[Any, ...], shares: Mapping[Any, float] | str, *, option: str = "policy") -> Target:
+    def policy(cls, arms: tuple[Label, ...], shares: Mapping[Label, float] | str, *, option: str = "policy") -> Target:
         """Return the mean outcome under a policy, a probability for each arm."""
         weights = _numbers(option, shares)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > TOLERANCE:
@@ -72,7 +71,7 @@ class Target:
 
     @classmethod
     def linear(
-        cls, arms: tuple[Any, ...], coefficients: Mapping[Any, float], *, option: str = "coefficients"
+        cls, arms: tuple[Label, ...], coefficients: Mapping[Label, float], *, option: str = "coefficients"
     ) -> Target:
         """Return any linear combination of the arms' means."""
         weights = _numbers(option, coefficients)
@@ -83,7 +82,7 @@ class Target:
         return cls(name=name, coefficients=vector)
 
 
-def read_target(arms: tuple[Any, ...], given: Any, *, option: str = "target") -> Target:
+def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target") -> Target:
     """Return what users mean by an arm, a pair (arm, baseline), or a mapping from arms to coefficients.
 
     Parameters
@@ -108,7 +107,7 @@ def read_target(arms: tuple[Any, ...], given: Any, *, option: str = "target") ->
     return Target.arm(arms, given)
 
 
-def _is_label(arms: tuple[Any, ...], given: object) -> bool:
+def _is_label(arms: tuple[Label, ...], given: object) -> bool:
     """Return whether a tuple is itself an arm's label, found by its hash: NumPy's labels compare by elements."""
     try:
         return given in set(arms)
@@ -116,13 +115,13 @@ def _is_label(arms: tuple[Any, ...], given: object) -> bool:
         return False
 
 
-def _numbers(option: str, given: Any) -> dict[Any, float]:
+def _numbers(option: str, given: object) -> dict[Label, float]:
     if not isinstance(given, Mapping):
         raise OptionError(f"`{option}` is {given!r}; it must map arms to numbers, such as {{'A': 0.2, 'B': 0.8}}.")
     return {arm: real(f"{option}[{arm!r}]", number) for arm, number in given.items()}
 
 
-def _by_arm(arms: tuple[Any, ...], weights: Mapping[Any, float]) -> Array:
+def _by_arm(arms: tuple[Label, ...], weights: Mapping[Label, float]) -> Array:
     vector = np.zeros(len(arms))
     for arm, weight in weights.items():
         vector[arm_index(arms, arm)] = weight
@@ -133,7 +132,7 @@ def _by_arm(arms: tuple[Any, ...], weights: Mapping[Any, float]) -> Array:
 # ---------------------------------------------------------------- arms as text, on a command line
 
 
-def find_arm(arms: Sequence[Any], text: str) -> Any:
+def find_arm(arms: Sequence[Label], text: str) -> Label:
     """Return the arm that text names."""
     matches = [arm for arm in arms if str(arm) == text]
     if not matches:
@@ -142,7 +141,7 @@ def find_arm(arms: Sequence[Any], text: str) -> Any:
     return matches[0]
 
 
-def read_contrast(arms: Sequence[Any], text: str, *, option: str = "contrast") -> tuple[Any, Any]:
+def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast") -> tuple[Label, Label]:
     """Return the arms of a contrast, such as B-A; names may hold dashes and spaces."""
     by_text = {str(arm): arm for arm in arms}
     splits = [(text[:i].strip(), text[i + 1 :].strip()) for i, c in enumerate(text) if c == "-"]
@@ -158,12 +157,12 @@ def read_contrast(arms: Sequence[Any], text: str, *, option: str = "contrast") -
     raise OptionError(f"`{option}` is {one_line(repr(text))}; a contrast needs two different arms.")
 
 
-def read_policy(arms: Sequence[Any], text: str) -> dict[Any, float] | str:
+def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
     """Return a policy from text such as A=0.2,B=0.8, or the one that the experiment taught, "greedy"."""
     if text == "greedy":
         return text
     by_text = {str(arm): arm for arm in arms}
-    policy: dict[Any, float] = {}
+    policy: dict[Label, float] = {}
     rest = text
     while rest:
         # names may hold commas and equals signs: take the longest name that fits
