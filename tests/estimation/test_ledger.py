@@ -1,11 +1,44 @@
 from __future__ import annotations
 
+import naive
 import numpy as np
 import pytest
+from experiments import (
+    ask,
+    assert_same,
+    examples,
+    experiments,
+)
+from hypothesis import given
+from hypothesis import strategies as st
 
 import belated as bl
 
 HALF = [0.5, 0.5]
+
+
+@given(experiments(), st.sampled_from([*sorted(bl.ESTIMATORS), "two_point"]))
+@examples(60)
+def test_ledger_replays_a_log(experiment, name):
+    x = experiment
+    estimator = bl.ESTIMATORS.get(name, bl.Estimator(bl.two_point(len(x.arm), 0.3)))
+    ledger = bl.Ledger(range(x.k), *estimator.parts)
+    out = set()
+
+    def land(now):
+        come = [t for t in out if naive.has_arrived(x.arrived, t, now)]
+        ledger.land(come, x.outcome[come])
+        out.difference_update(come)
+
+    rows = naive.existing(x.assigned, x.as_of)
+    for now in sorted({x.assigned[t] for t in rows}):
+        land(now)
+        batch = [t for t in rows if x.assigned[t] == now]
+        ledger.assign([x.arm[t] for t in batch], x.propensity[batch], keys=batch)
+        out.update(batch)
+    land(x.as_of)
+    twin = x.twin(name if name in bl.ESTIMATORS else (("two_point", len(x.arm), 0.3), "running_mean", "hajek"))
+    assert_same(ask(ledger, estimator), twin)
 
 
 def test_a_refused_batch_leaves_nothing_behind():

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from experiments import (
+    binary_log,
+    log_of,
+)
+
+import belated as bl
+
+
+def test_an_arm_without_arrivals_is_nan_and_the_others_are_right():
+    columns = {"arm": ["A", "B"] * 10, "propensity": [[0.4, 0.4, 0.2]] * 20, "arms": ["A", "B", "C"]}
+    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived: no answer, NaN"):
+        est = bl.estimate(bl.Log(outcome=np.arange(20.0), **columns))
+    assert math.isnan(est.arm("C").estimate)
+    assert math.isnan(est.contrast("C", "A").p_value)
+    assert est.contrast("B", "A").estimate == pytest.approx(est.values[1] - est.values[0])
+    assert math.isfinite(est.contrast("B", "A").p_value)
+    assert math.isnan(est.contrasts("A", simultaneous=True)[1].low)
+    assert math.isfinite(est.contrasts("A", simultaneous=True)[0].low)
+
+
+def test_one_arrival_has_no_interval():
+    with pytest.warns(bl.BelatedWarning, match="Only one outcome of arm 'B'"):
+        est = bl.estimate(bl.Log(["A", "B", "A"], [1.5, 2.5, 0.5], [[0.5, 0.5]] * 3), "dipw")
+    answer = est.arm("B")
+    assert answer.estimate == 2.5
+    assert all(math.isnan(x) for x in (answer.low, answer.high, answer.p_value))
+    assert math.isfinite(est.arm("A").low)
+
+
+def test_weights_that_are_all_zero_give_no_answer():
+    log = bl.Log(["A", "B"] * 10, np.arange(20.0), [[0.5, 0.5]] * 20)
+    with pytest.warns(bl.BelatedWarning, match="Every weight of arm 'B' is 0"):
+        est = bl.estimate(log, weights=np.tile([1.0, 0.0], (20, 1)))
+    assert np.isnan(est.values).tolist() == [False, True]
+
+
+def test_equal_outcomes_have_no_variance_and_say_so():
+    log = bl.Log(["A", "B"] * 10, [5.0, 3.0] * 10, [[0.5, 0.5]] * 20)
+    with pytest.warns(bl.BelatedWarning, match=r"arms 'A', 'B' are equal: they show no variance"):
+        answer = bl.estimate(log, "dipw").contrast("A", "B")
+    assert (answer.estimate, answer.std_error, answer.low, answer.high, answer.p_value) == (2, 0, 2, 2, 0)
+    assert answer.test(2).p_value == 1
+    assert answer.test(3, "less").p_value == 0
+
+
+def test_a_mean_of_1e8_loses_no_digits():
+    rng = np.random.default_rng(3)
+    y = np.round(rng.normal(size=3000) * 2**20) / 2**20  # so that adding 1e8 is exact
+    arm, pi = rng.integers(0, 2, 3000), rng.uniform(0.2, 0.8, 3000)
+    near, far = (bl.estimate(bl.Log(arm, y + c, np.where(arm, pi, 1 - pi)), "dipw") for c in (0, 1e8))
+    np.testing.assert_allclose(far.variances, near.variances, rtol=1e-9)
+    np.testing.assert_allclose(far.std_errors, near.std_errors, rtol=1e-9)
+    np.testing.assert_allclose(far.values - 1e8, near.values, atol=2e-8)
+
+
+def test_a_model_that_starts_far_from_the_outcomes_is_noted():
+    near, far = bl.estimate(log_of()), bl.estimate(log_of(outcome=log_of().outcome + 1000))
+    assert "Note" not in str(near)
+    assert "subtract a typical outcome beforehand, or use 'dipw'" in str(far)
+    assert "Note" in far.to_markdown()
+    assert "<tfoot>" in far.to_html()
+    assert "Note" not in str(bl.estimate(log_of(outcome=log_of().outcome + 1000), "dipw"))
+
+
+def test_one_row_that_outweighs_all_leaves_a_sane_interval():
+    rng = np.random.default_rng(0)
+    for tiny in (1e-12, 1e-20):
+        pi = np.full((40, 2), 0.5)
+        pi[7] = [tiny, 1 - tiny]
+        log = bl.Log(np.arange(7, 47) % 2, rng.normal(size=40), pi[:, ::-1])
+        for name in ("daipw", "dipw", "hajek"):
+            assert (bl.estimate(log, name).std_errors < 20).all()
+
+
+def test_tiny_propensities_give_finite_answers():
+    pi = np.full((200, 2), 0.5)
+    pi[::50] = [1e-12, 1 - 1e-12]
+    log = bl.Log([0, 1] * 100, np.sin(np.arange(200)), pi)
+    for name in bl.ESTIMATORS:
+        answer = bl.estimate(log, name).contrast(0, 1)
+        assert all(map(math.isfinite, (answer.estimate, answer.std_error, answer.low, answer.high)))
+
+
+@pytest.mark.parametrize("arms", [1, 1000])
+def test_any_number_of_arms(arms):
+    rng = np.random.default_rng(2)
+    log = bl.Log(np.arange(3 * arms) % arms, rng.normal(size=3 * arms), np.full((3 * arms, arms), 1 / arms))
+    est = bl.estimate(log)
+    assert np.isfinite(est.std_errors).all()
+    assert len(est.to_dict()["arm"]) == arms
+
+
+@pytest.mark.parametrize(
+    ("ask", "sentence"),
+    [
+        (lambda log: bl.estimate(log, "daip"), "Did you mean 'daipw'"),
+        (lambda log: bl.estimate(log, level=95), "strictly between 0 and 1"),
+        (lambda log: bl.estimate(log, interval="bayes"), "must be one of 'auto'"),
+        (lambda log: bl.estimate(log, weights="root"), "`weights` is 'root'"),
+        (lambda log: bl.estimate(log, weights=np.ones(3)), "it must be (rows, arms)"),
+        (lambda log: bl.estimate(log, weights=-np.ones((400, 3))), "not negative"),
+        (lambda log: bl.estimate(log, outcome_model=np.full((400, 3), np.nan)), "row 0"),
+        (lambda log: bl.estimate(log, normalisation="none"), "`normalisation` is 'none'"),
+        (lambda log: bl.estimate(log, weights=bl.two_point(10)), "at least as large"),
+        (lambda log: bl.estimate("log.csv"), "must be a Log, what `read` gives, Sums or Ledger"),
+        (lambda log: bl.estimate(bl.Sums.of(log), "dipw"), "These sums were made with"),
+        (lambda log: bl.estimate(log).arm("Z"), "the arms are 'A', 'B', 'C'"),
+        (lambda log: bl.estimate(log).arm(["A"]), "the arms are 'A', 'B', 'C'"),
+        (lambda log: bl.estimate(log).policy([0.5, 0.5]), "must map arms to numbers"),
+        (lambda log: bl.estimate(log).linear(None), "must map arms to numbers"),
+        (lambda log: bl.compare(bl.Sums.of(log)), "it must be a Log"),
+        (lambda log: bl.compare(log, interval="wilson"), "needs outcomes that are 0 or 1"),
+        (lambda log: bl.trajectory("x"), "it must be a Log"),
+        (lambda log: bl.Sums.of(np.ones(3)), "it must be a Log"),
+        (lambda log: bl.estimate(log, weights=bl.Weights("given")), "comes with 'given'"),
+        (lambda log: bl.Weights("foo"), "`weights` is 'foo'"),
+        (lambda log: bl.OutcomeModel("zero", np.ones(3)), "comes with 'given'"),
+        (lambda log: bl.estimate(log, weights=[["a", "b", "c"]] * 400), "must be a number"),
+        (lambda log: bl.Sums.of(log) + bl.Sums.of(log, "uniform"), "their weights differ, 'sqrt' and 'uniform'"),
+        (lambda log: bl.estimate(log).contrast("A", "A"), "two different arms"),
+        (lambda log: bl.estimate(log).policy({"A": 0.5}), "must sum to 1"),
+        (lambda log: bl.estimate(log).policy({"A": 1.5, "B": -0.5}), "must not be negative"),
+        (lambda log: bl.estimate(log).linear({"A": math.nan}), "finite number"),
+        (lambda log: bl.estimate(log).linear({"A": 0}), "all 0"),
+        (lambda log: bl.estimate(log).arm("A").test("x"), "`null` is 'x'"),
+        (lambda log: bl.estimate(log).arm("A", alternative="bigger"), "'two-sided'"),
+        (lambda log: bl.trajectory(log, at=0), "1 or more"),
+        (lambda log: bl.trajectory(log, at=[]), "names no moment"),
+        (lambda log: bl.trajectory(log.at(10), at=[11]), "after the log's `as_of`"),
+        (lambda log: bl.compare(log)["daip"], "Did you mean 'daipw'"),
+        (lambda log: bl.two_point(10, 1.0), "[0, 1)"),
+        (lambda log: bl.Sums.of(log)["w2yy"], "Did you mean 'w2y"),
+    ],
+)
+def test_a_bad_question_gets_one_sentence(ask, sentence):
+    with pytest.raises(bl.BelatedError) as caught:
+        ask(log_of())
+    assert sentence in str(caught.value)
+
+
+def test_chosen_propensities_answer_what_they_can():
+    full = log_of()
+    chosen = full.propensity[np.arange(400), full.code]
+    log = log_of(propensity=chosen)
+    for name in ("dipw", "mean", "hajek"):
+        np.testing.assert_allclose(bl.estimate(log, name).values, bl.estimate(full, name).values, rtol=1e-12)
+    for name in ("daipw", "nh", "nh0", "iad"):
+        with pytest.raises(bl.PropensitiesNeededError, match=f"'{name}' needs every arm's propensity"):
+            bl.estimate(log, name)
+    with pytest.raises(bl.PropensitiesNeededError, match="observed share"):
+        _ = bl.estimate(log, "dipw").observed_share
+    with pytest.raises(bl.PropensitiesNeededError, match="Two-point"):
+        bl.estimate(log, "dipw", weights="two_point")
+    comparison = bl.compare(log)
+    assert list(comparison.estimates) == ["dipw", "mean", "hajek"]
+    assert "daipw, nh, nh0, iad need every arm's propensity" in str(comparison)
+
+
+def test_two_point_without_decay_is_sqrt():
+    log = log_of()
+    a, b = bl.estimate(log, weights=bl.two_point(1000, 0.0)), bl.estimate(log)
+    assert a.values == pytest.approx(b.values)
+    assert a.std_errors == pytest.approx(b.std_errors)
+
+
+def test_a_small_answer_needs_no_compiler():
+    code = (
+        "import sys, numpy as np, belated as bl\n"
+        "bl.estimate(bl.Log([0, 1] * 500, np.arange(1000.0), np.full((1000, 2), 0.5))).contrast(1, 0)\n"
+        "assert not {'numba', 'pandas', 'narwhals', 'scipy.stats'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_standard_errors_are_those_of_the_answers():
+    for log in (log_of(), binary_log()):
+        est = bl.estimate(log)
+        np.testing.assert_allclose(est.std_errors, [a.std_error for a in est.arm_answers])

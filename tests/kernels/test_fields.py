@@ -1,0 +1,101 @@
+"""The kernel adds exactly the terms that the table of fields names, by their powers."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import numpy as np
+import pytest
+from experiments import examples, experiments
+from hypothesis import given
+
+import belated as bl
+from belated.kernels import rows as kernel
+from belated.kernels.fields import OWN, OWN_FIELDS, SPREAD, SPREAD_FIELDS
+
+FIELDS = SPREAD_FIELDS + OWN_FIELDS
+CHOICES = [(weights, model) for weights in ("sqrt", "uniform", "propensity") for model in ("running_mean", "zero")]
+
+
+def term(field, h, pi, outcome, model, shift):
+    """What one row adds to a field, by the field's powers."""
+    if field.name == "nonbinary":
+        return abs(outcome * (1 - outcome))
+    assert field.monomial
+    y, m = outcome - shift, model - shift
+    # an outcome that has not arrived has no part in fields over all rows
+    late = (y**field.y) * ((y - m) ** field.r) if field.y or field.r else 1.0
+    own = (h / pi) ** field.w if field.w else 1.0
+    return h**field.h * own * m**field.m * late
+
+
+def twin(field, experiment, weights, model, shift):
+    """A field by arm, and the sum of its terms' sizes: what rounding is relative to."""
+    x = experiment
+    rows = naive.existing(x.assigned, x.as_of)
+    part = x.rows(rows)
+    h = naive.weights(weights, part.propensity, part.assigned)
+    zero = [[0.0] * x.k for _ in rows]
+    means = naive.running_mean(part.arm, part.outcome, part.assigned, part.arrived, x.k)
+    mu = zero if model == "zero" else means
+    values, sizes = [], []
+    for k in range(x.k):
+        terms = []
+        for t in range(len(rows)):
+            if field.over.startswith("own") and part.arm[t] != k:
+                continue
+            if field.over.endswith("arrived") and not naive.has_arrived(part.arrived, t, x.as_of):
+                continue
+            terms.append(term(field, h[t][k], part.propensity[t][k], part.outcome[t], float(mu[t][k]), shift[k]))
+        values.append(max(terms, default=0.0) if field.largest else math.fsum(terms))
+        sizes.append(math.fsum(map(abs, terms)))
+    return np.array(values), np.array(sizes)
+
+
+@pytest.mark.parametrize(("weights", "model"), CHOICES)
+@given(experiment=experiments(outcomes=["normal", "binary"], arms=(1, 3)))
+@examples(25)
+def test_every_field_is_the_sum_of_its_terms(weights, model, experiment):
+    sums = bl.Sums.of(experiment.log(), weights, model)
+    for field in FIELDS:
+        values, sizes = twin(field, experiment, weights, model, sums.shift)
+        difference = np.abs(sums[field.name] - values)
+        # a running mean is itself rounded, near outcomes of size 10 at most
+        assert (difference <= 1e-11 * sizes + 1e-12 * (sizes > 0)).all(), field.name
+
+
+@pytest.mark.parametrize(("weights", "model"), CHOICES)
+@given(experiment=experiments(outcomes=["normal"], arms=(1, 3)))
+@examples(10)
+def test_recentred_sums_are_those_about_the_other_shift(weights, model, experiment):
+    sums = bl.Sums.of(experiment.log(), weights, model)
+    shift = sums.shift + np.linspace(-2.0, 3.0, experiment.k)
+    there = sums.recentred(shift)
+    np.testing.assert_array_equal(there.shift, shift)
+    for field in FIELDS:
+        values, sizes = twin(field, experiment, weights, model, shift)
+        _, before = twin(field, experiment, weights, model, sums.shift)
+        lower = [
+            twin(other, experiment, weights, model, sums.shift)[1]
+            for other in FIELDS
+            if (other.over, other.h, other.w) == (field.over, field.h, field.w) and other.monomial
+        ]
+        size = sizes + before + 30 * sum(lower, np.zeros(experiment.k))
+        assert (np.abs(there[field.name] - values) <= 1e-11 * size).all(), field.name
+
+
+def test_an_outcome_that_lands_adds_one_term_to_each_of_its_fields():
+    h, pi, outcome, model, shift = 0.7, 0.2, 2.5, 1.25, 0.5
+    for plain in (True, False):
+        own = np.zeros((2, len(OWN)))
+        kernel.land(own, 1, outcome, shift, model - shift, h, pi, plain)
+        assert not own[0].any()
+        for field, value in zip(OWN_FIELDS, own[1], strict=True):
+            is_added = field.over == "own arrived" and (plain or not field.plain)
+            assert value == pytest.approx(term(field, h, pi, outcome, model, shift) if is_added else 0.0, rel=1e-14)
+
+
+def test_names_are_unique_and_the_largest_weight_is_last():
+    assert len({*SPREAD, *OWN}) == len(FIELDS)
+    assert [field.name for field in FIELDS if field.largest] == [OWN[-1]]
