@@ -103,10 +103,10 @@ def test_skew_equals_the_twin(experiment, level):
     if not np.isfinite(twin.t_variances[:2]).all():
         return
     est = quietly(bl.estimate, x.log(), interval="skew", level=level)
-    came = [t for t in naive.existing(x.assigned, x.as_of) if naive.has_arrived(x.arrived, t, x.as_of)]
-    outcomes = [[Fraction(x.outcome[t]) for t in came if x.arm[t] == k] for k in range(2)]
+    arrived = [t for t in naive.existing(x.assigned, x.as_of) if naive.has_arrived(x.arrived, t, x.as_of)]
+    outcomes = [[Fraction(x.outcome[t]) for t in arrived if x.arm[t] == k] for k in range(2)]
     known = zip(twin.values, twin.t_variances, twin.effective_size, outcomes, strict=False)
-    expected = [naive.skew(*one, level) for one in known]
+    expected = [naive.skew(*arm, level) for arm in known]
     assert_close(est.statistics.skewness[:2], [naive.skewness(y) for y in outcomes], 1e-6)
     for i in range(2):
         assert_close([est.arm(i).low, est.arm(i).high], expected[i], 1e-6)

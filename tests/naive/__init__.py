@@ -46,8 +46,8 @@ def running_mean(arm, outcome, assigned, arrived, k):
     """mu_hat_t(a): the mean of the history's outcomes of the arm, 0 before any; T lists of k fractions."""
     mu = []
     for t in range(len(arm)):
-        seen = history(assigned, arrived, t)
-        by_arm = [[Fraction(outcome[s]) for s in seen if arm[s] == a] for a in range(k)]
+        before = history(assigned, arrived, t)
+        by_arm = [[Fraction(outcome[s]) for s in before if arm[s] == a] for a in range(k)]
         mu.append([sum(ys, Fraction()) / max(len(ys), 1) for ys in by_arm])
     return mu
 
@@ -93,16 +93,18 @@ def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None)
     has_model = not isinstance(mu, str) or mu != "zero"
     if isinstance(mu, str):
         mu = [[0] * k for _ in rows] if mu == "zero" else running_mean(arm, outcome, assigned, arrived, k)
-    came = [has_arrived(arrived, t, as_of) for t in range(len(rows))]
-    y = [Fraction(outcome[t]) if came[t] else None for t in range(len(rows))]
+    has_outcome = [has_arrived(arrived, t, as_of) for t in range(len(rows))]
+    y = [Fraction(outcome[t]) if has_outcome[t] else None for t in range(len(rows))]
     by_arm = []
     for a in range(k):
-        gamma = [Fraction(1 / propensity[t][a]) if came[t] and arm[t] == a else 0 for t in range(len(rows))]
+        gamma = [Fraction(1 / propensity[t][a]) if has_outcome[t] and arm[t] == a else 0 for t in range(len(rows))]
         exact = [Fraction(x[a]) for x in h], [Fraction(x[a]) for x in mu], gamma, y, normalisation
-        one = _one_arm(*exact)
-        one.value_scale, one.variance_scale = _scales(*exact, one.values, ever[a], has_model)
-        by_arm.append(one)
-    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in by_arm]) for name in ANSWERS + SCALES})
+        answer = _one_arm(*exact)
+        answer.value_scale, answer.variance_scale = _scales(*exact, answer.values, ever[a], has_model)
+        by_arm.append(answer)
+    return SimpleNamespace(
+        **{name: np.array([getattr(answer, name) for answer in by_arm]) for name in ANSWERS + SCALES}
+    )
 
 
 def _one_arm(h, mu, gamma, y, normalisation):
@@ -134,7 +136,7 @@ def _one_arm(h, mu, gamma, y, normalisation):
 
 
 def _scales(h, mu, gamma, y, normalisation, q, ever, has_model):
-    """Scales of terms of sums about any outcome of the arm, come or not; no model is exactly 0 wherever they are."""
+    """Scales of terms of sums about any outcome of the arm, arrived or not; no model is exactly 0 wherever they are."""
     if math.isnan(q):
         return math.nan, math.nan
     h, mu, gamma = ([float(x) for x in column] for column in (h, mu, gamma))

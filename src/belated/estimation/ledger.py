@@ -184,5 +184,5 @@ class Ledger:
         self._sums = replace(sums, spread=spread, own=own)
 
     def __repr__(self) -> str:
-        assigned, landed = int(self.sums["assigned"].sum()), int(self.sums["arrived"].sum())
-        return f"Ledger(arms={self.sums.arms!r}, {assigned:,} assigned, {landed:,} landed, {len(self._out):,} out)"
+        assigned, arrived = int(self.sums["assigned"].sum()), int(self.sums["arrived"].sum())
+        return f"Ledger(arms={self.sums.arms!r}, {assigned:,} assigned, {arrived:,} landed, {len(self._out):,} out)"
