@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
-from belated.reading.engines import sentences
+from belated.reading.sentences import sentences
 from belated.reports.analysis import Questions, analyse
 from belated.reports.rendering import write_report
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from belated.base.errors import LogError, OptionError
-from belated.reading.roles import Propensity, Roles, find, key_pair, propensity_option
+from belated.reading.guessing import find, key_pair, propensity_option
+from belated.reading.roles import Propensity, Roles
 from belated.reading.wide import wide
 
 KINDS = {"i": "integer", "n": "number", "b": "boolean", "s": "text", "t": "time", "d": "duration", "o": "other"}

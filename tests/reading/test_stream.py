@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import belated as bl
 from belated.estimation.estimators import ESTIMATORS
-from belated.reading.stream import Batch, OutOfOrderError, stream_sums
+from belated.reading.batches import Batch
+from belated.reading.stream import OutOfOrderError, Plan, stream_sums
 
 PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values()))
 
@@ -44,7 +45,8 @@ def batches(log, size):
 
 def streamed(log, size, **options):
     last = log.assigned_numbers[-1]
-    return stream_sums(batches(log, size), lambda batch: batch, log.arms, PARTS, log.clock, last=last, **options)
+    plan = Plan(log.arms, PARTS, log.clock, last, **options)
+    return stream_sums(batches(log, size), lambda batch: batch, plan)
 
 
 def assert_equal(got, wanted, log):
@@ -69,11 +71,11 @@ def test_at_several_moments(log, size, moments):
     rows, schedule = len(now), now.schedule
     if rows == 0:
         return
-    came = log.arrived_numbers.copy()
-    came[schedule.due < 0] = np.iinfo(np.int64).min if came.dtype.kind == "i" else np.nan
+    arrived = log.arrived_numbers.copy()
+    arrived[schedule.due < 0] = np.iinfo(np.int64).min if arrived.dtype.kind == "i" else np.nan
     outcome = np.where(schedule.due < 0, np.nan, log.outcome)
     cut = bl.Log.of_numbers(
-        log.arms, log.code[:rows], outcome[:rows], log.propensity[:rows], log.assigned_numbers[:rows], came[:rows],
+        log.arms, log.code[:rows], outcome[:rows], log.propensity[:rows], log.assigned_numbers[:rows], arrived[:rows],
         log.clock, None,
     )  # fmt: skip
     for got, part in zip(streamed(cut, size, moments=moments), PARTS, strict=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from belated.base.checks import one_of
 from belated.base.errors import OptionError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class LogOptions:
     def read(self) -> Source:
         """Return the log, having said on stderr what was guessed."""
         from belated.reading.read import read
+        from belated.reading.rows_query import DUPLICATES, MEASURES
 
         if self.measure is not None and not self.events:
             raise OptionError("`measure` is given without `events`; it says what of the events is the outcome.")
@@ -54,8 +56,8 @@ class LogOptions:
             key=self.key,
             arms=None if self.arms is None else next(csv.reader([self.arms], skipinitialspace=True), []),
             as_of=self.as_of,
-            duplicates=self.duplicates,
-            events=self.measure or self.events,
+            duplicates=one_of("duplicates", self.duplicates, DUPLICATES),
+            events=one_of("events", self.measure, MEASURES) if self.measure else self.events,
             window=self.window,
         )
         for words in (log.roles.line(cli=True), *log.notes):

@@ -10,14 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TextIO
 
 from belated.base.errors import LogError
 from belated.base.text import one_line
-from belated.reading.engines import Place, fetch, kept, sentences
+from belated.reading.embedded import kept
+from belated.reading.engines import fetch
+from belated.reading.inputs import Input
+from belated.reading.kinds import Kind
+from belated.reading.sentences import sentences
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 
 #: Text that says there is nothing, in CSV.
@@ -41,7 +47,7 @@ def literal_path(path: str) -> str:
 
 
 @dataclass(frozen=True)
-class CsvFile(Place):
+class CsvFile(Input):
     """A CSV file.
 
     Attributes
@@ -55,15 +61,15 @@ class CsvFile(Place):
     """
 
     path: str
-    guessed: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, Kind] = field(default_factory=dict)
     unsure: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def kinds(self) -> Mapping[str, str]:
+    def kinds(self) -> Mapping[str, Kind]:
         """Columns of which more is known than their types tell."""
         return self.guessed
 
-    def loaded(self, types: dict[str, str], columns: Iterable[str], arm: str) -> Place:
+    def loaded(self, types: Mapping[str, str], columns: Iterable[str], arm: str) -> Input:
         """Return the same table, a CSV file's columns read once, as the types that they must have.
 
         What stands for nothing elsewhere, such as NA or None, may be the name of an arm.
@@ -81,43 +87,44 @@ class CsvFile(Place):
         with sentences(self.name):
             table = self._read(wanted, types, _NOTHING)
             if arm in wanted and fetch(table.filter(table[arm].isnull()).limit(1)).num_rows:
-                plain = _read_csv(self.engine, self.path, [""], types={arm: "VARCHAR"})
+                plain = _read_csv(self.connection, self.path, [""], types={arm: "VARCHAR"})
                 labels = fetch(plain.filter(plain[arm].isin(_NOTHING)).select(arm).distinct())[arm].to_pylist()
                 table = self._read(wanted, types, [text for text in _NOTHING if text not in labels])
             if arm in wanted:
                 table = _with_labels(table, arm, self.table[arm].type())
         return replace(self, table=table)
 
-    def _read(self, columns: list[str], types: dict[str, str], nothing: list[str]) -> ir.Table:
+    def _read(self, columns: list[str], types: Mapping[str, str], nothing: list[str]) -> ir.Table:
         """Read columns once; whole numbers that turn out not to be are numbers."""
         try:
-            return kept(self.engine, _read_csv(self.engine, self.path, nothing, types=types).select(*columns))
+            return kept(self.connection, _read_csv(self.connection, self.path, nothing, types=types).select(*columns))
         except Exception as error:
-            found = re.search(
+            failed = re.search(
                 r"Error when converting column \"(.*?)\". Could not convert string .* to 'BIGINT'", str(error)
             )
-            if found is None or found[1] not in columns or found[1] in types:
+            if failed is None or failed[1] not in columns or failed[1] in types:
                 raise
-            return self._read(columns, {**types, found[1]: "DOUBLE"}, nothing)
+            return self._read(columns, {**types, failed[1]: "DOUBLE"}, nothing)
 
 
-def _read_csv(engine: Any, path: str, nothing: list[str], **options: Any) -> ir.Table:
-    return engine.read_csv(literal_path(path), nullstr=nothing, header=True, quote='"', escape='"', **options)
+def _read_csv(connection: DuckDBConnection, path: str, nothing: list[str], **options: object) -> ir.Table:
+    return connection.read_csv(literal_path(path), nullstr=nothing, header=True, quote='"', escape='"', **options)
 
 
-def csv_file(engine: Any, path: str, name: str, role: str) -> CsvFile:
+def csv_file(connection: DuckDBConnection, path: str, name: str, role: str) -> CsvFile:
     """Return a CSV file, after a look at its first rows: what they hold, as text, tells more than their types."""
     import pyarrow.compute as pc
 
-    table = _read_csv(engine, path, _NOTHING)
+    table = _read_csv(connection, path, _NOTHING)
     columns = list(table.columns)
     if len(columns) == 1 and re.search(r"[,;\t|]", columns[0]):
         raise LogError(f"`{name}` cannot be read: {csv_fault(path)}")
     _check_names(path, name, columns)
-    some = fetch(_read_csv(engine, path, _NOTHING, all_varchar=True).limit(_SAMPLE))
+    some = fetch(_read_csv(connection, path, _NOTHING, all_varchar=True).limit(_SAMPLE))
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
-    kinds, unsure = {}, {}
+    kinds: dict[str, Kind] = {}
+    unsure: dict[str, str] = {}
     for column, dtype in table.schema().items() if some.column_names == columns else ():
         texts = some[column].drop_null()
         if not len(texts):
@@ -126,7 +133,7 @@ def csv_file(engine: Any, path: str, name: str, role: str) -> CsvFile:
             kinds[column] = "mixed"
         elif dtype.is_temporal() and not pc.any(pc.match_substring_regex(texts, _SURE)).as_py():
             unsure[column] = texts[0].as_py()
-    return CsvFile(table, name, True, path, kinds, unsure)
+    return CsvFile(table=table, name=name, ordered=True, path=path, guessed=kinds, unsure=unsure)
 
 
 def _check_names(path: str, name: str, columns: list[str]) -> None:
@@ -143,9 +150,10 @@ def _check_names(path: str, name: str, columns: list[str]) -> None:
         raise LogError(f"`{name}` has several columns named {one_line(repr(twice))}; each must have a name of its own.")
 
 
-def _opened(path: str) -> Any:
-    opener: Any = gzip.open if path.lower().endswith(".gz") else open
-    return opener(path, "rt", encoding="utf-8-sig", errors="strict", newline="")
+def _opened(path: str) -> TextIO:
+    if path.lower().endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="strict", newline="")
+    return open(path, encoding="utf-8-sig", errors="strict", newline="")
 
 
 def _separator(path: str) -> str:
@@ -175,7 +183,7 @@ def csv_fault(path: str) -> str:
     return "it is not a table in CSV, with a line of names and as many fields in every line."
 
 
-def _with_labels(table: ir.Table, arm: str, dtype: Any) -> ir.Table:
+def _with_labels(table: ir.Table, arm: str, dtype: dt.DataType) -> ir.Table:
     """Return arms that were read as text as the type that they seem to have, if nothing of their names is lost."""
     labels = fetch(table.select(arm).distinct())[arm].drop_null().to_pylist()
     as_text = dtype.is_string() or (
@@ -183,6 +191,6 @@ def _with_labels(table: ir.Table, arm: str, dtype: Any) -> ir.Table:
     )
     if as_text:
         return table
-    made = table[arm].try_cast(dtype)
-    lost = fetch(table.filter(made.isnull() & table[arm].notnull()).limit(1)).num_rows
-    return table if lost else table.mutate(**{arm: made})
+    labels_read = table[arm].try_cast(dtype)
+    lost = fetch(table.filter(labels_read.isnull() & table[arm].notnull()).limit(1)).num_rows
+    return table if lost else table.mutate(**{arm: labels_read})

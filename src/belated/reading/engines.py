@@ -1,187 +1,244 @@
-"""Engines: the embedded one, what any of them returns, and what they say when something is wrong."""
+"""Engines: what is special about each that Ibis speaks to. A new engine needs a class here only if it is special."""
 
 from __future__ import annotations
 
-import re
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
-
-from belated.base.errors import BelatedError, LogError, MissingLibraryError
-from belated.base.text import one_line
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    import pyarrow as pa
+
+#: Rows of one batch of a stream.
+BATCH = 1 << 19
+
+#: What PostgreSQL can cast to a float, as it writes regular expressions; groups that capture are slow there.
+_NUMBER = r"^\s*(?:[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?Infinity|NaN)\s*$"
 
 
-@dataclass(frozen=True)
-class Place:
-    """A table, and how to speak of it.
+class Engine:
+    """Any engine that Ibis speaks to.
+
+    The methods from `takes_apart` on are about one column that holds every arm's propensity. A holder is such a column
+    after `opened`: a struct, a map or a list, or a type of the engine's own.
 
     Attributes
     ----------
-    table : ibis table
-    name : str
-    ordered : bool
-        Whether its rows have an order, as those of files and dataframes do.
+    packages : tuple of str
+        The Python packages whose exceptions are the engine's own words.
+    is_embedded : bool
+        Whether it runs in this process: files and dataframes are read into it, and its rows are streamed through the
+        compiled kernel.
     """
 
-    table: ir.Table
-    name: str
-    ordered: bool
+    packages: ClassVar[tuple[str, ...]] = ("ibis", "pyarrow", "sqlalchemy")
+    is_embedded: ClassVar[bool] = False
 
-    @property
-    def engine(self) -> Any:
-        """The Ibis connection that the table is in."""
-        return self.table.get_backend()
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Return the result of an expression."""
+        return expression.to_pyarrow()
 
-    @property
-    def kinds(self) -> Mapping[str, str]:
-        """Columns of which more is known than their types tell."""
-        return {}
+    def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the result of an expression in batches."""
+        yield from self.fetch(rows).to_batches()
 
-    def loaded(self, types: dict[str, str], columns: Iterable[str], arm: str) -> Place:
-        """Return the same table, its columns of the types that they must have, where types are only guessed."""
-        return self
+    def understood(self, table: ir.Table) -> ir.Table:
+        """Return a table without types that Ibis does not know."""
+        return table
 
+    def takes_apart(self, dtype: dt.DataType) -> bool:
+        """Whether a column is a list, struct or map that Ibis can take apart."""
+        return bool(dtype.is_array() or dtype.is_struct() or dtype.is_map())
 
-#: How much memory the embedded engine may take before it goes to disk.
-_MEMORY = "3GB"
+    def document(self, column: ir.Column) -> ir.Value | None:
+        """Return a column of JSON in the type in which the engine parses it; None if it cannot."""
+        return None
 
+    def opened(self, document: ir.Value, *, named: bool) -> ir.Value:
+        """Return the names or, if not `named`, the positions of documents; NULL where a row has the other."""
+        raise NotImplementedError
 
-def connect() -> Any:
-    """Return a new embedded engine (DuckDB)."""
-    try:
+    def entry(self, holder: ir.Value, label: str | int) -> ir.Value:
+        """Return what a row holds under a name or at a position, NULL if nothing."""
         import ibis
 
-        connection = ibis.duckdb.connect()
-    except ImportError:
-        raise MissingLibraryError(
-            "Reading tables needs Ibis and DuckDB; `pip install 'ibis-framework[duckdb]'` brings them."
-        ) from None
-    connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
-    spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
-    connection.raw_sql(f"SET temp_directory = '{quoted(str(spill))}'")
-    connection.raw_sql("SET TimeZone = 'UTC'")
-    connection.raw_sql("SET enable_progress_bar = false")
-    connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file fetches nothing
-    return connection
+        dtype = holder.type()
+        if dtype.is_array():  # Spark raises beyond the end
+            return (holder.length() > label).ifelse(holder[label], ibis.null(dtype.value_type))
+        if dtype.is_struct() and label not in dtype.names:
+            return holder.notnull().ifelse(ibis.null("float64"), ibis.null("float64"))
+        return holder[label]
+
+    def has(self, holder: ir.Value, name: str) -> ir.BooleanValue:
+        """Return whether a row has a name, NULL if it has none at all."""
+        import ibis
+
+        dtype = holder.type()
+        if dtype.is_struct():
+            return holder.notnull().ifelse(name in dtype.names, ibis.null("boolean"))
+        return holder.contains(name)
+
+    def size(self, holder: ir.Value, *, named: bool) -> ir.IntegerValue:
+        """Return how many entries each row has."""
+        import ibis
+
+        return holder.notnull().ifelse(holder.length(), ibis.null("int64"))
+
+    def number(self, text: ir.StringValue) -> ir.FloatingValue:
+        """Return text as a float; NULL if it is none."""
+        return text.try_cast("float64")
 
 
-def kept(engine: Any, table: ir.Table) -> ir.Table:
-    """Keep a table in the embedded engine, which puts on disk what does not fit."""
-    import ibis
+class DuckDB(Engine):
+    """DuckDB, the embedded engine."""
 
-    name = ibis.util.gen_name("belated")
-    engine.con.execute(f"CREATE TEMP TABLE {name} AS {engine.compile(table)}")
-    return engine.table(name)
+    packages = ("duckdb", "_duckdb")
+    is_embedded = True
+
+    def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
+        """Yield batches without the copy, and the whole result in memory, that Ibis would make."""
+        relation = rows.get_backend().con.sql(compiled(rows))
+        with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(BATCH) as reader:
+            yield from reader
+
+    def understood(self, table: ir.Table) -> ir.Table:
+        """Return a table without those types of DuckDB's that Ibis does not know."""
+        import ibis
+
+        changed = {}
+        for name, dtype in table.schema().items():
+            raw = str(getattr(dtype, "raw_type", ""))
+            if raw == "TIMESTAMPTZ_NS":
+                changed[name] = table[name].cast("timestamp(9)")
+            elif raw.strip('"') == "NULL":
+                changed[name] = ibis.null()
+        return table.mutate(**changed) if changed else table
+
+    def document(self, column: ir.Column) -> ir.Value | None:
+        """Return JSON as it is, and text as JSON."""
+        if column.type().is_json():
+            return column
+        return column.try_cast("json") if column.type().is_string() else None
+
+    def opened(self, document: ir.Value, *, named: bool) -> ir.Value:
+        """Return a map or a list of texts."""
+        return document.try_cast("map<string, string>" if named else "array<string>")
 
 
-def register(engine: Any, data: Any) -> ir.Table:
-    """Make Arrow data visible to the embedded engine, without a copy."""
-    import ibis
+class PostgreSQL(Engine):
+    """PostgreSQL; a holder of JSON is a JSONB object or list there."""
 
-    name = ibis.util.gen_name("belated")
-    engine.con.register(name, data)
-    return engine.table(name)
+    packages = ("psycopg",)
+
+    def takes_apart(self, dtype: dt.DataType) -> bool:
+        """Whether a column is a list or struct; a map is hstore, which Ibis cannot take apart."""
+        return bool(dtype.is_array() or dtype.is_struct())
+
+    def document(self, column: ir.Column) -> ir.Value | None:
+        """Return JSONB."""
+        dtype = column.type()
+        if dtype.is_unknown() or dtype.is_map():  # a composite type, hstore
+            return _builtin("to_jsonb", _jsonb(), 1)(column)
+        return column.cast(_jsonb()) if dtype.is_string() or dtype.is_json() else None
+
+    def opened(self, document: ir.Value, *, named: bool) -> ir.Value:
+        """Return JSONB that is an object or a list."""
+        import ibis
+
+        wanted = "object" if named else "array"
+        return (_builtin("jsonb_typeof", "string", 1)(document) == wanted).ifelse(document, ibis.null(_jsonb()))
+
+    def entry(self, holder: ir.Value, label: str | int) -> ir.Value:
+        """Return an entry as text; what is no JSONB as any engine does."""
+        if not holder.type().is_json():
+            return super().entry(holder, label)
+        return _builtin("jsonb_extract_path_text", "string", 2)(holder, str(label))
+
+    def has(self, holder: ir.Value, name: str) -> ir.BooleanValue:
+        """Return whether a JSONB object has a name."""
+        if not holder.type().is_json():
+            return super().has(holder, name)
+        return _builtin("jsonb_exists", "boolean", 2)(holder, name)
+
+    def size(self, holder: ir.Value, *, named: bool) -> ir.IntegerValue:
+        """Return how many entries a JSONB object or list has."""
+        if not holder.type().is_json():
+            return super().size(holder, named=named)
+        if named:
+            return super().size(holder.cast("map<string, string>"), named=True)
+        return _builtin("jsonb_array_length", "int64", 1)(holder)
+
+    def number(self, text: ir.StringValue) -> ir.FloatingValue:
+        """Return text as a float: PostgreSQL cannot try, so what is no number is taken out first."""
+        return _builtin("substring", "string", 2)(text, _NUMBER).cast("float64")
 
 
-def fetch(expression: ir.Table) -> Any:
+class Spark(Engine):
+    """Spark."""
+
+    packages = ("pyspark", "py4j")
+
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Return the result around Ibis, which would take it through pandas, where NaN and null are one."""
+        return expression.get_backend().raw_sql(compiled(expression)).toArrow()
+
+    def document(self, column: ir.Column) -> ir.Value | None:
+        """Return JSON as text."""
+        return column.cast("string") if column.type().is_string() or column.type().is_json() else None
+
+    def opened(self, document: ir.Value, *, named: bool) -> ir.Value:
+        """Return a map or a list of texts."""
+        dtype = "map<string, string>" if named else "array<string>"
+        return _builtin("from_json", dtype, 2)(document, dtype)
+
+    def entry(self, holder: ir.Value, label: str | int) -> ir.Value:
+        """Return an entry; unlike a case, this lets Spark see that all arms need the same JSON, and parse it once."""
+        dtype = holder.type()
+        if dtype.is_struct() or not dtype.value_type.is_string():
+            return super().entry(holder, label)
+        place = label + 1 if isinstance(label, int) else label
+        return _builtin("try_element_at", "string", 2)(holder, place)
+
+
+#: The engines that are special, by the names that Ibis has for them.
+ENGINES: dict[str, Engine] = {"duckdb": DuckDB(), "postgres": PostgreSQL(), "pyspark": Spark()}
+
+_ANY = Engine()
+
+#: The packages whose exceptions are an engine's words.
+PACKAGES = frozenset(package for engine in (_ANY, *ENGINES.values()) for package in engine.packages)
+
+
+def engine_of(expression: ir.Expr) -> Engine:
+    """Return the engine that an expression is computed by."""
+    return ENGINES.get(expression.get_backend().name, _ANY)
+
+
+def fetch(expression: ir.Table) -> pa.Table:
     """Return the result of an expression as an Arrow table."""
-    engine = expression.get_backend()
-    if engine.name == "pyspark":  # Ibis would take it through pandas, where NaN and null are one
-        return engine.raw_sql(compiled(expression)).toArrow()
-    return expression.to_pyarrow()
+    return engine_of(expression).fetch(expression)
 
 
 def compiled(expression: ir.Table) -> str:
     """Return an expression as SQL, tables in memory that it uses made known to its engine."""
-    engine = expression.get_backend()
-    engine._run_pre_execute_hooks(expression)
-    return str(engine.compile(expression))
+    connection = expression.get_backend()
+    connection._run_pre_execute_hooks(expression)
+    return str(connection.compile(expression))
 
 
-#: What engines say of files that are not what they are named, and what that means.
-_TOLD = {
-    "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or not all of it.",
-    "not a valid DuckDB database": "it is not a DuckDB database.",
-    "Could not read enough bytes": "a part of it is missing.",
-    "Could not set lock": "another program has it open to write in it; close that first.",
-    "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or not all of it.",
-    "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or not all of it.",
-    "not utf-8 encoded|Set the correct encoding": "it is not text in UTF-8; save it as such.",
-    "Permission denied": "that is not permitted.",
-}
+@cache
+def _jsonb() -> dt.DataType:
+    import ibis.expr.datatypes as dt
+
+    return dt.JSON(binary=True)
 
 
-def quoted(text: str) -> str:
-    """Return text that may stand between quotes in SQL."""
-    return text.replace("'", "''")
+@cache
+def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
+    """Return a function of an engine's own, by the name it has there."""
+    import ibis
 
-
-def first_line(error: BaseException) -> str:
-    """Return what an engine says, without its own names, folders and advice."""
-    text = (str(error).strip() or type(error).__name__).splitlines()[0]
-    text = re.sub(r"^([A-Z]\w* )+Error: |reading the stream registered as '\w+' failed: ", "", text)
-    text = re.sub(r"(?<![\w:/])/(?:[^/\"'\s]+/)+|\s*See also http\S+", "", text.split(" (LINE")[0])
-    return one_line(text.strip(), 300).rstrip(".!") + "."
-
-
-@contextmanager
-def sentences(name: str) -> Iterator[None]:
-    """Turn what an engine says about a table into one sentence."""
-    try:
-        yield
-    except BelatedError:
-        raise
-    except (MemoryError, KeyboardInterrupt):
-        raise
-    except UnicodeEncodeError as error:
-        raise LogError(f"`{name}` has {one_line(repr(error.object))} in it, which is not text.") from error
-    except Exception as error:
-        if "interrupted" in str(error).lower() and type(error).__name__ in ("RuntimeError", "InterruptException"):
-            raise KeyboardInterrupt from None  # DuckDB's word for it
-        if not _is_engines(error):
-            raise
-        raise LogError(f"`{name}` cannot be read: {_told(error)}") from error
-
-
-def _is_engines(error: BaseException) -> bool:
-    """Whether an exception was raised by an engine or a reader of files, not by a mistake of ours."""
-    modules = {kind.__module__.split(".")[0] for kind in type(error).__mro__}
-    return bool(modules & {"duckdb", "_duckdb", "ibis", "psycopg", "pyspark", "py4j", "pyarrow", "sqlalchemy"}) or (
-        isinstance(error, OSError)
-    )
-
-
-def _told(error: BaseException) -> str:
-    text = str(error)
-    if type(error).__name__ == "TableNotFound":
-        return "it is a view of what is not there."
-    for pattern, told in _TOLD.items():
-        if re.search(pattern, text):
-            return told
-    if found := re.search(r"Error when sniffing file \"(.*)\"\.\n", text):
-        from belated.reading.csv_files import csv_fault
-
-        return csv_fault(found[1])
-    bad = re.search(r"CSV Error on Line: (\d+)", text)
-    if bad:
-        line = int(bad.group(1))
-        value = re.search(r"Could not convert string \"(.*?)\" to '?(\w+)", text, re.DOTALL)
-        column = re.search(r"Error when converting column \"(.*?)\"", text, re.DOTALL)
-        where = f"line {line:,}"
-        if value and column:
-            kind = {"DOUBLE": "a number", "BIGINT": "a whole number", "TIMESTAMP": "a time", "DATE": "a date"}
-            expected = kind.get(value.group(2), f"of type {value.group(2)}")
-            return (
-                f"{where} has {one_line(repr(value.group(1)))} in column {one_line(repr(column.group(1)))}, where "
-                f"{expected} must be."
-            )
-        what = next((part.strip() for part in text.splitlines()[2:] if part.strip()), "")
-        return f"{where} is not like the others: {one_line(what or text.splitlines()[0], 200).rstrip('.')}."
-    return first_line(error)
+    template = (lambda value: None) if arguments == 1 else (lambda value, other: None)
+    return ibis.udf.scalar.builtin(template, name=name, signature=((None,) * arguments, ibis.dtype(result)))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
-from belated.reading.engines import fetch, sentences
-from belated.reading.recipe import literal
+from belated.reading.engines import fetch
+from belated.reading.kinds import literal
+from belated.reading.sentences import sentences
+from belated.reading.sums_query import chosen
 from belated.summaries.evidence import (
     DELAY_BINS,
     ENOUGH,
@@ -37,20 +39,20 @@ def evidence(source: Source) -> Evidence:
     rows, arms = source.coded, len(source.arms)
     low, rarest, unlikeliest = np.full((3, arms), math.nan)
     with sentences(source.name):
-        came = rows.filter(rows.arrived.notnull())
-        found = fetch(came.group_by("code").agg(low=came.outcome.min(), rarest=_chosen(source, came).min())).to_pydict()
-        low[found["code"]], rarest[found["code"]] = found["low"], found["rarest"]
-        found = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
-        unlikeliest[found["code"]] = found["least"]
+        arrived = rows.filter(rows.arrived.notnull())
+        least = arrived.group_by("code").agg(low=arrived.outcome.min(), rarest=_chosen(source, arrived).min())
+        columns = fetch(least).to_pydict()
+        low[columns["code"]], rarest[columns["code"]] = columns["low"], columns["rarest"]
+        columns = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
+        unlikeliest[columns["code"]] = columns["least"]
         moments, sums = _sums(source)
         chances = _chances(source, rarest) if source.has_all_propensities else {}
-        excess = calibration(source)
-    no = (None, None)
+        excess, variance = calibration(source) or (None, None)
     return Evidence(
         arms=source.arms, rows=len(source), within=source.within, grain=_grain(source), moments=moments, sums=sums,
         shift=source.anchors, low=low, rarest=rarest, unlikeliest=unlikeliest,
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
-        **dict(zip(("excess", "variance"), excess or no, strict=True)),
+        excess=excess, variance=variance,
         dependence=dependence(source) if source.within is None else np.zeros((arms, 3, 3)),
         arrivals=arrival_counts(source),
     )  # fmt: skip
@@ -58,9 +60,7 @@ def evidence(source: Source) -> Evidence:
 
 def _chosen(source: Source, rows: ir.Table) -> ir.FloatingColumn:
     """Return the probability of each row's own arm."""
-    if not source.has_all_propensities:
-        return rows.p
-    return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(len(source.arms))), else_=None)
+    return chosen(rows, len(source.arms))
 
 
 def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
@@ -78,23 +78,23 @@ def _sums(source: Source) -> tuple[Array, dict[str, Array]]:
     half = _half(source)
     until = literal(source.clock, min(source.last_look - half, last), rows.assigned)
     delay = _length(rows.arrived, rows.assigned)
-    came, p = rows.arrived.notnull(), _chosen(source, rows)
+    arrived, p = rows.arrived.notnull(), _chosen(source, rows)
     none, one = p * 0, p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
     old = (rows.assigned <= until).ifelse(one, none)
     about = rows.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None).cast("float64")
-    w2 = came.ifelse(1 / p, 0.0)
+    w2 = arrived.ifelse(1 / p, 0.0)
     w = w2.sqrt()
-    y = came.ifelse(rows.outcome - about, 0.0)
+    y = arrived.ifelse(rows.outcome - about, 0.0)
     values = rows.select(
         code=rows.code, bin=_place(source, rows), assigned=one, inverse=1 / p, old=old,
-        soon=came.ifelse(old * (delay <= _span(source, 0, half)).ifelse(one, none), none),
-        arrived=came.ifelse(one, none), y=y, y2=y * y, w=w, w2=w2, w3=w2 * w, w4=w2 * w2,
+        soon=arrived.ifelse(old * (delay <= _span(source, 0, half)).ifelse(one, none), none),
+        arrived=arrived.ifelse(one, none), y=y, y2=y * y, w=w, w2=w2, w3=w2 * w, w4=w2 * w2,
     )  # fmt: skip
     names = [name for name in values.columns if name not in ("code", "bin")]
-    found = fetch(values.group_by("code", "bin").agg(**{name: values[name].sum() for name in names})).to_pydict()
+    totals = fetch(values.group_by("code", "bin").agg(**{name: values[name].sum() for name in names})).to_pydict()
     tables = {name: np.zeros((STRETCHES, arms)) for name in names}
     for name, table in tables.items():
-        table[found["bin"], found["code"]] = found[name]
+        table[totals["bin"], totals["code"]] = totals[name]
     return first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES), tables
 
 
@@ -102,20 +102,20 @@ def _chances(source: Source, rarest: Array) -> dict[str, Array]:
     """Sum up every arm's probabilities."""
     rows, arms = source.coded, len(source.arms)
     values = rows.select(bin=_place(source, rows), **{f"p{k}": rows[f"p{k}"] for k in range(arms)})
-    asked: dict[str, Any] = {}
+    sums: dict[str, ir.Scalar] = {}
     for k, bound in enumerate(rarest):
         p = values[f"p{k}"]
-        asked |= {f"p{k}": p.sum(), f"p2{k}": (p * p).sum(), f"p_min{k}": p.min(), f"h{k}": p.sqrt().sum()}
-        asked |= {
+        sums |= {f"p{k}": p.sum(), f"p2{k}": (p * p).sum(), f"p_min{k}": p.min(), f"h{k}": p.sqrt().sum()}
+        sums |= {
             f"h_max{k}": p.max(),
             f"chance{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, 0.0).sum(),
         }
-    found = fetch(values.group_by("bin").agg(**asked)).to_pydict()
+    totals = fetch(values.group_by("bin").agg(**sums)).to_pydict()
     tables = {name: np.full((STRETCHES, arms), math.nan if "_" in name else 0.0)
               for name in ("p", "p2", "p_min", "h", "h_max", "chance")}  # fmt: skip
     for name, table in tables.items():
         for k in range(arms):
-            table[found["bin"], k] = found[f"{name}{k}"]
+            table[totals["bin"], k] = totals[f"{name}{k}"]
     logs = {f"l{k}": (rows[f"p{k}"] < TINY).ifelse(TINY, rows[f"p{k}"]).ln().sum() for k in range(arms)}
     own = fetch(rows.group_by("code").agg(**logs)).to_pydict()
     log_p = np.zeros((arms, arms))
@@ -135,8 +135,8 @@ def _grain(source: Source) -> float:
     with sentences(source.name):
         delay = _length(rows.arrived, rows.assigned)
         odd = {f"g{i}": (delay / g - (delay / g).floor()).max() for i, g in enumerate(GRAINS[dates])}
-        found = fetch(rows.aggregate(**odd)).to_pylist()[0]
-    return next((g for i, g in enumerate(GRAINS[dates]) if not (found[f"g{i}"] or 0) > 0), 0.0)
+        largest = fetch(rows.aggregate(**odd)).to_pylist()[0]
+    return next((g for i, g in enumerate(GRAINS[dates]) if not (largest[f"g{i}"] or 0) > 0), 0.0)
 
 
 def arrival_counts(source: Source) -> ArrivalCounts | None:
@@ -164,9 +164,9 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
             DELAY_BINS + 1, (bins.delay > DELAY_BINS).ifelse(DELAY_BINS, bins.delay)
         )
         bins = bins.mutate(delay=inside, age=(bins.age > DELAY_BINS).ifelse(DELAY_BINS, bins.age))
-        found = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
+        cells = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
     counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
-    counts[found["code"], found["delay"], np.maximum(found["age"], 0)] = found["n"]
+    counts[cells["code"], cells["delay"], np.maximum(cells["age"], 0)] = cells["n"]
     followed = _span(source, source.span[0], source.last_look)
     return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
 
@@ -204,18 +204,17 @@ def recorded(source: Source) -> Recorded:
     """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
     rows = early(source)
     with sentences(source.name):
-        found = fetch(
-            rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), there=rows.arrived.count())
-        ).to_pydict()
-    low = min((value for value in found["low"] if value is not None), default=math.nan)
-    return Recorded(low, np.array(found["n"], dtype=float), np.array(found["there"], dtype=float))
+        by_arm = rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), arrived=rows.arrived.count())
+        columns = fetch(by_arm).to_pydict()
+    low = min((value for value in columns["low"] if value is not None), default=math.nan)
+    return Recorded(low, np.array(columns["n"], dtype=float), np.array(columns["arrived"], dtype=float))
 
 
 def dependence(source: Source) -> Array:
     """Return, by arm, the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`).
 
-    Over rows followed for at least half of the experiment whose outcome came within that time, with L the logarithm of
-    1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2, as an array (arms, 3, 3).
+    Over rows followed for at least half of the experiment whose outcome arrived within that time, with L the logarithm
+    of 1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2; (arms, 3, 3).
     """
     rows, arms, half = early(source), len(source.arms), _half(source)
     scale = _span(source, 0, half) / 1000 or 1.0
@@ -230,12 +229,12 @@ def dependence(source: Source) -> Array:
         one = values.y * 0 + 1
         powers = [[one, values.y, values.y * values.y]]
         powers += [[values.l * y for y in powers[0]], [values.l * values.l * y for y in powers[0]]]
-        sums: dict[str, Any] = {f"s{i}{j}": powers[i][j].sum() for i in range(3) for j in range(3)}
-        found = fetch(values.group_by("code").agg(**sums)).to_pydict()
+        sums: dict[str, ir.Scalar] = {f"s{i}{j}": powers[i][j].sum() for i in range(3) for j in range(3)}
+        totals = fetch(values.group_by("code").agg(**sums)).to_pydict()
     moments = np.zeros((arms, 3, 3))
     for i in range(3):
         for j in range(3):
-            moments[found["code"], i, j] = [0.0 if v is None else v for v in found[f"s{i}{j}"]]
+            moments[totals["code"], i, j] = [0.0 if v is None else v for v in totals[f"s{i}{j}"]]
     return moments
 
 
@@ -246,11 +245,14 @@ def calibration(source: Source, rows: ir.Table | None = None) -> tuple[Array, Ar
     rows, arms = source.coded if rows is None else rows, range(len(source.arms))
     chances = [rows[f"p{k}"] for k in arms]
     square, cube = (sum((p**i for p in chances[1:]), chances[0] ** i) for i in (2, 3))
-    chosen = rows.code.cases(*enumerate(chances), else_=None)
-    excess = [(rows.code == k).ifelse(1.0, 0.0) - p for k, p in enumerate(chances)] + [chosen - square]
+    excess = [(rows.code == k).ifelse(1.0, 0.0) - p for k, p in enumerate(chances)]
+    excess.append(_chosen(source, rows) - square)
     variance = [p * (1 - p) for p in chances] + [cube - square * square]
-    sums = {f"{name}{i}": one.sum() for name, each in (("e", excess), ("v", variance)) for i, one in enumerate(each)}
+    sums = {f"e{i}": column.sum() for i, column in enumerate(excess)}
+    sums |= {f"v{i}": column.sum() for i, column in enumerate(variance)}
     with sentences(source.name):
-        found = fetch(rows.aggregate(**sums)).to_pylist()[0]
-    made = (np.array([found[f"{name}{i}"] for i in range(len(excess))], dtype=float) for name in "ev")
-    return next(made), settled(next(made), len(source))
+        totals = fetch(rows.aggregate(**sums)).to_pylist()[0]
+    excess_sums, variance_sums = (
+        np.array([totals[f"{name}{i}"] for i in range(len(excess))], dtype=float) for name in "ev"
+    )
+    return excess_sums, settled(variance_sums, len(source))

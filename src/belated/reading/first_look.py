@@ -1,73 +1,184 @@
-"""What a first look at the tables tells: arms, counts, times, what joining shows, and where the propensities are."""
+"""A first look at the tables: which arms there are, how many rows, over which time, and what is odd about them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError
-from belated.base.text import count, one_line
+from belated.base.text import count
 from belated.log.clock import NEVER, Clock
-from belated.log.labels import encode
-from belated.reading import recipe
-from belated.reading import sums_query as expressions
-from belated.reading.arrow import clock_times, floats
+from belated.reading.arrow import clock_times
 from belated.reading.engines import fetch
-from belated.reading.recipe import Recipe
+from belated.reading.joining import joining_notes, rows_in
+from belated.reading.kinds import clock_of
+from belated.reading.propensity_columns import propensity_columns
+from belated.reading.roles import Roles
+from belated.reading.rows_query import RowsQuery
+from belated.reading.sentences import sentences
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
+_MOST_ARMS = 65_535
 
-_MANY = 65_535
+_NO_ROWS = "The log has no rows; it needs at least one assignment."
 
 
 @dataclass(frozen=True)
 class Facts:
     """What one look at the rows tells."""
 
-    values: tuple[Any, ...]  # the arms as the engine knows them
+    values: tuple[Label, ...]  # the arms as the engine knows them
     assigned: Array
     first: int | float
     last: int | float
-    came: int | float  # the last arrival
+    last_arrival: int | float  # NaN: none
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
         return int(self.assigned.sum())
 
-    def among(self, values: Sequence[Any]) -> Facts:
+    @property
+    def last_time(self) -> int | float:
+        """The last time in the log, of an assignment or an arrival."""
+        return self.last if math.isnan(self.last_arrival) else max(self.last, self.last_arrival)
+
+    def among(self, values: Sequence[Label]) -> Facts:
         """Return the same facts with arms that no row has yet."""
         new = [value for value in values if value is not None and value == value and value not in self.values]
         assigned = np.append(self.assigned, np.zeros(len(new), dtype=self.assigned.dtype))
         return replace(self, values=(*self.values, *new), assigned=assigned)
 
+    def in_order_of(self, labels: Sequence[Label]) -> Facts:
+        """Return the same facts for arms in an order, some of which no row may have."""
+        places = [self.values.index(label) if label in self.values else None for label in labels]
+        values = [label if i is None else self.values[i] for i, label in zip(places, labels, strict=True)]
+        assigned = np.array([0 if i is None else int(self.assigned[i]) for i in places])
+        return replace(self, values=tuple(values), assigned=assigned)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Tables after a first look: what is asked of them, and what is known.
+
+    Attributes
+    ----------
+    query : RowsQuery
+    rows : ibis table
+        One row for each assignment as of the moment, with its propensities.
+    name : str
+        What sentences call them.
+    arms : tuple
+    clock : Clock
+    moment : int, float or None
+    notes : tuple of str
+        What was noticed on the way.
+    facts : Facts
+    """
+
+    query: RowsQuery
+    rows: ir.Table
+    name: str
+    arms: tuple[Label, ...]
+    clock: Clock
+    moment: int | float | None
+    notes: tuple[str, ...]
+    facts: Facts
+
+    def at(self, moment: int | float) -> Opened:
+        """Look at the same tables as they stood at another moment."""
+        notes = [] if self.query.deliveries is None else joining_notes(self.query, moment, checked=True)
+        return _look(self.query, self.name, self.arms, self.clock, moment, notes)
+
+
+def open_tables(query: RowsQuery, name: str, arms: Sequence[Label] | None, as_of: Any) -> Opened:
+    """Look at the tables once, and settle arms, propensities and the moment."""
+    with sentences(name):
+        clock = clock_of(query.rows(0 if query.measure else None).assigned)
+        moment = None if as_of is None or as_of == math.inf else clock.read("as_of", _as_moment(clock, as_of))
+        _refuse_nan(query)
+        notes = joining_notes(query, moment) if query.deliveries is not None else []
+        if query.measure is not None and moment is None:
+            moment, event = _last_moment(query, clock)
+            ends = "" if event == moment else f"; the last event is of {clock.text(event)}"
+            notes.append(f"As of {clock.text(moment)}, the latest time in the tables{ends}.")
+        return _look(query, name, arms, clock, moment, [*notes, *_silent_notes(query.roles)])
+
+
+def _look(
+    query: RowsQuery,
+    name: str,
+    arms: Sequence[Label] | None,
+    clock: Clock,
+    moment: int | float | None,
+    notes: Sequence[str],
+) -> Opened:
+    """Look at the rows as of a moment, and settle arms and propensities."""
+    facts = look(query.rows(moment), clock)
+    if not facts.values and arms is None:
+        when = "" if moment is None else f" as of {clock.text(moment)}"
+        raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
+    if moment is not None and arms is None:
+        facts = facts.among(fetch(query.arms())["arm"].to_pylist())
+    if arms is not None:  # as text, from a command line
+        texts = {str(value): value for value in facts.values}
+        arms = [texts.get(arm, arm) if isinstance(arm, str) else arm for arm in arms]
+    query = replace(query, roles=_settled(query.roles, facts.values, arms or ()))
+    labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
+    return Opened(
+        query=query,
+        rows=query.rows(moment, columns),
+        name=name,
+        arms=labels,
+        clock=clock,
+        moment=moment,
+        notes=tuple(notes),
+        facts=facts.in_order_of(labels),
+    )
+
+
+def _settled(roles: Roles, values: Sequence[Label], arms: Sequence[Label]) -> Roles:
+    """Return the roles with each propensity column matched to its arm."""
+    others = [arm for arm in arms if arm not in values]
+    try:
+        return roles.settled([*values, *others])
+    except LogError:
+        if not (values and others):
+            raise
+        return roles.settled(values)  # which arm has no column is said later
+
 
 def look(rows: ir.Table, clock: Clock) -> Facts:
     """Return which arms there are, how many rows each has, and over which time."""
-    found = fetch(expressions.arms_found(rows).limit(_MANY + 1))
-    if found.num_rows > _MANY:
-        raise LogError(f"`arm` holds more than {_MANY:,} different arms; is it the right column?", column="arm")
-    arms = found["arm"].to_pylist()
+    counts = fetch(rows.group_by("arm").agg(rows=rows.count()).order_by("arm").limit(_MOST_ARMS + 1))
+    if counts.num_rows > _MOST_ARMS:
+        raise LogError(f"`arm` holds more than {_MOST_ARMS:,} different arms; is it the right column?", column="arm")
+    arms = counts["arm"].to_pylist()
     missing = [i for i, arm in enumerate(arms) if arm is None or arm != arm]
     if missing:
-        n = sum(found["rows"][i].as_py() for i in missing)
+        n = sum(counts["rows"][i].as_py() for i in missing)
         raise LogError(f"`arm` is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm")
     # apart from the arms, as files may know the ends of their columns without being read
-    times = fetch(expressions.times_found(rows))
-    ends = (clock_times(times[name].combine_chunks(), clock)[0] for name in ("first", "last", "came"))
-    first, last, came = (math.nan if end == NEVER else end for end in ends)
-    return Facts(tuple(arms), found["rows"].to_numpy(), first, last, came)
+    ends = fetch(rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), last_arrival=rows.arrived.max()))
+    first, last, last_arrival = (_number(ends, name, clock) for name in ("first", "last", "last_arrival"))
+    return Facts(tuple(arms), counts["rows"].to_numpy(), first, last, last_arrival)
 
 
-def as_moment(clock: Clock, moment: Any) -> Any:
+def _number(table: pa.Table, name: str, clock: Clock) -> int | float:
+    """Return the time that a column of one row holds; NaN: none."""
+    time: int | float = clock_times(table[name].combine_chunks(), clock)[0]
+    return math.nan if time == NEVER else time
+
+
+def _as_moment(clock: Clock, moment: Any) -> Any:
     """Return a moment that was written as text as a number, if the clock's moments are numbers."""
     if clock.unit is None and isinstance(moment, str):
         try:
@@ -77,154 +188,40 @@ def as_moment(clock: Clock, moment: Any) -> Any:
     return moment
 
 
-def silent_notes(made: Recipe) -> list[str]:
+def _silent_notes(roles: Roles) -> list[str]:
     """Return what is taken for granted where no column tells."""
     notes = []
-    if made.roles.assigned_at is None:
+    if roles.assigned_at is None:
         notes.append("No column has the times of assignment: the rows are taken in their order.")
-    if made.roles.arrived_at is None and made.roles.delay is None:
+    if roles.arrived_at is None and roles.delay is None:
         notes.append("No column says when outcomes arrived: each counts from its assignment.")
     return notes
 
 
-def last_moment(made: Recipe, clock: Clock) -> tuple[int | float, int | float]:
+def _last_moment(query: RowsQuery, clock: Clock) -> tuple[int | float, int | float]:
     """Return the latest time that either table knows, and that of the events."""
-    found = fetch(made.last_moment())
-    ends = [clock_times(found[name].combine_chunks(), clock) for name in ("a", "b")]
-    known: list[int | float] = [end[0] for end in ends if len(end) and end[0] == end[0] and end[0] != NEVER]
+    rows, when = query.assigned_rows(), query.arrival_times(query.outcomes)
+    if when is None:
+        raise OptionError("Events need the time at which each happened; name it with `arrived_at`.")
+    events = query.outcomes.select(when=when)
+    ends = fetch(rows.aggregate(assigned=rows.assigned.max()).cross_join(events.aggregate(happened=events.when.max())))
+    times = [_number(ends, name, clock) for name in ends.column_names if ends.num_rows]
+    known = [time for time in times if not math.isnan(time)]
     if not known:
-        raise LogError("The log has no rows; it needs at least one assignment.")
+        raise LogError(_NO_ROWS)
     return max(known), known[-1]
 
 
-def refuse_nan(made: Recipe) -> None:
-    """Refuse outcomes that are NaN where nothing else says whether they have come."""
-    odd = made.not_numbers()
-    n = 0 if odd is None else fetch(odd.count().as_table())[0][0].as_py()
+def _refuse_nan(query: RowsQuery) -> None:
+    """Refuse outcomes that are NaN where nothing else says whether they have arrived."""
+    roles = query.roles
+    has_times = query.deliveries is None and (roles.arrived_at or roles.delay)
+    if has_times or roles.outcome is None or query.measure in ("indicator", "count"):
+        return
+    outcome = query.outcomes[roles.outcome]
+    n = rows_in(query.outcomes.filter(outcome.isnan())) if outcome.type().is_floating() else 0
     if n:
         raise LogError(
             f"`outcome` is NaN in {count(n, 'row')}; it must be a number, or null where no outcome has come.",
             column="outcome",
         )
-
-
-def joining_notes(made: Recipe, moment: int | float | None, checked: bool = False) -> list[str]:
-    """Return what joining shows; refuse keys that do not name one assignment (unless checked), or one outcome."""
-    repeated = {"key": []} if checked else fetch(made.repeated_keys().limit(6)).to_pydict()
-    key = one_line(repr(made.roles.key))
-    if None in repeated["key"]:
-        n = repeated["rows"][repeated["key"].index(None)]
-        raise LogError(f"Column {key}, for `key`, is missing in {count(n, 'assignment')}.", column="key")
-    if repeated["key"]:
-        raise LogError(
-            f"Column {key}, for `key`, must name one assignment each; several have {_keys(repeated['key'])}.",
-            column="key",
-        )
-    if made.measure is None and made.duplicates == "error":
-        clashes = fetch(made.conflicts(moment).limit(6)).to_pydict()["key"]
-        if clashes:
-            raise LogError(
-                f"Different outcomes were delivered for {_keys(clashes)}; say which counts with `duplicates`: first, "
-                "last or sum.",
-                column="outcome",
-            )
-    strays = fetch(made.strays(moment).count().as_table())[0][0].as_py()
-    delivered = fetch(made.delivered_counts(moment)).to_pylist()[0]
-    what = "outcome" if made.measure is None else "event"
-    if strays and strays == delivered["n"]:
-        theirs = one_line(repr(made.roles.outcome_key))
-        raise LogError(
-            f"None of the {count(strays, what)} belongs to an assignment; columns {key} and {theirs}, for `key`, must "
-            "hold the same names.",
-            column="key",
-        )
-    notes = []
-    if strays:
-        told = "belongs to no assignment and was" if strays == 1 else "belong to no assignment and were"
-        notes.append(f"{count(strays, what)} {told} left out.")
-    repeats = delivered["n"] - delivered["keys"]
-    if repeats and made.measure is None and made.duplicates == "error":
-        notes.append(f"{count(repeats, 'repeated outcome')} counted once.")
-    early = 0 if made.measure is None else fetch(made.early_events(moment).count().as_table())[0][0].as_py()
-    if early:
-        notes.append(f"{count(early, 'event')} happened before the assignment and did not count.")
-    return notes
-
-
-def _keys(keys: list[Any]) -> str:
-    listed = ", ".join(one_line(repr(key)) for key in keys[:5])
-    return f"key {listed}" if len(keys) == 1 else f"keys {listed}{' and more' if len(keys) > 5 else ''}"
-
-
-def propensity_columns(
-    made: Recipe, facts: Facts, arms: Sequence[Any] | None
-) -> tuple[tuple[Any, ...], Callable[[ir.Table], Mapping[str, ir.Column]]]:
-    """Return the arms' labels, and a function that makes their columns of propensities from the assignments."""
-    from belated.reading import propensities
-
-    found = made.roles.propensity
-    if found is None:
-        raise OptionError("`propensity` must say where the probabilities are that the policy gave to the arms.")
-    table = made.assignments
-    values = np.empty(len(facts.values), dtype=object)
-    values[:] = facts.values
-    if found.kind == "chosen":
-        _, labels = encode(values, arms, None)
-        return labels, lambda t: {"p": recipe.number("propensity", t[found.columns[0]])}
-    if found.kind == "wide":
-        owners = dict(zip(found.labels or (), found.columns, strict=True))
-        if found.extra and arms is None:
-            owners = _with_extra(table, owners, dict(found.extra))
-        named = list(owners) if arms is None else list(arms)
-        _, labels = encode(values, sorted(named, key=_order) if arms is None else named, len(named))
-        texts = {str(label): column for label, column in owners.items()}
-        absent = next((label for label in labels if str(label) not in texts), None)
-        if absent is not None:
-            raise LogError(f"No column holds the propensity of arm {one_line(repr(absent))}.", column="propensity")
-        chosen = [texts[str(label)] for label in labels]
-        return labels, lambda t: {f"p{k}": recipe.number("propensity", t[c]) for k, c in enumerate(chosen)}
-    column = found.columns[0]
-    known = propensities.keys(table[column])
-    if known is None:
-        raise LogError(f"Column {one_line(repr(column))}, for `propensity`, is empty.", column="propensity")
-    if isinstance(known, int):
-        size = known
-        _, labels = encode(values, arms, size)
-
-        def listed(t: ir.Table) -> Mapping[str, ir.Column]:
-            right = propensities.length(t[column]) == size
-            return {f"p{k}": right.ifelse(p, None) for k, p in enumerate(propensities.columns(t[column], size))}
-
-        return labels, listed
-    names = known
-    texts = {str(value): value for value in facts.values}
-    unknown = next((text for text in texts if text not in names), None)
-    if arms is None:
-        everyone = [*facts.values, *(name for name in names if name not in texts)]
-        if unknown is not None:
-            raise LogError(
-                f"Column {one_line(repr(column))}, for `propensity`, names {_keys(names)[5:]}, not the arm "
-                f"{one_line(repr(texts[unknown]))}.",
-                column="propensity",
-            )
-        arms = sorted(everyone, key=_order)
-    _, labels = encode(values, arms, len(arms))
-    wanted = [str(label) for label in labels]
-    absent = None if table[column].type().is_struct() else 0.0
-    return labels, lambda t: {f"p{k}": p for k, p in enumerate(propensities.columns(t[column], wanted, absent=absent))}
-
-
-def _order(label: Any) -> tuple[int, Any]:
-    """Sort numbers as numbers, and everything else as text."""
-    return (0, label) if isinstance(label, (int, float)) else (1, str(label))
-
-
-def _with_extra(table: ir.Table, owners: dict[Any, str], extra: dict[Any, str]) -> dict[Any, str]:
-    """Take columns named like those of the arms as arms never chosen, if the first rows sum to 1 only with them."""
-    names = [*owners.values(), *extra.values()]
-    some = fetch(table.select(*names).limit(100))
-    columns = [floats(some[name].combine_chunks().cast("float64")) for name in names]
-    alone = np.sum(columns[: len(owners)], axis=0)
-    together = np.sum(columns, axis=0)
-    are_arms = np.abs(alone - 1).max(initial=0) > TOLERANCE and np.abs(together - 1).max(initial=0) <= TOLERANCE
-    return {**owners, **extra} if are_arms else owners

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Literal, get_args
 
+from belated.base.columns import Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
+from belated.reading.kinds import Kind
+
+#: What a column may be for.
+Role = Literal["arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "propensity"]
+ROLES: tuple[Role, ...] = get_args(Role)
 
 _AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
-
 
 _TESTED = (
     r"(action|variant|variation|treatment|(test|experiment|exp|ab|ab_test|treatment|trial|study)_(group|cell|arm))"
 )
 
-
 _SENT = r"(template|creative|offer|subject_line|banner|headline|cta)"
-
 
 _ACT = (
     r"(purchase|conversion|convert|click|open|order|sale|response|respond|pay|payment|reward|outcome|subscribe|sign_?up|"
     r"activate|complete|redeem|install|report|follow_?up)(d|ed)?|(paid|bought|sold|signed_up)"
 )
-
 
 _GAIN = (
     r"(revenue|amount|value|sales?|profit|gmv|ltv|orders?|order_value|order_total|purchased?|purchases|bought|"
@@ -32,19 +34,16 @@ _GAIN = (
     r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up)"
 )
 
-
 CHOSEN = (
     r"(action|arm|assign|assigned|assignment|treatment|variant|variation|chosen|selected|selection|logging|logged|"
     r"policy|exposure|choice|behaviou?r|sampling|allocation|randomi[sz]ation)"
 )
 
-
 CHANCE = r"(p|pi|probs?|probas?|probability|probabilities|propensity|propensities|propensity_scores?|p_?scores?)"
-
 
 #: The names that roles go by in real tables, as patterns of snake_case: an earlier tier beats a later one, and columns
 #: of one tier compete. What no name can decide (is it clicks or revenue?) shares a tier, so that people are asked.
-NAMES: Mapping[str, Sequence[str]] = {
+NAMES: Mapping[Role, Sequence[str]] = {
     "arm": (
         "arm",
         rf"(chosen|assigned|selected|served|shown|logged|label)_({_TESTED}|arm|group)",
@@ -78,12 +77,6 @@ NAMES: Mapping[str, Sequence[str]] = {
         rf"arrived|arrival|(arrived|arrival|observed|(outcome|reward)(_arrived|_observed)?)_{_AT}",
         rf"(first_)?(?!response_time)({_ACT})_{_AT}|follow_?up",
     ),
-    "later": (  # among the outcomes themselves, any other time
-        rf"event_{_AT}|.*(?<!created)(?<!received)(?<!updated)(?<!sent)_at",
-        "timestamp|time|ts|datetime",
-        "step|t|date|day",
-        "created_at|received_at",
-    ),
     "delay": (
         "delay",
         "lag|(outcome|reward|arrival)_delay|delay_.*",
@@ -106,14 +99,20 @@ NAMES: Mapping[str, Sequence[str]] = {
 }
 
 
-NUMERIC = ("integer", "number")
+#: Names of arrival times in a table of outcomes, after those of `NAMES`: any other time.
+LATER: Sequence[str] = (
+    rf"event_{_AT}|.*(?<!created)(?<!received)(?<!updated)(?<!sent)_at",
+    "timestamp|time|ts|datetime",
+    "step|t|date|day",
+    "created_at|received_at",
+)
 
+NUMERIC: tuple[Kind, ...] = ("integer", "number")
 
-CALENDAR = ("time", "text")
-
+CALENDAR: tuple[Kind, ...] = ("time", "text")
 
 #: What a role's column may hold. A guess is choosier: see `_Columns.guess`.
-KINDS: Mapping[str, tuple[str, ...]] = {
+KINDS: Mapping[Role, tuple[Kind, ...]] = {
     "arm": ("text", "integer", "boolean", "number"),
     "outcome": ("integer", "number", "boolean"),
     "assigned_at": CALENDAR + NUMERIC,
@@ -123,9 +122,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "propensity": (*NUMERIC, "list", "struct", "map", "json", "text"),
 }
 
-
 #: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
-ONLY = {
+ONLY: Mapping[tuple[Role, Kind], str] = {
     ("arm", "number"): "arm|action",
     ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
     ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
@@ -133,19 +131,19 @@ ONLY = {
 }
 
 
-def wrong(role: str, sentence: str) -> LogError:
+def wrong(role: Role, sentence: str) -> LogError:
     """Return the error that a role's column cannot be told."""
     return LogError(sentence, column=role)
 
 
 def unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the pairs as a mapping, without the keys that come twice."""
-    found: dict[str, str] = {}
+    first: dict[str, str] = {}
     twice = set()
     for key, value in pairs:
-        if found.setdefault(key, value) != value:
+        if first.setdefault(key, value) != value:
             twice.add(key)
-    return {key: value for key, value in found.items() if key not in twice}
+    return {key: value for key, value in first.items() if key not in twice}
 
 
 def snake(name: str) -> str:
@@ -154,7 +152,7 @@ def snake(name: str) -> str:
     return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
 
 
-def text_of(label: Any) -> str:
+def text_of(label: Label) -> str:
     """Return an arm as columns are named after it."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 

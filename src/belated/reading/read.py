@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from belated.base.checks import one_of
+from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError
 from belated.log.durations import read_window
-from belated.reading import recipe, roles
 from belated.reading.csv_files import CsvFile
-from belated.reading.engines import Place, fetch
-from belated.reading.places import place
-from belated.reading.recipe import DUPLICATES, MEASURES, Recipe
+from belated.reading.engines import fetch
+from belated.reading.first_look import open_tables
+from belated.reading.guessing import find as find_roles
+from belated.reading.inputs import Input
+from belated.reading.kinds import Kind, kinds_of
+from belated.reading.opening import open_input
+from belated.reading.roles import Roles
+from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
 from belated.reading.source import Source
 
 #: Rows of a CSV file that tell which arms there are, before it is read.
@@ -26,15 +31,15 @@ def read(
     table: str | None = None,
     arm: str | None = None,
     outcome: str | None = None,
-    propensity: str | Sequence[str] | Mapping[Any, str] | None = None,
+    propensity: str | Sequence[str] | Mapping[Label, str] | None = None,
     assigned_at: str | None = None,
     arrived_at: str | None = None,
     delay: str | None = None,
     key: str | tuple[str, str] | None = None,
-    arms: Sequence[Any] | None = None,
+    arms: Sequence[Label] | None = None,
     as_of: Any = None,
-    duplicates: str = "error",
-    events: bool | str = False,
+    duplicates: Duplicates = "error",
+    events: bool | Measure = False,
     window: Any = None,
 ) -> Source:
     """Read an experiment from a file, a dataframe or a table of any engine that Ibis speaks to.
@@ -88,80 +93,86 @@ def read(
     if isinstance(events, str):
         one_of("events", events, MEASURES)
     if bool(events) != (window is not None):
-        missing, there = ("window", "events") if events else ("events", "window")
-        raise OptionError(f"`{there}` is given without `{missing}`; events count within a window, such as window='7d'.")
-    assignments = place(source, table, role="source")
-    deliveries = None if outcomes is None else place(outcomes, beside=assignments, role="outcomes")
-    if deliveries is not None and deliveries.engine is not assignments.engine:
+        missing, given = ("window", "events") if events else ("events", "window")
+        raise OptionError(f"`{given}` is given without `{missing}`; events count within a window, such as window='7d'.")
+    assignments = open_input(source, table, role="source")
+    deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes")
+    if deliveries is not None and deliveries.connection is not assignments.connection:
         raise OptionError("`source` and `outcomes` must be in one engine: give tables of the same Ibis connection.")
     if events in ("indicator", "count") and outcome is None:
         outcome = ""  # events are counted, whatever they are worth
-    given = {
+    options = {
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
     }  # fmt: skip
-    found = roles.find(_kinds(assignments), None if deliveries is None else _kinds(deliveries), given)
-    assignments, deliveries = _loaded(assignments, deliveries, found)
-    measure = None
-    if events:
-        measure = events if isinstance(events, str) else "indicator" if found.outcome is None else "sum"
-        if measure == "sum" and found.outcome is None:
-            raise OptionError("`events` is 'sum', but no column holds the events' values; name it with `outcome`.")
-        if found.arrived_at is None:
-            raise OptionError("Events need the time at which each happened; name its column with `arrived_at`.")
-    made = Recipe(
-        assignments.table,
-        None if deliveries is None else deliveries.table,
-        found,
-        duplicates,
-        measure,
-        None if window is None else read_window(window),
-        assignments.ordered,
+    columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
+    assignments, deliveries = _loaded(assignments, deliveries, columns)
+    query = RowsQuery(
+        assignments=assignments.table,
+        deliveries=None if deliveries is None else deliveries.table,
+        roles=columns,
+        duplicates=duplicates,
+        measure=_measure(events, columns),
+        window=None if window is None else read_window(window),
+        ordered=assignments.ordered,
     )
     if arms is None and isinstance(propensity, Mapping):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    return Source.opened(made, name, arms, as_of)
+    return Source(open_tables(query, name, arms, as_of))
 
 
-def _kinds(table: Place) -> dict[str, str]:
-    return {**recipe.kinds(table.table), **table.kinds}
+def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
+    """Return what of the events is the outcome; None: there are outcomes, not events."""
+    if not events:
+        return None
+    by_default: Measure = "indicator" if columns.outcome is None else "sum"
+    measure = events if isinstance(events, str) else by_default
+    if measure == "sum" and columns.outcome is None:
+        raise OptionError("`events` is 'sum', but no column holds the events' values; name it with `outcome`.")
+    if columns.arrived_at is None:
+        raise OptionError("Events need the time at which each happened; name its column with `arrived_at`.")
+    return measure
 
 
-def _loaded(assignments: Place, deliveries: Place | None, found: roles.Roles) -> tuple[Place, Place | None]:
+def _kinds(table: Input) -> dict[str, Kind]:
+    return {**kinds_of(table.table), **table.kinds}
+
+
+def _loaded(assignments: Input, deliveries: Input | None, columns: Roles) -> tuple[Input, Input | None]:
     """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
     if not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
         return assignments, deliveries
-    kinds, chances = _kinds(assignments), _chances(assignments, found)
+    kinds, chances = _kinds(assignments), _chances(assignments, columns)
     numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number", "mixed")}
-    own = {} if found.outcome is None else {found.outcome: "DOUBLE"}
-    if kinds.get(found.assigned_at or "") == "mixed":
-        numbers[str(found.assigned_at)] = "DOUBLE"
+    own = {} if columns.outcome is None else {columns.outcome: "DOUBLE"}
+    if kinds.get(columns.assigned_at or "") == "mixed":
+        numbers[str(columns.assigned_at)] = "DOUBLE"
     later = kinds if deliveries is None else _kinds(deliveries)
-    own |= {c: "DOUBLE" for c in (found.arrived_at, found.delay) if c is not None and later[c] == "mixed"}
-    own |= {c: "DOUBLE" for c in (found.delay,) if c is not None and later[c] == "other"}
-    of_outcome = [c for c in (found.outcome, found.arrived_at, found.delay) if c is not None]
-    of_assignment = [c for c in (found.arm, found.assigned_at, found.key, *chances) if c is not None]
+    own |= {c: "DOUBLE" for c in (columns.arrived_at, columns.delay) if c is not None and later[c] == "mixed"}
+    own |= {c: "DOUBLE" for c in (columns.delay,) if c is not None and later[c] == "other"}
+    of_outcome = [c for c in (columns.outcome, columns.arrived_at, columns.delay) if c is not None]
+    of_assignment = [c for c in (columns.arm, columns.assigned_at, columns.key, *chances) if c is not None]
     if deliveries is None:
-        return assignments.loaded({**numbers, **own}, [*of_assignment, *of_outcome], found.arm), None
-    keys = [column for column in (found.key, found.outcome_key) if column is not None]
-    first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, found.arm)
+        return assignments.loaded({**numbers, **own}, [*of_assignment, *of_outcome], columns.arm), None
+    keys = [column for column in (columns.key, columns.outcome_key) if column is not None]
+    first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, columns.arm)
     second = deliveries.loaded({**own, **dict.fromkeys(keys[1:], "VARCHAR")}, [*of_outcome, *keys[1:]], "")
     return first, second
 
 
-def _chances(assignments: Place, found: roles.Roles) -> list[str]:
+def _chances(assignments: Input, columns: Roles) -> list[str]:
     """Return the columns that may hold propensities, as far as the arms of the first rows tell."""
-    propensity = found.propensity
+    propensity = columns.propensity
     if propensity is None:
         return []
     instead = () if propensity.instead is None else propensity.instead.columns
     if propensity.kind != "guess":
         return [*propensity.columns, *instead]
-    arm = assignments.table[found.arm].name("arm").as_table()
+    arm = assignments.table[columns.arm].name("arm").as_table()
     arms = [value for value in fetch(arm.limit(_SAMPLE))["arm"].unique().to_pylist() if value is not None]
     try:
-        likely = found.settled(arms).propensity or propensity
+        likely = columns.settled(arms).propensity or propensity
     except LogError:  # whatever is a number beyond doubt
         kinds = _kinds(assignments)
         return [*(column for column in propensity.columns if kinds[column] != "mixed"), *instead]

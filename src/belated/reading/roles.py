@@ -1,21 +1,23 @@
-"""Which column plays which role: as the options say, and otherwise guessed from common names."""
+"""Roles: the column that plays each, and where the propensities are."""
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from typing import Any
+from typing import Literal
 
-from belated.base.errors import LogError, OptionError
+from belated.base.columns import Label
 from belated.base.text import one_line
-from belated.reading.names import CALENDAR, KINDS, NAMES, NUMERIC, ONLY, quoted, snake, some, text_of, unique, wrong
-from belated.reading.wide import by_label, captured, is_pattern, wide
+from belated.reading.names import Role, some, text_of, wrong
+from belated.reading.wide import by_label, wide
 
 #: What p_value and its like speak of, which is no arm unless the data have it.
 _NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"
+
+
+#: How propensities are held.
+PropensityKind = Literal["wide", "column", "chosen", "guess"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Propensity:
 
     Attributes
     ----------
-    kind : str
+    kind : {"wide", "column", "chosen", "guess"}
         "wide": a column for each arm; "column": every arm's in one column, a list, struct, map or JSON; "chosen": the
         chosen arm's, a number; "guess": only the arms can tell, see `Roles.settled`.
     columns : tuple of str
@@ -39,10 +41,10 @@ class Propensity:
         Of a guess, what it is if the arms have no columns of their own.
     """
 
-    kind: str
+    kind: PropensityKind
     columns: tuple[str, ...] = ()
-    labels: tuple[Any, ...] | None = None
-    extra: Mapping[Any, str] = field(default_factory=dict)
+    labels: tuple[Label, ...] | None = None
+    extra: Mapping[Label, str] = field(default_factory=dict)
     pattern: str | None = None
     instead: Propensity | None = None
 
@@ -59,10 +61,10 @@ class Roles:
     key: str | None = None
     outcome_key: str | None = None
     propensity: Propensity | None = None
-    guessed: tuple[str, ...] = ()
+    guessed: tuple[Role, ...] = ()
     second: str | None = None
 
-    def settled(self, arms: Iterable[Any]) -> Roles:
+    def settled(self, arms: Iterable[Label]) -> Roles:
         """Return the roles with each propensity column matched to its arm, now that the `arms` in the data are known.
 
         A column for each arm is worth more than the chosen arm's probability, and is preferred to it if the columns
@@ -73,10 +75,10 @@ class Roles:
             return self
         columns, guess = propensity.columns, propensity.kind == "guess"
         if propensity.labels is None:
-            found = wide(columns, known, sure=propensity.instead is not None)
+            match = wide(columns, known, sure=propensity.instead is not None)
         else:
-            found = by_label(zip(propensity.labels, columns, strict=True), known)
-        if found is None and guess:
+            match = by_label(zip(propensity.labels, columns, strict=True), known)
+        if match is None and guess:
             if propensity.instead is not None:
                 return replace(self, propensity=propensity.instead)
             raise wrong(
@@ -85,24 +87,27 @@ class Roles:
                 f"the columns of numbers are {some(columns)}.",
             )
         listed = not guess and propensity.pattern is None  # whoever lists the columns says that all of them are arms
-        if found is None or (listed and len(found.columns) + len(found.extra) < len(columns)):
+        if match is None or (listed and len(match.columns) + len(match.extra) < len(columns)):
             raise wrong(
                 "propensity",
                 f"The columns {some(columns)} of `propensity` are not one for each of the arms "
                 f"{some(map(text_of, known))}; say which is whose, such as 'A=p_A,B=p_B'.",
             )
-        owners, extra = (found.columns | found.extra, {}) if listed else found
+        owners, extra = (match.columns | match.extra, {}) if listed else match
         if guess:
             extra = {label: column for label, column in extra.items() if not re.fullmatch(_NO_ARM, str(label).lower())}
-        return replace(self, propensity=Propensity("wide", tuple(owners.values()), tuple(owners), extra))
+        settled = Propensity(kind="wide", columns=tuple(owners.values()), labels=tuple(owners), extra=extra)
+        return replace(self, propensity=settled)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, str | list[str]]:
         """Return the column of each role that has one; of propensities, those of each arm or the one they are in."""
         names = ("arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "outcome_key")
-        columns: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        columns: dict[str, str | list[str]] = {
+            name: getattr(self, name) for name in names if getattr(self, name) is not None
+        }
         if self.propensity is not None:
-            several, found = self.propensity.kind == "wide", self.propensity.columns
-            columns["propensity"] = list(found) if several else found[0]
+            several = self.propensity.columns
+            columns["propensity"] = list(several) if self.propensity.kind == "wide" else several[0]
         return {**columns, "guessed": list(self.guessed)}
 
     def line(self, *, cli: bool = False, options: bool = True) -> str:
@@ -121,269 +126,3 @@ class Roles:
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
         guessed = f" (guessed; say otherwise with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"
-
-
-def find(
-    kinds: Mapping[str, str], outcome_kinds: Mapping[str, str] | None = None, given: Mapping[str, Any] | None = None
-) -> Roles:
-    """Return the role of each column, from the options where they say and else from common names.
-
-    Parameters
-    ----------
-    kinds
-        Column to kind, of the table of assignments: "integer", "number", "boolean", "text", "time", "duration",
-        "list", "struct", "map", "json", "mixed" (text, but mostly numbers) or "other".
-    outcome_kinds
-        The same of a second table that holds the outcomes or events, if there is one.
-    given
-        Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`; None is one that
-        was not given, "" one that no column plays. With `events`, a row of the second table needs no outcome.
-    """
-    options = {name: value for name, value in (given or {}).items() if value is not None}
-    events = bool(options.pop("events", False)) and outcome_kinds is not None
-    if options.get("arrived_at") and options.get("delay"):
-        raise OptionError("`arrived_at` and `delay` say the same in two ways; give one of them.")
-    called = None if outcome_kinds is None else "events" if events else "outcomes"
-    first = _Columns(kinds)
-    second = first if outcome_kinds is None else _Columns(outcome_kinds, f" in the {called}", later=True)
-    tables = {"arm": first, "assigned_at": first, "outcome": second, "arrived_at": second, "delay": second}
-    roles: dict[str, str | None] = {
-        role: None if options[role] == "" else table.take(role, options[role])
-        for role, table in tables.items()
-        if role in options
-    }
-    if options.get("key"):
-        pair = key_pair(options["key"], kinds, second.kinds)
-        roles["key"] = first.take("key", pair[0])
-        roles["outcome_key"] = None if second is first else second.take("key", pair[1])
-    propensity = _named(options["propensity"], first) if "propensity" in options else None
-
-    for role in ("arm", "outcome"):
-        if role not in options and (column := tables[role].guess(role)):
-            roles[role] = tables[role].take(role, column)
-        if not roles.setdefault(role, None) and not (role == "outcome" and events):
-            raise tables[role].missing(role)
-    roles |= _times(first, second, roles)
-    if second is not first and "key" not in options:
-        roles["key"], roles["outcome_key"] = _shared_key(first, second)
-    propensity = _likely(first) if propensity is None else propensity
-    found: dict[str, Any] = {**roles, "propensity": propensity}
-    guessed = tuple(name for name in KINDS if name not in options and found.get(name))
-    return Roles(**found, guessed=guessed, second=called)
-
-
-def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str]) -> tuple[str, str]:
-    """Read the option `key`: one name for both tables, or "a=b" or a pair for the one in each."""
-    if not isinstance(value, str):
-        try:
-            left, right = value
-        except (TypeError, ValueError):
-            raise OptionError(f"`key` is {one_line(repr(value))}; it must be a name, or a pair of names.") from None
-        return left, right
-    pairs = [(value, value), *_splits(value)]
-    firsts, seconds = set(columns), set(outcome_columns)
-    return next((pair for pair in pairs if pair[0] in firsts and pair[1] in seconds), pairs[min(1, len(pairs) - 1)])
-
-
-def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | dict[str, str]:
-    """Read the option `propensity` as text: a column, a pattern, columns "p_A,p_B", or a mapping "A=p_A,B=p_B"."""
-    names = set(columns)
-    if text in names or not re.search("[=,]", text) or (is_pattern(text) and captured(text, names)):
-        return text
-    try:
-        parts = [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
-    except csv.Error:
-        raise OptionError(f"`propensity` cannot be read: {one_line(text)}.") from None
-    if not any("=" in part and part not in names for part in parts):
-        return parts
-    mapping: dict[str, str] = {}
-    for part in parts:
-        splits = _splits(part) or [(part, "")]
-        arm, column = next((split for split in splits if split[1] in names), splits[0])
-        if not column or arm in mapping:
-            raise OptionError(
-                f"`propensity` has '{one_line(part)}' in it; each arm needs one part, such as 'A=p_A,B=p_B'."
-            )
-        mapping[arm] = column
-    return mapping
-
-
-class _Columns:
-    """The columns of one table, and which roles have taken them."""
-
-    def __init__(self, kinds: Mapping[str, str], where: str = "", *, later: bool = False) -> None:
-        self.kinds, self.where, self.later = kinds, where, later
-        self.names = {column: snake(column) for column in kinds}  # of those that are free
-        self.taken: dict[str, str] = {}
-
-    def take(self, role: str, column: Any, kinds: Sequence[str] = ()) -> str:
-        """Return the column that an option names, if it exists, can play the role, and plays no other."""
-        if not isinstance(column, str):
-            raise OptionError(f"`{role}` is {one_line(repr(column))}; it must be the name of a column.")
-        if column not in self.kinds:
-            short = {one_line(name).lower(): name for name in self.kinds}
-            near = get_close_matches(one_line(column).lower(), short, n=1)
-            hint = f" Did you mean {quoted(short[near[0]])}?" if near else ""
-            known = f"the columns are {some(self.kinds)}.{hint}"
-            raise wrong(role, f"There is no column {quoted(column)} for `{role}`{self.where}; {known}")
-        kind, possible = self.kinds[column], kinds or KINDS[role]
-        if kind not in (*possible, "other") and not (kind == "mixed" and "number" in possible):
-            must = f"it must be one of {', '.join(possible)}"
-            raise wrong(role, f"Column {quoted(column)} for `{role}`{self.where} is of kind {kind}; {must}.")
-        if self.taken.setdefault(column, role) != role:
-            both = f"`{self.taken[column]}` and `{role}`"
-            raise wrong(role, f"Column {quoted(column)} is named for both {both}; a column plays one role at most.")
-        self.names.pop(column, None)
-        return column
-
-    def guess(self, role: str, kinds: Sequence[str] = (), near: str | None = None) -> str | None:
-        """Return the free column with the most usual name for the role; of equals, the one akin to column `near`."""
-        wanted = {
-            *(kinds or KINDS[role]),
-            *(("other",) if role in ("outcome", "arrived_at", "delay") else ()),
-        }  # nulls
-        if "number" in wanted and role != "propensity":
-            wanted.add("mixed")
-        possible = {
-            column: name
-            for column, name in self.names.items()
-            if (kind := self.kinds[column]) in wanted and re.fullmatch(ONLY.get((role, kind), ".*"), name)
-        }
-        for tier in (*NAMES[role], *(NAMES["later"] if self.later and role == "arrived_at" else ())):
-            found = [column for column, name in possible.items() if re.fullmatch(tier, name)]
-            if len(found) > 1 and near is not None:
-                akin = [column for column in found if _akin(self.names[column], snake(near))]
-                found = akin if len(akin) == 1 else found
-            if len(found) > 1:
-                raise wrong(role, f"Columns {some(found)}{self.where} could each be `{role}`; say which with `{role}`.")
-            if found:
-                return found[0]
-        return None
-
-    def check_none(self, role: str, kinds: Sequence[str], tiers: int | None = None) -> None:
-        """Refuse to leave out a column that is named like a role, but cannot be read as the others are."""
-        for tier in NAMES[role][:tiers]:
-            for column, name in self.names.items():
-                if self.kinds[column] in kinds and re.fullmatch(tier, name):
-                    raise wrong(
-                        role,
-                        f"Column {quoted(column)}{self.where} is named like `{role}`, but is of kind "
-                        f"{self.kinds[column]}, which it cannot be beside the others; say with `{role}` which column "
-                        "it is, or '' if none.",
-                    )
-
-    def missing(self, role: str) -> LogError:
-        """Return the error that no column is named like the role, or none that can play it."""
-        for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
-            known = f"{quoted(column)} is of kind {self.kinds[column]}, which it cannot be"
-            break
-        else:
-            known = f"the columns are {some(self.kinds)}"
-        events = (
-            " If each row is an event, say so with `events` and `window`." if role == "outcome" and self.later else ""
-        )
-        sentence = f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.{events}"
-        return wrong(role, sentence)
-
-
-def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the columns of times, guessed so that all are read from one clock: a calendar, or a count of steps."""
-    span = second.kinds.get(roles.get("delay") or "")
-    named = {t.kinds[c] for t, role in ((first, "assigned_at"), (second, "arrived_at")) if (c := roles.get(role))}
-    named = {"number" if kind == "mixed" else kind for kind in named}
-    clocks = sorted([(CALENDAR, ("duration",)), (NUMERIC, NUMERIC)], key=lambda clock: span not in clock[1])
-    guesses: list[tuple[str | None, ...]] = []
-    for clock, spans in clocks:
-        if not named <= {*clock, "other"}:
-            continue
-        made = roles["assigned_at"] if "assigned_at" in roles else first.guess("assigned_at", clock)
-        came, delay = roles.get("arrived_at"), roles.get("delay")
-        if "arrived_at" not in roles and not delay:
-            came = second.guess("arrived_at", clock, near=roles["outcome"])
-        if "delay" not in roles and not came:
-            delay = second.guess("delay", spans)
-        guesses.append((made, came, delay))
-    told = (roles.get("assigned_at"), roles.get("arrived_at"), roles.get("delay"))
-    made, came, delay = max(guesses, key=lambda g: (bool(g[0]) + bool(g[1] or g[2]), bool(g[0])), default=told)
-    if not came and "delay" not in roles:
-        delay = second.guess("delay")  # in days of a calendar, say
-    if not made and "assigned_at" not in roles:
-        first.check_none("assigned_at", ("other",), tiers=1)
-    if not came and not delay and not {"arrived_at", "delay"} & roles.keys():
-        second.check_none("arrived_at", ("other", "text", "mixed", "time", *NUMERIC))
-        second.check_none("delay", ("other", "text", "mixed"))
-    found = ((first, "assigned_at", made), (second, "arrived_at", came), (second, "delay", delay))
-    return {role: column and table.take(role, column) for table, role, column in found}
-
-
-def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
-    """Return the free column that both tables have and that looks like a key, or else the only one both have."""
-    theirs = unique((name, column) for column, name in second.names.items()) | {c: c for c in second.names}
-    shared = [
-        (name, column, other)
-        for column, name in first.names.items()
-        if (other := theirs.get(column) or theirs.get(name))
-        and {first.kinds[column], second.kinds[other]} <= {*KINDS["key"], "other"}
-    ]
-    *tiers, bare = NAMES["key"]
-    if not any(re.fullmatch(tier, name) for tier in tiers for name in second.names.values()):
-        tiers.append(bare)  # beside an assignment_id, a bare id only numbers the outcomes
-    tiers.append(rf"(?!(({bare})|(experiment|test|campaign|feature|flag|account|project)(_.*)?)$).+")
-    for tier in tiers:
-        found = [(column, other) for name, column, other in shared if re.fullmatch(tier, name)]
-        if len(found) == 1:
-            return first.take("key", found[0][0]), second.take("key", found[0][1])
-        if found:
-            both = some(column for column, _ in found)
-            raise wrong("key", f"Columns {both} are in both tables and could each be the key; say which with `key`.")
-    raise wrong(
-        "key",
-        "The two tables share no column that is surely the key; name it with `key`, such as 'id=user_id' if its names "
-        f"differ; the columns are {some(first.kinds)} and{second.where} {some(second.kinds)}.",
-    )
-
-
-def _named(value: Any, table: _Columns) -> Propensity:
-    """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
-    option = propensity_option(value, table.kinds) if isinstance(value, str) else value
-    if isinstance(option, str) and option not in table.kinds and is_pattern(option):
-        numeric = [column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed")]
-        found = captured(option, numeric)
-        if not found:
-            known = f"the columns are {some(table.kinds)}"
-            raise wrong("propensity", f"No column of numbers fits {quoted(option)} for `propensity`; {known}.")
-        return Propensity("wide", tuple(c for _, c in found), tuple(label for label, _ in found), pattern=option)
-    if isinstance(option, Mapping):
-        columns = tuple(table.take("propensity", column, NUMERIC) for column in option.values())
-        return Propensity("wide", columns, tuple(option))
-    if isinstance(option, Iterable) and not isinstance(option, (str, bytes)):
-        return Propensity("wide", tuple(table.take("propensity", column, NUMERIC) for column in option))
-    column = table.take("propensity", option)
-    return Propensity("chosen" if table.kinds[column] in (*NUMERIC, "mixed") else "column", (column,))
-
-
-def _likely(table: _Columns) -> Propensity:
-    """Return the propensities that names suggest; where the arms must tell, with what is meant if they do not."""
-    logged = [column for column, name in table.names.items() if name == "label_probability"]
-    if len(logged) == 1:  # Vowpal Wabbit's; its list `p` follows its list `a`, not the arms
-        return Propensity("chosen", (logged[0],))
-    if column := table.guess("propensity", ("struct", "map", "json")):
-        return Propensity("column", (column,))
-    instead = None
-    if column := table.guess("propensity", ("list",)) or table.guess("propensity", ("text",)):
-        instead = Propensity("column", (column,))
-    elif column := table.guess("propensity", ("number",)):
-        instead = Propensity("chosen", (column,))
-    numbers = tuple(column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed"))
-    return Propensity("guess", numbers, instead=instead)
-
-
-def _splits(text: str) -> list[tuple[str, str]]:
-    """Return every way to read a text as a=b; names may have `=` in them."""
-    return [(text[: m.start()].strip(), text[m.end() :].strip()) for m in re.finditer("=", text)]
-
-
-def _akin(one: str, other: str) -> bool:
-    """Return whether two names share a stem, as converted_at and conversion_value do."""
-    stems = [{token[:4] for token in name.split("_") if len(token) >= 4} for name in (one, other)]
-    return not stems[0].isdisjoint(stems[1])

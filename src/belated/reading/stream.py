@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from belated.base.columns import Array
-from belated.base.errors import BelatedError, LogError
+from belated.base.columns import Array, Label
+from belated.base.errors import BelatedError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
-from belated.log.clock import NEVER, Clock
+from belated.log.clock import Clock
 from belated.log.log import locked
-from belated.log.row_checks import Columns, check_rows
+from belated.reading.batches import Batch
 from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
+
+_Record = TypeVar("_Record", bound=Sized)
 
 _IN_ORDER = np.empty(0, dtype=np.int64)
 
@@ -32,48 +34,34 @@ class OutOfOrderError(BelatedError):
     """Rows that were to come in order of assignment did not."""
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Some rows of a log, as numbers: arm, outcome, propensities, times."""
+class Plan(NamedTuple):
+    """What is made of a stream of rows.
 
-    code: Array
-    outcome: Array
-    propensity: Array  # (rows, arms), or (rows,) if only the chosen arm's is known
-    assigned: Array
-    arrived: Array  # NEVER or NaN: still out
+    Attributes
+    ----------
+    arms : tuple
+    parts : sequence of (weights, outcome model)
+    clock : Clock
+    last : int or float
+        When the last row was assigned.
+    moments : array or None
+        At which sums are wanted; None: at the end.
+    matured : bool
+        Whether a row exists only once its outcome has arrived; the outcomes then arrive in the rows' order.
+    plain : bool
+        Whether to make the sums that only estimators that are not of Hajek's kind need.
+    in_order : bool
+        Whether the rows must come in order of assignment: where there are running means or moments.
+    """
 
-    @classmethod
-    def of(cls, *, code: Array, outcome: Array, propensity: Array, assigned: Array, arrived: Array) -> Batch:
-        """Return a batch whose arrays cannot be written to; compiled kernels know no others."""
-        columns = (code, outcome, propensity, assigned, arrived)
-        return cls(*map(locked, columns))
-
-    def __len__(self) -> int:
-        return len(self.code)
-
-    @property
-    def times(self) -> kernel.Times:
-        """The rows' times, as kernels take them; every arrival counts."""
-        if self.arrived.dtype.kind == "i":
-            return kernel.Times(self.assigned, self.arrived, np.iinfo(np.int64).max, NEVER)
-        return kernel.Times(self.assigned, self.arrived, float(np.finfo(np.float64).max), math.nan)
-
-    def check_times(self, before: int) -> None:
-        """Refuse the first row without a time of assignment; `before` counts the rows that come before these."""
-        whole = self.assigned.dtype.kind == "i"
-        there = self.assigned != NEVER if whole else np.isfinite(self.assigned)
-        if not there.all():
-            row = int(there.argmin())
-            what = "missing" if whole or np.isnan(self.assigned[row]) else str(self.assigned[row])
-            raise LogError.of_row("assigned_at", before + row, f"is {what}; every assignment must have a time.")
-
-    def check(self, arms: tuple[Any, ...], clock: Clock, before: int) -> tuple[Array, Array]:
-        """Refuse the first row that cannot be; return the outcome and propensity of each arm's least likely row."""
-        self.check_times(before)
-        columns = Columns(self.code, self.outcome, self.propensity, self.times)
-        anchors, rarest = check_rows(arms, columns, clock, before)
-        which = np.argmin(rarest, axis=0), np.arange(len(arms))
-        return np.array(anchors)[which], np.array(rarest)[which]
+    arms: tuple[Label, ...]
+    parts: Sequence[tuple[Weights, OutcomeModel]]
+    clock: Clock
+    last: int | float
+    moments: Array | None = None
+    matured: bool = False
+    plain: bool = True
+    in_order: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,11 +79,9 @@ class _Prepared:
     later: tuple[Array, Array, Array]
 
 
-def _prepared(
-    batch: Batch, arms: tuple[Any, ...], clock: Clock, before: int, last: int | float, in_order: bool
-) -> _Prepared:
-    anchor, rarest = batch.check(arms, clock, before)
-    if in_order and (batch.assigned[1:] < batch.assigned[:-1]).any():
+def _prepared(batch: Batch, plan: Plan, before: int) -> _Prepared:
+    anchor, rarest = batch.check(plan.arms, plan.clock, before)
+    if plan.in_order and (batch.assigned[1:] < batch.assigned[:-1]).any():
         raise OutOfOrderError("The rows are not in order of assignment.")
     n = len(batch)
     due = np.empty(n, dtype=np.int32)
@@ -106,13 +92,14 @@ def _prepared(
     at_once = when == batch.assigned[unseen]  # only rows of a later time see those
     when = when + at_once if when.dtype.kind == "i" else np.where(at_once, np.nextafter(when, math.inf), when)
     order = np.argsort(when)
-    order = order[: np.searchsorted(when[order], last, side="right")]
+    order = order[: np.searchsorted(when[order], plan.last, side="right")]
     rows = unseen[order]
-    return _Prepared(batch, anchor, rarest, due, (when[order], batch.code[rows], batch.outcome[rows]))
+    later = when[order], batch.code[rows], batch.outcome[rows]
+    return _Prepared(batch=batch, anchor=anchor, rarest=rarest, due=due, later=later)
 
 
 class _History:
-    """What batches so far leave to the next: counts and sums of what has been seen, and outcomes that wait.
+    """What batches so far leave to the next: counts and sums of what has arrived, and outcomes that wait.
 
     Those wait as runs, each in order of the moment from which it is seen.
     """
@@ -141,48 +128,32 @@ class _History:
         return when, code, outcome
 
 
-def stream_sums(
-    records: Iterable[Any],
-    convert: Callable[[Any], Batch],
-    arms: tuple[Any, ...],
-    parts: Sequence[tuple[Weights, OutcomeModel]],
-    clock: Clock,
-    *,
-    last: int | float,
-    moments: Array | None = None,
-    matured: bool = False,
-    plain: bool = True,
-    in_order: bool = True,
-) -> list[list[Sums]]:
-    """Return, for each choice of weights and outcome model, the sums at each moment (None: at the end).
+def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch], plan: Plan) -> list[list[Sums]]:
+    """Return, for each choice of weights and outcome model, the sums at each moment.
 
     Parameters
     ----------
     records : iterable
-        Sized pieces of the log as of the last moment, in order of assignment unless `in_order` is false, as it
-        may be where there are neither running means nor moments.
+        Pieces of the log as of the last moment.
     convert : callable
         From such a piece to a `Batch`.
-    last : int or float
-        When the last row was assigned.
-    matured : bool
-        Whether a row exists only once its outcome has arrived; the outcomes then arrive in the rows' order.
+    plan : Plan
     """
-    history, total = _History(len(arms)), list[list[Sums]]()
+    history, total = _History(len(plan.arms)), list[list[Sums]]()
     added: deque[Future[None]] = deque()
     rows, latest = 0, None
 
-    def prepare(record: Any, before: int) -> _Prepared:
-        return _prepared(convert(record), arms, clock, before, last, in_order)
+    def prepare(record: _Record, before: int) -> _Prepared:
+        return _prepared(convert(record), plan, before)
 
     def add(waiting: Future[_Prepared]) -> None:
         """Add a batch after those before it."""
         nonlocal latest
-        batch = waiting.result()
-        if in_order and latest is not None and batch.batch.assigned[0] < latest:
+        prepared = waiting.result()
+        if plan.in_order and latest is not None and prepared.batch.assigned[0] < latest:
             raise OutOfOrderError("The rows are not in order of assignment.")
-        latest = batch.batch.assigned[-1]
-        more = _added(batch, arms, parts, history, moments, matured, plain)
+        latest = prepared.batch.assigned[-1]
+        more = _added(prepared, plan, history)
         if total:
             total[:] = [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(total, more, strict=True)]
         else:
@@ -194,7 +165,7 @@ def stream_sums(
             for record in records:
                 if not len(record):
                     continue
-                jit.ready(len(record) * (len(arms) + 8) * (len(parts) + 1))
+                jit.ready(len(record) * (len(plan.arms) + 8) * (len(plan.parts) + 1))
                 added.append(line.submit(add, threads.submit(prepare, record, rows)))
                 rows += len(record)
                 while len(added) > _AHEAD:
@@ -205,66 +176,73 @@ def stream_sums(
             for future in added:
                 future.cancel()
     if not total:
-        bins = 1 if moments is None else len(moments)
-        return [[Sums.empty(arms, *part) for _ in range(bins)] for part in parts]
+        bins = 1 if plan.moments is None else len(plan.moments)
+        return [[Sums.empty(plan.arms, *part) for _ in range(bins)] for part in plan.parts]
     return total
 
 
-def _added(
-    prepared: _Prepared,
-    arms: tuple[Any, ...],
-    parts: Sequence[tuple[Weights, OutcomeModel]],
-    history: _History,
-    moments: Array | None,
-    matured: bool,
-    plain: bool,
-) -> list[list[Sums]]:
+def _added(prepared: _Prepared, plan: Plan, history: _History) -> list[list[Sums]]:
     """Return a batch's sums, and bring the history up to its end."""
-    batch, due = prepared.batch, prepared.due
-    full, n, k = batch.propensity.ndim == 2, len(batch), len(arms)
+    batch, arms = prepared.batch, len(plan.arms)
     # an arm without an outcome here is taken about the one it had before
     shift = np.where(np.isfinite(prepared.rarest), prepared.anchor, history.shift)
-    earlier = history.take(batch.assigned[-1])
-    ahead = 0 if earlier is None else len(earlier[0])
-    code, outcome = batch.code, batch.outcome
-    propensity = batch.propensity if full else batch.propensity[:, np.newaxis]
-    if earlier is not None:  # they stand before the batch's rows, where they are seen but not counted
-        due = np.where(due >= 0, due + ahead, due)
-        due = np.concatenate([ahead + np.searchsorted(batch.assigned, earlier[0]).astype(np.int32), due])
-        unused = np.zeros((ahead, propensity.shape[1]))
-        code, outcome, propensity = (
-            locked(np.concatenate(pair)) for pair in ((earlier[1], code), (earlier[2], outcome), (unused, propensity))
-        )
-    if moments is None:
-        bins = kernel.Bins(edges=np.array([ahead + n]), arrival=np.empty(0, dtype=np.int32))
-    else:
-        edges = ahead + np.searchsorted(batch.arrived if matured else batch.assigned, moments, side="right")
-        arrival = np.zeros(ahead + n, dtype=np.int32)
-        arrival[ahead:] = np.searchsorted(moments, batch.arrived)
-        bins = kernel.Bins(edges.astype(np.int64), arrival)
-    rows = kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due)
+    rows, ahead = _after_history(prepared, history.take(batch.assigned[-1]))
+    stop = ahead + len(batch)
+    bins = _bins(batch, plan, ahead)
     sums, after = [], None
-    for weights, model in parts:
-        spread, own = empty_bins(len(bins.edges), k)
-        calendar = ahead + n if model.learns else 0
+    for weights, model in plan.parts:
+        spread, own = empty_bins(len(bins.edges), arms)
+        calendar = stop if model.learns else 0
         n_before, y_before = history.about(shift)
         with np.errstate(all="ignore"):
             kernel.accumulate(
-                kernel.Totals(spread, own, h=np.empty((0, k)), m=np.empty(0)),
+                kernel.Totals(spread, own, h=np.empty((0, arms)), m=np.empty(0)),
                 rows,
                 kernel.Calendar(np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)),
                 bins,
                 shift,
-                weights.weighting_of(k),
-                model.modelling_of(k)._replace(arrived_n=n_before, arrived_y=y_before),
-                plain,
+                weights.weighting_of(arms),
+                model.modelling_of(arms)._replace(arrived_n=n_before, arrived_y=y_before),
+                plan.plain,
                 ahead,
-                ahead + n,
+                stop,
             )
         if calendar:
             after = n_before, y_before
-        sums.append(Sums.of_bins(SumsOf(arms, weights, model, full, plain), shift, spread, own))
+        sums.append(Sums.of_bins(SumsOf(plan.arms, weights, model, rows.full, plan.plain), shift, spread, own))
     if after is not None:
         (history.n, history.y), history.shift = after, shift
         history.runs.append(prepared.later)
     return sums
+
+
+def _after_history(prepared: _Prepared, earlier: tuple[Array, Array, Array] | None) -> tuple[kernel.Rows, int]:
+    """Return a batch's rows after the outcomes of earlier rows that they see, and how many those are.
+
+    Those stand before the batch's rows, where they are seen but not counted.
+    """
+    batch, due = prepared.batch, prepared.due
+    full = batch.propensity.ndim == 2
+    code, outcome = batch.code, batch.outcome
+    propensity = batch.propensity if full else batch.propensity[:, np.newaxis]
+    if earlier is None:
+        return kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due), 0
+    ahead = len(earlier[0])
+    due = np.where(due >= 0, due + ahead, due)
+    due = np.concatenate([ahead + np.searchsorted(batch.assigned, earlier[0]).astype(np.int32), due])
+    unused = np.zeros((ahead, propensity.shape[1]))
+    code, outcome, propensity = (
+        locked(np.concatenate(pair)) for pair in ((earlier[1], code), (earlier[2], outcome), (unused, propensity))
+    )
+    return kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due), ahead
+
+
+def _bins(batch: Batch, plan: Plan, ahead: int) -> kernel.Bins:
+    """Return where a batch's sums are cut; `ahead` positions stand before its rows."""
+    stop, moments = ahead + len(batch), plan.moments
+    if moments is None:
+        return kernel.Bins(edges=np.array([stop]), arrival=np.empty(0, dtype=np.int32))
+    edges = ahead + np.searchsorted(batch.arrived if plan.matured else batch.assigned, moments, side="right")
+    arrival = np.zeros(stop, dtype=np.int32)
+    arrival[ahead:] = np.searchsorted(moments, batch.arrived)
+    return kernel.Bins(edges.astype(np.int64), arrival)

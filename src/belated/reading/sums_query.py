@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from belated.base.checks import TOLERANCE
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
-from belated.reading.recipe import literal
-from belated.summaries.outcome_models import OutcomeModel
+from belated.reading.kinds import literal
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -31,23 +31,13 @@ def chosen(rows: ir.Table, arms: int) -> ir.Column:
     return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(arms)), else_=None)
 
 
-def with_codes(rows: ir.Table, values: Sequence[Any]) -> ir.Table:
+def with_codes(rows: ir.Table, values: Sequence[Label]) -> ir.Table:
     """Add `code`, the position of each row's arm among `values`."""
     import ibis
 
     kind = rows.arm.type()
     cases = ((ibis.literal(value, type=kind), k) for k, value in enumerate(values))
     return rows.mutate(code=rows.arm.cases(*cases, else_=None).cast("int32"))
-
-
-def arms_found(rows: ir.Table) -> ir.Table:
-    """Return each arm and how many rows it has."""
-    return rows.group_by("arm").agg(rows=rows.count()).order_by("arm")
-
-
-def times_found(rows: ir.Table) -> ir.Table:
-    """Return when the first and the last row were assigned, and when the last outcome arrived."""
-    return rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), came=rows.arrived.max())
 
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:
@@ -79,36 +69,36 @@ def anchors(rows: ir.Table, arms: int) -> ir.Table:
 # ---------------------------------------------------------------- sums
 
 
-def sums_table(
-    rows: ir.Table,
-    arms: int,
-    weights: Weights,
-    model: OutcomeModel,
-    shift: Array,
-    clock: Clock,
-    moments: Array | None = None,
-    matured: bool = False,
-) -> ir.Table:
+class Cuts(NamedTuple):
+    """Moments at which sums are wanted."""
+
+    moments: Array
+    clock: Clock
+    matured: bool  # whether a row exists only once its outcome has arrived
+
+
+def sums_table(rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = None) -> ir.Table:
     """Return the sums of `rows`: a line for each arm, `k`; with moments, for each of `k`, `exists` and `arrives`.
 
     `exists` is the first of the moments at which a row exists, `arrives` that at which its outcome has arrived.
-    With `matured`, a row exists once its outcome has arrived.
     """
+    weights, arms = about.weights, len(about.arms)
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
     has_arrived = rows.arrived.notnull()
     h = _weight(weights, own)
-    about = _by_arm(rows.code, shift)
+    centre = _by_arm(rows.code, shift)
     columns = {
-        "code": rows.code, "about": about, "has_arrived": has_arrived, "h": h, "w": has_arrived.ifelse(h / own, None),
-        "y": rows.outcome - about, "nonbinary": (rows.outcome * (1 - rows.outcome)).abs(),
+        "code": rows.code, "about": centre, "has_arrived": has_arrived, "h": h,
+        "w": has_arrived.ifelse(h / own, None), "y": rows.outcome - centre,
+        "nonbinary": (rows.outcome * (1 - rows.outcome)).abs(),
         **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own) for k in known},
     }  # fmt: skip
     bins = {}
-    if moments is not None:
-        arrives = _bin(rows.arrived, moments, clock)
-        bins = {"exists": arrives if matured else _bin(rows.assigned, moments, clock), "arrives": arrives}
-    if model.learns:
+    if cuts is not None:
+        arrives = _bin(rows.arrived, cuts)
+        bins = {"exists": arrives if cuts.matured else _bin(rows.assigned, cuts), "arrives": arrives}
+    if about.outcome_model.learns:
         values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
         long = _with_means(_computed(values), known, shift, [*bins])
         over_all = _over_all(long, long.h, "", long.m)
@@ -146,7 +136,7 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
 
     The model is the mean of the arm's outcomes of rows assigned before and arrived by then, 0 before any, minus the
     arm's shift. Arrivals and rows are put in one order of time. At the same moment come first outcomes of earlier
-    rows, then the rows, then outcomes that came at once, which only later rows may see.
+    rows, then the rows, then outcomes that arrived at once, which only later rows may see.
     """
     import ibis
 
@@ -162,9 +152,9 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
         **{name: mine.ifelse(long[name], None) for name in ("w", "y", "nonbinary")},
         moment=long.assigned, turn=ibis.literal(1, type="int8"), arrival=ibis.null("float64"),
     )  # fmt: skip
-    there = values.filter(values.has_arrived)
-    turn = (there.arrived > there.assigned).ifelse(0, 2).cast("int8")
-    arrivals = there.select(k=there.code, moment=there.arrived, turn=turn, arrival=there.y)
+    arrived = values.filter(values.has_arrived)
+    turn = (arrived.arrived > arrived.assigned).ifelse(0, 2).cast("int8")
+    arrivals = arrived.select(k=arrived.code, moment=arrived.arrived, turn=turn, arrival=arrived.y)
     rest = {name: ibis.null(dtype) for name, dtype in rows.schema().items() if name not in arrivals.columns}
     both = rows.union(arrivals.mutate(**rest).select(*rows.columns))
     until = ibis.window(group_by=both.k, order_by=[both.moment, both.turn], rows=(None, 0))
@@ -173,13 +163,12 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
     return both.mutate(m=(both.n > 0).ifelse(both.total / both.n.nullif(0), -both.about))
 
 
-def _bin(times: ir.Column, moments: Array, clock: Clock) -> ir.Column:
+def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
     """Return the first of the moments that is not before a time; their number if none is."""
     import ibis
 
-    later = len(moments)
-    branches = [(times <= literal(clock, moment, times), b) for b, moment in enumerate(moments)]
-    return ibis.cases(*branches, else_=later).cast("int32")
+    branches = [(times <= literal(cuts.clock, moment, times), b) for b, moment in enumerate(cuts.moments)]
+    return ibis.cases(*branches, else_=len(cuts.moments)).cast("int32")
 
 
 def _over_all(t: ir.Table, h: ir.Column, suffix: str, m: ir.Column | None = None) -> dict[str, ir.Column]:
@@ -210,7 +199,7 @@ def _term(field: Field, columns: Mapping[str, ir.Column]) -> ir.Column:
     return reduce(mul, factors)
 
 
-def sums_of_table(table: Any, about: SumsOf, shift: Array, bins: int = 1) -> list[Sums]:
+def sums_of_table(table: pa.Table, about: SumsOf, shift: Array, bins: int = 1) -> list[Sums]:
     """Return the sums that the Arrow table of a `sums_table` holds."""
     arms = len(about.arms)
     spread, own = empty_bins(bins + 1, arms)
@@ -230,7 +219,7 @@ def sums_of_table(table: Any, about: SumsOf, shift: Array, bins: int = 1) -> lis
     return Sums.of_bins(about, shift, spread[:bins], own[:bins])
 
 
-def _floats(column: Any) -> Array:
+def _floats(column: pa.ChunkedArray) -> Array:
     """Return an Arrow column as floats; a sum over nothing is 0."""
     import pyarrow.compute as pc
 

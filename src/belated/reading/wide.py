@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from belated.base.columns import Label
 from belated.base.errors import OptionError
 from belated.reading.names import CHANCE, CHOSEN, quoted, snake, some, text_of, unique, wrong
 
@@ -14,11 +15,13 @@ from belated.reading.names import CHANCE, CHOSEN, quoted, snake, some, text_of, 
 class Wide(NamedTuple):
     """Each arm's column; and, as `extra`, columns named alike for what the data have not shown to be an arm."""
 
-    columns: dict[Any, str]
-    extra: dict[Any, str]
+    columns: dict[Label, str]
+    extra: dict[Label, str]
 
 
-def wide(columns: Iterable[str], arms: Iterable[Any], pattern: str | None = None, *, sure: bool = False) -> Wide | None:
+def wide(
+    columns: Iterable[str], arms: Iterable[Label], pattern: str | None = None, *, sure: bool = False
+) -> Wide | None:
     """Return the column of each arm, if the columns of numbers have one for each by a common prefix and suffix.
 
     Arms are compared as text: as it is, then in any case, then in snake_case. A prefix or suffix that says probability
@@ -49,18 +52,18 @@ def wide(columns: Iterable[str], arms: Iterable[Any], pattern: str | None = None
             raise wrong("propensity", f"Columns {both} could each be the propensities; say which with `propensity`.")
         if best:
             prefix, suffix = best[0]
-            found = {arm: folded[f"{prefix}{text}{suffix}"] for text, arm in texts.items()}
-            spare = {}
+            owned = {arm: folded[f"{prefix}{text}{suffix}"] for text, arm in texts.items()}
+            spare: dict[Label, str] = {}
             for name, column in folded.items() if prefix or suffix else ():
                 label = slice(len(prefix), len(name) - len(suffix))
                 alike = name.startswith(prefix) and name.endswith(suffix) and _apart(name, prefix, suffix)
                 if alike and name[label] not in texts:
                     spare[(column if len(column) == len(name) else name)[label]] = column
-            return Wide(found, _like(spare, known))
+            return Wide(owned, _like(spare, known))
     return None
 
 
-def by_label(labelled: Iterable[tuple[Any, str]], arms: Sequence[Any]) -> Wide | None:
+def by_label(labelled: Iterable[tuple[Label, str]], arms: Sequence[Label]) -> Wide | None:
     """Return the column of each arm among labelled columns, or None if an arm has none."""
     pairs = list(labelled)
     for fold in _FOLDS:
@@ -72,7 +75,7 @@ def by_label(labelled: Iterable[tuple[Any, str]], arms: Sequence[Any]) -> Wide |
     return None
 
 
-def _like(labelled: Mapping[Any, str], arms: Sequence[Any]) -> dict[Any, str]:
+def _like(labelled: Mapping[Label, str], arms: Sequence[Label]) -> dict[Label, str]:
     """Return the labels as values of the arms' type, without those that cannot be."""
     truths = {"true": True, "false": False}
     if all(str(arm).lower() in truths and not isinstance(arm, str) for arm in arms):

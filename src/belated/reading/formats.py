@@ -1,0 +1,174 @@
+"""File formats: how files end that are read, and how. A new format is one entry of `FORMATS`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from belated.base.errors import OptionError
+from belated.base.text import one_line
+from belated.reading.csv_files import csv_file, literal_path
+from belated.reading.databases import table_of_file
+from belated.reading.embedded import register
+from belated.reading.inputs import Input
+from belated.reading.sentences import sentences
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    from ibis.backends.duckdb import Backend as DuckDBConnection
+
+
+class Files(NamedTuple):
+    """The files that a path, a folder or a glob stands for."""
+
+    path: str  # as it was given
+    paths: list[str]
+    role: str  # what errors call them
+    table: str | None  # which table, of a format that holds several
+
+    @property
+    def name(self) -> str:
+        """What they are called in sentences."""
+        return one_line(Path(self.path).name or self.path)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    name : str
+    usual, suffixes : tuple of str
+        How its files' names end: those that sentences name, and the others.
+    read : callable
+        From an embedded engine and files to a table.
+    is_database : bool
+        Whether a file holds tables with names of their own; then folders of such files are not read.
+    """
+
+    name: str
+    usual: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    read: Callable[[DuckDBConnection, Files], Input]
+    is_database: bool = False
+
+    def fits(self, path: str) -> bool:
+        """Whether a path ends as the format's files do."""
+        return path.lower().endswith((*self.usual, *self.suffixes))
+
+
+def format_of(path: str) -> Format:
+    """Return the format of a file, by its name."""
+    for candidate in FORMATS:
+        if candidate.fits(path):
+            return candidate
+    known = ", ".join(suffix for candidate in FORMATS for suffix in candidate.usual)
+    raise OptionError(f"`{one_line(path)}` is of no kind that can be read; its name must end in one of {known}.")
+
+
+def find_files(path: str, role: str, table: str | None) -> Files:
+    """Return the files that a path, a folder or a glob stands for, in order of their names."""
+    if any("\udc80" <= character <= "\udcff" for character in path):
+        raise OptionError(f"The name of `{one_line(path)}` is not text in UTF-8; rename it.")
+    if os.path.isdir(path):
+        paths = sorted(str(file) for file in Path(path).rglob("*") if _is_part(file, file.relative_to(path)))
+        if not paths:
+            *names, last = [candidate.name for candidate in FORMATS if not candidate.is_database]
+            raise OptionError(f"The folder `{one_line(path)}` holds no {', '.join(names)} or {last} file.")
+    elif os.path.exists(path):
+        paths = [path]
+    elif re.search(r"[*?\[]", path):
+        import glob
+
+        paths = sorted(glob.glob(path, recursive=True))
+        if not paths:
+            raise OptionError(f"No file matches `{one_line(path)}`.")
+    else:
+        raise OptionError(f"There is no file `{one_line(path, 200)}`; `{role}` must be a file, a folder or a table.")
+    return Files(path, paths, role, table)
+
+
+def looks_like_a_file(path: str) -> bool:
+    """Whether text must be meant as a path, not as the name of a table."""
+    return any(candidate.fits(path) for candidate in FORMATS) or "*" in path or os.sep in path
+
+
+def read_files(connection: DuckDBConnection, files: Files) -> Input:
+    """Return files as one table of an embedded engine."""
+    format_ = format_of(files.paths[0])
+    odd = next((path for path in files.paths if format_of(path) is not format_), None)
+    if odd is not None:
+        raise OptionError(
+            f"`{one_line(files.path)}` holds files of different kinds, such as {files.paths[0]!r} and {odd!r}."
+        )
+    if format_.is_database:
+        return format_.read(connection, files)
+    if files.table is not None:
+        raise OptionError(
+            f"`table` is {files.table!r}, but `{one_line(files.path)}` is not a database; it is one table itself."
+        )
+    with sentences(files.name):
+        return format_.read(connection, files)
+
+
+def _is_part(file: Path, inside: Path) -> bool:
+    """Whether a file in a folder is data, not hidden as the leftovers of other programs are."""
+    hidden = any(part.startswith((".", "_")) and "=" not in part for part in inside.parts)
+    readable = any(candidate.fits(file.name) for candidate in FORMATS if not candidate.is_database)
+    return not hidden and readable and file.is_file()
+
+
+# ---------------------------------------------------------------- how each is read
+
+
+def _read_csv(connection: DuckDBConnection, files: Files) -> Input:
+    if len(files.paths) > 1:
+        raise OptionError(f"`{one_line(files.path)}` is {len(files.paths)} CSV files; give one, or join them first.")
+    return csv_file(connection, files.paths[0], files.name, files.role)
+
+
+def _read_parquet(connection: DuckDBConnection, files: Files) -> Input:
+    table = connection.read_parquet(
+        list(map(literal_path, files.paths)),
+        union_by_name=len(files.paths) > 1,
+        hive_partitioning=_is_partitioned(files),
+    )
+    return Input(table, files.name, ordered=True)
+
+
+def _is_partitioned(files: Files) -> bool:
+    """Whether folders below a path are named by values of a column, such as day=1."""
+    path = files.path
+    is_whole = os.path.isdir(path) or path in files.paths
+    root = path if is_whole else os.path.dirname(re.split(r"[*?\[]", path)[0])
+    return any("=" in part for file in files.paths for part in Path(os.path.relpath(file, root or ".")).parts[:-1])
+
+
+def _read_arrow(connection: DuckDBConnection, files: Files) -> Input:
+    return Input(register(connection, _arrow_dataset(files.paths)), files.name, ordered=True)
+
+
+def _arrow_dataset(paths: list[str]) -> ds.Dataset:
+    """Return Arrow files as one; a column may be missing in some, or be of a narrower type."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    schemas = [ds.dataset(path, format="ipc").schema for path in paths]
+    return ds.dataset(paths, format="ipc", schema=pa.unify_schemas(schemas, promote_options="permissive"))
+
+
+def _read_database(connection: DuckDBConnection, files: Files) -> Input:
+    return table_of_file(connection, files.path, files.table)
+
+
+FORMATS = (
+    Format("Parquet", (".parquet",), (".parq", ".pq"), _read_parquet),
+    Format("Arrow", (".arrow", ".feather"), (".ipc",), _read_arrow),
+    Format("CSV", (".csv", ".tsv"), (".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst"), _read_csv),
+    Format("DuckDB", (".duckdb",), (".ddb", ".db"), _read_database, is_database=True),
+)
