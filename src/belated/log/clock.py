@@ -19,7 +19,11 @@ from belated.base.text import moment_text
 NEVER = np.iinfo(np.int64).min
 _LAST = np.iinfo(np.int64).max
 
-_UNITS = ("s", "ms", "us", "ns", "ps", "fs", "as")
+#: NumPy's units of datetimes that are kept, each a thousandth of the one before.
+_DATETIME_UNITS = ("s", "ms", "us", "ns", "ps", "fs", "as")
+
+#: A moment as users have it: a number, or a datetime.
+Moment = int | float | np.datetime64
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,8 @@ class Clock:
         try:
             if is_number or np.ndim(moment):
                 raise TypeError
-            if isinstance(moment, str):
-                moment_read: Any = dt.datetime.fromisoformat(moment)
-            else:
-                moment_read = moment
-            array = _datetimes(_from_objects(name, np.array([moment_read], dtype=object), duration=False))
+            value = dt.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+            array = _datetimes(_from_objects(name, np.array([value], dtype=object), duration=False))
             if array.dtype.kind != "M" or np.isnat(array[0]):
                 raise ValueError
         except (TypeError, ValueError, LogError):
@@ -60,17 +61,17 @@ class Clock:
             ) from None
         return int(_in_unit(array, self.unit).view(np.int64)[0])
 
-    def show(self, time: Any) -> Any:
+    def show(self, time: int | float) -> Moment:
         """Return a number of this clock as the user would write the moment."""
         if self.unit is None:
             return int(time) if self.whole or float(time).is_integer() else float(time)
-        return np.datetime64(int(time), self.unit)  # type: ignore[call-overload]
+        return _datetime(time, self.unit)
 
-    def text(self, time: Any) -> str:
+    def text(self, time: int | float) -> str:
         """Return a number of this clock as short text: a date alone where the time is midnight."""
         if self.unit is None:
             return f"{self.show(time):,}"
-        return moment_text(self.show(time))
+        return moment_text(_datetime(time, self.unit))
 
     def show_many(self, times: Array) -> Array:
         """Return many numbers of this clock as an array of moments."""
@@ -81,6 +82,11 @@ class Clock:
         if self.unit is None or math.isnan(delay):
             return delay
         return np.timedelta64(round(delay), self.unit)  # type: ignore[call-overload]
+
+
+def _datetime(time: int | float, unit: str) -> np.datetime64:
+    moment: np.datetime64 = np.datetime64(int(time), unit)  # type: ignore[call-overload]
+    return moment
 
 
 def _ends(moment: float) -> int:
@@ -109,8 +115,8 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
                 column="arrived_at",
             )
         unit = _common_unit([assigned] if arrived is None else [assigned, arrived])
-        made, came = (None if a is None else _in_unit(a, unit).view(np.int64) for a in (assigned, arrived))
-        return made, came, Clock(unit=unit)
+        assigned, arrived = (None if a is None else _in_unit(a, unit).view(np.int64) for a in (assigned, arrived))
+        return assigned, arrived, Clock(unit=unit)
     if "f" in kinds:
         assigned, arrived = (None if a is None else as_float_times(a) for a in (assigned, arrived))
     whole = assigned is None or assigned.dtype.kind != "f"
@@ -198,7 +204,7 @@ def _datetimes(array: Array) -> Array:
 def _common_unit(arrays: list[Array]) -> str:
     """Return the finest unit of the arrays, or microseconds if a date does not fit nanoseconds."""
     units = [np.datetime_data(a.dtype)[0] for a in arrays]
-    finest = max(units, key=_UNITS.index)
+    finest = max(units, key=_DATETIME_UNITS.index)
     moved = [a for a, unit in zip(arrays, units, strict=True) if unit != finest]
     return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in moved) else "us"
 
@@ -208,7 +214,7 @@ def _in_unit(array: Array, unit: str) -> Array:
     dtype = np.dtype(f"datetime64[{unit}]")
     if array.dtype == dtype:
         return array
-    limit = _LAST // 1000 ** _UNITS.index(unit)
+    limit = _LAST // 1000 ** _DATETIME_UNITS.index(unit)
     seconds = array.astype("datetime64[s]").view(np.int64)
     moved = array.astype(dtype)
     moved.view(np.int64)[seconds >= limit] = _LAST

@@ -14,7 +14,8 @@ import numpy as np
 from belated.base.errors import OptionError
 from belated.base.text import count
 
-_UNITS = {
+#: Short names of lengths of time: how many microseconds they are, and their long names.
+_LENGTHS = {
     "us": (1, "microsecond"), "ms": (10**3, "millisecond"), "s": (10**6, "second"), "sec": (10**6, "second"),
     "m": (60 * 10**6, "minute"), "min": (60 * 10**6, "minute"), "h": (3600 * 10**6, "hour"),
     "d": (86400 * 10**6, "day"), "w": (7 * 86400 * 10**6, "week"),
@@ -38,7 +39,7 @@ def read_window(window: Any) -> Window:
         if np.isnat(np.timedelta64(window)):
             raise _no_window(window)
         length = round(np.timedelta64(window, "us") / np.timedelta64(1, "us"))
-        size, unit = next(((s, u) for s, u in sorted(_UNITS.values(), reverse=True) if length % s == 0), (1, ""))
+        size, unit = next(((s, u) for s, u in sorted(_LENGTHS.values(), reverse=True) if length % s == 0), (1, ""))
         return _window(length, True, count(length // size, unit), window)
     if isinstance(window, (int, float, np.integer, np.floating)) and not isinstance(window, bool):
         return _steps(float(window), window)
@@ -48,25 +49,25 @@ def read_window(window: Any) -> Window:
     number, unit = match.groups()
     if unit in ("", "step", "steps"):
         return _steps(float(number), window)
-    spelt = {name: (size, name) for size, name in _UNITS.values()}
-    size, name = (_UNITS | spelt).get(unit) or (_UNITS | spelt).get(unit.removesuffix("s")) or (0, "")
+    names = _LENGTHS | {name: (size, name) for size, name in _LENGTHS.values()}
+    size, name = names.get(unit) or names.get(unit.removesuffix("s")) or (0, "")
     if not size:
         raise _no_window(window)
     return _window(int(Fraction(number) * size), True, f"{number} {name}{'' if number == '1' else 's'}", window)
 
 
-def _steps(number: float, given: Any) -> Window:
+def _steps(number: float, given: object) -> Window:
     steps = int(number) if math.isfinite(number) and number == int(number) else float(number)
     return _window(steps, False, f"{steps:,} {'step' if steps == 1 else 'steps'}", given)
 
 
-def _window(length: int | float, is_time: bool, text: str, given: Any) -> Window:
+def _window(length: int | float, is_time: bool, text: str, given: object) -> Window:
     if not 0 < length < 2**62:
         raise _no_window(given)
     return Window(length, is_time, text)
 
 
-def _no_window(window: Any) -> OptionError:
+def _no_window(window: object) -> OptionError:
     return OptionError(
         f"`window` is {window!r}; it must be a positive number of steps, such as 100, or a duration, such as '7d', "
         "'12h', '30min' or '90s'."

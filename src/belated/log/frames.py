@@ -10,19 +10,19 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
 
-from belated.base.columns import Array, numbers
+from belated.base.columns import Array, Label, numbers
 from belated.base.errors import LogError
 
 
 def read_frame(
     frame: Any,
     names: Mapping[str, str | None],
-    propensity: str | Sequence[str] | Mapping[Any, str],
-    arms: Sequence[Any] | None,
-) -> tuple[dict[str, Any], Sequence[Any] | None]:
+    propensity: str | Sequence[str] | Mapping[Label, str],
+    arms: Sequence[Label] | None,
+) -> tuple[dict[str, Array], Sequence[Label] | None]:
     """Return the arguments of `Log` that `names` and `propensity` find in `frame`, and the arms' order."""
     table = _table(frame)
-    columns: dict[str, Any] = {
+    columns: dict[str, Array] = {
         role: _values(_column(table, role, name)) for role, name in names.items() if name is not None
     }
     if isinstance(propensity, Mapping):
@@ -36,23 +36,23 @@ def read_frame(
         arms = match([str(name) for name in propensity], columns["arm"]) if arms is None else arms
         columns["propensity"] = _matrix(series)
     else:
-        one = _column(table, "propensity", propensity)
-        if isinstance(one.dtype, nw.Struct):  # a probability for each name
-            fields = [field.name for field in one.dtype.fields]
+        column = _column(table, "propensity", propensity)
+        if isinstance(column.dtype, nw.Struct):  # a probability for each name
+            fields = [field.name for field in column.dtype.fields]
             order = match(fields, columns["arm"]) if arms is None else arms
             named = dict(zip(order, fields, strict=True)) if arms is None else {arm: str(arm) for arm in arms}
             if not set(named.values()) <= set(fields):
                 raise LogError(f"`propensity` holds {fields!r}, which are not the arms.", column="propensity")
             arms = order
-            columns["propensity"] = _matrix([one.struct.field(named[arm]) for arm in arms])
+            columns["propensity"] = _matrix([column.struct.field(named[arm]) for arm in arms])
         else:
-            columns["propensity"] = _values(one)
+            columns["propensity"] = _values(column)
             if arms is None and isinstance(arm_type := _column(table, "arm", names["arm"]).dtype, nw.Enum):
                 arms = list(arm_type.categories)
     return columns, arms
 
 
-def named_matrix(frame: Any, arm: Array, arms: Sequence[Any] | None) -> tuple[Array, Sequence[Any]]:
+def named_matrix(frame: Any, arm: Array, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
     """Return a dataframe of propensities as a matrix, its columns in the order of the arms they name."""
     table = _table(frame)
     names = list(table.columns)
@@ -75,8 +75,8 @@ def _table(frame: Any) -> nw.DataFrame[Any]:
     return table
 
 
-def _column(table: nw.DataFrame[Any], role: str, name: Any) -> nw.Series[Any]:
-    if name not in table.columns:
+def _column(table: nw.DataFrame[Any], role: str, name: str | None) -> nw.Series[Any]:
+    if name is None or name not in table.columns:
         near = get_close_matches(str(name), list(map(str, table.columns)), n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         known = ", ".join(map(repr, table.columns))
@@ -101,15 +101,15 @@ def _values(series: nw.Series[Any]) -> Array:
 
 def _matrix(series: Sequence[nw.Series[Any]]) -> Array:
     matrix = np.empty((len(series[0]) if series else 0, len(series)))
-    for k, one in enumerate(series):
+    for k, column in enumerate(series):
         try:
-            matrix[:, k] = numbers("propensity", _values(one))
+            matrix[:, k] = numbers("propensity", _values(column))
         except LogError as error:
-            raise LogError(f"Column {one.name!r}: {error}", column="propensity", row=error.row) from None
+            raise LogError(f"Column {column.name!r}: {error}", column="propensity", row=error.row) from None
     return matrix
 
 
-def match(columns: list[str], arm: Array) -> list[Any]:
+def match(columns: list[str], arm: Array) -> list[Label]:
     """Match propensity columns to arms: each arm's column is the only one whose name ends, or begins, with it."""
     labels = {str(label): label for label in dict.fromkeys(np.asarray(arm).tolist())}
     for fits in (str.__eq__, str.endswith, str.startswith):

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.columns import Array, as_array, is_missing
+from belated.base.columns import Array, Label, as_array, is_missing
 from belated.base.errors import BelatedWarning, LogError
 
 #: Labels looked at together: few enough to stay in the cache.
 _BLOCK = 1 << 15
 
 
-def encode(arm: Any, arms: Sequence[Any] | None, columns: int | None) -> tuple[Array, tuple[Any, ...]]:
+def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple[Array, tuple[Label, ...]]:
     """Return every row's arm as a number, and the arms' labels.
 
     `columns` is the number of propensity columns, None when only the chosen arm's is known.
@@ -74,24 +74,24 @@ def _labels(arm: Any) -> Array:
     return array
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: Label) -> Label:
+    """Return a label as Python has it, not NumPy."""
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _sorted_labels(array: Array) -> tuple[Any, ...]:
-    found: list[Any]
+def _sorted_labels(array: Array) -> tuple[Label, ...]:
     if array.dtype.kind == "O":
-        found = list(dict.fromkeys(_hashable(array)))
-        for label in found:
+        different = list(dict.fromkeys(_hashable(array)))
+        for label in different:
             if is_missing(label):
                 row = next(i for i, x in enumerate(array) if is_missing(x))
                 raise LogError(
                     f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row
                 )
         try:
-            return tuple(sorted(_plain(x) for x in found))
+            return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # what has no order raises
         except TypeError:
-            kinds = sorted({type(x).__name__ for x in found})
+            kinds = sorted({type(x).__name__ for x in different})
             raise LogError(
                 f"`arm` mixes labels that cannot be put in order ({', '.join(kinds)}); give their order with `arms`.",
                 column="arm",
@@ -99,8 +99,8 @@ def _sorted_labels(array: Array) -> tuple[Any, ...]:
     return tuple(sorted(x.item() for x in _distinct(array)))
 
 
-def _hashable(array: Array) -> list[Any]:
-    values: list[Any] = array.tolist()
+def _hashable(array: Array) -> list[Label]:
+    values: list[Label] = array.tolist()
     if any(kind.__hash__ is None for kind in set(map(type, values))):
         row = next(i for i, x in enumerate(values) if type(x).__hash__ is None)
         raise LogError(
@@ -111,18 +111,18 @@ def _hashable(array: Array) -> list[Any]:
     return values
 
 
-def _distinct(array: Array) -> list[Any]:
+def _distinct(array: Array) -> list[np.generic]:
     """Return an array's distinct values: few are found by elimination, many by sorting."""
-    rest, found = array, list[Any]()
-    while len(rest) and len(found) < 32:
-        found.append(rest[0])
+    rest, distinct = array, list[np.generic]()
+    while len(rest) and len(distinct) < 32:
+        distinct.append(rest[0])
         rest = rest[rest != rest[0]]
-    return found if not len(rest) else list(np.unique(array))
+    return distinct if not len(rest) else list(np.unique(array))
 
 
-def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
+def _codes(array: Array, labels: tuple[Label, ...]) -> Array:
     kind = array.dtype.kind
-    index = {label: k for k, label in enumerate(labels)}
+    index: dict[Any, int] = {label: k for k, label in enumerate(labels)}
     alike = (str, bytes) if kind in "US" else (bool, int, float)
     if kind == "O" or len(labels) > 32 or not all(isinstance(label, alike) for label in labels):
         values = _hashable(array) if kind == "O" else array.tolist()
@@ -143,7 +143,7 @@ def _codes(array: Array, labels: tuple[Any, ...]) -> Array:
     return codes
 
 
-def _unknown(row: int, label: Any, labels: tuple[Any, ...]) -> LogError:
+def _unknown(row: int, label: Label, labels: tuple[Label, ...]) -> LogError:
     what = "is missing" if is_missing(label) else f"is {label!r}"
     known = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
     return LogError(f"`arm` in row {row} {what}; it must be one of `arms`: {known}.", column="arm", row=row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,9 @@ def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[st
     return None
 
 
-def _outcome_fault(y: float, arrived: Any, assigned: Any, never: int | float, clock: Clock) -> tuple[str, str]:
+def _outcome_fault(
+    y: float, arrived: int | float | None, assigned: int | float, never: int | float, clock: Clock
+) -> tuple[str, str]:
     """Return the column and the rest of the sentence, where an outcome and its times do not fit."""
     if arrived is None:
         return "outcome", f"is {y}; it must be a finite number, or NaN if it is still out"
