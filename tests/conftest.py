@@ -1,3 +1,4 @@
+from drawn import empty_folder
 from engines import (
     duckdb_engine,
     engine,
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 __all__ = [
     "duckdb_engine",
+    "empty_folder",
     "engine",
     "postgres_engine",
     "pytest_collection_finish",

@@ -14,7 +14,6 @@ import pytest
 from engines import only
 
 import belated as bl
-from belated.log.durations import read_window
 from belated.reading.source import Source
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.weights import read_weights
@@ -541,17 +540,6 @@ def test_two_point_weights_of_events_follow_the_rows_that_exist(duckdb_engine):
     moved = quietly(bl.trajectory, source, weights=weights, at=[8, 15])
     for estimate, moment in zip(moved.estimates, (8, 15), strict=True):
         assert_equal(estimate, quietly(bl.estimate, experiment.log(moment), weights=weights))
-
-
-def test_windows():
-    same = ["2d", "48h", "48 hours", "2 days", "2880min", dt.timedelta(days=2), np.timedelta64(2, "D"), "172800s"]
-    assert {read_window(window).length for window in same} == {2 * 86400 * 10**6}
-    assert read_window(7) == read_window("7 steps") == read_window(7.0) == read_window(np.int64(7))
-    assert read_window("1.5h").length == 5400 * 10**6
-    assert [read_window(w).text for w in ("7d", "1h", 1, 2.5)] == ["7 days", "1 hour", "1 step", "2.5 steps"]
-    for window in (0, -1, "0d", "7 moons", "-3d", True, np.nan, np.inf, dt.timedelta(0), np.timedelta64("NaT"), "d"):
-        with pytest.raises(bl.OptionError, match=r"`window` is .*; it must be a positive number of steps"):
-            read_window(window)
 
 
 def test_a_window_of_another_kind_of_time(duckdb_engine):

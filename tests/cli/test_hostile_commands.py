@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from drawn import DRAWN, NAMES, Drawn, named
+from typer.testing import CliRunner
+
+import belated as bl
+from belated.cli.app import app
+from belated.reports.analysis import Questions, analyse
+from belated.reports.rendering import write_report
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.bad = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag in ("script", "img", "iframe") or any(name.startswith("on") for name, _ in attrs):
+            self.bad.append(tag)
+
+
+def test_no_name_escapes_from_any_output():
+    drawn = Drawn(NAMES, rows=200)
+    found = analyse(bl.read(drawn.table(), propensity=named(drawn)), Questions(policies=({NAMES[0]: 1.0},)))
+    arms = json.loads(found.to_json())["answers"][0]["arms"]
+    assert [arm["arm"] for arm in arms] == list(NAMES)
+    rows = csv.DictReader(io.StringIO(found.to_csv(), newline=""))
+    assert [row["question"] for row in rows if row["kind"] == "arm"] == list(NAMES)
+    text, markdown = found.to_text(), found.to_markdown()
+    assert not re.search("[\0\x1b\u202e\r]", text + markdown)
+    assert not re.search(r"(?<!\\)<script", markdown)
+    assert not re.search(r"(?<!\\)\]\(java", markdown)
+    write_report(found, "r.html", title=NAMES[3], command=f"belated {NAMES[3]}")
+    tags = Tags()
+    tags.feed(Path("r.html").read_text(encoding="utf-8"))
+    assert not tags.bad
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["analyze", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--estimator", "daipv"], "Did you mean 'daipw'?"),
+        (["--format", "jsn"], "Did you mean 'json'?"),
+        (["--duplicates", "frist"], "Did you mean 'first'?"),
+        (["--level", "2"], "strictly between 0 and 1"),
+        (["--window", "7d"], "without `events`"),
+        (["--events"], "without `window`"),
+        (["--measure", "sum"], "without `events`"),
+        (["--report", "no/where.html"], "there is no folder `no`"),
+        (["--report", "."], "it is a folder"),
+        (["--report", "/dev/null"], "it is not a file"),
+        (["--report", f"{'x' * 300}.html"], "File name too long"),
+        (["--policy", "A=0.5,B=0.6"], "must sum to 1"),
+        (["--policy", "C=1"], "There is no arm 'C'"),
+        (["--policy", "A=nan,B=1"], "finite"),
+        (["--policy", ""], "`policy` is empty"),
+        (["--contrast", "B-C"], "There is no arm 'C'"),
+        (["--contrast", "B"], "two arms with a dash"),
+        (["--contrast", "B-B"], "two different arms"),
+        (["--baseline", "Z"], "There is no arm 'Z'"),
+        (["--as-of", "tomorrow"], "times are numbers"),
+        (["--as-of", "0"], "no rows as of 0"),
+        (["--arm", "am"], "Did you mean 'arm'?"),
+        (["--propensity", "=,"], "each arm needs one part"),
+    ],
+)
+def test_a_command_that_cannot_be(options, words):
+    pa.parquet.write_table(DRAWN.wide(), "a.parquet")
+    result = run("a.parquet", *options)
+    told = result.stderr.strip().splitlines()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert told[-1].startswith("Error: ")
+    assert words in told[-1]
+    assert os.listdir() == ["a.parquet"]
+
+
+def test_contrasts_of_arms_with_dashes():
+    labels = ("a-b", "a", "b-c", "c")
+    pa.parquet.write_table(Drawn(labels).table({f"p{k}": f"p_{x}" for k, x in enumerate(labels)}), "a.parquet")
+    assert run("a.parquet", "--contrast", "a-b - b-c", "--contrast", "c-a").exit_code == 0
+    assert "can be read in 2 ways" in run("a.parquet", "--contrast", "a-b-c").stderr
+
+
+def test_json_alone_is_on_stdout():
+    pa.parquet.write_table(DRAWN.wide(), "a.parquet")
+    result = run("a.parquet", "--format", "json", "--report", "r.html")
+    assert json.loads(result.stdout)["schema"] == 1
+    assert Path("r.html").stat().st_size > 10_000
+
+
+def command(*arguments, **options):
+    source = Path(bl.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(source), "TMPDIR": str(Path.cwd().parent / "spill")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "belated", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["analyze", "a.csv", "--levle", "0.9"], "--level"),
+        (["analyse", "a.csv"], "Did you mean 'analyze'?"),
+    ],
+)
+def test_a_command_line_that_is_misspelt(arguments, words):
+    with command(*arguments) as process:
+        out, err = process.communicate()
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith("Error: ")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_reader_that_has_enough():
+    labels = tuple(f"arm {k} {'x' * 300}" for k in range(120))
+    pa.parquet.write_table(Drawn(labels, rows=400).table().select(["arm", "outcome", "p0"]), "a.parquet")
+    with command("analyze", "a.parquet", "--propensity", "p0", "--estimator", "dipw", "--format", "json") as process:
+        assert process.stdout.readline() == "{\n"
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+    assert process.returncode == 0

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import datetime as dt
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from drawn import DRAWN, ROWS, Drawn, refused, same, write
+
+import belated as bl
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+
+@pytest.mark.parametrize("labels", [("01", "02"), ("1", "B"), ("+1", "+2"), ("1", "2"), ("1.5", "2.5"), ("A", "NA")])
+def test_arms_of_a_csv_file_keep_their_names(labels):
+    drawn = Drawn(labels)
+    pa.csv.write_csv(drawn.table({f"p{k}": f"p_{label}" for k, label in enumerate(labels)}), "a.csv")
+    source = bl.read("a.csv")
+    assert tuple(map(str, source.arms)) == labels
+    same(source, drawn)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: text.replace(",", ";"),
+        lambda text: text.replace(",", "\t"),
+        lambda text: text.rstrip("\n"),
+        lambda text: "\n\n" + text + "\n\n",
+        lambda text: text.replace(",,", ",NA,").replace(",,", ",None,"),
+        lambda text: text.replace(",,", ",NULL,").replace(",,", ",NaT,"),
+        lambda text: text.replace("outcome", '"outcome"', 1),
+    ],
+)
+def test_csv_in_any_dialect(change):
+    same(bl.read(write("a.csv", change(DRAWN.csv()))))
+
+
+HERE, GONE = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
+
+
+@pytest.mark.parametrize("text", ["abc", "n/a", "1,000", "4,5", "$5", "5%", "True", "-"])
+def test_what_is_no_number(text):
+    write("a.csv", DRAWN.csv([(HERE, "outcome", text)]))
+    refused(f"line {HERE + 2} has '{re.escape(text)}' in column 'outcome', where a number must be", "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "text", "words"),
+    [
+        (HERE, "outcome", "NA", f"`outcome` in row {HERE} is nan although it has arrived"),
+        (HERE, "outcome", "NaN", f"`outcome` in row {HERE} is nan although it has arrived"),
+        (HERE, "outcome", "inf", f"`outcome` in row {HERE} is inf"),
+        (GONE, "outcome", "Infinity", f"`outcome` in row {GONE} is inf"),
+        (GONE, "outcome", "3", f"`outcome` in row {GONE} is 3.0 but has no arrival"),
+        (HERE, "assigned_at", "", f"`assigned_at` in row {HERE} is missing"),
+        (HERE, "assigned_at", "nan", f"`assigned_at` in row {HERE} is missing"),
+        (HERE, "assigned_at", "inf", f"`assigned_at` in row {HERE} is inf"),
+        (HERE, "assigned_at", "abc", f"line {HERE + 2} has 'abc' in column 'assigned_at'"),
+        (HERE, "arrived_at", "abc", f"line {HERE + 2} has 'abc' in column 'arrived_at'"),
+        (HERE, "arrived_at", "", f"`outcome` in row {HERE} is .* but has no arrival"),
+        (HERE, "arrived_at", "-5", f"`arrived_at` in row {HERE} is -5, before its assignment"),
+        (HERE, "p_A", "", f"`propensity` in row {HERE} for arm 'A' is nan"),
+        (HERE, "p_A", "-0.5", f"`propensity` in row {HERE} for arm 'A' is -0.5"),
+        (HERE, "p_A", "0.99999", f"`propensity` in row {HERE} sums to"),
+        (HERE, "arm", "", "`arm` is missing in 1 row"),
+        (HERE, "p_B", "0.5,9", f"line {HERE + 2} has 7 fields, but the first line has 6"),
+    ],
+)
+def test_one_bad_field(row, column, text, words):
+    if text == "0.5,9":
+        lines = DRAWN.csv().split("\n")
+        lines[row + 1] += ",9"
+        write("a.csv", "\n".join(lines))
+    else:
+        write("a.csv", DRAWN.csv([(row, column, text)]))
+    refused(words, "a.csv")
+
+
+def test_files_that_are_no_csv():
+    refused("not text in UTF-8", write("a.csv", DRAWN.csv(), "utf-16"))
+    refused("not text in UTF-8", write("a.csv", DRAWN.csv([(HERE, "arm", "é")]), "latin-1"))
+    lines = DRAWN.csv().split("\n")
+    refused("No column is named like an arm", write("a.csv", "\n".join(lines[1:])))
+    refused("a quotation mark is not closed", write("a.csv", DRAWN.csv().replace("\nA,", '\n"A,', 1)))
+    refused("where a number must be", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
+    refused("Maximum line size", write("a.csv", DRAWN.csv([(HERE, "arm", "A" * 3_000_000)])))
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"])
+def test_dates_as_people_write_them(form):
+    start = dt.date(2026, 1, 1)
+    days = {"assigned_at": DRAWN.t, "arrived_at": DRAWN.t + DRAWN.delay}
+    texts = {name: [(start + dt.timedelta(int(d))).strftime(form) for d in values] for name, values in days.items()}
+    texts["arrived_at"] = [None if out else text for text, out in zip(texts["arrived_at"], DRAWN.out, strict=True)]
+    same(bl.read(write("a.csv", DRAWN.csv(**{name: pa.array(values) for name, values in texts.items()}))))
+
+
+def test_dates_that_can_be_read_in_two_ways():
+    months = [f"{1 + i % 12:02}/{1 + i // 12:02}/2026" for i in range(ROWS)]
+    write("a.csv", DRAWN.csv(assigned_at=pa.array(months)).replace("arrived_at", "note", 1))
+    refused("dates such as '01/01/2026', which can be read in two ways", "a.csv", delay="")
+
+
+def late(rows, **columns):
+    """Return a longer experiment, in which only the last rows show what the columns hold."""
+    arm = np.array(["A", "B"])[np.arange(rows) % 2]
+    step = np.arange(1, rows + 1)
+    plain = {"arm": arm, "outcome": step % 3, "assigned_at": step, "arrived_at": step + 3, "p_A": np.full(rows, 0.5),
+             "p_B": np.full(rows, 0.5)}  # fmt: skip
+    table = pa.table({**plain, **columns})
+    pa.csv.write_csv(table, "late.csv")
+    return table
+
+
+def test_columns_that_are_empty_for_long():
+    rows = 31_000
+    out = np.arange(rows) < 30_000
+    outcome = pa.array(np.arange(rows) % 3 + 0.5, mask=out)
+    table = late(rows, outcome=outcome, arrived_at=pa.array(np.arange(rows) + 4, mask=out))
+    for column in ("arrived_at", "delay"):
+        if column == "delay":
+            table = late(rows, outcome=outcome, arrived_at=pa.array(np.full(rows, 3), mask=out))
+            table = table.rename_columns([column if name == "arrived_at" else name for name in table.column_names])
+            pa.csv.write_csv(table, "late.csv")
+        log = bl.Log(
+            table["arm"].to_pylist(), outcome.to_numpy(zero_copy_only=False), np.full((rows, 2), 0.5),
+            assigned_at=np.arange(1, rows + 1), arrived_at=np.where(out, np.nan, np.arange(rows) + 4.0),
+        )  # fmt: skip
+        assert bl.estimate(bl.read("late.csv")).values == pytest.approx(bl.estimate(log).values, rel=1e-9)
+
+
+def test_what_only_a_late_line_shows():
+    rows, bad = 600_000, 599_000
+    late(rows)
+    lines = Path("late.csv").read_text().split("\n")
+    good = lines[bad + 1]
+
+    def changed(line):
+        lines[bad + 1] = line
+        return write("late.csv", "\n".join(lines))
+
+    fields = good.split(",")
+    refused(f"line {bad + 2:,} has 'x' in column 'outcome'", changed(",".join([fields[0], "x", *fields[2:]])))
+    refused(f"line {bad + 2:,} is not like the others", changed(good + ",9"))
+    refused(f"`assigned_at` in row {bad} is missing", changed(",".join([*fields[:2], "", *fields[3:]])))
+    refused(f"`propensity` in row {bad} sums to 1.4", changed(",".join([*fields[:4], "0.9", "0.5"])))
+    half = changed(",".join([fields[0], "1.5", f"{fields[2]}.5", *fields[3:]]))
+    assert bl.estimate(bl.read(half)).values == pytest.approx([1.0, 1.0], abs=1e-3)
+    quoted = changed('"A, or\nso",' + ",".join(fields[1:]))
+    assert bl.read(quoted, propensity="p_A").arms == ("A", "A, or\nso", "B")

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines import source_of
+
+import belated as bl
+from belated.reading import evidence_query
+
+
+def log_of(rows=300):
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.2, 0.8, rows)
+    arm = np.where(rng.random(rows) < p, "A", "B")
+    delay = rng.integers(0, 40, rows).astype(float)
+    delay[rng.random(rows) < 0.2] = np.inf
+    outcome = np.where(np.isinf(delay), np.nan, rng.normal(3, 1, rows))
+    return bl.Log(arm, outcome, np.column_stack([p, 1 - p]), delay=delay)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    log = log_of()
+    return log.evidence(), source_of(log)
+
+
+@pytest.mark.parametrize("name", ["low", "rarest", "unlikeliest", "p", "p2", "p_min", "h", "h_max", "chance", "log_p",
+                                  "excess", "variance"])  # fmt: skip
+def test_an_engine_counts_as_memory_does(pair, name):
+    wanted, source = pair
+    np.testing.assert_allclose(getattr(source.evidence(), name), getattr(wanted, name), rtol=1e-9, atol=1e-9)
+
+
+def test_sums_by_stretch_of_time(pair):
+    wanted, source = pair
+    got = source.evidence()
+    assert (got.rows, got.grain) == (wanted.rows, wanted.grain)
+    for name in ("assigned", "arrived", "old", "soon", "inverse", "w2"):
+        np.testing.assert_allclose(got.sums[name], wanted.sums[name], rtol=1e-9)
+
+
+def test_recorded_counts_the_rows_followed_longest(pair):
+    _, source = pair
+    recorded = evidence_query.recorded(source)
+    log, half = source.log(), (source.last_look - 1) / 2
+    early = log.assigned_numbers <= source.last_look - half
+    assert recorded.rows.sum() == early.sum()
+    assert recorded.arrived.sum() == log.arrived[early].sum()
+    assert recorded.lowest == pytest.approx(np.nanmin(log.outcome[early]))
+
+
+def test_nothing_to_count(pair):
+    _, source = pair
+    with pytest.raises(bl.LogError, match="no rows as of its moment"):
+        evidence_query.evidence(source.at(0))

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from drawn import DRAWN, refused
+
+import belated as bl
+from belated.reading.first_look import Facts
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+
+@pytest.mark.parametrize("arm", [None, "missing"])
+def test_an_arm_that_is_missing(arm):
+    labels = [None if i == 9 else "AB"[k] for i, k in enumerate(DRAWN.code)]
+    frame = DRAWN.wide(arm=pa.array(labels, pa.string()))
+    refused("`arm` is missing in 1 row", frame if arm is None else frame.to_pandas())
+
+
+def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):
+    made = [None if v is None else start + dt.timedelta(hours=int(v)) for v in values]
+    return pa.array(made, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+
+
+CAME = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
+
+
+def test_arms_and_moments_that_cannot_be():
+    table = DRAWN.wide()
+    assert bl.read(table, arms=["B", "A"]).arms == ("B", "A")
+    refused("No column holds the propensity of arm 'C'", table, arms=["A", "B", "C"])
+    refused("it must be one of `arms`", table, arms=["A"])
+    refused("it must be one of `arms`", table, arms=[])
+    refused("repeats a label", table, arms=["A", "A", "B"])
+    for moment in ("2026-01-01", "x", np.nan, True, [1], dt.datetime(2026, 1, 1)):
+        refused("this log's times are numbers", table, as_of=moment)
+    refused("no rows as of 0", table, as_of=0)
+    dated = DRAWN.wide(assigned_at=at(DRAWN.t), arrived_at=at(CAME))
+    for moment in (5, "x", "2026-13-01"):
+        refused("this log's times are datetimes", dated, as_of=moment)
+    refused("no rows as of 2020-01-01", dated, as_of="2020-01-01")
+    for window in ("5x", float("inf"), 10**30, "7d"):
+        refused("`window` is", table, events=True, window=window)
+
+
+def test_facts_take_arms_in_any_order():
+    facts = Facts(values=("B", "A"), assigned=np.array([2, 3]), first=1, last=5, last_arrival=np.nan)
+    assert (facts.rows, facts.last_time) == (5, 5)
+    more = facts.among(["A", "C", None])
+    assert (more.values, more.assigned.tolist()) == (("B", "A", "C"), [2, 3, 0])
+    ordered = facts.in_order_of(["A", "D", "B"])
+    assert (ordered.values, ordered.assigned.tolist()) == (("A", "D", "B"), [3, 0, 2])
+
+
+def test_what_no_column_tells_is_noted():
+    source = bl.read(DRAWN.wide().drop(["assigned_at", "arrived_at"]))
+    assert source.notes == (
+        "No column has the times of assignment: the rows are taken in their order.",
+        "No column says when outcomes arrived: each counts from its assignment.",
+    )

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from drawn import DRAWN, ROWS, database, refused, same, write
+
+import belated as bl
+from belated.reading.formats import FORMATS, format_of, looks_like_a_file
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+
+@pytest.mark.parametrize("name", ["quo'te; sp ace", "g*b", "h[a]b", "~pct%20\U0001f389"])
+def test_files_of_any_name(name):
+    table = DRAWN.wide()
+    for sibling in ("gxb", "qxm", "hab"):  # what the name would find as a glob
+        pa.parquet.write_table(table.slice(0, 20), f"{sibling}.parquet")
+        pa.csv.write_csv(table.slice(0, 20), f"{sibling}.csv")
+    pa.parquet.write_table(table, f"{name}.parquet")
+    pa.csv.write_csv(table, f"{name}.csv")
+    pa.feather.write_feather(table, f"{name}.feather")
+    database(os.path.abspath(f"{name}.duckdb"), table)
+    Path(f"folder {name}").mkdir()
+    pa.parquet.write_table(table.slice(0, 30), f"folder {name}/a.parquet")
+    pa.parquet.write_table(table.slice(30), f"folder {name}/b.parquet")
+    for path in (f"{name}.parquet", f"{name}.csv", f"{name}.feather", f"{name}.duckdb", f"folder {name}"):
+        same(bl.read(path))
+
+
+def folder(*parts, name="parts", form="parquet"):
+    for i, part in enumerate(parts):
+        Path(name).mkdir(exist_ok=True)
+        writer = pa.parquet.write_table if form == "parquet" else pa.feather.write_feather
+        writer(part, f"{name}/{i}.{form}")
+    return name
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_parts_that_differ(form):
+    table = DRAWN.wide()
+    first, second = table.slice(0, 30), table.slice(30)
+    same(bl.read(folder(first, second.select(table.column_names[::-1]), form=form)))
+    same(bl.read(f"parts/[0-1].{form}"))
+    narrow = first.set_column(2, "assigned_at", first["assigned_at"].cast("int8"))
+    late = pc.add(second["assigned_at"], 1000), pc.add(second["arrived_at"], 1000)
+    wide = second.set_column(2, "assigned_at", late[0]).set_column(3, "arrived_at", late[1])
+    assert len(bl.read(folder(narrow, wide, form=form))) == ROWS
+    refused("`propensity` in row 30 for arm 'B' is nan", folder(first, second.drop(["p_B"]), form=form))
+    refused("has no arrival", folder(first.drop(["arrived_at"]), second, form=form))
+
+
+def test_folders_named_by_values_and_hidden_ones():
+    table = DRAWN.wide()
+    for arm in "AB":
+        Path(f"hive/g={arm}").mkdir(parents=True)
+        pa.parquet.write_table(table.filter(pc.equal(table["arm"], arm)).drop(["arm"]), f"hive/g={arm}/x.parquet")
+    same(bl.read("hive", arm="g"))
+    same(bl.read("hive/*/*.parquet", arm="g"))
+    Path("outcome=5").mkdir()
+    pa.parquet.write_table(table, "outcome=5/x.parquet")
+    same(bl.read("outcome=5/x.parquet"))
+    same(bl.read("outcome=5"))
+    Path("x.parquet/_temporary/0").mkdir(parents=True)
+    for name in ("part.parquet", ".part.parquet", "_temporary/0/part.parquet"):
+        pa.parquet.write_table(table, f"x.parquet/{name}")
+    same(bl.read("x.parquet"))
+    os.symlink("x.parquet/part.parquet", "link.parquet")
+    same(bl.read("link.parquet"))
+
+
+def test_what_is_not_there():
+    Path("empty").mkdir()
+    Path("d.duckdb").mkdir()
+    os.symlink("nowhere.csv", "dangling.csv")
+    for path in ("empty", "d.duckdb"):
+        refused("holds no Parquet, Arrow or CSV file", path)
+    for path in ("", "nothing.csv", "dangling.csv", "s3://bucket/x.parquet", "a\0b.csv", "x" * 5000 + ".csv"):
+        refused("There is no file", path)
+    refused("No file matches", "*.parquet")
+    refused("must end in one of", write("noext", "x"))
+    for odd in (5, None, {"a": [1]}, [1], b"a.csv"):
+        refused("it must be a path, a dataframe or an Ibis table", odd)
+    write(b"\xff.csv".decode("utf-8", "surrogateescape"), DRAWN.csv())
+    refused("is not text in UTF-8", "\udcff.csv")
+
+
+def test_files_that_are_not_what_they_are_named():
+    pa.parquet.write_table(DRAWN.wide(), "a.parquet")
+    pa.feather.write_feather(DRAWN.wide(), "a.feather")
+    whole, arrow = Path("a.parquet").read_bytes(), Path("a.feather").read_bytes()
+    packed = gzip.compress(DRAWN.csv().encode())
+    noise = np.random.default_rng(1).bytes(2000)
+    told = {"parquet": "not a Parquet file", "feather": "not an Arrow file", "duckdb": "not a DuckDB database",
+            "csv.gz": "not a GZIP file", "csv": "not text in UTF-8"}  # fmt: skip
+    for form, words in told.items():
+        for content in (b"", b"hello, you\n" * 30, noise, whole, whole[:700], arrow[:1500], packed[:900]):
+            is_text = content in (b"", b"hello, you\n" * 30)
+            if not (form == "csv" and is_text) and not (form == "parquet" and content == whole):
+                refused(words, write(f"x.{form}", content))
+    broken = bytearray(arrow)
+    broken[300:900] = b"\xff" * 600
+    refused("not an Arrow file", write("b.feather", bytes(broken)))
+    same(bl.read(write("ok.csv.gz", packed)))
+
+
+def test_tables_without_rows():
+    none = DRAWN.wide().slice(0, 0)
+    pa.parquet.write_table(none, "a.parquet")
+    pa.csv.write_csv(none, "a.csv")
+    for source in ("a.parquet", "a.csv", none, none.to_pandas(), write("b.csv", "")):
+        refused("has no rows", source)
+    made = DRAWN.wide().drop(["outcome", "arrived_at"]).append_column("id", pa.array(range(ROWS)))
+    pa.csv.write_csv(made, "made.csv")
+    write("came.csv", "id,outcome,arrived_at\n")
+    assert np.isnan(bl.estimate(bl.read("made.csv", "came.csv")).values).all()
+
+
+def late(rows, **columns):
+    """Return a longer experiment, in which only the last rows show what the columns hold."""
+    arm = np.array(["A", "B"])[np.arange(rows) % 2]
+    step = np.arange(1, rows + 1)
+    plain = {"arm": arm, "outcome": step % 3, "assigned_at": step, "arrived_at": step + 3, "p_A": np.full(rows, 0.5),
+             "p_B": np.full(rows, 0.5)}  # fmt: skip
+    table = pa.table({**plain, **columns})
+    pa.csv.write_csv(table, "late.csv")
+    return table
+
+
+def test_a_format_is_known_by_how_a_name_ends():
+    assert {format_of(f"a{suffix}").name for suffix in (".csv", ".TSV", ".txt.gz")} == {"CSV"}
+    assert [format_of(f"a{suffix}").name for suffix in (".pq", ".feather", ".db")] == ["Parquet", "Arrow", "DuckDB"]
+    suffixes = [suffix for entry in FORMATS for suffix in (*entry.usual, *entry.suffixes)]
+    assert len(suffixes) == len(set(suffixes))
+    assert looks_like_a_file("a/b")
+    assert looks_like_a_file("a.pq")
+    assert not looks_like_a_file("outcomes")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from drawn import DRAWN, ROWS, refused, same
+
+import belated as bl
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+
+def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):
+    made = [None if v is None else start + dt.timedelta(hours=int(v)) for v in values]
+    return pa.array(made, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+
+
+CAME = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("made", "came"),
+    [
+        ({"unit": "ns"}, {"unit": "ns"}),
+        ({"unit": "s"}, {"unit": "ms"}),
+        ({"unit": "ns", "zone": "Asia/Tokyo"}, {"unit": "ns", "zone": "Asia/Tokyo"}),
+        ({"zone": "America/New_York"}, {"zone": "Europe/Berlin"}),
+        ({"zone": "UTC"}, {}),
+        ({}, {"zone": "UTC"}),
+        ({"start": dt.datetime(1890, 1, 1)}, {"start": dt.datetime(1890, 1, 1)}),
+        ({"start": dt.datetime(2300, 1, 1)}, {"start": dt.datetime(2300, 1, 1)}),
+    ],
+)
+def test_times_of_any_kind(made, came):
+    table = DRAWN.wide(assigned_at=at(DRAWN.t, **made), arrived_at=at(CAME, **came))
+    same(bl.read(table.to_pandas()))
+    pa.parquet.write_table(table, "a.parquet")
+    same(bl.read("a.parquet"))
+
+
+def test_times_as_text_dates_and_durations():
+    made, came = at(DRAWN.t).to_pylist(), at(CAME).to_pylist()
+    zones = [dt.timezone(dt.timedelta(hours=h)) for h in (2, -5, 0)]
+    texts = [t.replace(tzinfo=dt.UTC).astimezone(zones[i % 3]).isoformat() for i, t in enumerate(made)]
+    text = DRAWN.wide(assigned_at=pa.array(texts), arrived_at=pa.array([t and f"{t.isoformat()}Z" for t in came]))
+    same(bl.read(text))
+    pa.csv.write_csv(text, "a.csv")
+    same(bl.read("a.csv"))
+    days = [None if c is None else dt.date(2026, 1, 1) + dt.timedelta(c) for c in CAME]
+    dates = DRAWN.wide(assigned_at=pa.array([dt.date(2026, 1, 1) + dt.timedelta(int(t)) for t in DRAWN.t]),
+                       arrived_at=pa.array(days))  # fmt: skip
+    same(bl.read(dates))
+    waits = [None if out else dt.timedelta(hours=int(d)) for d, out in zip(DRAWN.delay, DRAWN.out, strict=True)]
+    for unit in ("s", "ns"):
+        delay = pa.array(waits, pa.duration("us")).cast(pa.duration(unit))
+        same(bl.read(DRAWN.wide(assigned_at=at(DRAWN.t)).drop(["arrived_at"]).append_column("delay", delay)))
+
+
+def test_numbers_of_any_type():
+    wide, arms = DRAWN.wide(), pa.array(["AB"[k] for k in DRAWN.code])
+    same(bl.read(DRAWN.wide(arm=arms.dictionary_encode())))
+    same(bl.read(wide.to_pandas().astype({"arm": "category"})))
+    same(bl.read(pl.from_arrow(wide).with_columns(pl.col("arm").cast(pl.Enum(["B", "A"])))))
+    for dtype in ("int8", "uint64", pa.decimal128(20, 0)):
+        times = {name: wide[name].cast(dtype) for name in ("assigned_at", "arrived_at")}
+        same(bl.read(DRAWN.wide(**times)))
+    single = DRAWN.table(p0=pa.array(DRAWN.p[:, 0], pa.float32()), p1=pa.array(DRAWN.p[:, 1], pa.float32()))
+    got = bl.estimate(bl.read(single, propensity={"A": "p0", "B": "p1"}))
+    assert got.values == pytest.approx(DRAWN.answers.values, rel=1e-6)
+    bits = bl.estimate(bl.read(DRAWN.wide(outcome=pa.array(DRAWN.y > 5, mask=DRAWN.out)))).values
+    ones = bl.estimate(bl.read(DRAWN.wide(outcome=pa.array((DRAWN.y > 5).astype(float), mask=DRAWN.out)))).values
+    assert bits == pytest.approx(ones, rel=1e-12)
+    empty = bl.read(DRAWN.wide(outcome=pa.nulls(ROWS), arrived_at=pa.nulls(ROWS)))
+    assert np.isnan(bl.estimate(empty).values).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"arrived_at": at(CAME)}, "'arrived_at' is named like `arrived_at`, but is of kind time"),
+        ({"assigned_at": at(DRAWN.t)}, "'arrived_at' is named like `arrived_at`, but is of kind integer"),
+        ({"assigned_at": pa.nulls(ROWS)}, "'assigned_at' is named like `assigned_at`, but is of kind other"),
+        ({"assigned_at": pa.nulls(ROWS, "int64")}, "`assigned_at` in row 0 is missing"),
+        ({"assigned_at": pa.array([dt.time(1)] * ROWS)}, "'assigned_at' is named like"),
+        ({"assigned_at": pa.array(["yesterday"] * ROWS), "arrived_at": at(CAME)}, "yesterday"),
+        ({"assigned_at": pa.array(range(2**63, 2**63 + ROWS), "uint64")}, "out of range"),
+        ({"outcome": pa.array(["5"] * ROWS)}, "'outcome' is of kind text"),
+        ({"p0": pa.array([0.5] * ROWS).cast("float16")}, "cannot be read"),
+        ({"p0": pa.nulls(ROWS)}, "propensities"),
+    ],
+)
+def test_columns_that_cannot_be(columns, words):
+    refused(words, DRAWN.wide(**columns))
+
+
+def test_delays_that_cannot_be_read_are_not_passed_over():
+    table = DRAWN.wide().drop(["arrived_at"])
+    refused("'delay' is named like `delay`", table.append_column("delay", pa.array(["3 days"] * ROWS)))
+    refused("before its assignment", table.append_column("delay", pa.array([-1] * ROWS)))
+    steps = table.drop(["assigned_at"]).append_column("arrived_at", pa.array(CAME))
+    same(bl.read(steps))

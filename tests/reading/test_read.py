@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from drawn import DRAWN, NAMES, ROWS, Drawn, database, named, refused, same, write
+
+import belated as bl
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+
+#: Names that columns have inside, and words of SQL.
+INSIDE = (
+    "code", "outcome", "assigned", "arrived", "key", "key_", "when", "delay", "conflict", "total", "p", "p0", "k",
+    "own", "pi", "about", "seen", "turn", "moment", "mean", "n", "select", "from", "order", "rowid", "*", "a.b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "csv", "duckdb", "pandas", "polars", "arrow"])
+def test_arms_of_any_name(form):
+    labels = tuple(name for name in NAMES if form != "csv" or "\r" not in name)
+    drawn = Drawn(labels, rows=200)
+    table = drawn.table()
+    if form == "parquet":
+        pa.parquet.write_table(table, "a.parquet")
+    elif form == "feather":
+        pa.feather.write_feather(table, "a.feather")
+    elif form == "csv":
+        pa.csv.write_csv(table, "a.csv")
+    elif form == "duckdb":
+        database("a.duckdb", table)
+    frames = {"pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "arrow": lambda t: t}
+    source = bl.read(frames[form](table) if form in frames else f"a.{form}", propensity=named(drawn))
+    assert source.arms == labels
+    same(source, drawn)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [(1, 2), (-1, -2), (0.5, 1.5), (True, False), (Decimal("1.5"), Decimal("2.5")), ("A", "a")],
+)
+def test_arms_of_any_type(labels):
+    drawn = Drawn(labels)
+    same(bl.read(drawn.table(), propensity=named(drawn)), drawn)
+
+
+def test_dates_and_bytes_are_no_arms():
+    for labels in ((dt.date(2026, 1, 1), dt.date(2026, 1, 2)), (b"a", b"b")):
+        refused("'arm' is of kind", Drawn(labels).table(), propensity="p0")
+
+
+def chosen(name):
+    return {
+        "arm": name("arm"), "outcome": name("outcome"), "assigned_at": name("assigned_at"),
+        "arrived_at": name("arrived_at"), "propensity": {"A": name("p0"), "B": name("p1")},
+    }  # fmt: skip
+
+
+def test_columns_of_any_name():
+    roles = ["arm", "outcome", "assigned_at", "arrived_at", "p0", "p1"]
+    hostile = [name for name in (*NAMES, *INSIDE) if "\0" not in name]
+    for start in range(0, len(hostile), 5):
+        some = [*hostile[start : start + 5], "spare", "more", "yet more"][: len(roles) - 1]
+        if len({name.lower() for name in some}) < len(some):
+            some = [f"{i}{name}" for i, name in enumerate(some)]
+        names = dict(zip(roles[start % 2 :], some, strict=False))
+        given = chosen(lambda role: names.get(role, f"plain {role}"))  # noqa: B023
+        table = DRAWN.table({role: names.get(role, f"plain {role}") for role in roles})
+        same(bl.read(table, **given))
+
+
+@pytest.mark.parametrize("key", ["key_", "when", "outcome", 'a"; DROP TABLE t; --', "x" * 10_000, "new\nline"])
+def test_columns_of_any_name_in_two_tables(key):
+    table = DRAWN.table()
+    ids = pa.array(range(ROWS))
+    made = table.select(["arm", "assigned_at", "p0", "p1"]).rename_columns(["code", "total", "arrived", "p"])
+    came = table.select(["outcome", "arrived_at"]).rename_columns(["conflict", "assigned"])
+    came = came.append_column(key, ids).filter(pc.is_valid(table["outcome"]))
+    same(
+        bl.read(
+            made.append_column(key, ids), came, key=(key, key), arm="code", assigned_at="total", outcome="conflict",
+            arrived_at="assigned", propensity={"A": "arrived", "B": "p"},
+        )
+    )  # fmt: skip
+
+
+def test_roles_may_have_each_others_names():
+    swapped = {"arm": "outcome", "outcome": "arm", "assigned_at": "arrived", "arrived_at": "assigned", "p0": "p1",
+               "p1": "p0"}  # fmt: skip
+    same(bl.read(DRAWN.table(swapped), **chosen(swapped.get)))
+
+
+def test_names_that_come_twice():
+    table = DRAWN.wide()
+    twice = pa.table([*table.columns, table["arm"]], names=[*table.column_names, "arm"])
+    refused("several columns named 'arm'", twice)
+    frame = table.to_pandas()
+    frame.insert(1, "arm", "q", allow_duplicates=True)
+    refused("several columns named 'arm'", frame)
+    write("a.csv", DRAWN.csv().replace("arrived_at", "outcome", 1))
+    refused("`a.csv` has several columns named 'outcome'", "a.csv")
+    write("a.csv", DRAWN.csv().replace("arrived_at", "out\0come", 1))
+    refused("cannot have that character", "a.csv")

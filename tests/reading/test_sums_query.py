@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import ibis
+import numpy as np
+import pytest
+
+import belated as bl
+from belated.log.clock import Clock
+from belated.reading.engines import fetch
+from belated.reading.sums_query import Cuts, anchors, chosen, faulty, sums_of_table, sums_table, with_codes
+from belated.summaries.outcome_models import read_outcome_model
+from belated.summaries.sums import SumsOf
+from belated.summaries.weights import read_weights
+
+ARM, OUTCOME = ["A", "B", "A", "B"], [1.0, 5.0, None, 7.0]
+P, ARRIVED = [0.5, 0.8, 0.4, 0.1], [1, 4, None, 4]
+ROWS = ibis.memtable(
+    {"arm": ARM, "outcome": OUTCOME, "p0": P, "p1": [1 - p for p in P], "assigned": [1, 2, 3, 4], "arrived": ARRIVED},
+    schema={
+        "arm": "string", "outcome": "float64", "p0": "float64", "p1": "float64", "assigned": "int64", "arrived": "int64"
+    },
+)  # fmt: skip
+CODED = with_codes(ROWS, ["A", "B"])
+LOG = bl.Log(ARM, OUTCOME, np.column_stack([P, [1 - p for p in P]]), assigned_at=[1, 2, 3, 4], arrived_at=ARRIVED)
+
+
+def in_order(table):
+    return table.order_by("assigned").to_pyarrow()
+
+
+def test_codes_and_the_chosen_arm_s_propensity():
+    assert in_order(CODED)["code"].to_pylist() == [0, 1, 0, 1]
+    own = in_order(CODED.mutate(own=chosen(CODED, 2)))["own"].to_pylist()
+    assert own == pytest.approx([0.5, 0.2, 0.4, 0.9])
+    least = anchors(CODED, 2).order_by("code").to_pyarrow().to_pydict()
+    assert least == {"code": [0, 1], "anchor": [1.0, 5.0]}
+
+
+def test_sound_rows_have_no_fault_and_others_are_returned():
+    assert fetch(faulty(CODED, 2)).num_rows == 0
+    wrong = CODED.mutate(p0=(CODED.assigned == 2).ifelse(0.9, CODED.p0))
+    assert fetch(faulty(wrong, 2))["assigned"].to_pylist() == [2]
+    early = CODED.mutate(arrived=CODED.arrived - 1)
+    assert fetch(faulty(early, 2))["assigned"].to_pylist() == [1, 4]
+
+
+@pytest.mark.parametrize("model", ["zero", "running_mean"])
+@pytest.mark.parametrize("moments", [None, [1, 3, 4]])
+def test_an_engine_s_sums_are_those_of_the_kernel(model, moments):
+    about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model(model), full=True, plain=True)
+    cuts = None if moments is None else Cuts(np.array(moments), Clock(), matured=False)
+    shift = np.array([1.0, 5.0])
+    table = fetch(sums_table(CODED, about, shift, cuts))
+    got = sums_of_table(table, about, shift, 1 if moments is None else len(moments))
+    wanted = LOG.sums([("sqrt", model)], None if moments is None else np.array(moments))[0]
+    for one, other in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(one.spread, other.recentred(shift).spread, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(one.own, other.recentred(shift).own, rtol=1e-12, atol=1e-12)
