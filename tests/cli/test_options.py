@@ -5,7 +5,7 @@ import inspect
 
 import pytest
 import typer
-from belated.reading.recipe import DUPLICATES, MEASURES
+from belated.reading.rows_query import DUPLICATES, MEASURES
 
 from belated.cli.app import COMMANDS, app
 from belated.cli.log_options import LogOptions
