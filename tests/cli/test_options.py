@@ -5,13 +5,13 @@ import inspect
 
 import pytest
 import typer
-from belated.reading.rows_query import DUPLICATES, MEASURES
 
 from belated.cli.app import COMMANDS, app
 from belated.cli.log_options import LogOptions
 from belated.cli.output import FORMATS
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
+from belated.reading.rows_query import DUPLICATES, MEASURES
 from belated.simulation.paper.reproduction import FIGURES
 
 READERS = ("analyze", "diagnose", "sensitivity", "plan")

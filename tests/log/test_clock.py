@@ -13,8 +13,8 @@ from belated.log.clock import NEVER, Clock, as_float_times, read_times
 @pytest.mark.parametrize("unit", ["D", "h", "s", "ms", "us", "ns"])
 def test_datetimes_of_any_unit(unit):
     days = np.array(["2026-01-01", "2026-01-02", "2026-01-02", "2026-01-04"], f"datetime64[{unit}]")
-    came = [dt.datetime(2026, 1, 2), None, dt.datetime(2026, 1, 3, 12), None]
-    log = log_of(outcome=[1, None, 2, None], assigned_at=days, arrived_at=came, as_of="2026-01-03")
+    arrived = [dt.datetime(2026, 1, 2), None, dt.datetime(2026, 1, 3, 12), None]
+    log = log_of(outcome=[1, None, 2, None], assigned_at=days, arrived_at=arrived, as_of="2026-01-03")
     assert len(log) == 3
     assert log.arrived.tolist() == [True, False, False, False]
     assert log.schedule.due[0] == 1
@@ -23,37 +23,37 @@ def test_datetimes_of_any_unit(unit):
 
 def test_zoned_datetimes_are_compared_in_utc():
     zone = dt.timezone(dt.timedelta(hours=2))
-    made = [dt.datetime(2026, 1, 1, 1, tzinfo=zone), dt.datetime(2026, 1, 1, 0, tzinfo=dt.UTC)]
-    log = bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, delay=[dt.timedelta(0), dt.timedelta(hours=1)])
+    assigned = [dt.datetime(2026, 1, 1, 1, tzinfo=zone), dt.datetime(2026, 1, 1, 0, tzinfo=dt.UTC)]
+    log = bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=assigned, delay=[dt.timedelta(0), dt.timedelta(hours=1)])
     assert log.assigned_at[0] == np.datetime64("2025-12-31T23:00")
     assert log.at(dt.datetime(2026, 1, 1, 3, tzinfo=zone)).arrived.tolist() == [True, True]
     assert log.at(dt.datetime(2026, 1, 1, 2, 59, tzinfo=zone)).arrived.tolist() == [True, False]
 
 
 def test_durations_may_be_missing():
-    made = np.array(["2026-01-01"] * 2, "datetime64[s]")
+    assigned = np.array(["2026-01-01"] * 2, "datetime64[s]")
     late = np.array([5, "NaT"], "timedelta64[m]")
-    log = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=made, delay=late)
+    log = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=assigned, delay=late)
     assert log.arrived.tolist() == [True, False]
-    nothing = bl.Log(["A", "B"], [None, None], HALF * 2, assigned_at=made, arrived_at=[None, None])
+    nothing = bl.Log(["A", "B"], [None, None], HALF * 2, assigned_at=assigned, arrived_at=[None, None])
     assert nothing.arrived.tolist() == [False, False]
 
 
 def test_dates_that_do_not_fit_nanoseconds():
-    made = np.array(["2026-01-01", "2026-01-02"], "datetime64[ns]")
-    came = np.array(["2026-01-01", "9999-12-31"], "datetime64[s]")
-    log = bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, arrived_at=came, as_of="2026-06-01")
+    assigned = np.array(["2026-01-01", "2026-01-02"], "datetime64[ns]")
+    arrived = np.array(["2026-01-01", "9999-12-31"], "datetime64[s]")
+    log = bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=assigned, arrived_at=arrived, as_of="2026-06-01")
     assert log.arrived.tolist() == [True, False]
-    assert len(bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, as_of="9999-12-31")) == 2
-    assert len(bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=made, as_of=dt.datetime(1, 1, 1))) == 0
+    assert len(bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=assigned, as_of="9999-12-31")) == 2
+    assert len(bl.Log(["A", "B"], [1, 2], HALF * 2, assigned_at=assigned, as_of=dt.datetime(1, 1, 1))) == 0
 
 
 @pytest.mark.parametrize(
     "as_of", ["20260102", "2026-01-02T00:00Z", "2026-01-02T02:00+02:00", np.datetime64("2026-01-02")]
 )
 def test_moments_are_read_as_iso_says(as_of):
-    made = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], ">M8[s]")
-    log = bl.Log(["A", "B", "A"], [1, 2, 3], HALF * 3, assigned_at=made, as_of=as_of)
+    assigned = np.array(["2026-01-01", "2026-01-02", "2026-01-03"], ">M8[s]")
+    log = bl.Log(["A", "B", "A"], [1, 2, 3], HALF * 3, assigned_at=assigned, as_of=as_of)
     assert len(log) == 2
     with pytest.raises(bl.OptionError):
         log.at(np.int64(5))
@@ -62,23 +62,23 @@ def test_moments_are_read_as_iso_says(as_of):
 
 
 def test_lists_of_numpy_times_may_have_gaps():
-    made = [np.datetime64("2026-01-01"), np.datetime64("2026-01-02T05", "h")]
-    log = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=made, arrived_at=[made[0], None])
+    assigned = [np.datetime64("2026-01-01"), np.datetime64("2026-01-02T05", "h")]
+    log = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=assigned, arrived_at=[assigned[0], None])
     assert log.arrived.tolist() == [True, False]
-    late = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=made, delay=[np.timedelta64(3, "h"), None])
+    late = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=assigned, delay=[np.timedelta64(3, "h"), None])
     assert late.arrived_at[0] == np.datetime64("2026-01-01T03")
 
 
 def test_numbers_and_datetimes_do_not_mix():
-    made = np.array(["2026-01-01"] * 4, "datetime64[s]")
+    assigned = np.array(["2026-01-01"] * 4, "datetime64[s]")
     with pytest.raises(bl.LogError, match="durations"):
-        log_of(assigned_at=made, arrived_at=None, delay=[1] * 4)
+        log_of(assigned_at=assigned, arrived_at=None, delay=[1] * 4)
     with pytest.raises(bl.OptionError, match="must be one too"):
         log_of(as_of="2026-01-01")
     with pytest.raises(bl.OptionError, match="such as '2026-03-01'"):
-        log_of(assigned_at=made, arrived_at=made, as_of=3)
+        log_of(assigned_at=assigned, arrived_at=assigned, as_of=3)
     with pytest.raises(bl.OptionError, match="such as '2026-03-01'"):
-        log_of(assigned_at=made, arrived_at=made, as_of="yesterday")
+        log_of(assigned_at=assigned, arrived_at=assigned, as_of="yesterday")
 
 
 def test_a_moment_becomes_a_number_and_comes_back():

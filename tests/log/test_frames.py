@@ -18,8 +18,8 @@ COLUMNS = {
     "p_A": [0.6, 0.5, 0.4, 0.5, 0.5],
     "p": [0.4, 0.5, 0.6, 0.5, 0.5],
     "list": [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]],
-    "made": [dt.datetime(2026, 1, d) for d in (1, 2, 3, 3, 5)],
-    "came": [
+    "sent_at": [dt.datetime(2026, 1, d) for d in (1, 2, 3, 3, 5)],
+    "paid_at": [
         dt.datetime(2026, 1, 3),
         dt.datetime(2026, 1, 4),
         dt.datetime(2026, 1, 4),
@@ -27,14 +27,14 @@ COLUMNS = {
         None,
     ],
     "step": [1, 2, 3, 3, 5],
-    "seen": [3, 4, 4, 3, None],
+    "arrival_step": [3, 4, 4, 3, None],
 }
 ARRAYS = bl.Log(
     COLUMNS["variant"],
     COLUMNS["y"],
     COLUMNS["list"],
     assigned_at=COLUMNS["step"],
-    arrived_at=COLUMNS["seen"],
+    arrived_at=COLUMNS["arrival_step"],
 )
 LIBRARIES = [pd.DataFrame, pl.DataFrame, pa.table, lambda c: pl.LazyFrame(c), lambda c: pa.table(c).to_pandas()]
 
@@ -45,10 +45,12 @@ def frame(request):
 
 
 @pytest.mark.parametrize("propensity", [["p_A", "p_B"], ["p_B", "p_A"], {"A": "p_A", "B": "p_B"}, "list"])
-@pytest.mark.parametrize("times", [("step", "seen"), ("made", "came")])
+@pytest.mark.parametrize("times", [("step", "arrival_step"), ("sent_at", "paid_at")])
 def test_every_library_gives_the_same_log(frame, propensity, times):
-    made, came = times
-    log = bl.Log.from_frame(frame, arm="variant", outcome="y", propensity=propensity, assigned_at=made, arrived_at=came)
+    assigned_at, arrived_at = times
+    log = bl.Log.from_frame(
+        frame, arm="variant", outcome="y", propensity=propensity, assigned_at=assigned_at, arrived_at=arrived_at
+    )
     assert set(log.arms) == {"A", "B"}
     a, b = (bl.estimate(x, "daipw").contrast("B", "A") for x in (log, ARRAYS))
     assert a.estimate == pytest.approx(b.estimate, rel=1e-14)
@@ -86,10 +88,10 @@ def test_types_people_have():
         "arm": pd.Categorical(["x", "y"]),
         "outcome": [Decimal("1.5"), None],
         "propensity": pd.array([0.5, 0.5], dtype="Float64"),
-        "made": made,
-        "came": [made[0] + pd.Timedelta(hours=1), pd.NaT],
+        "sent_at": made,
+        "paid_at": [made[0] + pd.Timedelta(hours=1), pd.NaT],
     })  # fmt: skip
-    log = bl.Log.from_frame(frame, assigned_at="made", arrived_at="came")
+    log = bl.Log.from_frame(frame, assigned_at="sent_at", arrived_at="paid_at")
     assert log.outcome[0] == 1.5
     assert np.isnan(log.outcome[1])
     assert log.assigned_at[0] == np.datetime64("2025-12-31T23:00")
@@ -145,9 +147,11 @@ def test_propensity_columns_are_checked_like_any_other(columns, sentence):
 
 
 def test_a_column_of_nothing():
-    frame = pl.DataFrame({"arm": ["A", "B"], "outcome": [None, None], "propensity": [0.5, 0.5], "came": [None, None]})
-    frame = frame.with_columns(pl.col("came").cast(pl.Int64), pl.col("outcome").cast(pl.Int64))
-    assert not bl.Log.from_frame(frame, arrived_at="came").arrived.any()
+    frame = pl.DataFrame(
+        {"arm": ["A", "B"], "outcome": [None, None], "propensity": [0.5, 0.5], "paid_at": [None, None]}
+    )
+    frame = frame.with_columns(pl.col("paid_at").cast(pl.Int64), pl.col("outcome").cast(pl.Int64))
+    assert not bl.Log.from_frame(frame, arrived_at="paid_at").arrived.any()
 
 
 def test_not_a_frame():

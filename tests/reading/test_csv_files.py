@@ -46,35 +46,35 @@ def test_csv_in_any_dialect(change):
     same(bl.read(write("a.csv", change(DRAWN.csv()))))
 
 
-HERE, GONE = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
+WITH_OUTCOME, WITHOUT_OUTCOME = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
 
 
 @pytest.mark.parametrize("text", ["abc", "n/a", "1,000", "4,5", "$5", "5%", "True", "-"])
 def test_what_is_no_number(text):
-    write("a.csv", DRAWN.csv([(HERE, "outcome", text)]))
-    refused(f"line {HERE + 2} has '{re.escape(text)}' in column 'outcome', where a number must be", "a.csv")
+    write("a.csv", DRAWN.csv([(WITH_OUTCOME, "outcome", text)]))
+    refused(f"line {WITH_OUTCOME + 2} has '{re.escape(text)}' in column 'outcome', where a number must be", "a.csv")
 
 
 @pytest.mark.parametrize(
     ("row", "column", "text", "words"),
     [
-        (HERE, "outcome", "NA", f"`outcome` in row {HERE} is nan although it has arrived"),
-        (HERE, "outcome", "NaN", f"`outcome` in row {HERE} is nan although it has arrived"),
-        (HERE, "outcome", "inf", f"`outcome` in row {HERE} is inf"),
-        (GONE, "outcome", "Infinity", f"`outcome` in row {GONE} is inf"),
-        (GONE, "outcome", "3", f"`outcome` in row {GONE} is 3.0 but has no arrival"),
-        (HERE, "assigned_at", "", f"`assigned_at` in row {HERE} is missing"),
-        (HERE, "assigned_at", "nan", f"`assigned_at` in row {HERE} is missing"),
-        (HERE, "assigned_at", "inf", f"`assigned_at` in row {HERE} is inf"),
-        (HERE, "assigned_at", "abc", f"line {HERE + 2} has 'abc' in column 'assigned_at'"),
-        (HERE, "arrived_at", "abc", f"line {HERE + 2} has 'abc' in column 'arrived_at'"),
-        (HERE, "arrived_at", "", f"`outcome` in row {HERE} is .* but has no arrival"),
-        (HERE, "arrived_at", "-5", f"`arrived_at` in row {HERE} is -5, before its assignment"),
-        (HERE, "p_A", "", f"`propensity` in row {HERE} for arm 'A' is nan"),
-        (HERE, "p_A", "-0.5", f"`propensity` in row {HERE} for arm 'A' is -0.5"),
-        (HERE, "p_A", "0.99999", f"`propensity` in row {HERE} sums to"),
-        (HERE, "arm", "", "`arm` is missing in 1 row"),
-        (HERE, "p_B", "0.5,9", f"line {HERE + 2} has 7 fields, but the first line has 6"),
+        (WITH_OUTCOME, "outcome", "NA", f"`outcome` in row {WITH_OUTCOME} is nan although it has arrived"),
+        (WITH_OUTCOME, "outcome", "NaN", f"`outcome` in row {WITH_OUTCOME} is nan although it has arrived"),
+        (WITH_OUTCOME, "outcome", "inf", f"`outcome` in row {WITH_OUTCOME} is inf"),
+        (WITHOUT_OUTCOME, "outcome", "Infinity", f"`outcome` in row {WITHOUT_OUTCOME} is inf"),
+        (WITHOUT_OUTCOME, "outcome", "3", f"`outcome` in row {WITHOUT_OUTCOME} is 3.0 but has no arrival"),
+        (WITH_OUTCOME, "assigned_at", "", f"`assigned_at` in row {WITH_OUTCOME} is missing"),
+        (WITH_OUTCOME, "assigned_at", "nan", f"`assigned_at` in row {WITH_OUTCOME} is missing"),
+        (WITH_OUTCOME, "assigned_at", "inf", f"`assigned_at` in row {WITH_OUTCOME} is inf"),
+        (WITH_OUTCOME, "assigned_at", "abc", f"line {WITH_OUTCOME + 2} has 'abc' in column 'assigned_at'"),
+        (WITH_OUTCOME, "arrived_at", "abc", f"line {WITH_OUTCOME + 2} has 'abc' in column 'arrived_at'"),
+        (WITH_OUTCOME, "arrived_at", "", f"`outcome` in row {WITH_OUTCOME} is .* but has no arrival"),
+        (WITH_OUTCOME, "arrived_at", "-5", f"`arrived_at` in row {WITH_OUTCOME} is -5, before its assignment"),
+        (WITH_OUTCOME, "p_A", "", f"`propensity` in row {WITH_OUTCOME} for arm 'A' is nan"),
+        (WITH_OUTCOME, "p_A", "-0.5", f"`propensity` in row {WITH_OUTCOME} for arm 'A' is -0.5"),
+        (WITH_OUTCOME, "p_A", "0.99999", f"`propensity` in row {WITH_OUTCOME} sums to"),
+        (WITH_OUTCOME, "arm", "", "`arm` is missing in 1 row"),
+        (WITH_OUTCOME, "p_B", "0.5,9", f"line {WITH_OUTCOME + 2} has 7 fields, but the first line has 6"),
     ],
 )
 def test_one_bad_field(row, column, text, words):
@@ -89,12 +89,12 @@ def test_one_bad_field(row, column, text, words):
 
 def test_files_that_are_no_csv():
     refused("not text in UTF-8", write("a.csv", DRAWN.csv(), "utf-16"))
-    refused("not text in UTF-8", write("a.csv", DRAWN.csv([(HERE, "arm", "é")]), "latin-1"))
+    refused("not text in UTF-8", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "é")]), "latin-1"))
     lines = DRAWN.csv().split("\n")
     refused("No column is named like an arm", write("a.csv", "\n".join(lines[1:])))
     refused("a quotation mark is not closed", write("a.csv", DRAWN.csv().replace("\nA,", '\n"A,', 1)))
     refused("where a number must be", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
-    refused("Maximum line size", write("a.csv", DRAWN.csv([(HERE, "arm", "A" * 3_000_000)])))
+    refused("Maximum line size", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "A" * 3_000_000)])))
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"])

@@ -19,7 +19,7 @@ def test_text_that_is_not_text():
     refused("is not text", frame, propensity={"\ud83d": "p_A", "B": "p_B"})
 
 
-HERE, GONE = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
+WITH_OUTCOME, WITHOUT_OUTCOME = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,6 @@ HERE, GONE = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
 def test_dataframes_that_mix_types(column, value):
     frame = DRAWN.wide().to_pandas()
     frame[column] = frame[column].astype(object)
-    frame.at[HERE, column] = value
-    error = refused(f"Column '{column}' in row {HERE} is {re.escape(repr(value))}; it must be of type", frame)
-    assert error.row == HERE
+    frame.at[WITH_OUTCOME, column] = value
+    error = refused(f"Column '{column}' in row {WITH_OUTCOME} is {re.escape(repr(value))}; it must be of type", frame)
+    assert error.row == WITH_OUTCOME

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from engines import Engine, only
 
+from belated.reading.engines import ENGINES, PACKAGES, engine_of, fetch
+
 NAN = float("nan")
 MOMENT = datetime(2026, 3, 1, 12, 30, 0, 123456)
 ABROAD = datetime(2026, 3, 1, 12, 30, tzinfo=timezone(timedelta(hours=2)))
@@ -91,3 +93,18 @@ def test_a_column_can_be_of_a_type_that_arrow_lacks(engine: Engine, kind: str) -
 @functools.cache
 def _values(engine: Engine) -> Any:
     return engine.table(VALUES)
+
+
+def test_each_engine_is_known_by_ibis_s_name_for_it(engine: Engine) -> None:
+    table = engine.table({"x": [1.0, NAN, None]})
+    special = engine_of(table)
+    assert special is ENGINES[table.get_backend().name]
+    assert special.is_embedded == (engine.name == "duckdb")
+    assert set(special.packages) <= PACKAGES
+
+
+def test_nan_and_null_stay_apart_when_fetched(engine: Engine) -> None:
+    table = engine.table({"row": [0, 1, 2], "x": [1.0, NAN, None]}).order_by("row")
+    assert [_told_apart(value) for value in fetch(table)["x"].to_pylist()] == [1.0, "NaN", None]
+    batches = list(engine_of(table).batches(table))
+    assert sum(len(batch) for batch in batches) == 3

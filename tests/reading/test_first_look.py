@@ -28,7 +28,7 @@ def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):
     return pa.array(made, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
 
 
-CAME = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
+ARRIVED = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
 
 
 def test_arms_and_moments_that_cannot_be():
@@ -41,7 +41,7 @@ def test_arms_and_moments_that_cannot_be():
     for moment in ("2026-01-01", "x", np.nan, True, [1], dt.datetime(2026, 1, 1)):
         refused("this log's times are numbers", table, as_of=moment)
     refused("no rows as of 0", table, as_of=0)
-    dated = DRAWN.wide(assigned_at=at(DRAWN.t), arrived_at=at(CAME))
+    dated = DRAWN.wide(assigned_at=at(DRAWN.t), arrived_at=at(ARRIVED))
     for moment in (5, "x", "2026-13-01"):
         refused("this log's times are datetimes", dated, as_of=moment)
     refused("no rows as of 2020-01-01", dated, as_of="2020-01-01")

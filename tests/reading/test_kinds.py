@@ -23,7 +23,7 @@ def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):
     return pa.array(made, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
 
 
-CAME = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
+ARRIVED = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -40,21 +40,21 @@ CAME = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, D
     ],
 )
 def test_times_of_any_kind(made, came):
-    table = DRAWN.wide(assigned_at=at(DRAWN.t, **made), arrived_at=at(CAME, **came))
+    table = DRAWN.wide(assigned_at=at(DRAWN.t, **made), arrived_at=at(ARRIVED, **came))
     same(bl.read(table.to_pandas()))
     pa.parquet.write_table(table, "a.parquet")
     same(bl.read("a.parquet"))
 
 
 def test_times_as_text_dates_and_durations():
-    made, came = at(DRAWN.t).to_pylist(), at(CAME).to_pylist()
+    made, came = at(DRAWN.t).to_pylist(), at(ARRIVED).to_pylist()
     zones = [dt.timezone(dt.timedelta(hours=h)) for h in (2, -5, 0)]
     texts = [t.replace(tzinfo=dt.UTC).astimezone(zones[i % 3]).isoformat() for i, t in enumerate(made)]
     text = DRAWN.wide(assigned_at=pa.array(texts), arrived_at=pa.array([t and f"{t.isoformat()}Z" for t in came]))
     same(bl.read(text))
     pa.csv.write_csv(text, "a.csv")
     same(bl.read("a.csv"))
-    days = [None if c is None else dt.date(2026, 1, 1) + dt.timedelta(c) for c in CAME]
+    days = [None if c is None else dt.date(2026, 1, 1) + dt.timedelta(c) for c in ARRIVED]
     dates = DRAWN.wide(assigned_at=pa.array([dt.date(2026, 1, 1) + dt.timedelta(int(t)) for t in DRAWN.t]),
                        arrived_at=pa.array(days))  # fmt: skip
     same(bl.read(dates))
@@ -85,12 +85,12 @@ def test_numbers_of_any_type():
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"arrived_at": at(CAME)}, "'arrived_at' is named like `arrived_at`, but is of kind time"),
+        ({"arrived_at": at(ARRIVED)}, "'arrived_at' is named like `arrived_at`, but is of kind time"),
         ({"assigned_at": at(DRAWN.t)}, "'arrived_at' is named like `arrived_at`, but is of kind integer"),
         ({"assigned_at": pa.nulls(ROWS)}, "'assigned_at' is named like `assigned_at`, but is of kind other"),
         ({"assigned_at": pa.nulls(ROWS, "int64")}, "`assigned_at` in row 0 is missing"),
         ({"assigned_at": pa.array([dt.time(1)] * ROWS)}, "'assigned_at' is named like"),
-        ({"assigned_at": pa.array(["yesterday"] * ROWS), "arrived_at": at(CAME)}, "yesterday"),
+        ({"assigned_at": pa.array(["yesterday"] * ROWS), "arrived_at": at(ARRIVED)}, "yesterday"),
         ({"assigned_at": pa.array(range(2**63, 2**63 + ROWS), "uint64")}, "out of range"),
         ({"outcome": pa.array(["5"] * ROWS)}, "'outcome' is of kind text"),
         ({"p0": pa.array([0.5] * ROWS).cast("float16")}, "cannot be read"),
@@ -105,5 +105,5 @@ def test_delays_that_cannot_be_read_are_not_passed_over():
     table = DRAWN.wide().drop(["arrived_at"])
     refused("'delay' is named like `delay`", table.append_column("delay", pa.array(["3 days"] * ROWS)))
     refused("before its assignment", table.append_column("delay", pa.array([-1] * ROWS)))
-    steps = table.drop(["assigned_at"]).append_column("arrived_at", pa.array(CAME))
+    steps = table.drop(["assigned_at"]).append_column("arrived_at", pa.array(ARRIVED))
     same(bl.read(steps))
