@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from belated.base.documents import csv_text
 from belated.base.errors import OptionError
-from belated.base.files import check_place, csv_text, write_whole
+from belated.base.files import check_place, write_whole
 
 
 def test_a_file_appears_whole_and_leaves_nothing_beside_it(tmp_path):

@@ -6,8 +6,9 @@ import inspect
 import pytest
 import typer
 
+import belated as bl
 from belated.cli.app import COMMANDS, app
-from belated.cli.log_options import LogOptions
+from belated.cli.options import LogOptions
 from belated.cli.output import FORMATS
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
@@ -59,3 +60,25 @@ def test_a_closed_set_of_words_is_in_the_help_word_for_word():
     for name, words in sets.items():
         assert all(word in parameters("analyze")[name].help for word in words)
     assert all(figure in parameters("paper")["figure"].help for figure in FIGURES)
+
+
+NONE = {field.name: None for field in dataclasses.fields(LogOptions)} | {"duplicates": "error", "events": False}
+
+
+def test_they_are_the_arguments_of_read():
+    arguments = set(inspect.signature(bl.read).parameters)
+    assert {field.name for field in dataclasses.fields(LogOptions)} == arguments | {"measure"}
+
+
+def test_a_log_is_read_and_what_was_guessed_is_said(log, capsys):
+    read = LogOptions(**NONE | {"source": str(log), "arms": "B, A", "as_of": "300"}).read()
+    assert len(read) == len(bl.read(str(log), as_of=300))
+    assert read.arms == ("B", "A")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(read.roles.line(cli=True))
+
+
+def test_a_measure_is_of_events(log):
+    with pytest.raises(bl.OptionError, match="`measure` is given without `events`"):
+        LogOptions(**NONE | {"source": str(log), "measure": "sum"}).read()

@@ -3,10 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 
 import belated as bl
 from belated.base.tables import Column, Table
-from belated.cli.output import FORMATS, check_format, check_plot, show, write_plot
+from belated.cli.output import FORMATS, check_format, check_plot, sentences, show, write_plot
 
 
 class Numbers(Table):
@@ -68,3 +69,38 @@ def test_a_figure_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
     check_plot(None)
     with pytest.raises(bl.MissingLibraryError, match="pip install matplotlib"):
         check_plot(tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (bl.OptionError("This cannot be."), 2, "Error: This cannot be.\n"),
+        (FileNotFoundError(2, "No such file or directory", "x.csv"), 2, "Error: `x.csv`: No such file or directory.\n"),
+        (OSError(28, "No space left on device"), 2, "Error: No space left on device.\n"),
+        (MemoryError(), 2, "Error: there is not enough memory for this.\n"),
+        (KeyboardInterrupt(), 130, "Stopped; nothing was written.\n"),
+        (BrokenPipeError(), 0, ""),
+    ],
+)
+def test_what_goes_wrong_is_one_sentence_and_a_code(error, code, words, capsys):
+    with pytest.raises(typer.Exit) as left, sentences():
+        raise error
+    assert left.value.exit_code == code
+    assert capsys.readouterr() == ("", words)
+
+
+def test_a_mistake_of_ours_is_not_hidden():
+    with pytest.raises(ZeroDivisionError), sentences():
+        raise ZeroDivisionError
+
+
+def test_a_command_can_be_run_again():
+    @sentences()
+    def command(wrong):
+        if wrong:
+            raise bl.OptionError("No.")
+        return 1
+
+    with pytest.raises(typer.Exit):
+        command(True)
+    assert command(False) == 1

@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sequence_logs import OPTIONS, as_log, events_of, made_up
 
 import belated as bl
 
@@ -33,3 +36,67 @@ def test_beside_it_stands_the_interval_of_a_single_look(binary):
     assert found.arm(2).estimate == pytest.approx(
         log.outcome[(log.code == 2) & log.arrived].mean() if binary else bl.estimate(log, "dipw").values[2]
     )
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(sorted(OPTIONS)), st.booleans())
+def test_growing_is_the_same_as_building(seed, kind, ties):
+    rng = np.random.default_rng(seed)
+    columns = made_up(rng, 90, 2, kind, ties=ties)
+    events = events_of(*columns)
+    whole_log = as_log(*columns, chosen=True)
+    whole = bl.sequence(whole_log, kind, target=100, **OPTIONS[kind])
+    half = events[len(events) // 2][0]
+    grown = bl.sequence(whole_log.at(half), kind, target=100, **OPTIONS[kind])
+    by_log = bl.sequence(whole_log.at(half), kind, target=100, **OPTIONS[kind]).update(whole_log)
+    later = [e for e in events if e[0] > half]
+    cut = len(later) // 3
+    while 0 < cut < len(later) and later[cut - 1][0] == later[cut][0]:
+        cut += 1
+    for part in (later[:cut], later[cut:]):
+        if part:
+            time, arm, y, p = (list(x) for x in zip(*part, strict=True))
+            grown.update(arm, y, p, at=time)
+    for one in (grown, by_log):
+        for ask in (lambda s: s.arm(1), lambda s: s.contrast(1, 0)):
+            a, b = ask(one).to_dict(), ask(whole).to_dict()
+            numbers = ("estimate", "low", "high", "p_value")
+            assert [a[n] for n in numbers] == pytest.approx([b[n] for n in numbers], rel=1e-9, nan_ok=True)
+            assert a["excluded_at"] == b["excluded_at"]
+
+
+def test_one_at_a_time():
+    rng = np.random.default_rng(0)
+    log = bl.Log([0, 1], [0.1, 0.2], [0.5, 0.5])
+    grown = bl.sequence(log, "sub_gaussian", sigma=1, target=1000)
+    arm, y = rng.integers(0, 2, 300), rng.normal(size=300)
+    for a, x in zip(arm, y, strict=True):
+        grown.update(int(a), x, 0.5)
+    whole = bl.sequence(bl.Log([0, 1, *arm], [0.1, 0.2, *y], np.full(302, 0.5)), "sub_gaussian", sigma=1, target=1000)
+    assert grown.moments[-1] == 302
+    assert grown.contrast(1, 0).to_dict() == pytest.approx(whole.contrast(1, 0).to_dict())
+
+
+def test_what_cannot_be_grown_is_refused():
+    rng = np.random.default_rng(3)
+    arm, y = rng.integers(0, 2, 60), rng.normal(size=60)
+    log = bl.Log(arm, y, np.full(60, 0.5), assigned_at=np.arange(60))
+    found = bl.sequence(log.at(30), "sub_gaussian", sigma=1)
+    changed = y.copy()
+    changed[10] += 1
+    with pytest.raises(bl.LogError, match="no later state"):
+        found.update(bl.Log(arm, changed, np.full(60, 0.5), assigned_at=np.arange(60)))
+    with pytest.raises(bl.OptionError, match="before the last look"):
+        found.update(0, 1.0, 0.5, at=3)
+    with pytest.raises(bl.OptionError, match="go back in time"):
+        found.update([0, 1], [1.0, 2.0], [0.5, 0.5], at=[40, 35])
+    with pytest.raises(bl.OptionError, match="propensity"):
+        found.update(0, 1.0, 0.0)
+    with pytest.raises(bl.OptionError, match="not finite"):
+        found.update(0, math.nan, 0.5)
+    with pytest.raises(bl.UnknownArmError):
+        found.update(7, 1.0, 0.5)
+    binary = bl.sequence(bl.Log([0, 1], [0, 1], [0.5, 0.5]))
+    with pytest.raises(bl.LogError, match="0 or 1"):
+        binary.update(0, 0.5, 0.5)
+    assert found.update(log).moments[-1] == 59

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from belated.assumptions.checks import CHECKS
-from belated.assumptions.checks.check import Check
-from belated.assumptions.lights import LIGHTS, Light
+from belated.assumptions.checks.check import LIGHTS, Check, Light
 from belated.base.checks import one_of
 from belated.base.columns import Label
-from belated.base.files import csv_text
-from belated.base.json_text import json_text
+from belated.base.documents import csv_text, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
 from belated.log.data import Data, require_data

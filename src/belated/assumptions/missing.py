@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
+from belated.base.tables import Column, Table
+from belated.base.text import percent
 from belated.estimation.combinations import combine
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
 from belated.estimation.intervals import KINDS, IntervalKind, choose_kind, is_binary, student_degrees
 from belated.log.log import Log
-from belated.summaries.single_value import single_value, single_value_words
+from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 
 # ---------------------------------------------------------------- one arm
@@ -285,3 +288,57 @@ class MissingOutcomes:
         units = np.eye(len(self.arms))
         limits = [combine(self.statistics, unit, self.interval).limits(self.tail) for unit in units]
         return [(float(low), float(high)) for low, high in limits]
+
+
+#: What is bounded: the factor of the odds, or the difference of the means.
+Size = Literal["gamma", "delta"]
+
+
+@dataclass(frozen=True)
+class Bounds(Table):
+    """What a combination of means can be under one assumption.
+
+    Attributes
+    ----------
+    name : str
+    gamma, delta : float or None
+        The assumption: one of them.
+    bound_low, bound_high : float
+        The least and the largest estimate that it allows.
+    low, high : float
+        The interval, which covers the truth if the assumption holds.
+    level : float
+    """
+
+    name: str
+    gamma: float | None
+    delta: float | None
+    bound_low: float
+    bound_high: float
+    low: float
+    high: float
+    level: float
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def includes(self, value: float) -> bool:
+        """Whether the interval includes a value."""
+        return self.low <= value <= self.high
+
+    def _title(self) -> str:
+        return f"{self.name}: {percent(self.level)} interval"
+
+    def _columns(self) -> list[Column]:
+        return bounds_columns([self], "gamma" if self.delta is None else "delta")
+
+
+def bounds_columns(rows: Sequence[Bounds], size: Size) -> list[Column]:
+    """Return a column for the size of the assumption, and one for each bound and limit."""
+    # digits as for the narrowest interval, of which a standard error is about a quarter
+    narrow = min((row.high - row.low for row in rows), default=math.nan) / 4
+    names = ("bound_low", "bound_high", "low", "high")
+    return [
+        Column(size, [getattr(row, size) for row in rows], "number"),
+        *(Column(name, [getattr(row, name) for row in rows], "estimate", [narrow] * len(rows)) for name in names),
+    ]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.assumptions.bounds import Bounds, bounds_columns
 from belated.assumptions.maturity import Age, Maturity, mature_rows
-from belated.assumptions.missing import MissingOutcomes, Odds
+from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odds, bounds_columns
 from belated.assumptions.shift import Shift
-from belated.assumptions.tipping import tipping_point
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
+from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
-from belated.base.json_text import json_rows, json_text
+from belated.base.roots import bisect
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent, share_text
 from belated.estimation.target import read_target
@@ -304,3 +304,48 @@ class Sensitivity(Table):
                 "them: no G moves that mean."
             )
         return notes
+
+
+#: The largest factor, and shift in standard deviations, tried in search of a tipping point.
+_MOST = 10_000.0
+
+#: Steps on the way there, and halvings of the step in which the interval first includes the value.
+_STEPS, _HALVINGS = 80, 40
+
+
+def tipping_point(
+    missing: MissingOutcomes, null: float, size: Callable[[float], float], assumption: Callable[[float], Assumption]
+) -> float:
+    """Return the smallest size of an assumption at which the interval includes `null`.
+
+    Parameters
+    ----------
+    missing : MissingOutcomes
+    null : float
+    size : callable
+        The size by its logarithm x, which the search goes through evenly from 0.
+    assumption : callable
+        The assumption of a size.
+
+    Returns
+    -------
+    float
+        Infinite if no size makes the interval include it, NaN if there is no interval.
+    """
+    if not missing.has_interval:
+        return math.nan
+    _, _, low, high = missing.limits(assumption(size(0.0)))
+    if low <= null <= high:
+        return size(0.0)
+    up = high < null
+
+    def excludes(x: float) -> bool:
+        limit = missing.side(assumption(size(x)), up)[1]
+        return not (limit >= null if up else limit <= null)
+
+    # the variance may fall where a bound rises: look at steps first, then halve the first that crosses
+    steps = np.linspace(0.0, math.log(_MOST), _STEPS + 1).tolist()
+    for outside, inside in pairwise(steps):
+        if not excludes(inside):
+            return size(bisect(excludes, outside, inside, steps=_HALVINGS)[1])
+    return math.inf

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
-from belated.assumptions.bounds import Size
+from belated.assumptions.missing import Size
 from belated.base.figures import COLOURS, INK, new_figure, safe_label
 from belated.base.text import percent
 

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from belated.assumptions.bounds import Bounds, bounds_columns
-from belated.assumptions.missing import MissingOutcomes, Shifted
-from belated.assumptions.tipping import tipping_point
+from belated.assumptions.missing import Bounds, MissingOutcomes, Shifted, bounds_columns
+from belated.assumptions.sensitivity import tipping_point
 from belated.base.checks import real
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table

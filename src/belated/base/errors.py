@@ -1,6 +1,11 @@
-"""What can go wrong, as types. Every message says what is wrong, where, and what would be right."""
+"""What can go wrong, as types, and warnings that are kept. A message says what is wrong, where, and what is right."""
 
 from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class BelatedError(ValueError):
@@ -66,3 +71,25 @@ class MissingLibraryError(BelatedError, ImportError):
 
 class BelatedWarning(UserWarning):
     """An answer that is missing or empty, and why."""
+
+
+# Python's filters of warnings belong to the whole process: two threads that changed them at once would mix them up
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[str]]:
+    """Give a list that, at the end, holds the sentences of the warnings of this library, which are not shown."""
+    sentences: list[str] = []
+    with _LOCK, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BelatedWarning)
+        yield sentences
+        sentences += [str(warning.message) for warning in caught if issubclass(warning.category, BelatedWarning)]
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Say no warnings of this library meanwhile."""
+    with _LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore", BelatedWarning)
+        yield

@@ -1,14 +1,11 @@
-"""Files that appear whole or not at all, and columns as CSV."""
+"""Files that appear whole or not at all."""
 
 from __future__ import annotations
 
-import csv
 import os
 import threading
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 from belated.base.errors import OptionError
 
@@ -40,12 +37,3 @@ def check_place(path: str | Path) -> Path:
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
     return path
-
-
-def csv_text(columns: Mapping[str, Iterable[object]]) -> str:
-    """Return columns as CSV; None is an empty field."""
-    lines: list[str] = []
-    writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return "".join(f"{line.removesuffix(writer.dialect.lineterminator)}\n" for line in lines)

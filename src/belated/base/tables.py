@@ -12,9 +12,8 @@ import numpy as np
 
 from belated.base import text
 from belated.base.columns import Array
+from belated.base.documents import csv_text, rows_text
 from belated.base.errors import MissingLibraryError
-from belated.base.files import csv_text
-from belated.base.json_text import rows_text
 
 if TYPE_CHECKING:
     import pandas

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from belated.cli import options
-from belated.cli.log_options import LogOptions
-from belated.cli.options import ANSWERS, QUESTIONS, option
+from belated.cli.options import ANSWERS, QUESTIONS, LogOptions, option
 from belated.cli.output import check_format, show
 
 

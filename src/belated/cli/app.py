@@ -11,7 +11,7 @@ import typer
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
-from belated.cli.errors import STOPPED, STOPPED_WORDS, WRONG, sentences
+from belated.cli.output import STOPPED, STOPPED_WORDS, WRONG, sentences
 from belated.cli.paper import paper
 from belated.cli.plan import plan
 from belated.cli.sensitivity import sensitivity

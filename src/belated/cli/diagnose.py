@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belated.cli import options
-from belated.cli.log_options import LogOptions
+from belated.cli.options import LogOptions
 from belated.cli.output import check_format, show
 
 

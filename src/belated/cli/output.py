@@ -1,14 +1,16 @@
-"""Answers in the format that was asked for, and figures as files."""
+"""What a command gives back: answers in the format that was asked for, figures as files, errors as sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import typer
 
 from belated.base.checks import one_of
+from belated.base.errors import BelatedError
 from belated.base.files import check_place
 from belated.base.tables import Table
 
@@ -72,3 +74,30 @@ def write_plot(path: Path | None, draw: Callable[[], Figure], title: str) -> Non
         from belated.base.figures import save
 
         save(draw(), path, title)
+
+
+#: Exit codes: the question or the data cannot be; the user stopped it.
+WRONG, STOPPED = 2, 130
+STOPPED_WORDS = "Stopped; nothing was written."
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Turn what is wrong into one sentence on stderr and exit code 2; Ctrl-C into 130."""
+    try:
+        yield
+    except BelatedError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(WRONG) from None
+    except BrokenPipeError:  # whoever read our output has enough of it
+        raise typer.Exit(0) from None
+    except OSError as error:
+        where = f"`{error.filename}`: " if error.filename else ""
+        typer.echo(f"Error: {where}{error.strerror}.", err=True)
+        raise typer.Exit(WRONG) from None
+    except MemoryError:
+        typer.echo("Error: there is not enough memory for this.", err=True)
+        raise typer.Exit(WRONG) from None
+    except KeyboardInterrupt:
+        typer.echo(STOPPED_WORDS, err=True)
+        raise typer.Exit(STOPPED) from None

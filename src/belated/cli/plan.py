@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from belated.cli import options
-from belated.cli.log_options import LogOptions
-from belated.cli.options import QUESTIONS, option
+from belated.cli.options import QUESTIONS, LogOptions, option
 from belated.cli.output import check_format, check_plot, show, write_plot
 
 

@@ -9,9 +9,8 @@ import typer
 
 from belated.base.files import check_place
 from belated.cli import options
-from belated.cli.errors import STOPPED
 from belated.cli.options import option
-from belated.cli.output import check_format, check_plot, show, write_plot
+from belated.cli.output import STOPPED, check_format, check_plot, show, write_plot
 
 
 def study(

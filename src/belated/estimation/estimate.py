@@ -31,11 +31,10 @@ from belated.estimation.estimators import (
 from belated.estimation.intervals import INTERVALS, IntervalKind, resolve_interval
 from belated.estimation.ledger import Ledger
 from belated.estimation.multiplicity import joint_p_value, joint_tail
-from belated.estimation.pairs import default_pairs
-from belated.estimation.target import Target
+from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
 from belated.log.log import arm_index
-from belated.summaries.single_value import single_value, single_value_words
+from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 
 

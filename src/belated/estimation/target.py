@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
@@ -181,3 +183,23 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
     if not policy:
         raise OptionError("`policy` is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
     return policy
+
+
+_Arm = TypeVar("_Arm")
+
+
+def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tuple[_Arm, _Arm]]:
+    """Return the contrasts (arm, other): every other arm with the baseline, or all pairs if there is none.
+
+    Of a pair, the later arm comes first: the first arm of an experiment is usually what it started from.
+
+    Examples
+    --------
+    >>> default_pairs(["A", "B", "C"])
+    [('B', 'A'), ('C', 'A'), ('C', 'B')]
+    >>> default_pairs(["A", "B", "C"], "B")
+    [('A', 'B'), ('C', 'B')]
+    """
+    if baseline is None:
+        return [(later, earlier) for earlier, later in combinations(arms, 2)]
+    return [(arm, baseline) for arm in arms if arm != baseline]

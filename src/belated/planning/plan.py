@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from belated.base.checks import fraction, one_of, positive, real, whole
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, without_warnings
 from belated.base.progress import Bar
-from belated.base.quiet import without_warnings
 from belated.base.text import one_line
 from belated.estimation.estimate import estimate
 from belated.estimation.estimators import ESTIMATORS

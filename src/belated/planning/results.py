@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from belated.base.json_text import json_rows, json_text
+from belated.base.documents import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.planning.goals import Goal, GoalName, Point

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from belated.base.columns import Label
-from belated.base.errors import LogError, OptionError
-from belated.base.json_text import json_text
-from belated.base.quiet import recorded_warnings
+from belated.base.documents import json_text
+from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Table
 from belated.base.text import one_line
 from belated.estimation.answers import Answer, Contrasts
@@ -16,14 +15,13 @@ from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval
-from belated.estimation.pairs import default_pairs
-from belated.estimation.target import Target
+from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
 from belated.log.log import arm_index
 from belated.reports import formats
 from belated.reports.formats import Pair, Policy
 from belated.sequences import ConfidenceSequence, SequenceAnswers, sequence
-from belated.summaries.single_value import single_value, single_value_words
+from belated.summaries.signs import single_value, single_value_words
 
 #: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.
 MANY_ARMS = 8

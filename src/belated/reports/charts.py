@@ -19,8 +19,8 @@ from belated.base.columns import Array, Label
 from belated.base.tables import Column
 from belated.base.text import count, percent
 from belated.reports import svg
-from belated.reports.fitting import fit, fit_all, width
 from belated.reports.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale
+from belated.reports.svg import fit, fit_all, width
 
 _MOST_LINES, _MOST_DESCRIBED = 60, 30
 #: Pixels: margins, and the heights of what charts are made of.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from belated.base.columns import Label
-from belated.base.files import csv_text
+from belated.base.documents import csv_text
 from belated.estimation.answers import Answer
 from belated.estimation.estimate import Estimate
 from belated.sequences import ConfidenceSequence, SequenceAnswer

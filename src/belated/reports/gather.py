@@ -10,7 +10,7 @@ import numpy as np
 from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
-from belated.base.quiet import without_warnings
+from belated.base.errors import without_warnings
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
 from belated.estimation.trajectory import trajectory

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from belated.assumptions.lights import LIGHTS
+from belated.assumptions.checks.check import LIGHTS
 from belated.base.columns import Label
+from belated.base.documents import page
 from belated.base.files import check_place, write_whole
-from belated.base.pages import page
 from belated.base.text import count, percent
 from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval

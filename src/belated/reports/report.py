@@ -16,7 +16,7 @@ from belated.base.text import count, one_line
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison
 from belated.estimation.estimate import Estimate
-from belated.estimation.pairs import default_pairs
+from belated.estimation.target import default_pairs
 from belated.estimation.trajectory import Trajectory
 from belated.sequences import ConfidenceSequence
 from belated.summaries.evidence import SHARE_WITH_EVENT

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from belated.base.columns import Array
-from belated.reports.fitting import width
+from belated.reports.svg import width
 
 #: Beyond this, numbers are not drawn; lines are drawn in this many units across.
 LARGEST, WIDE = 1e100, 1000

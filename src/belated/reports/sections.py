@@ -15,11 +15,10 @@ from belated.base.tables import Column
 from belated.base.text import count, one_line, p_words, percent
 from belated.estimation.answers import Answer, Answers
 from belated.reports import charts
-from belated.reports.fitting import fit_all
 from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
 from belated.reports.report import Report
-from belated.reports.svg import LOOKS
+from belated.reports.svg import LOOKS, fit_all
 from belated.sequences import ConfidenceSequence, SequenceAnswer, Track
 
 #: What to know about each estimator beside the others.

@@ -11,7 +11,7 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.tables import Column, Table
 from belated.base.text import percent
-from belated.sequences.kinds import Kind, kind_text
+from belated.sequences.design import Kind, kind_text
 
 #: A moment as users write it.
 Moment = int | float | np.datetime64

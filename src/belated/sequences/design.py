@@ -1,4 +1,4 @@
-"""What a confidence sequence is, fixed before any outcome."""
+"""What a confidence sequence is, its kind included, fixed before any outcome."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from scipy import special
 
-from belated.base.checks import fraction, positive, real
+from belated.base.checks import fraction, one_of, positive, real
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
-from belated.estimation.pairs import default_pairs
+from belated.estimation.target import default_pairs
 from belated.kernels.sequence_blocks import Questions
 from belated.kernels.sequence_bounds import Plan
 from belated.log.log import arm_index
-from belated.sequences.kinds import KINDS, Kind
+
+if TYPE_CHECKING:
+    from belated.sequences.record import ArrivedRows
 
 #: The share of a target's rows whose outcomes are expected to arrive; widths hardly depend on it.
 _SHARE = 0.6
@@ -151,3 +154,31 @@ def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
     if not low < high:
         raise OptionError(f"`bounds` is {bounds!r}; the first must be below the second.")
     return low, high
+
+
+#: In the order in which kernels number them.
+Kind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+#: What may be asked for.
+KindOption = Literal["auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
+KIND_OPTIONS: tuple[KindOption, ...] = get_args(KindOption)
+
+
+def resolve_kind(
+    option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
+) -> Kind:
+    """Return the kind that an option stands for: "auto" is the one that assumes most among those that may be."""
+    one_of("kind", option, KIND_OPTIONS)
+    if option != "auto":
+        return option
+    if len(arrivals) and arrivals.outside(0, 1, ends=True) is None:
+        return "beta_binomial"
+    if bounds is not None:
+        return "bernstein"
+    return "asymptotic" if sigma is None else "sub_gaussian"
+
+
+def kind_text(kind: Kind) -> str:
+    """Return a kind as people write it."""
+    return kind.replace("_", "-")

@@ -10,7 +10,7 @@ import numpy as np
 from belated.base import figures as plots
 from belated.base.text import percent
 from belated.sequences.answers import Moment, Track
-from belated.sequences.kinds import kind_text
+from belated.sequences.design import kind_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

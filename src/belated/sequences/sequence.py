@@ -14,18 +14,15 @@ from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import one_line, percent
 from belated.estimation.estimate import Estimate
-from belated.estimation.pairs import default_pairs
+from belated.estimation.target import default_pairs
 from belated.kernels import fields
 from belated.log.data import Data, require_data
 from belated.log.log import Log, arm_index
 from belated.sequences.answers import Moment, SequenceAnswer, SequenceAnswers, Track, answer_columns, reasons
-from belated.sequences.arrivals import ArrivedRows
-from belated.sequences.design import Design, plan_design, read_bounds
-from belated.sequences.history import History
-from belated.sequences.intervals import interval, intervals, score_null
-from belated.sequences.kinds import Kind, KindOption, kind_text, resolve_kind
-from belated.sequences.reasons import silence
-from belated.sequences.updates import later_arrivals, read_arrivals
+from belated.sequences.design import Design, Kind, KindOption, kind_text, plan_design, read_bounds, resolve_kind
+from belated.sequences.history import History, later_arrivals, read_arrivals
+from belated.sequences.intervals import interval, intervals, score_null, silence
+from belated.sequences.record import ArrivedRows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from belated.base.columns import Array
+from belated.base.documents import csv_text
 from belated.base.errors import MissingLibraryError, OptionError
-from belated.base.files import check_place, csv_text, write_whole
+from belated.base.files import check_place, write_whole
 from belated.log.log import Log
 
 

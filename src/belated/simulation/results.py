@@ -13,8 +13,8 @@ import numpy as np
 
 from belated.base.checks import one_of
 from belated.base.columns import Array, Label
+from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
-from belated.base.json_text import json_rows, json_text
 from belated.base.tables import Column, Kind, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.combinations import combine

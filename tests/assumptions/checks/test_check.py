@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pytest
 from simulated_logs import played
 
 import belated as bl
 from belated.assumptions.checks import CHECKS
-from belated.assumptions.checks.check import Verdict, arm_name, arm_name_first, by_arm, check, light_of
+from belated.assumptions.checks.check import LIGHTS, Light, Verdict, arm_name, arm_name_first, by_arm, check, light_of
 
 
 def test_a_check_holds_what_it_asks_and_how_it_ended():
@@ -44,3 +45,9 @@ def test_arms_in_sentences():
     assert (arm_name(evidence, 0), arm_name_first(evidence, 0)) == ("arm 'A'", "Arm 'A'")
     assert len(arm_name(evidence, 1)) == len("arm ") + 40
     assert by_arm(evidence, [1, 2]) == {"A": 1.0, "b" * 90: 2.0}
+
+
+def test_the_table_holds_every_light_and_the_worst_is_last():
+    assert tuple(LIGHTS) == get_args(Light)
+    assert list(LIGHTS)[-1] == "red"
+    assert len({meaning.sign for meaning in LIGHTS.values()}) == 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
+from typing import Literal, NamedTuple
 
-from belated.assumptions.lights import LIGHTS, Light
 from belated.base.checks import one_of
 from belated.base.columns import Label
 from belated.base.text import one_line
@@ -126,3 +126,22 @@ def arm_name(evidence: Evidence, arm: int) -> str:
 def arm_name_first(evidence: Evidence, arm: int) -> str:
     """Return an arm's name at the beginning of a sentence."""
     return f"Arm {one_line(repr(evidence.arms[arm]), 40)}"
+
+
+Light = Literal["green", "grey", "amber", "red"]
+
+
+class Meaning(NamedTuple):
+    """What a light looks like without its colour, and what it says."""
+
+    sign: str
+    words: str
+
+
+#: The lights, the worst last.
+LIGHTS: dict[Light, Meaning] = {
+    "green": Meaning("✓", "nothing speaks against it"),
+    "grey": Meaning("?", "the log cannot tell"),
+    "amber": Meaning("!", "look at this"),
+    "red": Meaning("✗", "does not hold"),
+}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from belated.assumptions.checks.check import (
+    Light,
     Measured,
     Verdict,
     arm_name,
@@ -16,7 +17,6 @@ from belated.assumptions.checks.check import (
     light_of,
     no_outcome,
 )
-from belated.assumptions.lights import Light
 from belated.base.columns import Array, Label
 from belated.base.text import p_words
 from belated.summaries.delay_tails import Tails, delay_tails

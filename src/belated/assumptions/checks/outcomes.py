@@ -9,8 +9,16 @@ import numpy as np
 from belated.assumptions.checks.check import Verdict, arm_name, arm_name_first, by_arm, check, light_of, no_outcome
 from belated.base.text import count, p_words
 from belated.summaries.evidence import FEW, Evidence
-from belated.summaries.signs import drift, is_sparse, most_recorded, positive_remark, trend
-from belated.summaries.single_value import one_value, single_value_advice, single_value_remark
+from belated.summaries.signs import (
+    drift,
+    is_sparse,
+    most_recorded,
+    one_value,
+    positive_remark,
+    single_value_advice,
+    single_value_remark,
+    trend,
+)
 
 _DRIFT_ADVICE = (
     "An arm's answer is then an average over the time of the experiment, weighted by when it was tried. Compare arms "

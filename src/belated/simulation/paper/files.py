@@ -11,10 +11,10 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
+from belated.base.documents import csv_text, page
 from belated.base.errors import OptionError
 from belated.base.figures import save
-from belated.base.files import csv_text, write_whole
-from belated.base.pages import page
+from belated.base.files import write_whole
 from belated.base.text import one_line
 from belated.simulation import figures as plots
 from belated.simulation.cells import share_limits

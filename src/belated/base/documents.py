@@ -1,10 +1,12 @@
-"""One JSON writer: every document says which version wrote it, and the schema that its names follow."""
+"""Documents as text: JSON, whose schemas have versions; CSV; HTML pages from templates."""
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
@@ -45,3 +47,22 @@ def plain(value: object) -> object:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def page(package: str, template: str, /, **values: object) -> str:
+    """Return a template, from a package's folder ``templates``, filled with values, which are escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(template).render(**values)
+
+
+def csv_text(columns: Mapping[str, Iterable[object]]) -> str:
+    """Return columns as CSV; None is an empty field."""
+    lines: list[str] = []
+    writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return "".join(f"{line.removesuffix(writer.dialect.lineterminator)}\n" for line in lines)

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
+from jinja2 import TemplateNotFound, UndefinedError
 
-from belated.base.json_text import SCHEMAS, Document, json_rows, json_text, plain
+from belated.base.documents import SCHEMAS, Document, json_rows, json_text, page, plain
 from belated.base.version import __version__
 
 DOCS = Path(__file__).parents[2] / "docs" / "json.md"
@@ -52,3 +55,15 @@ def test_every_kind_has_a_schema_that_is_documented():
     text = DOCS.read_text()
     for kind, schema in SCHEMAS.items():
         assert f"## {kind}, schema {schema}\n" in text
+
+
+def test_a_package_has_its_own_templates():
+    with pytest.raises(TemplateNotFound):
+        page("belated.reports", "paper.html")
+    with pytest.raises(UndefinedError):  # found, and nothing may be left out
+        page("belated.simulation.paper", "paper.html")
+
+
+def test_jinja_is_loaded_for_pages_alone():
+    code = "import sys, belated.base.documents, belated; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
