@@ -1,4 +1,4 @@
-"""A slow, obvious twin of `belated.log.row_evidence` and of the statistics that read evidence."""
+"""A slow, obvious twin of `belated.log.row_summaries` and of the statistics that read evidence."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ from kinds_of_columns import table
 
 from belated.base.errors import LogError, OptionError
 from belated.reading.guessing import find, key_pair, propensity_option
-from belated.reading.roles import Propensity, Roles
-from belated.reading.wide import wide
+from belated.reading.roles import Propensity, Roles, wide
 
 
 def played(roles: Roles) -> dict[str, str]:

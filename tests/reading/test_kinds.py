@@ -11,6 +11,8 @@ import pytest
 from drawn import DRAWN, ROWS, refused, same
 
 import belated as bl
+from belated.log.clock import NEVER, Clock
+from belated.reading.kinds import clock_times, floats
 
 pytestmark = [
     pytest.mark.usefixtures("empty_folder"),
@@ -107,3 +109,16 @@ def test_delays_that_cannot_be_read_are_not_passed_over():
     refused("before its assignment", table.append_column("delay", pa.array([-1] * ROWS)))
     steps = table.drop(["assigned_at"]).append_column("arrived_at", pa.array(ARRIVED))
     same(bl.read(steps))
+
+
+def test_null_is_nan_among_floats():
+    np.testing.assert_array_equal(floats(pa.array([1.5, None, float("nan")])), [1.5, np.nan, np.nan])
+    assert floats(pa.chunked_array([[1, 2], [3]])).dtype == np.float64
+
+
+def test_times_are_numbers_of_the_clock():
+    assert clock_times(pa.array([3, None]), Clock()).tolist() == [3, NEVER]
+    np.testing.assert_array_equal(clock_times(pa.array([3, None]), Clock(whole=False)), [3.0, np.nan])
+    moments = pa.array([dt.datetime(1970, 1, 1, 0, 0, 1), None])
+    assert clock_times(moments, Clock(unit="us")).tolist() == [10**6, NEVER]
+    assert clock_times(moments, Clock(unit="ns")).tolist() == [10**9, NEVER]

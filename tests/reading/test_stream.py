@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import belated as bl
 from belated.estimation.estimators import ESTIMATORS
 from belated.reading.batches import Batch
-from belated.reading.stream import OutOfOrderError, Plan, stream_sums
+from belated.reading.stream import OutOfOrderError, StreamPlan, stream_sums
 
 PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values()))
 
@@ -45,7 +45,7 @@ def batches(log, size):
 
 def streamed(log, size, **options):
     last = log.assigned_numbers[-1]
-    plan = Plan(log.arms, PARTS, log.clock, last, **options)
+    plan = StreamPlan(log.arms, PARTS, log.clock, last, **options)
     return stream_sums(batches(log, size), lambda batch: batch, plan)
 
 

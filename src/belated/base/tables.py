@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 #: How the values of a column are written: "sentence" is text of any length, "number" has four digits, "statistic" two
 #: decimals, and the digits of an "estimate" follow those of its standard error.
-Kind = Literal["label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate"]
+CellKind = Literal["label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate"]
 
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
 
-_WRITERS: dict[Kind, Callable[[object], str]] = {
+_WRITERS: dict[CellKind, Callable[[object], str]] = {
     "sentence": lambda value: text.one_line(value, longest=2000),
     "count": text.count_text,
     "share": text.share_text,
@@ -46,7 +46,7 @@ class Column:
 
     name: str
     values: Sequence[object]
-    kind: Kind
+    kind: CellKind
     errors: Sequence[float | None] | None = None
 
     @property

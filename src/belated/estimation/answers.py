@@ -10,7 +10,7 @@ from typing import Any, Literal
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.base.tables import Column, Kind, Table
+from belated.base.tables import CellKind, Column, Table
 from belated.base.text import percent
 from belated.estimation.combinations import ALTERNATIVES, Alternative, Combination
 from belated.estimation.intervals import IntervalKind
@@ -163,7 +163,7 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
     """Return the columns of a table of answers."""
     errors = [answer.std_error for answer in answers]
 
-    def column(name: str, kind: Kind = "estimate") -> Column:
+    def column(name: str, kind: CellKind = "estimate") -> Column:
         return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
 
     columns = [column(name) for name in ("estimate", "std_error", "low", "high")]

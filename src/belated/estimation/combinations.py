@@ -13,7 +13,7 @@ from scipy import special
 from belated.base.columns import Array
 from belated.base.roots import find_root
 from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import KINDS, IntervalKind, Kind, Reach
+from belated.estimation.intervals import KINDS, IntervalKind, IntervalRule, Reach
 
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
@@ -32,7 +32,7 @@ class Combination:
     arms: ArmStatistics  # of the arms with a coefficient only
 
     @property
-    def entry(self) -> Kind:
+    def entry(self) -> IntervalRule:
         """What there is to know of the kind of interval."""
         return KINDS[self.kind]
 

@@ -41,7 +41,7 @@ _SMALL_SAMPLE, _MOST_SKEW = 4.0, 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class IntervalRule:
     """A kind of interval.
 
     Attributes
@@ -135,11 +135,11 @@ def are_skewed(arms: ArmStatistics) -> Array:
 
 
 #: Every kind of interval; of those that suit an experiment, "auto" is the last.
-KINDS: dict[IntervalKind, Kind] = {
-    "normal": Kind(small_sample=False),
-    "t": Kind(suits=always),
-    "skew": Kind(reach=_skewed_reach, needs_hajek=True, suits=are_skewed),
-    "wilson": Kind(
+KINDS: dict[IntervalKind, IntervalRule] = {
+    "normal": IntervalRule(small_sample=False),
+    "t": IntervalRule(suits=always),
+    "skew": IntervalRule(reach=_skewed_reach, needs_hajek=True, suits=are_skewed),
+    "wilson": IntervalRule(
         reach=_score_reach,
         needs_binary=True,
         needs_hajek=True,

@@ -28,7 +28,7 @@ LONGEST = float(1 << 60)
 #: Equally wide cells of [0, 1), each with the place in a table of delays where the search begins.
 GUIDE = 1024
 
-#: Rows played before their sums are taken: the block stays in the first cache.
+#: BlockRows played before their sums are taken: the block stays in the first cache.
 BLOCK = 1024
 
 #: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
@@ -89,7 +89,7 @@ class Rule(NamedTuple):
     batch: int
 
 
-class Calendar(NamedTuple):
+class ArrivalCalendar(NamedTuple):
     """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
 
     A slot is free again when its outcome has come, so that what is still out stays in the cache
@@ -103,7 +103,7 @@ class Calendar(NamedTuple):
     free: Array
 
 
-class Rows(NamedTuple):
+class BlockRows(NamedTuple):
     """A block's rows, if they are to be kept."""
 
     code: Array
@@ -131,7 +131,7 @@ def new_desk(n_arms: int) -> Desk:
     return Desk(block, np.zeros(8 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
 
 
-def new_calendar(horizon: int) -> Calendar:
+def new_calendar(horizon: int) -> ArrivalCalendar:
     """Return an empty calendar; playing a run to its end leaves it empty again."""
     last, previous, arm = (np.zeros(horizon + 3, np.int32) for _ in range(3))
-    return Calendar(last, previous, arm, np.empty(horizon + 3), np.ones(1, np.int32))
+    return ArrivalCalendar(last, previous, arm, np.empty(horizon + 3), np.ones(1, np.int32))

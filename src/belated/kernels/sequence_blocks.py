@@ -29,7 +29,7 @@ from belated.kernels.sequence_bounds import (
     LOWER,
     PRICE,
     UPPER,
-    Plan,
+    BoundPlan,
 )
 
 #: Functions to compile, helpers before their callers.
@@ -66,10 +66,10 @@ class BlockArrivals(NamedTuple):
     last: Array
 
 
-class Questions(NamedTuple):
+class Hypotheses(NamedTuple):
     """What is judged: `arms` (questions, 2) holds an arm and -1, or two arms; `null` each arm's value to exclude.
 
-    Questions of single arms come before those of pairs.
+    Hypotheses of single arms come before those of pairs.
     """
 
     arms: Array
@@ -113,7 +113,7 @@ def sum_blocks(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, w
             path[arm, 1] = min(path[arm, 1], at)
 
 
-def sum_bets(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, plan: Plan) -> None:
+def sum_bets(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, plan: BoundPlan) -> None:
     """Fill the sums of empirical Bernstein's bets of blocks first to last, and their paths.
 
     The other sums of the states where blocks begin must be running totals already.
@@ -150,7 +150,7 @@ def sum_bets(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, pla
             path[a, 1] = min(path[a, 1], at)
 
 
-def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: Plan) -> None:
+def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: BoundPlan) -> None:
     """Add one outcome to its arm's state, as `sum_blocks` and `sum_bets` do."""
     if plan.kind == BERNSTEIN:
         n = state[a, fields.ARRIVED]
@@ -163,7 +163,7 @@ def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: P
     rows.land(state, a, y, shift, 0.0, math.sqrt(pi), pi, False)
 
 
-def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null: Array, plan: Plan) -> float:
+def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null: Array, plan: BoundPlan) -> float:
     """Return the score of one question: of arm a if b is -1, else of a minus b."""
     apart = null[a] - (null[b] if b >= 0 else 0.0)
     if plan.kind != BETA_BINOMIAL:
@@ -186,7 +186,7 @@ def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null:
     return value
 
 
-def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: Plan) -> None:
+def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: BoundPlan) -> None:
     """Fill `ends` with gauges of arm `a` that no arrival of a block can pass: its highest centre, then its lowest.
 
     Sums of squares, costs and prices only grow: they are no less than where the block begins, and weights no more than
@@ -221,7 +221,7 @@ def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: Plan) -
 
 
 def largest_score(
-    ends: Array, stale: Array, a: int, b: int, block: int, blocks: Blocks, null: Array, plan: Plan
+    ends: Array, stale: Array, a: int, b: int, block: int, blocks: Blocks, null: Array, plan: BoundPlan
 ) -> float:
     """Return a score that a question cannot have passed within a block; beta-binomial contrasts: may have reached."""
     state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
@@ -249,7 +249,7 @@ def largest_score(
     return value
 
 
-def score_ends(questions: Questions, blocks: Blocks, plan: Plan, verdicts: Verdicts) -> None:
+def score_ends(questions: Hypotheses, blocks: Blocks, plan: BoundPlan, verdicts: Verdicts) -> None:
     """Raise the best scores to what they are where blocks end: blocks that cannot pass them need no examination."""
     null, shift, now, best = questions.null, blocks.shift, verdicts.gauges, verdicts.best
     for block in range(1, len(blocks.states)):
@@ -267,7 +267,7 @@ def score_ends(questions: Questions, blocks: Blocks, plan: Plan, verdicts: Verdi
 
 
 def next_block(
-    candidates: Array, block: int, questions: Questions, blocks: Blocks, plan: Plan, verdicts: Verdicts
+    candidates: Array, block: int, questions: Hypotheses, blocks: Blocks, plan: BoundPlan, verdicts: Verdicts
 ) -> tuple[int, int]:
     """Return the next block, from `block` on, in which a question may be answered, and how many may.
 
@@ -309,8 +309,8 @@ def judge_block(
     arrivals: BlockArrivals,
     state: Array,
     shift: Array,
-    questions: Questions,
-    plan: Plan,
+    questions: Hypotheses,
+    plan: BoundPlan,
     verdicts: Verdicts,
 ) -> None:
     """Judge questions at every moment of a block, which begins at `state`; the state is changed."""

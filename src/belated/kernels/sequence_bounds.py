@@ -38,7 +38,7 @@ LEAST_SIZE, MOST_SKEW, LEAST_KIND = 25.0, 0.5, 10.0
 SMALL = 1 / 32
 
 
-class Plan(NamedTuple):
+class BoundPlan(NamedTuple):
     """Numbers fixed before any outcome. Only scalars: they are handed on from kernel to kernel for every arrival.
 
     `levels` are the thresholds log(1 / alpha) of one question, of all arms together, of all contrasts together.
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     prior_weights: tuple[float, float, float]
 
 
-def mixture(successes: float, failures: float, mean: float, plan: Plan) -> float:
+def mixture(successes: float, failures: float, mean: float, plan: BoundPlan) -> float:
     """Return the logarithm of the beta-binomial mixture martingale against a mean.
 
     A Beta(r mean, r (1 - mean)) prior is centred on the mean that is tested (Robbins 1970), for several sizes r.
@@ -88,7 +88,7 @@ def mixture(successes: float, failures: float, mean: float, plan: Plan) -> float
     return value
 
 
-def limit(successes: float, failures: float, threshold: float, upper: bool, plan: Plan) -> float:
+def limit(successes: float, failures: float, threshold: float, upper: bool, plan: BoundPlan) -> float:
     """Return the last mean below or above the share at which the mixture stays below the threshold."""
     n = successes + failures
     share = successes / n
@@ -133,14 +133,14 @@ def limit(successes: float, failures: float, threshold: float, upper: bool, plan
     return x
 
 
-def gauge_bounded(now: Array, a: int, state: Array, plan: Plan) -> None:
+def gauge_bounded(now: Array, a: int, state: Array, plan: BoundPlan) -> None:
     """Fill `now[a]` for empirical Bernstein."""
     now[a, CENTRE] = plan.bottom + plan.extent * state[a, BET_Y] / state[a, BETS]
     now[a, LOWER] = state[a, BETS] / plan.extent
     now[a, UPPER] = state[a, COST]
 
 
-def gauge_binary(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
+def gauge_binary(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan) -> None:
     """Fill `now[a]` for the beta-binomial mixture."""
     n = state[a, fields.ARRIVED]
     successes = min(max(round(state[a, fields.Y] + n * shift[a]), 0), n)
@@ -154,7 +154,7 @@ def gauge_binary(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> 
         now[a, UPPER + 2 * j] = limit(successes, n - successes, threshold, True, plan)
 
 
-def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
+def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan) -> None:
     """Fill `now[a]` for a normal mixture; asymptotic ones are infinite until their approximation holds."""
     n, w, v = state[a, fields.ARRIVED], state[a, fields.W], state[a, fields.W2]
     now[a, CENTRE] = shift[a] + state[a, fields.WY] / w
@@ -185,7 +185,7 @@ def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> 
     now[a, UPPER] = scale * (1.0 + max(skew, 0.0)) ** 2
 
 
-def gauge(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
+def gauge(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan) -> None:
     """Fill `now[a]` with what the state of arm `a` says; a reach is infinite where the sequence is."""
     now[a, LOWER] = math.inf
     now[a, UPPER] = math.inf
@@ -202,7 +202,7 @@ def gauge(now: Array, a: int, state: Array, shift: Array, plan: Plan) -> None:
         gauge_normal(now, a, state, shift, plan)
 
 
-def gauges(out: Array, states: Array, shift: Array, plan: Plan) -> None:
+def gauges(out: Array, states: Array, shift: Array, plan: BoundPlan) -> None:
     """Fill `out` (looks, arms) with the gauges of many states."""
     for look in range(states.shape[0]):
         for a in range(states.shape[1]):
@@ -250,7 +250,7 @@ def pair_score(now: Array, a: int, b: int, null: float, kind: int) -> float:
     return value
 
 
-def stake(n: float, y: float, y2: float, pi: float, plan: Plan) -> float:
+def stake(n: float, y: float, y2: float, pi: float, plan: BoundPlan) -> float:
     """Return the bet on an arm's next outcome: the weight over the deviation, as the sums before it show it.
 
     Waudby-Smith and Ramdas 2024, with the weight in the bet.

@@ -18,8 +18,7 @@ from belated.log.clock import NEVER, Clock, as_float_times, read_times
 from belated.log.data import Data
 from belated.log.labels import encode
 from belated.log.row_checks import Columns, check_rows
-from belated.log.row_evidence import RowEvidence
-from belated.log.row_sums import sums_of_rows
+from belated.log.row_summaries import RowEvidence, sums_of_rows
 from belated.log.schedule import Schedule
 from belated.summaries import signs
 from belated.summaries.evidence import Evidence

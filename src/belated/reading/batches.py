@@ -19,9 +19,9 @@ from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock
 from belated.log.log import locked
 from belated.log.row_checks import Columns, check_rows
-from belated.reading.arrow import clock_times, floats
 from belated.reading.engines import engine_of
 from belated.reading.first_look import Opened
+from belated.reading.kinds import clock_times, floats
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

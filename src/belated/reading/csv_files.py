@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from belated.base.errors import LogError
 from belated.base.text import one_line
-from belated.reading.embedded import kept
-from belated.reading.engines import fetch
+from belated.reading.engines import fetch, kept, sentences
 from belated.reading.inputs import Input
-from belated.reading.kinds import Kind
-from belated.reading.sentences import sentences
+from belated.reading.kinds import ColumnKind
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -61,11 +59,11 @@ class CsvFile(Input):
     """
 
     path: str
-    guessed: Mapping[str, Kind] = field(default_factory=dict)
+    guessed: Mapping[str, ColumnKind] = field(default_factory=dict)
     unsure: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """Columns of which more is known than their types tell."""
         return self.guessed
 
@@ -123,7 +121,7 @@ def csv_file(connection: DuckDBConnection, path: str, name: str, role: str) -> C
     some = fetch(_read_csv(connection, path, _NOTHING, all_varchar=True).limit(_SAMPLE))
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, ColumnKind] = {}
     unsure: dict[str, str] = {}
     for column, dtype in table.schema().items() if some.column_names == columns else ():
         texts = some[column].drop_null()

@@ -13,14 +13,11 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock
-from belated.reading.arrow import clock_times
-from belated.reading.engines import fetch
-from belated.reading.joining import joining_notes, rows_in
-from belated.reading.kinds import clock_of
-from belated.reading.propensity_columns import propensity_columns
+from belated.reading.engines import fetch, sentences
+from belated.reading.kinds import clock_of, clock_times
+from belated.reading.propensities import propensity_columns
 from belated.reading.roles import Roles
-from belated.reading.rows_query import RowsQuery
-from belated.reading.sentences import sentences
+from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

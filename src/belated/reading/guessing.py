@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
-from belated.reading.kinds import Kind
+from belated.reading.kinds import ColumnKind
 from belated.reading.names import (
     CALENDAR,
     KINDS,
@@ -26,12 +26,13 @@ from belated.reading.names import (
     unique,
     wrong,
 )
-from belated.reading.roles import Propensity, Roles
-from belated.reading.wide import captured, is_pattern
+from belated.reading.roles import Propensity, Roles, captured, is_pattern
 
 
 def find(
-    kinds: Mapping[str, Kind], outcome_kinds: Mapping[str, Kind] | None = None, given: Mapping[str, Any] | None = None
+    kinds: Mapping[str, ColumnKind],
+    outcome_kinds: Mapping[str, ColumnKind] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Roles:
     """Return the role of each column, from the options where they say and else from common names.
 
@@ -121,12 +122,12 @@ def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | di
 class _Columns:
     """The columns of one table, and which roles have taken them."""
 
-    def __init__(self, kinds: Mapping[str, Kind], where: str = "", *, later: bool = False) -> None:
+    def __init__(self, kinds: Mapping[str, ColumnKind], where: str = "", *, later: bool = False) -> None:
         self.kinds, self.where, self.later = kinds, where, later
         self.names = {column: snake(column) for column in kinds}  # of those that are free
         self.taken: dict[str, Role] = {}
 
-    def take(self, role: Role, column: object, kinds: Sequence[Kind] = ()) -> str:
+    def take(self, role: Role, column: object, kinds: Sequence[ColumnKind] = ()) -> str:
         """Return the column that an option names, if it exists, can play the role, and plays no other."""
         if not isinstance(column, str):
             raise OptionError(f"`{role}` is {one_line(repr(column))}; it must be the name of a column.")
@@ -146,9 +147,9 @@ class _Columns:
         self.names.pop(column, None)
         return column
 
-    def guess(self, role: Role, kinds: Sequence[Kind] = (), near: str | None = None) -> str | None:
+    def guess(self, role: Role, kinds: Sequence[ColumnKind] = (), near: str | None = None) -> str | None:
         """Return the free column with the most usual name for the role; of equals, the one akin to column `near`."""
-        wanted: set[Kind] = {*(kinds or KINDS[role])}
+        wanted: set[ColumnKind] = {*(kinds or KINDS[role])}
         if role in ("outcome", "arrived_at", "delay"):  # all of it may be null
             wanted.add("other")
         if "number" in wanted and role != "propensity":
@@ -170,7 +171,7 @@ class _Columns:
                 return likely[0]
         return None
 
-    def check_none(self, role: Role, kinds: Sequence[Kind], tiers: int | None = None) -> None:
+    def check_none(self, role: Role, kinds: Sequence[ColumnKind], tiers: int | None = None) -> None:
         """Refuse to leave out a column that is named like a role, but cannot be read as the others are."""
         for tier in NAMES[role][:tiers]:
             for column, name in self.names.items():
@@ -228,9 +229,11 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     }
 
 
-def _clocks(first: _Columns, second: _Columns, given: _Times) -> list[tuple[Sequence[Kind], Sequence[Kind]]]:
+def _clocks(
+    first: _Columns, second: _Columns, given: _Times
+) -> list[tuple[Sequence[ColumnKind], Sequence[ColumnKind]]]:
     """Return the clocks that the given columns allow, each as the kinds of its times and of its delays."""
-    clocks: list[tuple[Sequence[Kind], Sequence[Kind]]] = [(CALENDAR, ("duration",)), (NUMERIC, NUMERIC)]
+    clocks: list[tuple[Sequence[ColumnKind], Sequence[ColumnKind]]] = [(CALENDAR, ("duration",)), (NUMERIC, NUMERIC)]
     named = {table.kinds[c] for table, c in ((first, given.assigned), (second, given.arrived)) if c}
     kinds = {"number" if kind == "mixed" else kind for kind in named}
     span = second.kinds.get(given.delay or "")
@@ -241,8 +244,8 @@ def _times_of_clock(
     first: _Columns,
     second: _Columns,
     roles: Mapping[str, str | None],
-    clock: Sequence[Kind],
-    spans: Sequence[Kind],
+    clock: Sequence[ColumnKind],
+    spans: Sequence[ColumnKind],
 ) -> _Times:
     """Return the columns of times as the kinds of one clock suggest them."""
     assigned = roles["assigned_at"] if "assigned_at" in roles else first.guess("assigned_at", clock)

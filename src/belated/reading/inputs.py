@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from belated.reading.kinds import Kind
+from belated.base.checks import one_of
+from belated.base.errors import LogError, OptionError
+from belated.base.text import one_line
+from belated.reading.engines import engine_of, first_line, sentences, sql_text
+from belated.reading.kinds import ColumnKind
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import narwhals as nw
+    import pyarrow as pa
     from ibis.backends import BaseBackend
+    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 
 @dataclass(frozen=True)
@@ -35,10 +46,91 @@ class Input:
         return self.table.get_backend()
 
     @property
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, ColumnKind]:
         """Columns of which more is known than their types tell."""
         return {}
 
     def loaded(self, types: Mapping[str, str], columns: Iterable[str], arm: str) -> Input:
         """Return the same table, its columns of the types that they must have, where types are only guessed."""
         return self
+
+
+def arrow_table(frame: Any, role: str) -> pa.Table:
+    """Return a dataframe of any library that Narwhals knows as an Arrow table; errors call it `role`."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    names = [] if hasattr(frame, "collect") else list(map(str, getattr(frame, "columns", ())))
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
+        names = frame.column_names
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise LogError(f"The dataframe has several columns named {one_line(repr(twice))}; each must have its own name.")
+    if isinstance(frame, pa.Table):
+        return frame
+    try:
+        native = nw.from_native(frame)
+        return (native.collect() if isinstance(native, nw.LazyFrame) else native).to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise _mixed(native, error) from None
+    except TypeError:
+        raise OptionError(
+            f"`{role}` is a {type(frame).__name__}; it must be a path, a dataframe or an Ibis table."
+        ) from None
+
+
+def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
+    """Return which value of a dataframe's column is unlike the others."""
+    failed = re.search(r"Conversion failed for column (.*) with type", str(error), re.DOTALL)
+    if failed is not None and failed[1] in frame.columns:
+        values = [(row, value) for row, value in enumerate(frame[failed[1]].to_list()) if value is not None]
+        usual = Counter(type(value) for _, value in values if value == value).most_common(1)[0][0]
+        row, value = next(((r, v) for r, v in values if type(v) is not usual and v == v), values[0])
+        return LogError(
+            f"Column {one_line(repr(failed[1]))} in row {row} is {one_line(repr(value))}; it must be of type "
+            f"{usual.__name__}, as most of the column is.",
+            row=row,
+        )
+    return LogError(f"The dataframe cannot be read: {first_line(error)}")
+
+
+def table_of_file(connection: DuckDBConnection, path: str, table: str | None) -> Input:
+    """Return a table of a database file, which is attached for reading only; without a name, its only one."""
+    import ibis
+
+    catalog = ibis.util.gen_name("database")
+    with sentences(one_line(Path(path).name)):
+        connection.raw_sql(f"ATTACH '{sql_text(os.path.abspath(path))}' AS {catalog} (READ_ONLY, TYPE duckdb)")
+        tables = _tables(connection, catalog)
+    often = Counter(name for _, name in tables)
+    names = [name if often[name] == 1 else f"{schema}.{name}" for schema, name in tables]
+    if table is None:
+        if len(tables) != 1:
+            known = ", ".join(map(repr, map(one_line, names[:20]))) or "none"
+            raise OptionError(f"`{one_line(path)}` holds {len(tables)} tables ({known}); say which with `table`.")
+        table = names[0]
+    schema, name = tables[names.index(one_of("table", table, names))]
+    with sentences(one_line(name)):
+        return Input(connection.table(name, database=(catalog, schema)), one_line(name), ordered=True)
+
+
+def table_beside(beside: Input, name: str) -> Input | None:
+    """Return another table of the database file that a table is in; None if it is in none."""
+    space = getattr(beside.table.op(), "namespace", None)
+    if space is None or space.catalog is None or not engine_of(beside.table).is_embedded:
+        return None
+    connection = beside.connection
+    tables = {table: schema for schema, table in _tables(connection, space.catalog)}
+    if name not in tables:
+        raise OptionError(f"There is no file and no table `{one_line(name)}` beside `{beside.name}`.")
+    return Input(connection.table(name, database=(space.catalog, tables[name])), one_line(name), ordered=True)
+
+
+def _tables(connection: DuckDBConnection, catalog: str) -> list[tuple[str, str]]:
+    """Return the schema and the name of each table."""
+    rows = connection.con.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1, 2",
+        [catalog],
+    )
+    return list(rows.fetchall())

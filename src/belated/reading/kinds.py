@@ -5,33 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.base.text import one_line
-from belated.log.clock import Clock
+from belated.log.clock import NEVER, Clock
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 #: What a column holds, in a word; "mixed" is text, but mostly numbers.
-Kind = Literal[
+ColumnKind = Literal[
     "integer", "number", "boolean", "text", "time", "duration", "list", "struct", "map", "json", "mixed", "other"
 ]
 
-_WORDS: dict[Kind, str] = {
+_WORDS: dict[ColumnKind, str] = {
     "time": "datetimes", "integer": "whole numbers", "number": "numbers", "boolean": "true and false",
     "duration": "durations", "list": "lists", "struct": "structs", "map": "maps", "json": "JSON", "text": "text",
 }  # fmt: skip
 
 
-def kinds_of(table: ir.Table) -> dict[str, Kind]:
+def kinds_of(table: ir.Table) -> dict[str, ColumnKind]:
     """Return in a word what each column of a table holds."""
     return {name: kind_of_type(dtype) for name, dtype in table.schema().items()}
 
 
-def kind_of_type(dtype: dt.DataType) -> Kind:
+def kind_of_type(dtype: dt.DataType) -> ColumnKind:
     """Return in a word what a type holds."""
-    tests: tuple[tuple[Callable[[], bool], Kind], ...] = (
+    tests: tuple[tuple[Callable[[], bool], ColumnKind], ...] = (
         (dtype.is_boolean, "boolean"), (dtype.is_integer, "integer"), (dtype.is_floating, "number"),
         (dtype.is_decimal, "number"), (dtype.is_timestamp, "time"), (dtype.is_date, "time"),
         (dtype.is_interval, "duration"), (dtype.is_array, "list"), (dtype.is_struct, "struct"),
@@ -107,3 +111,21 @@ def literal(clock: Clock, moment: int | float, like: ir.Column) -> ir.Scalar:
 def moment_like(times: ir.Column, moment: int | float) -> ir.Scalar:
     """Return a moment as the times of a column are written."""
     return literal(clock_of(times), moment, times)
+
+
+def floats(column: pa.Array | pa.ChunkedArray) -> Array:
+    """Return an Arrow column of floats; null is NaN."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def clock_times(column: pa.Array, clock: Clock) -> Array:
+    """Return Arrow times as numbers of a clock; null is NEVER or NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if clock.unit is None and not clock.whole:
+        return floats(column.cast("float64"))
+    numbers = (column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64")
+    if numbers.null_count:
+        numbers = pc.fill_null(numbers, NEVER)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False))

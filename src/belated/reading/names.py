@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from belated.base.columns import Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
-from belated.reading.kinds import Kind
+from belated.reading.kinds import ColumnKind
 
 #: What a column may be for.
 Role = Literal["arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "propensity"]
@@ -107,12 +107,12 @@ LATER: Sequence[str] = (
     "created_at|received_at",
 )
 
-NUMERIC: tuple[Kind, ...] = ("integer", "number")
+NUMERIC: tuple[ColumnKind, ...] = ("integer", "number")
 
-CALENDAR: tuple[Kind, ...] = ("time", "text")
+CALENDAR: tuple[ColumnKind, ...] = ("time", "text")
 
 #: What a role's column may hold. A guess is choosier: see `_Columns.guess`.
-KINDS: Mapping[Role, tuple[Kind, ...]] = {
+KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
     "arm": ("text", "integer", "boolean", "number"),
     "outcome": ("integer", "number", "boolean"),
     "assigned_at": CALENDAR + NUMERIC,
@@ -123,7 +123,7 @@ KINDS: Mapping[Role, tuple[Kind, ...]] = {
 }
 
 #: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
-ONLY: Mapping[tuple[Role, Kind], str] = {
+ONLY: Mapping[tuple[Role, ColumnKind], str] = {
     ("arm", "number"): "arm|action",
     ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
     ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",

@@ -12,10 +12,10 @@ from belated.log.durations import read_window
 from belated.reading.csv_files import CsvFile
 from belated.reading.engines import fetch
 from belated.reading.first_look import open_tables
+from belated.reading.formats import open_input
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input
-from belated.reading.kinds import Kind, kinds_of
-from belated.reading.opening import open_input
+from belated.reading.kinds import ColumnKind, kinds_of
 from belated.reading.roles import Roles
 from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
 from belated.reading.source import Source
@@ -135,7 +135,7 @@ def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
     return measure
 
 
-def _kinds(table: Input) -> dict[str, Kind]:
+def _kinds(table: Input) -> dict[str, ColumnKind]:
     return {**kinds_of(table.table), **table.kinds}
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from numbers import Integral
+from typing import Literal, NamedTuple
 
 from belated.base.columns import Label
+from belated.base.errors import OptionError
 from belated.base.text import one_line
-from belated.reading.names import Role, some, text_of, wrong
-from belated.reading.wide import by_label, wide
+from belated.reading.names import CHANCE, CHOSEN, Role, quoted, snake, some, text_of, unique, wrong
 
 #: What p_value and its like speak of, which is no arm unless the data have it.
 _NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"
@@ -126,3 +127,113 @@ class Roles:
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
         guessed = f" (guessed; say otherwise with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"
+
+
+class Wide(NamedTuple):
+    """Each arm's column; and, as `extra`, columns named alike for what the data have not shown to be an arm."""
+
+    columns: dict[Label, str]
+    extra: dict[Label, str]
+
+
+def wide(
+    columns: Iterable[str], arms: Iterable[Label], pattern: str | None = None, *, sure: bool = False
+) -> Wide | None:
+    """Return the column of each arm, if the columns of numbers have one for each by a common prefix and suffix.
+
+    Arms are compared as text: as it is, then in any case, then in snake_case. A prefix or suffix that says probability
+    is preferred, and with `sure` required; two that serve equally well are an error.
+    """
+    names, known = list(columns), list(arms)
+    if pattern is not None:
+        return by_label(captured(pattern, names), known)
+    for fold in _FOLDS:
+        texts = {fold(text_of(arm)): arm for arm in known}
+        if not all(texts) or len(texts) < max(len(known), 1):
+            continue
+        folded = unique((fold(name), name) for name in names)
+        longest = max(texts, key=len)  # so that 1 is not found inside 11
+        ranks: dict[tuple[str, str], int] = {}
+        for name in folded:
+            start = name.find(longest)
+            while start >= 0:
+                affix = name[:start], name[start + len(longest) :]
+                if _apart(name, *affix) and all(f"{affix[0]}{text}{affix[1]}" in folded for text in texts):
+                    ranks[affix] = _rank(*affix)
+                start = name.find(longest, start + 1)
+        surest = min(ranks.values(), default=0)
+        worst = 0 if sure or len(known) == 1 else 2
+        best = [affix for affix, rank in ranks.items() if rank == surest <= worst]
+        if len(best) > 1:
+            both = some(f"{prefix}*{suffix}" for prefix, suffix in best)
+            raise wrong("propensity", f"Columns {both} could each be the propensities; say which with `propensity`.")
+        if best:
+            prefix, suffix = best[0]
+            owned = {arm: folded[f"{prefix}{text}{suffix}"] for text, arm in texts.items()}
+            spare: dict[Label, str] = {}
+            for name, column in folded.items() if prefix or suffix else ():
+                label = slice(len(prefix), len(name) - len(suffix))
+                alike = name.startswith(prefix) and name.endswith(suffix) and _apart(name, prefix, suffix)
+                if alike and name[label] not in texts:
+                    spare[(column if len(column) == len(name) else name)[label]] = column
+            return Wide(owned, _like(spare, known))
+    return None
+
+
+def by_label(labelled: Iterable[tuple[Label, str]], arms: Sequence[Label]) -> Wide | None:
+    """Return the column of each arm among labelled columns, or None if an arm has none."""
+    pairs = list(labelled)
+    for fold in _FOLDS:
+        texts = {fold(text_of(arm)): arm for arm in arms}
+        owned = unique((fold(text_of(label)), column) for label, column in pairs)
+        if len(texts) == len(arms) and texts.keys() <= owned.keys():
+            spare = {label: column for label, column in pairs if fold(text_of(label)) not in texts}
+            return Wide({arm: owned[text] for text, arm in texts.items()}, _like(spare, arms))
+    return None
+
+
+def _like(labelled: Mapping[Label, str], arms: Sequence[Label]) -> dict[Label, str]:
+    """Return the labels as values of the arms' type, without those that cannot be."""
+    truths = {"true": True, "false": False}
+    if all(str(arm).lower() in truths and not isinstance(arm, str) for arm in arms):
+        return {truths[t]: c for label, c in labelled.items() if (t := text_of(label).lower()) in truths}
+    if all(isinstance(arm, Integral) for arm in arms):
+        return {int(t): c for label, c in labelled.items() if re.fullmatch(r"-?[0-9]{1,18}", t := text_of(label))}
+    return {text_of(label): column for label, column in labelled.items()}
+
+
+def _rank(prefix: str, suffix: str) -> int:
+    """Return how surely an affix says probability: 0 if all of it does, 1 if some of it, 2 if none."""
+    tokens = [token for token in f"{snake(prefix)}_{snake(suffix)}".split("_") if token]
+    weak = [bool(re.fullmatch("scores?|weights?|w|share|of", token)) for token in tokens]
+    if not any(re.fullmatch(CHANCE, token) for token in tokens):
+        return 1 if any(weak) else 2
+    return 0 if all(w or re.fullmatch(f"{CHANCE}|{CHOSEN}", t) for w, t in zip(weak, tokens, strict=True)) else 1
+
+
+def _apart(name: str, prefix: str, suffix: str) -> bool:
+    """Return whether a label stands apart from its affixes: by a sign between them, or as in probA and p1."""
+    start, end = len(prefix), len(name) - len(suffix)
+    seams = [name[i - 1 : i + 1] for i in (start, end) if 0 < i < len(name)]
+    return start < end and all(
+        not seam.isalnum() or (seam[0].islower() and seam[1].isupper()) or seam[0].isdigit() != seam[1].isdigit()
+        for seam in seams
+    )
+
+
+def is_pattern(text: str) -> bool:
+    """Whether text has a place for an arm in it."""
+    return "*" in text or "{arm}" in text
+
+
+def captured(pattern: str, columns: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the columns that fit a pattern, each after the label that stands for its `*` or `{arm}`."""
+    mark = "{arm}" if "{arm}" in pattern else "*"
+    prefix, *rest = pattern.split(mark)
+    if len(rest) != 1:
+        raise OptionError(f"`propensity` is {quoted(pattern)}; a pattern must have one `*` or one `{{arm}}`.")
+    fit = re.compile(f"{re.escape(prefix)}(.+){re.escape(rest[0])}", re.DOTALL)
+    return [(match[1], column) for column in columns if (match := fit.fullmatch(column))]
+
+
+_FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, snake)

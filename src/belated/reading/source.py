@@ -18,10 +18,9 @@ from belated.log.data import Data
 from belated.log.log import Log
 from belated.reading import evidence_query, sums_query
 from belated.reading.batches import Batch, RowReader, row_name
-from belated.reading.engines import engine_of, fetch
+from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
-from belated.reading.sentences import sentences
-from belated.reading.stream import OutOfOrderError, Plan, stream_sums
+from belated.reading.stream import OutOfOrderError, StreamPlan, stream_sums
 from belated.summaries import signs
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
@@ -146,7 +145,7 @@ class Source(Data, Table):
         """Sort, if need be, and stream batches through the kernel."""
         order_matters = moments is not None or any(model.learns for _, model in parts)
         ordered = order_matters and not self._scans.in_order
-        plan = Plan(
+        plan = StreamPlan(
             arms=self.arms,
             parts=parts,
             clock=self.clock,

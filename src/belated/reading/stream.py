@@ -34,7 +34,7 @@ class OutOfOrderError(BelatedError):
     """Rows that were to come in order of assignment did not."""
 
 
-class Plan(NamedTuple):
+class StreamPlan(NamedTuple):
     """What is made of a stream of rows.
 
     Attributes
@@ -79,7 +79,7 @@ class _Prepared:
     later: tuple[Array, Array, Array]
 
 
-def _prepared(batch: Batch, plan: Plan, before: int) -> _Prepared:
+def _prepared(batch: Batch, plan: StreamPlan, before: int) -> _Prepared:
     anchor, rarest = batch.check(plan.arms, plan.clock, before)
     if plan.in_order and (batch.assigned[1:] < batch.assigned[:-1]).any():
         raise OutOfOrderError("The rows are not in order of assignment.")
@@ -128,7 +128,7 @@ class _History:
         return when, code, outcome
 
 
-def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch], plan: Plan) -> list[list[Sums]]:
+def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch], plan: StreamPlan) -> list[list[Sums]]:
     """Return, for each choice of weights and outcome model, the sums at each moment.
 
     Parameters
@@ -137,7 +137,7 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
         Pieces of the log as of the last moment.
     convert : callable
         From such a piece to a `Batch`.
-    plan : Plan
+    plan : StreamPlan
     """
     history, total = _History(len(plan.arms)), list[list[Sums]]()
     added: deque[Future[None]] = deque()
@@ -181,7 +181,7 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
     return total
 
 
-def _added(prepared: _Prepared, plan: Plan, history: _History) -> list[list[Sums]]:
+def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[list[Sums]]:
     """Return a batch's sums, and bring the history up to its end."""
     batch, arms = prepared.batch, len(plan.arms)
     # an arm without an outcome here is taken about the one it had before
@@ -237,7 +237,7 @@ def _after_history(prepared: _Prepared, earlier: tuple[Array, Array, Array] | No
     return kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due), ahead
 
 
-def _bins(batch: Batch, plan: Plan, ahead: int) -> kernel.Bins:
+def _bins(batch: Batch, plan: StreamPlan, ahead: int) -> kernel.Bins:
     """Return where a batch's sums are cut; `ahead` positions stand before its rows."""
     stop, moments = ahead + len(batch), plan.moments
     if moments is None:

@@ -19,7 +19,7 @@ from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
 from belated.log.log import arm_index
 from belated.reports import formats
-from belated.reports.formats import Pair, Policy
+from belated.reports.formats import Pair, PolicyAsked
 from belated.sequences import ConfidenceSequence, SequenceAnswers, sequence
 from belated.summaries.signs import single_value, single_value_words
 
@@ -51,7 +51,7 @@ class Questions:
     estimator: str | Estimator | None = None
     baseline: Label | None = None
     contrasts: tuple[Pair, ...] = ()
-    policies: tuple[Policy, ...] = ()
+    policies: tuple[PolicyAsked, ...] = ()
     level: float = 0.95
     interval: Interval = "auto"
     sequential: bool = False

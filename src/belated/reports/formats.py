@@ -14,7 +14,7 @@ from belated.sequences import ConfidenceSequence, SequenceAnswer
 #: Of a contrast: the first minus the second.
 Pair = tuple[Label, Label]
 #: A probability for each arm, or "greedy".
-Policy = Mapping[Label, float] | str
+PolicyAsked = Mapping[Label, float] | str
 
 _CSV_NAMES = (
     "estimator", "kind", "question", "estimate", "std_error", "low", "high", "level", "statistic", "p_value",
@@ -31,7 +31,7 @@ def write_csv(rows: Sequence[Mapping[str, object]], *, sequential: bool) -> str:
 
 
 def estimate_rows(
-    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[Policy]
+    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[PolicyAsked]
 ) -> list[dict[str, object]]:
     """Return a row for each arm, contrast and policy."""
     counts = zip(result.sums["assigned"].tolist(), result.sums["arrived"].tolist(), strict=True)
@@ -54,7 +54,7 @@ def sequence_rows(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> list[d
     ]
 
 
-def _spelt(policy: Policy) -> str:
+def _spelt(policy: PolicyAsked) -> str:
     return policy if isinstance(policy, str) else ",".join(f"{arm}={share:g}" for arm, share in policy.items())
 
 
@@ -66,7 +66,7 @@ def _blank(value: object) -> object:
 
 
 def estimate_json(
-    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[Policy]
+    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[PolicyAsked]
 ) -> dict[str, object]:
     """Return what an estimator says of arms, contrasts and policies."""
     sums = result.sums

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from belated.base.columns import Array
 from belated.base.tables import Column, Table
 from belated.base.text import percent
-from belated.sequences.design import Kind, kind_text
+from belated.log.clock import Moment
+from belated.sequences.design import SequenceKind, kind_text
 
 #: A moment as users write it.
-Moment = int | float | np.datetime64
 
 
 def reasons(silences: Iterable[str | None]) -> list[str]:
@@ -48,7 +46,7 @@ class SequenceAnswer(Table):
     p_value: float
     null: float
     excluded_at: Moment | None
-    kind: Kind
+    kind: SequenceKind
     why: str | None
     together: int = 1
 
@@ -76,7 +74,7 @@ class SequenceAnswers(Table):
     """What a sequence says of several contrasts now."""
 
     answers: tuple[SequenceAnswer, ...]
-    kind: Kind
+    kind: SequenceKind
     level: float
     simultaneous: bool
 
@@ -126,7 +124,7 @@ class Track(Table):
     """
 
     name: str
-    kind: Kind
+    kind: SequenceKind
     level: float
     moments: tuple[Moment, ...]
     estimate: Array

@@ -15,8 +15,8 @@ from belated.base.checks import fraction, one_of, positive, real
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.estimation.target import default_pairs
-from belated.kernels.sequence_blocks import Questions
-from belated.kernels.sequence_bounds import Plan
+from belated.kernels.sequence_blocks import Hypotheses
+from belated.kernels.sequence_bounds import BoundPlan
 from belated.log.log import arm_index
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
 class Design:
     """What a sequence is, fixed before any outcome."""
 
-    kind: Kind
+    kind: SequenceKind
     arms: tuple[Label, ...]
     level: float
     target: int
@@ -53,7 +53,7 @@ class Design:
         return k - 1 if self.baseline is not None else k * (k - 1) // 2
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> BoundPlan:
         """The numbers that kernels need."""
         k, alpha, planned = len(self.arms), 1 - self.level, _SHARE * self.target
         # the mixture that is narrowest when V = planned: r^2 = (V + eta) (2 log(1/alpha) + log(1 + V/eta)) is least
@@ -62,7 +62,7 @@ class Design:
         # an arm's arrivals are not known in advance: fewer than all of them, and far fewer if it is hardly chosen
         first, second, third = (planned / math.sqrt(k) / ratio * size for size in _PRIORS)
         heavy, light, lightest = map(math.log, _PRIOR_WEIGHTS)
-        return Plan(
+        return BoundPlan(
             kind=KINDS.index(self.kind),
             eta=planned / ratio,
             sigma=0.0 if self.sigma is None else self.sigma,
@@ -75,12 +75,12 @@ class Design:
         )
 
     @cached_property
-    def questions(self) -> Questions:
+    def questions(self) -> Hypotheses:
         """What is judged at every arrival: each arm, then the pairs that are followed."""
         arms = range(len(self.arms))
         followed = self.baseline is not None or len(arms) <= MANY
         pairs = default_pairs(arms, self.baseline) if followed else []
-        return Questions(arms=np.array([*((a, -1) for a in arms), *pairs], dtype=np.int64), null=self.null)
+        return Hypotheses(arms=np.array([*((a, -1) for a in arms), *pairs], dtype=np.int64), null=self.null)
 
     @cached_property
     def _pair_places(self) -> dict[frozenset[int], int]:
@@ -100,7 +100,7 @@ class Design:
 
 
 def plan_design(
-    kind: Kind,
+    kind: SequenceKind,
     arms: tuple[Label, ...],
     *,
     level: float,
@@ -157,8 +157,8 @@ def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
 
 
 #: In the order in which kernels number them.
-Kind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+SequenceKind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
+KINDS: tuple[SequenceKind, ...] = get_args(SequenceKind)
 
 #: What may be asked for.
 KindOption = Literal["auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
@@ -167,7 +167,7 @@ KIND_OPTIONS: tuple[KindOption, ...] = get_args(KindOption)
 
 def resolve_kind(
     option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
-) -> Kind:
+) -> SequenceKind:
     """Return the kind that an option stands for: "auto" is the one that assumes most among those that may be."""
     one_of("kind", option, KIND_OPTIONS)
     if option != "auto":
@@ -179,6 +179,6 @@ def resolve_kind(
     return "asymptotic" if sigma is None else "sub_gaussian"
 
 
-def kind_text(kind: Kind) -> str:
+def kind_text(kind: SequenceKind) -> str:
     """Return a kind as people write it."""
     return kind.replace("_", "-")

@@ -9,7 +9,8 @@ import numpy as np
 
 from belated.base import figures as plots
 from belated.base.text import percent
-from belated.sequences.answers import Moment, Track
+from belated.log.clock import Moment
+from belated.sequences.answers import Track
 from belated.sequences.design import kind_text
 
 if TYPE_CHECKING:

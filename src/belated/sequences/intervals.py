@@ -15,7 +15,7 @@ from belated.kernels.sequence_bounds import LEAST_KIND, LEAST_SIZE
 from belated.sequences.history import History
 
 
-class Interval(NamedTuple):
+class BandPoint(NamedTuple):
     """An estimate and its limits."""
 
     estimate: float
@@ -45,24 +45,24 @@ def reach(history: History, look: int, arm: int, threshold: float) -> tuple[floa
     return centre, math.sqrt(gauge[kernel.LOWER] * square), math.sqrt(gauge[kernel.UPPER] * square)
 
 
-def interval(history: History, look: int, a: int, b: int | None, threshold: float) -> Interval:
+def interval(history: History, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
     """Return the estimate and limits of an arm, or of one minus another, at a look."""
     centre, below, above = reach(history, look, a, threshold)
     bottom, top = (-math.inf, math.inf) if history.design.bounds is None else history.design.bounds
     if b is None:
         if math.isnan(centre):
-            return Interval(centre, bottom, top)
-        return Interval(centre, max(centre - below, bottom), min(centre + above, top))
+            return BandPoint(centre, bottom, top)
+        return BandPoint(centre, max(centre - below, bottom), min(centre + above, top))
     other, under, over = reach(history, look, b, threshold)
     d = centre - other
     if math.isnan(d):
-        return Interval(d, bottom - top, top - bottom)
+        return BandPoint(d, bottom - top, top - bottom)
     # the reach of a difference is the root of the sum of squares of the arms' (MOVER)
     low, high = d - math.hypot(below, over), d + math.hypot(above, under)
-    return Interval(d, max(low, bottom - top), min(high, top - bottom))
+    return BandPoint(d, max(low, bottom - top), min(high, top - bottom))
 
 
-def intervals(history: History, a: int, b: int | None, threshold: float) -> list[Interval]:
+def intervals(history: History, a: int, b: int | None, threshold: float) -> list[BandPoint]:
     """Return the estimate and limits of an arm, or of one minus another, at every look."""
     return [interval(history, look, a, b, threshold) for look in range(len(history.states))]
 

@@ -16,10 +16,11 @@ from belated.base.text import one_line, percent
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import default_pairs
 from belated.kernels import fields
+from belated.log.clock import Moment
 from belated.log.data import Data, require_data
 from belated.log.log import Log, arm_index
-from belated.sequences.answers import Moment, SequenceAnswer, SequenceAnswers, Track, answer_columns, reasons
-from belated.sequences.design import Design, Kind, KindOption, kind_text, plan_design, read_bounds, resolve_kind
+from belated.sequences.answers import SequenceAnswer, SequenceAnswers, Track, answer_columns, reasons
+from belated.sequences.design import Design, KindOption, SequenceKind, kind_text, plan_design, read_bounds, resolve_kind
 from belated.sequences.history import History, later_arrivals, read_arrivals
 from belated.sequences.intervals import interval, intervals, score_null, silence
 from belated.sequences.record import ArrivedRows
@@ -136,7 +137,7 @@ class ConfidenceSequence(Table):
         return self.design.arms
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SequenceKind:
         """Of the sequence: "asymptotic", "sub_gaussian", "bernstein" or "beta_binomial"."""
         return self.design.kind
 

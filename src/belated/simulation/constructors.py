@@ -14,7 +14,7 @@ import numpy as np
 from belated.base.columns import Array, Label
 
 #: An option of a constructor: a number, a sample, or shares by label.
-Option = int | float | Array | Mapping[Label, float]
+Argument = int | float | Array | Mapping[Label, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -22,7 +22,7 @@ class Constructed:
     """An object that knows the call that made it, equal to those whose compared fields are, samples included."""
 
     constructor: str = field(default="", compare=False)
-    options: Mapping[str, Option] = field(default_factory=dict, compare=False)
+    options: Mapping[str, Argument] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         shown = (_shown(name, value) for name, value in self.options.items())
@@ -74,7 +74,7 @@ def _plain(number: SupportsIndex | SupportsFloat) -> int | float:
     return float(number)
 
 
-def _shown(name: str, value: Option) -> str:
+def _shown(name: str, value: Argument) -> str:
     if isinstance(value, np.ndarray):
         return f"<{len(value):,} value{'s' * (len(value) != 1)}>"
     return f"{name}={value!r}"

@@ -15,7 +15,7 @@ from belated.base.checks import one_of
 from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
-from belated.base.tables import Column, Kind, Table
+from belated.base.tables import CellKind, Column, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.combinations import combine
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, EstimatorName, evaluate
@@ -296,7 +296,7 @@ class Study(Table):
     def _columns(self) -> list[Column]:
         cells = self.cells
 
-        def column(name: str, kind: Kind, error: str | None = None) -> Column:
+        def column(name: str, kind: CellKind, error: str | None = None) -> Column:
             errors = [getattr(c, error) for c in cells] if error else None
             return Column(name, [getattr(c, name) for c in cells], kind, errors)
 

@@ -78,7 +78,7 @@ class Stage:
                 self.play,
                 stream, start + 1, stop + 1, self.horizon, self.horizon, self.arms, self.delays, self.rule,
                 self.function, self.memo, self.two, False, self.desk, self.calendar,
-                experiment.Rows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
+                experiment.BlockRows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
             )  # fmt: skip
             if failed:
                 raise self._failure(failed)

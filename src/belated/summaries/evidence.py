@@ -1,6 +1,6 @@
 """Evidence: the counts and sums of a log from which every check of it is read.
 
-`log.row_evidence` makes them of a log in memory; `reading.evidence_query` lets an engine make them.
+`log.row_summaries` makes them of a log in memory; `reading.evidence_query` lets an engine make them.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
-from simulated_logs import changed, chosen, played
+from simulated_logs import changed, chosen, played, waits
 
 import belated as bl
 
@@ -59,3 +61,51 @@ def test_two_arms_in_each_others_place_for_a_few_rows():
     check = bl.diagnose(bl.Log(code, right.outcome, p[:, [0, 2, 1]]))["probabilities"]
     assert check.light == "red"
     assert check.finding.startswith("Arms' probabilities seem to stand in each other's place")
+
+
+def one_heavy(log, share, row):
+    arm = log.code[row]
+    others = np.flatnonzero(log.arrived & (log.code == arm) & (np.arange(len(log.code)) != row))
+    small = (share / (1 - share) * np.sum(log.propensity[others, arm] ** -0.5)) ** -2
+    p = log.propensity.copy()
+    p[row] *= (1 - small) / (1 - p[row, arm])
+    p[row, arm] = small
+    return changed(log, propensity=p)
+
+
+def test_a_row_that_holds_a_fifth_of_the_weight():
+    log = played(5000)
+    row = int(np.flatnonzero(log.arrived & (log.code == 0))[7])
+    spoilt = one_heavy(log, 0.2, row)
+    check = bl.diagnose(spoilt)["largest weight"]
+    assert check.light == "red"
+    assert check.numbers["share"][0] == pytest.approx(0.2)
+    assert check.finding.startswith("One row of arm 0 holds 20.0% of the arm's weight; a row as unlikely")
+    known = bl.diagnose(changed(spoilt, propensity=chosen(spoilt)))
+    assert known["largest weight"].light == "red"
+    assert known["propensity decay"].light == "grey"
+
+
+def test_a_policy_that_hardly_tries_an_arm_is_amber():
+    check = bl.diagnose(played(1000, 5, policy="greedy"))["largest weight"]
+    assert check.light == "amber"
+    assert max(check.numbers["share"].values()) > 0.1
+    assert min(check.numbers["expected_so_unlikely"].values()) > 1e-3
+
+
+def test_an_arm_that_had_a_chance_once():
+    p = np.tile([1 - 1e-12, 1e-12], (400, 1))
+    p[3] = 0.5
+    code = np.zeros(400, int)
+    code[3] = 1
+    check = bl.diagnose(bl.Log(code, np.random.default_rng(1).normal(size=400), p))["largest weight"]
+    assert check.light == "red"
+    assert "had a real chance in a handful of rows only" in check.finding
+
+
+def test_outcomes_that_are_lost_for_a_while():
+    log = played(6000, policy="uniform")
+    at = np.arange(6000) / 6000
+    lost = (at > 0.2) & (at < 0.35) & (np.random.default_rng(1).random(6000) < 0.5)
+    assert bl.diagnose(log)["variance sums"].light == "green"
+    assert bl.diagnose(changed(log, delay=np.where(lost, math.inf, waits(log))))["variance sums"].light == "red"

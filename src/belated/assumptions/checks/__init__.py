@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belated.assumptions.checks import delays, outcomes, probabilities, weights
+from belated.assumptions.checks import delays, outcomes, probabilities
 from belated.assumptions.checks.check import Check
 from belated.summaries.evidence import Evidence
 
 #: Every check, in the order of a diagnosis.
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
-    weights.largest_weight,
-    weights.effective_size,
-    weights.variance_sums,
+    probabilities.largest_weight,
+    probabilities.effective_size,
+    probabilities.variance_sums,
     probabilities.propensity_decay,
     delays.delay_tail,
     delays.still_out,

@@ -1,10 +1,54 @@
+"""Evidence of a log in memory, against loops."""
+
 from __future__ import annotations
 
+import math
+
+import naive.diagnosis as naive
 import numpy as np
 import pytest
+from simulated_logs import played
 
 import belated as bl
-from belated.log.row_sums import sums_of_rows
+from belated.log.row_summaries import sums_of_rows
+
+
+@pytest.mark.parametrize("as_of", [None, 137, 300])
+def test_evidence_is_what_loops_count(as_of):
+    log = played(300, 3).at(as_of)
+    evidence, wanted = log.evidence(), naive.sums(log)
+    for name, table in wanted.items():
+        if name not in ("y", "y2"):
+            np.testing.assert_allclose(evidence.sums[name], table, err_msg=name)
+    n, shift = wanted["arrived"], evidence.shift
+    np.testing.assert_allclose(evidence.sums["y"] + shift * n, wanted["y"], atol=1e-9)
+    back = evidence.sums["y2"] + 2 * shift * evidence.sums["y"] + shift**2 * n
+    np.testing.assert_allclose(back, wanted["y2"], atol=1e-8)
+    np.testing.assert_allclose(evidence.chance, naive.chance(log))
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        gain = evidence.log_p[a, b] + evidence.log_p[b, a] - evidence.log_p[a, a] - evidence.log_p[b, b]
+        assert gain == pytest.approx(naive.swap_gain(log, a, b))
+
+
+def test_counts_and_sums_of_a_log():
+    log = bl.Log(
+        ["A", "B", "A", "A"], [1.0, 4.0, 3.0, None], [[0.5, 0.5], [0.8, 0.2], [0.9, 0.1], [0.4, 0.6]],
+        delay=[0, 2, 4, None],
+    )  # fmt: skip
+    evidence = log.evidence()
+    assert (evidence.arms, evidence.rows, evidence.grain) == (("A", "B"), 4, 1.0)
+    assert evidence.sums["assigned"].sum(axis=0).tolist() == [3, 1]
+    assert evidence.sums["arrived"].sum(axis=0).tolist() == [2, 1]
+    assert evidence.low.tolist() == [1.0, 4.0]
+    assert evidence.rarest.tolist() == [0.5, 0.2]
+    assert evidence.unlikeliest.tolist() == [0.4, 0.2]
+    np.testing.assert_allclose(evidence.p.sum(axis=0), log.propensity.sum(axis=0))
+
+
+def test_an_arm_without_an_outcome_has_no_least_one():
+    evidence = bl.Log(["A", "B"], [1.0, None], [[0.5, 0.5]] * 2, delay=[1, None]).evidence()
+    assert math.isnan(evidence.low[1])
+    assert math.isnan(evidence.rarest[1])
 
 
 def log_of(rows=40, **changes):
