@@ -13,8 +13,8 @@ import numpy as np
 from winner import by_kind, selected
 
 import belated as bl
-from belated.estimation.combinations import combine
 from belated.estimation.estimators import ArmStatistics, evaluate
+from belated.estimation.intervals import combine
 
 BATCHES = 5
 FAMILIES = [("normal", 0.0, 0.5), ("binary", 0.05, 0.05), ("exponential", 1.0, 0.5)]

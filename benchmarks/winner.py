@@ -14,9 +14,8 @@ import numpy as np
 from scipy import special
 
 import belated as bl
-from belated.estimation.combinations import combine
 from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import KINDS, are_skewed
+from belated.estimation.intervals import KINDS, are_skewed, combine
 from belated.estimation.multiplicity import joint_tail
 from belated.estimation.winner import Rivalry, Winner, winner
 

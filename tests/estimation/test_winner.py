@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from belated.estimation.combinations import combine
 from belated.estimation.estimators import ArmStatistics
+from belated.estimation.intervals import combine
 from belated.estimation.winner import Rivalry, winner
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import belated as bl
-from belated.estimation.combinations import combine
+from belated.estimation.intervals import combine
 
 PAPERS = bl.Bandit(
     {"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)},

@@ -15,9 +15,8 @@ from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import percent
-from belated.estimation.combinations import combine
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
-from belated.estimation.intervals import KINDS, IntervalKind, choose_kind, is_binary, student_degrees
+from belated.estimation.intervals import KINDS, IntervalKind, choose_kind, combine, is_binary, student_degrees
 from belated.log.log import Log
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums

@@ -97,3 +97,10 @@ def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
     if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
         raise LogError(f"`{name}` must hold at least one number, and none that is missing.", column=name)
     return drawn
+
+
+def locked(array: Array) -> Array:
+    """Return a view that cannot be written to; compiled kernels know its type."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -12,8 +12,7 @@ from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import percent
-from belated.estimation.combinations import ALTERNATIVES, Alternative, Combination
-from belated.estimation.intervals import IntervalKind
+from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 
 #: The kinds of intervals that an answer can have: one of its own, or one that holds although data chose the arm.
 AnswerKind = Literal[IntervalKind, "hybrid", "simultaneous"]

@@ -17,7 +17,6 @@ from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
 from belated.estimation.best import Best, answers_against_best, find_best
-from belated.estimation.combinations import ALTERNATIVES, Combination, combine
 from belated.estimation.estimators import (
     ArmStatistics,
     Estimator,
@@ -28,12 +27,12 @@ from belated.estimation.estimators import (
     observed_share,
     read_estimator,
 )
-from belated.estimation.intervals import INTERVALS, IntervalKind, resolve_interval
+from belated.estimation.intervals import ALTERNATIVES, INTERVALS, Combination, IntervalKind, combine, resolve_interval
 from belated.estimation.ledger import Ledger
 from belated.estimation.multiplicity import joint_p_value, joint_tail
 from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
-from belated.log.log import arm_index
+from belated.log.labels import arm_index
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 

@@ -17,7 +17,7 @@ from belated.base.checks import TOLERANCE, real
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, UnknownArmError
 from belated.base.text import one_line
-from belated.log.log import arm_index
+from belated.log.labels import arm_index
 
 _FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from belated.base.columns import Array, Label, as_array, is_missing
-from belated.base.errors import BelatedWarning, LogError
+from belated.base.errors import BelatedWarning, LogError, UnknownArmError
 
 #: Labels looked at together: few enough to stay in the cache.
 _BLOCK = 1 << 15
@@ -147,3 +147,12 @@ def _unknown(row: int, label: Label, labels: tuple[Label, ...]) -> LogError:
     what = "is missing" if is_missing(label) else f"is {label!r}"
     known = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
     return LogError(f"`arm` in row {row} {what}; it must be one of `arms`: {known}.", column="arm", row=row)
+
+
+def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
+    """Return the position of an arm, or say which arms there are."""
+    try:
+        return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
+    except ValueError:
+        known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
+        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.") from None

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.columns import Array, Label, as_array, numbers
-from belated.base.errors import LogError, OptionError, UnknownArmError
+from belated.base.columns import Array, Label, as_array, locked, numbers
+from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.kernels import rows as kernel
@@ -439,31 +439,6 @@ class Log(Data, Table):
         ]
 
 
-def require_log(log: object) -> Log:
-    """Return `log` if it is a Log."""
-    if not isinstance(log, Log):
-        raise OptionError(
-            f"`log` is a {type(log).__name__}; it must be a Log, such as Log.from_frame makes of a table."
-        )
-    return log
-
-
 def _moment(clock: Clock, as_of: Any) -> int | float | None:
     """Return a moment as a number of the clock; infinitely late is None, when everything counts."""
     return None if as_of is None or (isinstance(as_of, float) and as_of == math.inf) else clock.read("as_of", as_of)
-
-
-def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
-    """Return the position of an arm, or say which arms there are."""
-    try:
-        return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
-    except ValueError:
-        known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
-        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.") from None
-
-
-def locked(array: Array) -> Array:
-    """Return a view that cannot be written to; compiled kernels know its type."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

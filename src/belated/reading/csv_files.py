@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from belated.base.errors import LogError
 from belated.base.text import one_line
+from belated.reading.columns import ColumnKind
 from belated.reading.engines import fetch, kept, sentences
 from belated.reading.inputs import Input
-from belated.reading.kinds import ColumnKind
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt

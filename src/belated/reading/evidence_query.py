@@ -9,8 +9,8 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
+from belated.reading.columns import literal
 from belated.reading.engines import fetch, sentences
-from belated.reading.kinds import literal
 from belated.reading.sums_query import chosen
 from belated.summaries.evidence import (
     DELAY_BINS,

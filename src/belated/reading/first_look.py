@@ -13,8 +13,8 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock
+from belated.reading.columns import clock_of, clock_times
 from belated.reading.engines import fetch, sentences
-from belated.reading.kinds import clock_of, clock_times
 from belated.reading.propensities import propensity_columns
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
-from belated.reading.kinds import ColumnKind
-from belated.reading.names import (
+from belated.reading.columns import (
     CALENDAR,
     KINDS,
     LATER,
@@ -19,6 +18,7 @@ from belated.reading.names import (
     NUMERIC,
     ONLY,
     ROLES,
+    ColumnKind,
     Role,
     quoted,
     snake,

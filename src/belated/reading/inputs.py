@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from belated.base.checks import one_of
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
+from belated.reading.columns import ColumnKind
 from belated.reading.engines import engine_of, first_line, sentences, sql_text
-from belated.reading.kinds import ColumnKind
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

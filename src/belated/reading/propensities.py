@@ -19,8 +19,8 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.log.labels import encode
+from belated.reading.columns import floats, number
 from belated.reading.engines import engine_of, fetch
-from belated.reading.kinds import floats, number
 from belated.reading.roles import Propensity
 from belated.reading.rows_query import listed
 

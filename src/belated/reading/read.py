@@ -9,13 +9,13 @@ from belated.base.checks import one_of
 from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError
 from belated.log.durations import read_window
+from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.csv_files import CsvFile
 from belated.reading.engines import fetch
 from belated.reading.first_look import open_tables
 from belated.reading.formats import open_input
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input
-from belated.reading.kinds import ColumnKind, kinds_of
 from belated.reading.roles import Roles
 from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
 from belated.reading.source import Source

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from belated.base.columns import Label
 from belated.base.errors import OptionError
 from belated.base.text import one_line
-from belated.reading.names import CHANCE, CHOSEN, Role, quoted, snake, some, text_of, unique, wrong
+from belated.reading.columns import CHANCE, CHOSEN, Role, quoted, snake, some, text_of, unique, wrong
 
 #: What p_value and its like speak of, which is no arm unless the data have it.
 _NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"

@@ -12,8 +12,8 @@ import numpy as np
 from belated.base.errors import LogError, OptionError
 from belated.base.text import count, one_line
 from belated.log.durations import Window
+from belated.reading.columns import in_words, moment_like, number, time, value
 from belated.reading.engines import fetch
-from belated.reading.kinds import in_words, moment_like, number, time, value
 from belated.reading.roles import Roles
 
 if TYPE_CHECKING:

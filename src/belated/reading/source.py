@@ -17,10 +17,9 @@ from belated.base.text import count
 from belated.log.data import Data
 from belated.log.log import Log
 from belated.reading import evidence_query, sums_query
-from belated.reading.batches import Batch, RowReader, row_name
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
-from belated.reading.stream import OutOfOrderError, StreamPlan, stream_sums
+from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, row_name, stream_sums
 from belated.summaries import signs
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model

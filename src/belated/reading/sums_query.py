@@ -13,7 +13,7 @@ from belated.base.checks import TOLERANCE
 from belated.base.columns import Array, Label
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
-from belated.reading.kinds import literal
+from belated.reading.columns import literal
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 

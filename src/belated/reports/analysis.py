@@ -17,7 +17,7 @@ from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
-from belated.log.log import arm_index
+from belated.log.labels import arm_index
 from belated.reports import formats
 from belated.reports.formats import Pair, PolicyAsked
 from belated.sequences import ConfidenceSequence, SequenceAnswers, sequence

@@ -17,7 +17,7 @@ from belated.base.errors import OptionError
 from belated.estimation.target import default_pairs
 from belated.kernels.sequence_blocks import Hypotheses
 from belated.kernels.sequence_bounds import BoundPlan
-from belated.log.log import arm_index
+from belated.log.labels import arm_index
 
 if TYPE_CHECKING:
     from belated.sequences.record import ArrivedRows

@@ -20,7 +20,8 @@ from belated.kernels import fields, jit
 from belated.kernels import sequence_bounds as kernel
 from belated.kernels.arrivals import ArrivalColumns
 from belated.log.clock import Clock
-from belated.log.log import Log, arm_index
+from belated.log.labels import arm_index
+from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.record import ArrivedRows, Record
 from belated.summaries.outcome_models import read_outcome_model

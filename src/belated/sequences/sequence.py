@@ -18,7 +18,8 @@ from belated.estimation.target import default_pairs
 from belated.kernels import fields
 from belated.log.clock import Moment
 from belated.log.data import Data, require_data
-from belated.log.log import Log, arm_index
+from belated.log.labels import arm_index
+from belated.log.log import Log
 from belated.sequences.answers import SequenceAnswer, SequenceAnswers, Track, answer_columns, reasons
 from belated.sequences.design import Design, KindOption, SequenceKind, kind_text, plan_design, read_bounds, resolve_kind
 from belated.sequences.history import History, later_arrivals, read_arrivals

@@ -17,9 +17,15 @@ from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import count, one_line, percent
-from belated.estimation.combinations import combine
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, EstimatorName, evaluate
-from belated.estimation.intervals import Interval, IntervalKind, choose_kinds, fallback_interval, settle_interval
+from belated.estimation.intervals import (
+    Interval,
+    IntervalKind,
+    choose_kinds,
+    combine,
+    fallback_interval,
+    settle_interval,
+)
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.simulation import study_files

@@ -26,8 +26,8 @@ from scipy import special
 
 from belated.base.checks import one_of, whole
 from belated.base.columns import Array
-from belated.estimation.combinations import combine
 from belated.estimation.estimators import ArmStatistics
+from belated.estimation.intervals import combine
 from belated.kernels.experiment import MOMENTS
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
