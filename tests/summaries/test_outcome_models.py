@@ -1,0 +1,39 @@
+"""Outcome models by name and given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import belated as bl
+from belated.summaries.outcome_models import read_outcome_model
+
+LOG = bl.Log(["A", "B", "A", "A"], [1.0, 2.0, 3.0, 5.0], np.full((4, 2), 0.5), delay=[0, 0, 0, 0])
+
+
+def test_the_running_mean_is_that_of_what_had_arrived_before():
+    means = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [2.0, 2.0]])
+    for field in ("hm", "wm", "h2m2", "w2r2"):
+        running, given = bl.Sums.of(LOG)[field], bl.Sums.of(LOG, "sqrt", means)[field]
+        np.testing.assert_allclose(running, given, atol=1e-12)
+
+
+def test_the_zero_model_is_0_whatever_the_shift():
+    zero, given = bl.Sums.of(LOG, "sqrt", "zero"), bl.Sums.of(LOG, "sqrt", np.zeros((4, 2)))
+    for field in ("hm", "h2m", "h2m2", "wm", "hwrm"):
+        np.testing.assert_allclose(zero[field], given[field], atol=1e-12)
+
+
+def test_which_model_learns():
+    assert read_outcome_model("running_mean").learns
+    assert not read_outcome_model("zero").learns
+    assert not read_outcome_model(lambda log: np.zeros((4, 2))).learns
+
+
+def test_a_given_model_is_checked():
+    with pytest.raises(bl.OptionError, match="`outcome_model` has shape"):
+        bl.Sums.of(LOG, "sqrt", np.zeros(4))
+    with pytest.raises(bl.OptionError, match="Did you mean 'zero'"):
+        bl.Sums.of(LOG, "sqrt", "zer")
+    with pytest.raises(bl.OptionError, match="every value must be finite"):
+        bl.Sums.of(LOG, "sqrt", np.full((4, 2), np.inf))
