@@ -109,3 +109,17 @@ def test_outcomes_that_are_lost_for_a_while():
     lost = (at > 0.2) & (at < 0.35) & (np.random.default_rng(1).random(6000) < 0.5)
     assert bl.diagnose(log)["variance sums"].light == "green"
     assert bl.diagnose(changed(log, delay=np.where(lost, math.inf, waits(log))))["variance sums"].light == "red"
+
+
+@pytest.mark.parametrize("all_known", [True, False])
+def test_a_policy_that_leaves_nothing_to_chance_is_red(all_known):
+    code = np.arange(400) % 3
+    p = np.eye(3)[code] if all_known else np.ones(400)
+    log = bl.Log(code, np.random.default_rng(1).normal(size=400), p, arms=[0, 1, 2])
+    check = bl.diagnose(log)["probabilities"]
+    assert (check.light, "3 arms were chosen" in check.finding) == ("red", True)
+    assert "floor" in check.advice
+    alone = bl.Log(
+        np.zeros(400, dtype=int), log.outcome, p[:400] if not all_known else np.eye(3)[code * 0], arms=[0, 1, 2]
+    )
+    assert bl.diagnose(alone)["probabilities"].light != "red"

@@ -17,10 +17,16 @@ from belated.assumptions.checks.check import (
     light_of,
     no_outcome,
 )
+from belated.base.checks import TOLERANCE
 from belated.base.columns import Array
-from belated.base.text import p_words
+from belated.base.text import count, p_words
 from belated.summaries.evidence import FEW, Evidence
 from belated.summaries.signs import BLATANT, CALIBRATION_ADVICE, SURE, calibration, steady_arrival, swapped
+
+_CERTAIN_ADVICE = (
+    "Arms that are chosen with certainty cannot be compared by weighting. If arms were drawn, log the probabilities "
+    "that they were drawn by; if a rule such as UCB chose them, run on with a floor under every arm's probability."
+)
 
 
 class Decay(NamedTuple):
@@ -111,12 +117,22 @@ def calibrated(evidence: Evidence) -> Verdict:
         numbers["excess_choices"] = by_arm(evidence, evidence.excess[: len(evidence.arms)])
         finding = "Every arm was chosen about as often as its probabilities say"
         unknown = "Every choice was certain"
+    if _leaves_nothing_to_chance(evidence):
+        several = count(int((evidence.totals["assigned"] > 0).sum()), "arm")
+        finding = f"The chosen arm's probability is 1 in every row, although {several} were chosen."
+        return Verdict("red", finding, _CERTAIN_ADVICE, numbers)
     if math.isnan(p_value):
         return Verdict("grey", f"{unknown}, so choices cannot be checked.", numbers=numbers)
     light, p = light_of(p_value), f"p {p_words(p_value, 2)}"
     if light == "green":
         return Verdict("green", f"{finding} ({p}).", numbers=numbers)
     return Verdict(light, f"{_miscalibrated(evidence)} ({p}).", CALIBRATION_ADVICE, numbers)
+
+
+def _leaves_nothing_to_chance(evidence: Evidence) -> bool:
+    """Whether several arms were chosen, each with certainty: then no arm's rows say what they would be elsewhere."""
+    chosen = evidence.totals["assigned"] > 0
+    return bool(chosen.sum() > 1 and (evidence.unlikeliest[chosen] >= 1 - TOLERANCE).all())
 
 
 def _miscalibrated(evidence: Evidence) -> str:
