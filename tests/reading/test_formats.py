@@ -14,7 +14,7 @@ import pytest
 from drawn import DRAWN, ROWS, database, refused, same, write
 
 import belated as bl
-from belated.reading.formats import FORMATS, format_of, looks_like_a_file, open_input
+from belated.reading.formats import FORMATS, format_of, looks_like_a_file
 
 pytestmark = [
     pytest.mark.usefixtures("empty_folder"),
@@ -146,35 +146,3 @@ def test_a_format_is_known_by_how_a_name_ends():
     assert looks_like_a_file("a/b")
     assert looks_like_a_file("a.pq")
     assert not looks_like_a_file("outcomes")
-
-
-TABLE = pa.table({"arm": ["A", "B"], "y": [1.0, 2.0]})
-
-
-@pytest.mark.usefixtures("empty_folder")
-def test_whatever_people_have_is_a_table_with_a_name(duckdb_engine):
-    pa.parquet.write_table(TABLE, "log.parquet")
-    for given, name, ordered in (
-        ("log.parquet", "log.parquet", True),
-        (Path("log.parquet"), "log.parquet", True),
-        (TABLE, "the dataframe", True),
-        (TABLE.to_pandas(), "the dataframe", True),
-        (duckdb_engine.table(TABLE, name="of_an_engine"), "of_an_engine", False),
-    ):
-        opened = open_input(given)
-        assert (opened.name, opened.ordered) == (name, ordered)
-        assert opened.table.to_pyarrow().to_pydict() == TABLE.to_pydict()
-
-
-def test_what_is_no_table():
-    for given in (7, b"log.csv", None):
-        with pytest.raises(bl.OptionError, match=r"`source` is a .*; it must be a path, a dataframe or an Ibis table"):
-            open_input(given, role="source")
-
-
-def test_a_table_is_opened_beside_another(postgres_engine):
-    first = open_input(TABLE)
-    assert open_input(TABLE, beside=first).connection is first.connection
-    there = open_input(postgres_engine.table({"arm": ["A"]}))
-    with pytest.raises(bl.OptionError, match="the assignments are in postgres; both must be in one engine"):
-        open_input(TABLE, beside=there, role="outcomes")

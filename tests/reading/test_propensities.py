@@ -6,13 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import ibis
-import numpy as np
 import pyarrow as pa
 import pytest
-from drawn import DRAWN, refused, same
 from engines import Engine, only
 
-import belated as bl
 from belated.base.errors import LogError
 from belated.reading.propensities import columns, keys, length
 
@@ -239,23 +236,3 @@ def test_lists_of_fixed_size(engine: Engine) -> None:
     table = _table(engine, pa.array([[0.2, 0.8], None], pa.list_(pa.float64(), 2)))
     assert keys(table.p) == 2
     assert _read(engine, table, [*columns(table.p, 2), length(table.p)]) == [[0.2, None], [0.8, None], [2, None]]
-
-
-pytestmark = [
-    pytest.mark.usefixtures("empty_folder"),
-    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
-]
-
-
-def test_lists_of_propensities():
-    def lists(change=lambda p: p):
-        rows = [change(p) if i == 7 else p for i, p in enumerate(DRAWN.p.tolist())]
-        return DRAWN.wide().drop(["p_A", "p_B"]).append_column("propensities", pa.array(rows, pa.list_(pa.float64())))
-
-    same(bl.read(lists()))
-    for change in (lambda p: p[:1], lambda p: None, lambda p: [None, p[1]], lambda p: [], lambda p: [np.nan, p[1]]):
-        refused("`propensity` in row 7 for arm 'A' is nan", lists(change))
-    refused("3 columns but `arm` holds 2", lists(lambda p: [*p, 0.0]))
-    refused("must sum to 1", lists(lambda p: [0.5, 0.6]))
-    refused("must lie in", lists(lambda p: [-0.5, 1.5]))
-    refused("gives the chosen arm", lists(lambda p: [float(DRAWN.code[7] != 0), float(DRAWN.code[7] != 1)]))

@@ -1,4 +1,7 @@
-"""Engines: what is special about each that Ibis speaks to. A new engine needs a class here only if it is special."""
+"""Engines: what is special about each that Ibis speaks to, the embedded one, and what they say when something is wrong.
+
+A new engine needs a class here only if it is special.
+"""
 
 from __future__ import annotations
 
@@ -254,6 +257,8 @@ def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
     return ibis.udf.scalar.builtin(template, name=name, signature=((None,) * arguments, ibis.dtype(result)))
 
 
+# ---------------------------------------------------------------- the embedded engine, DuckDB
+
 #: How much memory the embedded engine may take before it goes to disk.
 _MEMORY = "3GB"
 
@@ -299,6 +304,8 @@ def sql_text(text: str) -> str:
     """Return text that may stand between quotes in SQL."""
     return text.replace("'", "''")
 
+
+# ---------------------------------------------------------------- what engines say
 
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {

@@ -15,7 +15,7 @@ from belated.base.text import count
 from belated.log.clock import NEVER, Clock
 from belated.reading.columns import clock_of, clock_times
 from belated.reading.engines import fetch, sentences
-from belated.reading.propensities import propensity_columns
+from belated.reading.propensity_columns import propensity_columns
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
 

@@ -8,21 +8,13 @@ NULL, and so is a row whose JSON is broken; only PostgreSQL, which cannot try to
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ibis
-import numpy as np
 
-from belated.base.checks import TOLERANCE
-from belated.base.columns import Array, Label
-from belated.base.errors import LogError, OptionError
-from belated.base.text import one_line
-from belated.log.labels import encode
-from belated.reading.columns import floats, number
-from belated.reading.engines import engine_of, fetch
-from belated.reading.roles import Propensity
-from belated.reading.rows_query import listed
+from belated.base.errors import LogError
+from belated.reading.engines import engine_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -148,101 +140,3 @@ def _parsed(text: str) -> Any:
 def _unreadable(column: ir.Column, what: str, wanted: str = "a list, a struct, a map or JSON") -> LogError:
     name = column.get_name()
     return LogError(f"`{name}` holds {what}; it must hold {wanted} with every arm's propensity.", column=name)
-
-
-#: From the table of assignments to columns by name.
-ColumnsOf = Callable[["ir.Table"], Mapping[str, "ir.Column"]]
-
-_Columns = tuple[tuple[Label, ...], ColumnsOf]
-
-#: Rows that tell whether columns sum to 1.
-_SAMPLE = 100
-
-
-def propensity_columns(
-    table: ir.Table, propensity: Propensity | None, values: Sequence[Label], arms: Sequence[Label] | None
-) -> _Columns:
-    """Return the arms' labels, and a function that makes their columns of propensities from the assignments.
-
-    The columns are `p0`, `p1`, ..., or `p` if only the chosen arm's is known. `values` are the arms that the table
-    holds, `arms` those that were named, if any.
-    """
-    if propensity is None:
-        raise OptionError("`propensity` must say where the probabilities are that the policy gave to the arms.")
-    held = np.empty(len(values), dtype=object)
-    held[:] = values
-    if propensity.kind == "chosen":
-        _, labels = encode(held, arms, None)
-        return labels, lambda t: {"p": number("propensity", t[propensity.columns[0]])}
-    if propensity.kind == "wide":
-        return _wide(table, propensity, held, arms)
-    return _nested(table[propensity.columns[0]], held, arms)
-
-
-def _wide(table: ir.Table, propensity: Propensity, held: Array, arms: Sequence[Label] | None) -> _Columns:
-    """Return propensities that have a column for each arm."""
-    owners = dict(zip(propensity.labels or (), propensity.columns, strict=True))
-    if propensity.extra and arms is None:
-        owners = _with_extra(table, owners, propensity.extra)
-    order = sorted(owners, key=_order) if arms is None else list(arms)
-    _, labels = encode(held, order, len(order))
-    texts = {str(label): column for label, column in owners.items()}
-    absent = next((label for label in labels if str(label) not in texts), None)
-    if absent is not None:
-        raise LogError(f"No column holds the propensity of arm {one_line(repr(absent))}.", column="propensity")
-    columns = [texts[str(label)] for label in labels]
-    return labels, lambda t: {f"p{k}": number("propensity", t[column]) for k, column in enumerate(columns)}
-
-
-def _nested(column: ir.Column, held: Array, arms: Sequence[Label] | None) -> _Columns:
-    """Return propensities that are all in one column: a list, a struct, a map or JSON."""
-    from belated.reading import propensities
-
-    name = column.get_name()
-    known = propensities.keys(column)
-    if known is None:
-        raise LogError(f"Column {one_line(repr(name))}, for `propensity`, is empty.", column="propensity")
-    if isinstance(known, int):
-        size = known
-        _, labels = encode(held, arms, size)
-
-        def by_position(t: ir.Table) -> Mapping[str, ir.Column]:
-            right = propensities.length(t[name]) == size
-            return {f"p{k}": right.ifelse(p, None) for k, p in enumerate(propensities.columns(t[name], size))}
-
-        return labels, by_position
-    if arms is None:
-        arms = _named_arms(name, known, held.tolist())
-    _, labels = encode(held, arms, len(arms))
-    names = [str(label) for label in labels]
-    absent = None if column.type().is_struct() else 0.0
-    return labels, lambda t: {f"p{k}": p for k, p in enumerate(propensities.columns(t[name], names, absent=absent))}
-
-
-def _named_arms(column: str, names: list[str], values: list[Label]) -> list[Label]:
-    """Return the arms that a table holds and those that only its propensities name, sorted."""
-    texts = {str(value): value for value in values}
-    unknown = next((text for text in texts if text not in names), None)
-    if unknown is not None:
-        raise LogError(
-            f"Column {one_line(repr(column))}, for `propensity`, names {listed(names)}, not the arm "
-            f"{one_line(repr(texts[unknown]))}.",
-            column="propensity",
-        )
-    return sorted([*values, *(name for name in names if name not in texts)], key=_order)
-
-
-def _order(label: Label) -> tuple[int, float | str]:
-    """Sort numbers as numbers, and everything else as text."""
-    return (0, label) if isinstance(label, (int, float)) else (1, str(label))
-
-
-def _with_extra(table: ir.Table, owners: dict[Label, str], extra: Mapping[Label, str]) -> dict[Label, str]:
-    """Take columns named like those of the arms as arms never chosen, if the first rows sum to 1 only with them."""
-    names = [*owners.values(), *extra.values()]
-    some = fetch(table.select(*names).limit(_SAMPLE))
-    columns = [floats(some[name].combine_chunks().cast("float64")) for name in names]
-    alone = np.sum(columns[: len(owners)], axis=0)
-    together = np.sum(columns, axis=0)
-    are_arms = np.abs(alone - 1).max(initial=0) > TOLERANCE and np.abs(together - 1).max(initial=0) <= TOLERANCE
-    return {**owners, **extra} if are_arms else owners
