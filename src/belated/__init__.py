@@ -36,7 +36,7 @@ from belated.planning.results import Plan
 from belated.reading.read import read
 from belated.reading.source import Source
 from belated.reports.rendering import report
-from belated.sequences import ConfidenceSequence, sequence
+from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.results import Study

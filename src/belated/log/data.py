@@ -21,7 +21,7 @@ class Data(ABC):
 
     Statistics, checks and reports ask a log these questions and nothing else. Each method answers as of `moment`: rows
     assigned later do not exist, and outcomes that arrived later are still out. Two logs that hold the same rows give
-    the same answers, up to rounding.
+    the same answers, up to rounding; only where `even_moments` puts its moments is their own affair.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Data(ABC):
 
     @abstractmethod
     def even_moments(self, how_many: int) -> Array:
-        """Return moments evenly spaced over the experiment, the last being when the log is looked at."""
+        """Return moments evenly spaced over the rows or the time, the last being when the log is looked at."""
 
     @abstractmethod
     def doubts(self) -> list[str]:

@@ -20,7 +20,8 @@ from belated.log.data import Data
 from belated.log.labels import arm_index
 from belated.reports import formats
 from belated.reports.formats import Pair, PolicyAsked
-from belated.sequences import ConfidenceSequence, SequenceAnswers, sequence
+from belated.sequences.answers import SequenceAnswers
+from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.summaries.signs import single_value, single_value_words
 
 #: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.

@@ -9,7 +9,8 @@ from belated.base.columns import Label
 from belated.base.documents import csv_text
 from belated.estimation.answers import Answer
 from belated.estimation.estimate import Estimate
-from belated.sequences import ConfidenceSequence, SequenceAnswer
+from belated.sequences.answers import SequenceAnswer
+from belated.sequences.sequence import ConfidenceSequence
 
 #: Of a contrast: the first minus the second.
 Pair = tuple[Label, Label]

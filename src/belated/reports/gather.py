@@ -17,7 +17,7 @@ from belated.estimation.trajectory import trajectory
 from belated.log.data import Data
 from belated.reports.analysis import Analysis
 from belated.reports.report import Arrivals, Chosen, Report
-from belated.sequences import sequence
+from belated.sequences.sequence import sequence
 from belated.summaries.evidence import Evidence
 
 _MOMENTS = 40

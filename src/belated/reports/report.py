@@ -18,7 +18,7 @@ from belated.estimation.comparison import Comparison
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import default_pairs
 from belated.estimation.trajectory import Trajectory
-from belated.sequences import ConfidenceSequence
+from belated.sequences.sequence import ConfidenceSequence
 from belated.summaries.evidence import SHARE_WITH_EVENT
 
 

@@ -19,7 +19,8 @@ from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
 from belated.reports.report import Report
 from belated.reports.svg import LOOKS, fit_all
-from belated.sequences import ConfidenceSequence, SequenceAnswer, Track
+from belated.sequences.answers import SequenceAnswer, Track
+from belated.sequences.sequence import ConfidenceSequence
 
 #: What to know about each estimator beside the others.
 REMARKS = {

@@ -4,8 +4,3 @@ The policy sees only outcomes that have arrived, and an outcome does not depend 
 past. So the sum of w (Y - mean) over an arm's arrivals, w = h / pi, is a martingale in calendar time whatever the
 delays' tail, and mixtures of its exponentials bound it at all times at once. docs/sequences.md has the formulas.
 """
-
-from belated.sequences.answers import SequenceAnswer, SequenceAnswers, Track
-from belated.sequences.sequence import ConfidenceSequence, sequence
-
-__all__ = ["ConfidenceSequence", "SequenceAnswer", "SequenceAnswers", "Track", "sequence"]
