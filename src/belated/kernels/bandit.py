@@ -156,14 +156,16 @@ def first_largest(values):
 
 
 @compiled(nogil=True, error_model="numpy")
-def play(stream, start, stop, horizon, last, arms, delays, rule, own_policy, memo, two, peek, desk, calendar, rows):
+def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows):
     """Play the steps from start to stop; return the one at which the policy failed, or 0.
 
-    `last` is when the run is looked at: the horizon, or later. `peek` lets the recorded running mean
-    see an outcome that came at once, as the published code does. Without a calendar every outcome
-    comes at once, or never. `rows` receive the rows themselves, if they are to be kept. `two`, unless
-    None, says that there are two arms, whose loops are then unrolled.
+    Without a calendar every outcome comes at once, or never. `rows` receive the rows themselves, if
+    they are to be kept. `two`, unless None, says that there are two arms, whose loops are then
+    unrolled. What may be None is an argument of its own: numba leaves out the branches for None of
+    arguments, not of a tuple's fields.
     """
+    arms, delays, rule, peek = experiment.arms, experiment.delays, experiment.rule, experiment.peek
+    horizon, last = experiment.horizon, experiment.last
     block, state, arrived, ends = desk.block, desk.state, desk.arrived, desk.ends
     sure, guide, starts, cumulative, values = (
         delays.sure, delays.guide, delays.starts, delays.cumulative, delays.values)  # fmt: skip
@@ -228,7 +230,7 @@ def play(stream, start, stop, horizon, last, arms, delays, rule, own_policy, mem
         else:
             if t > burn_in and (t - burn_in - 1) % batch == 0:
                 if own_policy is None:
-                    decide(p, rule, count, total, t, posterior[0], posterior[1], memo)
+                    decide(p, rule, count, total, t, posterior[0], posterior[1], desk.memo)
                 else:
                     chosen = own_policy(count.copy(), total.copy(), t)
                     if not is_distribution(chosen, n_arms):
@@ -303,11 +305,12 @@ def play(stream, start, stop, horizon, last, arms, delays, rule, own_policy, mem
 
 
 @compiled(nogil=True, error_model="numpy")
-def play_two(stream, start, stop, arms, delays, rule, peek, desk):
+def play_two(stream, start, stop, experiment, desk):
     """`play` for two arms under epsilon-greedy, with normal outcomes that come at once or never.
 
     The paper's own case, and the commonest: what is known of two arms fits the registers.
     """
+    arms, delays, rule, peek = experiment.arms, experiment.delays, experiment.rule, experiment.peek
     block, state, arrived, ends, share = desk.block, desk.state, desk.arrived, desk.ends, rule.share
     root_best, root_other, root_half = rule.root_best, rule.root_other, math.sqrt(0.5)
     mean_0, mean_1, sd_0, sd_1 = arms.first[0], arms.first[1], arms.second[0], arms.second[1]
@@ -363,12 +366,18 @@ def play_two(stream, start, stop, arms, delays, rule, peek, desk):
 
 
 @compiled(nogil=True)
-def begin(desk, memo):
+def begin(desk):
     """Clear the desk for a new run."""
     n_arms = len(desk.ends)
     desk.state[:] = 0.0
     desk.state[P * n_arms : (P + 1) * n_arms] = 1.0 / n_arms
     desk.state[ROOT * n_arms : (ROOT + 1) * n_arms] = math.sqrt(1.0 / n_arms)
+    forget(desk.memo)
+
+
+@compiled(nogil=True)
+def forget(memo):
+    """Clear the memo, if there is one."""
     if memo is not None:
         memo[GRID] = math.nan
 
@@ -449,21 +458,19 @@ def add_own(out, arrived, k, n, shift):
 
 
 @compiled(nogil=True)
-def replicate(out, states, horizon, last, arms, delays, rule, own_policy, memo, two, peek, shift, desk, calendar):
+def replicate(out, states, experiment, own_policy, two, desk, calendar):
     """Fill `out` (runs, arms, moments), a run for each stream; return where the policy failed, or (-1, 0)."""
+    arms, rule, horizon, shift = experiment.arms, experiment.rule, experiment.horizon, experiment.arms.shift
     n_arms = len(shift)
     simple = n_arms == 2 and calendar is None and arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
     for run in range(len(states)):
-        begin(desk, memo)
+        begin(desk)
         for start in range(1, horizon + 1, BLOCK):
             stop = min(start + BLOCK, horizon + 1)
             if simple:
-                play_two(states[run], start, stop, arms, delays, rule, peek, desk)
+                play_two(states[run], start, stop, experiment, desk)
             else:
-                failed = play(
-                    states[run], start, stop, horizon, last, arms, delays, rule,
-                    own_policy, memo, two, peek, desk, calendar, None,
-                )  # fmt: skip
+                failed = play(states[run], start, stop, experiment, own_policy, two, desk, calendar, None)
                 if failed:
                     return run, failed
             for k in range(n_arms):

@@ -28,7 +28,7 @@ LONGEST = float(1 << 60)
 #: Equally wide cells of [0, 1), each with the place in a table of delays where the search begins.
 GUIDE = 1024
 
-#: BlockRows played before their sums are taken: the block stays in the first cache.
+#: Rows played before their sums are taken: the block stays in the first cache.
 BLOCK = 1024
 
 #: How far apart columns of a block are kept: at 1,024 numbers a row's would all compete for one set of the cache.
@@ -55,6 +55,7 @@ class Arms(NamedTuple):
     third: Array
     samples: Array
     starts: Array
+    shift: Array  # what each arm's moments are taken about
     all_normal: bool
 
 
@@ -89,6 +90,21 @@ class Rule(NamedTuple):
     batch: int
 
 
+class Experiment(NamedTuple):
+    """What is played.
+
+    `last` is when a run is looked at: the horizon, or later. `peek` lets the recorded running mean
+    see an outcome that came at once, as the published code does.
+    """
+
+    arms: Arms
+    delays: Delays
+    rule: Rule
+    horizon: int
+    last: int
+    peek: bool
+
+
 class ArrivalCalendar(NamedTuple):
     """Outcomes that are still to come, in slots: the one pushed last for each step, the one pushed before each.
 
@@ -115,23 +131,31 @@ class BlockRows(NamedTuple):
 class Desk(NamedTuple):
     """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
 
-    block: Array  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, CAME, then each arm's h, and its model
+    block: Array  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, ARRIVED, then each arm's h, and its model
     state: Array  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
     arrived: Array  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
     ends: Array  # where each arm's next arrived outcome goes
+    memo: Array | None  # what Thompson sampling keeps from step to step
 
 
 CHOICE, NOISE, LATENESS, ARRIVED, FIRST_H = 0, COLUMN, 2 * COLUMN, 3 * COLUMN, 4 * COLUMN
 COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND = range(8)
 
 
-def new_desk(n_arms: int) -> Desk:
+def new_desk(n_arms: int, memo: Array | None = None) -> Desk:
     """Return an empty desk."""
-    block = np.zeros(FIRST_H + 2 * n_arms * COLUMN)
-    return Desk(block, np.zeros(8 * n_arms), np.zeros(3 * n_arms * COLUMN), np.zeros(n_arms, np.int64))
+    return Desk(
+        block=np.zeros(FIRST_H + 2 * n_arms * COLUMN),
+        state=np.zeros(8 * n_arms),
+        arrived=np.zeros(3 * n_arms * COLUMN),
+        ends=np.zeros(n_arms, np.int64),
+        memo=memo,
+    )
 
 
 def new_calendar(horizon: int) -> ArrivalCalendar:
     """Return an empty calendar; playing a run to its end leaves it empty again."""
     last, previous, arm = (np.zeros(horizon + 3, np.int32) for _ in range(3))
-    return ArrivalCalendar(last, previous, arm, np.empty(horizon + 3), np.ones(1, np.int32))
+    return ArrivalCalendar(
+        last=last, previous=previous, arm=arm, outcome=np.empty(horizon + 3), free=np.ones(1, np.int32)
+    )

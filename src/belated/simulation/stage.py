@@ -33,13 +33,13 @@ class Stage:
         if horizon > LONGEST_HORIZON:
             raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         self.n_arms, self.horizon, self.policy = len(bandit.arms), horizon, policy
-        self.arms, self.delays = _arms(bandit), _delays(bandit)
-        self.rule = _rule(bandit, policy, horizon)
-        self.shift = np.array([arm.centre for arm in bandit.arms.values()])
-        thompson = self.rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
-        self.memo = new_memo(self.n_arms) if thompson else None
-        self.desk = experiment.new_desk(self.n_arms)
-        at_once = (self.delays.tail == experiment.NO_TAIL).all() and set(self.delays.values) <= {0, experiment.NEVER}
+        delays, rule = _delays(bandit), _rule(bandit, policy, horizon)
+        self.experiment = experiment.Experiment(
+            arms=_arms(bandit), delays=delays, rule=rule, horizon=horizon, last=horizon, peek=False
+        )
+        thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
+        self.desk = experiment.new_desk(self.n_arms, memo=new_memo(self.n_arms) if thompson else None)
+        at_once = (delays.tail == experiment.NO_TAIL).all() and set(delays.values) <= {0, experiment.NEVER}
         self.calendar = None if at_once else experiment.new_calendar(horizon)
         self.two = True if self.n_arms == 2 else None  # two arms have a kernel of their own
         self.function: PolicyFunction | None = policy.function
@@ -56,12 +56,17 @@ class Stage:
         They are looked at `wait` steps after the horizon.
         """
         out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
+        last = self.horizon + int(min(wait, experiment.LONGEST))
         _, failed = self._played(
             self.replicate,
-            out, streams(seed, np.arange(start, stop)), self.horizon, self.horizon + int(min(wait, experiment.LONGEST)),
-            self.arms, self.delays, self.rule,
-            self.function, self.memo, self.two, peek, self.shift, self.desk, self.calendar,
-        )  # fmt: skip
+            out,
+            streams(seed, np.arange(start, stop)),
+            self.experiment._replace(last=last, peek=peek),
+            self.function,
+            self.two,
+            self.desk,
+            self.calendar,
+        )
         if failed:
             raise self._failure(failed)
         return out
@@ -71,15 +76,24 @@ class Stage:
         code, late = np.empty(self.horizon, np.int64), np.empty(self.horizon, np.int64)
         outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
         stream = streams(seed, np.array([replication]))[0]
-        kernel.begin(self.desk, self.memo)
+        kernel.begin(self.desk)
         for start in range(0, self.horizon, experiment.BLOCK):
             stop = min(start + experiment.BLOCK, self.horizon)
+            block = slice(start, stop)
             failed = self._played(
                 self.play,
-                stream, start + 1, stop + 1, self.horizon, self.horizon, self.arms, self.delays, self.rule,
-                self.function, self.memo, self.two, False, self.desk, self.calendar,
-                experiment.BlockRows(code[start:stop], outcome[start:stop], late[start:stop], propensity[start:stop]),
-            )  # fmt: skip
+                stream,
+                start + 1,
+                stop + 1,
+                self.experiment,
+                self.function,
+                self.two,
+                self.desk,
+                self.calendar,
+                experiment.BlockRows(
+                    code=code[block], outcome=outcome[block], late=late[block], propensity=propensity[block]
+                ),
+            )
             if failed:
                 raise self._failure(failed)
         delay = np.where(late == experiment.NEVER, np.inf, late.astype(np.float64))
@@ -148,6 +162,7 @@ def _arms(bandit: Bandit) -> experiment.Arms:
         third=third,
         samples=samples,
         starts=starts,
+        shift=np.array([arm.centre for arm in arms]),
         all_normal=all_normal,
     )
 
