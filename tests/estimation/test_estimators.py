@@ -25,6 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import belated as bl
+from belated.estimation.estimators import default_estimator
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 
@@ -285,3 +286,9 @@ def test_compiled_and_interpreted_kernels_agree(some):
         interpreted = answers()
     for one, other in zip(compiled, interpreted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_the_default_is_what_the_known_propensities_allow():
+    arm, outcome = ["A", "B", "A"], [1.0, 2.0, 3.0]
+    assert default_estimator(bl.Log(arm, outcome, np.full((3, 2), 0.5), arms=["A", "B"])) == "daipw"
+    assert default_estimator(bl.Log(arm, outcome, np.full(3, 0.5), arms=["A", "B"])) == "dipw"

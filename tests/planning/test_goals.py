@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from belated.planning.goals import Goal
+from belated.base.errors import OptionError
+from belated.planning.goals import HalfWidth, Power, read_goal
 from belated.simulation.cells import Cell
 
-HALF_WIDTH, POWER = Goal(name="half_width", asked=0.5, level=0.95), Goal(name="power", asked=0.8, level=0.95)
+HALF_WIDTH, POWER = HalfWidth(asked=0.5, level=0.95), Power(asked=0.8, level=0.95)
 
 
 def cell(low, high, truth=1.0):
@@ -40,7 +41,7 @@ def test_a_half_width_is_a_mean_with_its_error():
 
 def test_an_assurance_is_a_quantile():
     widths = np.linspace(0.01, 1.0, 100)
-    goal = Goal(name="half_width", asked=0.5, level=0.95, assurance=0.8)
+    goal = HalfWidth(asked=0.5, level=0.95, assurance=0.8)
     assert goal.point(cell(-widths, widths), 0.0).value == pytest.approx(0.8)
 
 
@@ -65,7 +66,7 @@ def test_power_is_the_share_that_excludes_the_null_on_the_side_of_the_truth(sign
 def test_the_proxy_of_a_power_is_the_half_width_of_a_normal_test():
     proxy = POWER.proxy(0.3)
     z = special.ndtri(0.975)
-    assert proxy.name == "half_width"
+    assert isinstance(proxy, HalfWidth)
     assert proxy.asked == pytest.approx(0.3 * z / (z + special.ndtri(0.8)))
     assert HALF_WIDTH.proxy(0.3) == HALF_WIDTH
 
@@ -73,3 +74,29 @@ def test_the_proxy_of_a_power_is_the_half_width_of_a_normal_test():
 def test_the_first_guess_is_the_textbooks():
     guess = HALF_WIDTH.guess(np.array([1.0, 2.0, 9.0]), np.array([1.0, -1.0, 0.0]))
     assert guess == pytest.approx(3 * (1 + 4) * (special.ndtri(0.975) / 0.5) ** 2)
+
+
+def test_goals_in_words():
+    assured = HalfWidth(asked=0.5, level=0.95, assurance=0.8)
+    assert HALF_WIDTH.sentence("the interval") == "the interval has a mean half-width of 0.5"
+    assert assured.sentence("the interval") == "the interval has a half-width of at most 0.5 in 80% of experiments"
+    assert POWER.sentence("the interval") == "the interval excludes 0 in 80% of experiments"
+    widths = np.array([0.2, 0.4, 0.6, 0.8])
+    point = HALF_WIDTH.point(cell(1 - widths, 1 + widths), 0.0)
+    assert HALF_WIDTH.spread_text(point) == "Eight experiments in ten have a half-width of 0.2 to 0.8."
+    assert assured.spread_text(point) is None
+    assert POWER.spread_text(point) is None
+
+
+def test_only_power_needs_a_distance_from_the_null():
+    HALF_WIDTH.check_distance(0.0, "B - A")
+    POWER.check_distance(0.1, "B - A")
+    with pytest.raises(OptionError, match="B - A is the null itself, 0"):
+        POWER.check_distance(0.0, "B - A")
+
+
+def test_the_goal_that_is_asked_for():
+    assert read_goal(0.5, None, None, 0.0, 0.95) == HALF_WIDTH
+    assert read_goal(None, 0.8, None, 0.0, 0.95) == POWER
+    with pytest.raises(OptionError, match="one of the two"):
+        read_goal(0.5, 0.8, None, 0.0, 0.95)

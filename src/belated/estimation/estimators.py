@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.base.errors import OptionError, PropensitiesNeededError
+from belated.log.data import Data
 from belated.log.log import Log
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.sums import Sums
@@ -75,6 +76,11 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
     "nh0": Estimator("sqrt", "zero", "plain", "nh0"),
     "iad": Estimator("sqrt", "zero", "arrived", "iad"),
 }
+
+
+def default_estimator(log: Data) -> EstimatorName:
+    """Return "daipw", or "dipw" if only the chosen arm's propensity is known."""
+    return "daipw" if log.has_all_propensities else "dipw"
 
 
 def read_estimator(

@@ -50,8 +50,7 @@ def plan_data(plan: Plan) -> PlanData:
 def plan_figure(plan: Plan) -> Figure:
     """Draw the half-width or power against the horizon, and, if waiting matters, the horizon against the wait."""
     data = plan_data(plan)
-    power = plan.goal.name == "power"
-    what = "power" if power else "half-width"
+    what = plan.goal.words
     trade = len(data["waits"]) > 1
     figure, facets = new_figure([what, "assignments needed"] if trade else [what], f"{plan.target}: {what} by horizon")
     axes = facets[0]
@@ -66,11 +65,10 @@ def plan_figure(plan: Plan) -> Figure:
     if len(x):
         scale_up(axes, np.append(y, data["asked"]), None, bars)
         scale_across(axes, x.tolist())
-    if power:
-        axes.set_ylim(0, 1)
+    if plan.goal.axis is not None:
+        axes.set_ylim(*plan.goal.axis)
     axes.set_xlabel("assignments", color=INK, fontsize=9)
-    spread = "band: 95% Monte Carlo" if power else "band: 80% of experiments"
-    axes.set_title(spread, loc="right", fontsize=8, color=GREY)
+    axes.set_title(f"band: {plan.goal.band}", loc="right", fontsize=8, color=GREY)
     if trade:
         aside = facets[1]
         aside.plot(data["waits"], data["needed"], color=COLOURS[0], marker="o", markersize=4, linewidth=1.2)

@@ -57,11 +57,11 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     5.0
     """
     held = require_data(log).log()
-    alive = held.schedule.existing
+    existing = held.schedule.existing
     if not len(held):
         raise LogError("The log has no rows as of its moment.")
-    code, outcome, arrived = held.code[alive], held.outcome[alive], held.arrived[alive]
-    waited, pace = _waited(held, alive, arrived)
+    code, outcome, arrived = held.code[existing], held.outcome[existing], held.arrived[existing]
+    waited, pace = _waited(held, existing, arrived)
     dated = held.clock.unit is not None
     day = _DAY * _per_second(held) if dated else None
     daily = None if per_day is None else positive("per_day", per_day)
@@ -84,7 +84,7 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
         notes.append(f"Few outcomes to go by, below {_FEW}: {', '.join(few)}.")
     if not arrived.all():
         notes.append("Outcomes later than the longest delay seen in the pilot are taken as never coming.")
-    shares = _shares(held, alive, code)
+    shares = _shares(held, existing, code)
     return Pilot(
         bandit=Bandit(outcomes, late),
         policy=policies.fixed(shares),
@@ -148,14 +148,14 @@ def _per_second(log: Log) -> float:
     return float(10 ** (3 * ("s", "ms", "us", "ns", "ps", "fs", "as").index(log.clock.unit or "s")))
 
 
-def _waited(log: Log, alive: Array | slice, arrived: Array) -> tuple[Array, float]:
+def _waited(log: Log, existing: Array | slice, arrived: Array) -> tuple[Array, float]:
     """Return each row's delay, or how long it has been out, in the clock's units; and assignments per unit."""
-    assigned, arrived_at = _numbers(log.assigned_at)[alive], log.arrived_at
+    assigned, arrived_at = _numbers(log.assigned_at)[existing], log.arrived_at
     first = assigned.min()
     since = (assigned - first).astype(np.float64)
     until = since.copy()
     if arrived_at is not None:
-        until[arrived] = _numbers(arrived_at)[alive][arrived] - first
+        until[arrived] = _numbers(arrived_at)[existing][arrived] - first
     last = since.max()
     look = max(last, until[arrived].max(initial=0.0)) if log.moment is None else float(log.moment - first)
     waited = np.where(arrived, until, look) - since
@@ -179,11 +179,11 @@ def _delays(waited: Array, arrived: Array, pace: float) -> Array:
     return np.concatenate([at, [math.inf]])[places]
 
 
-def _shares(log: Log, alive: Array | slice, code: Array) -> dict[Label, float]:
+def _shares(log: Log, existing: Array | slice, code: Array) -> dict[Label, float]:
     """Return the mean probability of each arm in the later half of the log, or how often it was chosen."""
     later = slice(len(code) // 2, None)
     if log.has_all_propensities:
-        means = log.propensity[alive][later].mean(axis=0)
+        means = log.propensity[existing][later].mean(axis=0)
     else:
         means = np.bincount(code[later], minlength=len(log.arms)).astype(np.float64)
     return dict(zip(log.arms, (means / means.sum()).tolist(), strict=True))

@@ -11,11 +11,11 @@ from belated.base.errors import OptionError, without_warnings
 from belated.base.progress import Bar
 from belated.base.text import one_line
 from belated.estimation.estimate import estimate
-from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.estimators import ESTIMATORS, default_estimator
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.estimation.target import Target
 from belated.log.data import Data
-from belated.planning.goals import Goal
+from belated.planning.goals import read_goal
 from belated.planning.pilots import Pilot, pilot
 from belated.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, Planner, Runner, arm_delays
 from belated.planning.results import Plan
@@ -97,7 +97,7 @@ def plan(
     """
     source = _source(bandit, policy, per_day)
     check(source.bandit, source.policy)
-    goal = _goal(half_width, power, assurance, real("null", null), fraction("level", level))
+    goal = read_goal(half_width, power, assurance, real("null", null), fraction("level", level))
     if source.per_day is not None:
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
@@ -106,14 +106,9 @@ def plan(
     wanted = _target(source.bandit, target)
     distance = true_value(source.bandit, wanted) - goal.null
     notes = source.notes
-    if goal.name == "power":
-        if distance == 0:
-            raise OptionError(
-                f"`power` is asked for, and {one_line(wanted.name)} is the null itself, {goal.null:g}: "
-                "no experiment can tell them apart."
-            )
-        if source.pilot is not None:
-            notes += (_pilots_own(source.pilot, wanted, level),)
+    goal.check_distance(distance, wanted.name)
+    if goal.depends_on_truth and source.pilot is not None:
+        notes += (f"The {goal.words} is that for {_pilots_own(source.pilot, wanted, level)}.",)
     runner = Runner(
         bandit=source.bandit,
         policy=source.policy,
@@ -169,21 +164,6 @@ def _source(given: Bandit | Pilot | Data, policy: Policy | None, per_day: float 
     )
 
 
-def _goal(half_width: float | None, power: float | None, assurance: float | None, null: float, level: float) -> Goal:
-    if (half_width is None) == (power is None):
-        raise OptionError("A plan needs a goal: `half_width` or `power`, one of the two.")
-    if power is None:
-        share = None if assurance is None else fraction("assurance", assurance)
-        asked = positive("half_width", half_width)
-        return Goal(name="half_width", asked=asked, level=level, null=null, assurance=share)
-    if assurance is not None:
-        raise OptionError("`assurance` goes with `half_width`; `power` is a share of experiments itself.")
-    asked = fraction("power", power)
-    if asked <= 1 - level:
-        raise OptionError(f"`power` is {power!r}; at level {level:g} a test that knows nothing has almost that.")
-    return Goal(name="power", asked=asked, level=level, null=null)
-
-
 def _target(bandit: Bandit, target: TargetLike) -> Target:
     labels = list(bandit.arms)
     if target is None:
@@ -204,12 +184,11 @@ def _wait(wait: float | str | None, bandit: Bandit, target: Target) -> float | N
 
 
 def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:
+    """Return in words what a pilot says of the target."""
     log = fitted.log
     coefficients = {arm: c for arm, c in zip(fitted.arms, target.coefficients, strict=True) if c}
     with without_warnings():
-        own = estimate(log, "daipw" if log.has_all_propensities else "dipw", level=level).linear(coefficients)
+        own = estimate(log, default_estimator(log), level=level).linear(coefficients)
     true = sum(c * fitted.bandit.arms[arm].mean for arm, c in coefficients.items())
     between = f"{own.low:.3g} to {own.high:.3g}"
-    return (
-        f"The power is that for the pilot's {one_line(target.name)}, {true:.3g}, which is itself uncertain: {between}."
-    )
+    return f"the pilot's {one_line(target.name)}, {true:.3g}, which is itself uncertain: {between}"

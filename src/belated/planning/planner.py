@@ -12,15 +12,14 @@ from belated.base.progress import Bar
 from belated.base.text import percent
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target
-from belated.planning.goals import Goal, GoalName, Point
+from belated.planning.goals import Goal, HalfWidth, Point
 from belated.planning.results import Curve, Option, Plan
 from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.study import STEP_COSTS, study
 
-#: Runs while the horizon is sought, and of each point of the curve; and the nanoseconds these may take, and the last.
-_ROUGH: dict[GoalName, int] = {"half_width": 200, "power": 800}
+#: The fewest runs of a horizon; the nanoseconds that rough ones may take, and the last.
 LEAST_RUNS, _BUDGET, _LAST_BUDGET = 40, 2e9, 1e10
 
 #: Shares of an arm's outcomes within whose delays it may pay to wait.
@@ -59,7 +58,7 @@ class Runner:
     policy: Policy
     target: Target
     goal: Goal
-    proxy: Goal
+    proxy: HalfWidth
     interval: Interval
     estimator: str
     seed: int
@@ -95,9 +94,9 @@ class Runner:
         self.points[horizon, wait] = self.goal.point(cell, wait), self.proxy.point(cell, wait)
         return self.points[horizon, wait]
 
-    def rough(self, horizon: int, wait: float, kind: GoalName = "half_width") -> tuple[Point, Point]:
+    def rough(self, horizon: int, wait: float, wanted: int = HalfWidth.rough_runs) -> tuple[Point, Point]:
         """Return the same from a few runs."""
-        return self.measure(horizon, wait, self.runs(horizon, _ROUGH[kind], _BUDGET))
+        return self.measure(horizon, wait, self.runs(horizon, wanted, _BUDGET))
 
 
 @dataclass
@@ -116,7 +115,7 @@ class Planner:
         wait = self._settled()
         root, error = self._refined(self.roots[wait], wait)
         points = (point for (_, waited), (point, _) in runner.points.items() if waited == wait)
-        points = (p for p in points if p.replications >= runner.runs(p.horizon, _ROUGH[goal.name], _BUDGET))
+        points = (p for p in points if p.replications >= runner.runs(p.horizon, goal.rough_runs, _BUDGET))
         enough = [p for p in points if not root.reached or 0.1 < p.horizon / root.horizon < 3]
         # all waits were simulated with the same random numbers: what the last runs corrected here, they share
         scale = root.horizon / self.roots[wait].horizon if math.isfinite(root.horizon) else 1.0
@@ -140,9 +139,8 @@ class Planner:
             how=f"{percent(goal.level)} {kind}interval of {runner.estimator}",
             curve=Curve(
                 points=tuple(sorted(enough, key=lambda p: p.horizon)),
-                name=goal.name,
+                goal=goal,
                 target=runner.target.name,
-                asked=goal.asked,
             ),
             max_horizon=self.most,
             per_day=per_day,
@@ -213,7 +211,7 @@ class Planner:
         runner, goal = self.runner, self.runner.goal
 
         def rough(horizon: int) -> Point:
-            return runner.rough(horizon, wait, goal.name)[0]
+            return runner.rough(horizon, wait, goal.rough_runs)[0]
 
         if goal != runner.proxy:
             root = solve(rough, goal, min(root.horizon, self.most), self._least, self.most)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from belated.base.documents import json_rows, json_text
 from belated.base.tables import Column, Table
-from belated.base.text import count, one_line, percent
-from belated.planning.goals import Goal, GoalName, Point
+from belated.base.text import count, one_line
+from belated.planning.goals import Goal, Point
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 
@@ -105,14 +105,14 @@ class Plan(Table):
     @property
     def words(self) -> str:
         """The plan in a sentence."""
-        goal = _goal_words(self.goal, self.target, self.how)
+        goal = self.goal.sentence(f"the {self.how} for {one_line(self.target)}")
         if not self.reached:
             last = max(self.curve.points, key=lambda p: p.horizon)
-            there = f"{'half-width' if self.goal.name == 'half_width' else 'power'} is {last.value:.3g}"
-            there = there if math.isfinite(last.value) else "target often has no interval"
+            at_last = f"{self.goal.words} is {last.value:.3g}"
+            at_last = at_last if math.isfinite(last.value) else "target often has no interval"
             further = f"; by extrapolation about {_about(self.horizon)} would be needed"
             further = further if math.isfinite(self.horizon) else ", and a longer experiment hardly changes that"
-            return f"Not within {self.max_horizon:,} assignments, at which the {there}{further}: {goal}."
+            return f"Not within {self.max_horizon:,} assignments, at which the {at_last}{further}: {goal}."
         between = f" ({_about(self.low, self._width)} to {_about(self.high, self._width)})"
         between = between if math.isfinite(self._width) else ""
         waited = f"then wait {_steps(self.wait)}" if self.wait else "no wait after the last"
@@ -184,9 +184,10 @@ class Plan(Table):
         if self.reached and soonest.wait != self.wait:
             waited = f"a wait of {_steps(soonest.wait)}" if soonest.wait else "no wait"
             notes.insert(0, f"The earliest answer is that of {_about(soonest.horizon)} assignments and {waited}.")
-        if self.reached and self.goal.name == "half_width" and self.goal.assurance is None:
+        if self.reached:
             near = min(self.curve.points, key=lambda p: (abs(math.log(p.horizon / self.horizon)), -p.replications))
-            notes.insert(0, f"Eight experiments in ten have a half-width of {near.low:.3g} to {near.high:.3g}.")
+            spread = self.goal.spread_text(near)
+            notes = notes if spread is None else [spread, *notes]
         return [f"Note: {words}" for words in notes]
 
 
@@ -198,40 +199,29 @@ class Curve(Table):
     ----------
     points : tuple of Point
         In the order of their horizons.
-    name : {"half_width", "power"}
+    goal : Goal
     target : str
-    asked : float
     """
 
     points: tuple[Point, ...]
-    name: GoalName
+    goal: Goal
     target: str
-    asked: float
 
     def _title(self) -> str:
-        what = "Half-width" if self.name == "half_width" else "Power"
-        return f"{what} for {one_line(self.target)} by horizon, {self.asked:g} asked for"
+        what = self.goal.words.capitalize()
+        return f"{what} for {one_line(self.target)} by horizon, {self.goal.asked:g} asked for"
 
     def _columns(self) -> list[Column]:
         errors = [p.error for p in self.points]
         columns = [Column("horizon", [p.horizon for p in self.points], "count")]
         for name in ("value", "low", "high"):
-            column = self.name if name == "value" else name
+            column = self.goal.name if name == "value" else name
             columns.append(Column(column, [getattr(p, name) for p in self.points], "estimate", errors))
         columns.append(Column("error", errors, "estimate", errors))
         columns.append(Column("replications", [p.replications for p in self.points], "count"))
         if any(p.missing for p in self.points):
             columns.append(Column("missing", [p.missing for p in self.points], "share"))
         return columns
-
-
-def _goal_words(goal: Goal, target: str, how: str) -> str:
-    what = f"the {how} for {one_line(target)}"
-    if goal.name == "power":
-        return f"{what} excludes {goal.null:g} in {percent(goal.asked)} of experiments"
-    if goal.assurance is not None:
-        return f"{what} has a half-width of at most {goal.asked:g} in {percent(goal.assurance)} of experiments"
-    return f"{what} has a mean half-width of {goal.asked:g}"
 
 
 def _whole(number: float) -> int | float:

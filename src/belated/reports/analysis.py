@@ -13,7 +13,7 @@ from belated.base.text import one_line
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
-from belated.estimation.estimators import Estimator
+from belated.estimation.estimators import Estimator, default_estimator
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
@@ -266,8 +266,8 @@ def analyse(source: Data, questions: Questions) -> Analysis:
 def _estimate(source: Data, questions: Questions) -> tuple[Estimate, Comparison | None]:
     """Return the estimate to answer from, and every estimator's if all were asked for."""
     level, interval = questions.level, questions.interval
-    best = "daipw" if source.has_all_propensities else "dipw"
+    usual = default_estimator(source)
     if questions.estimator == "all":
         comparison = compare(source, level=level, interval=interval)
-        return comparison[best], comparison
-    return estimate(source, questions.estimator or best, level=level, interval=interval), None
+        return comparison[usual], comparison
+    return estimate(source, questions.estimator or usual, level=level, interval=interval), None
