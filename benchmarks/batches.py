@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from winner import by_kind, selected
@@ -19,6 +19,32 @@ from belated.estimation.intervals import combine
 BATCHES = 5
 FAMILIES = [("normal", 0.0, 0.5), ("binary", 0.05, 0.05), ("exponential", 1.0, 0.5)]
 POLICIES = [("eps-greedy", 0.2), ("eps-greedy", 0.04), ("Thompson", 0.02)]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is simulated; `floor` is the least that the policy leaves to the other arms."""
+
+    arms: int
+    policy: str
+    floor: float
+    family: str
+    base: float
+    margin: float
+    rows: int
+
+    @property
+    def means(self) -> np.ndarray:
+        """The arms' means: the first is better by the margin."""
+        means = np.full(self.arms, self.base)
+        means[0] += self.margin
+        return means
+
+    @property
+    def seeds(self) -> list[int]:
+        """What tells this setting's random numbers from others'."""
+        hundredths = int(100 * self.base), int(100 * self.margin)
+        return [self.arms, int(1000 * self.floor), len(self.family), *hundredths, self.rows]
 
 
 def outcomes(rng: np.random.Generator, family: str, means: np.ndarray) -> np.ndarray:
@@ -41,9 +67,9 @@ def decide(rng: np.random.Generator, policy: str, floor: float, count: np.ndarra
     return floor + (1 - arms * floor) * p
 
 
-def one_log(rng: np.random.Generator, means: np.ndarray, family: str, policy: str, floor: float, rows: int) -> bl.Log:
+def simulated_log(rng: np.random.Generator, setting: Setting) -> bl.Log:
     """Run five batches: a third of the outcomes come one batch late, a tenth never."""
-    arms = len(means)
+    arms, rows, means = setting.arms, setting.rows, setting.means
     p = np.full(arms, 1 / arms)
     late_count, late_total = np.zeros(arms), np.zeros(arms)
     count, total = np.zeros(arms), np.zeros(arms)
@@ -52,7 +78,7 @@ def one_log(rng: np.random.Generator, means: np.ndarray, family: str, policy: st
     for b in range(BATCHES):
         shares[b] = p
         arm[b] = np.minimum(np.searchsorted(np.cumsum(p), rng.random(rows), side="right"), arms - 1)
-        y[b] = outcomes(rng, family, means[arm[b]])
+        y[b] = outcomes(rng, setting.family, means[arm[b]])
         u = rng.random(rows)
         late[b] = np.where(u < 0.1, np.inf, np.where(u < 0.4, 1.5, 0.5))  # in batches; the next starts 1 later
         count, total = count + late_count, total + late_total
@@ -61,7 +87,7 @@ def one_log(rng: np.random.Generator, means: np.ndarray, family: str, policy: st
         total = total + np.bincount(arm[b][now], y[b][now], minlength=arms)
         late_count = np.bincount(arm[b][then], minlength=arms)
         late_total = np.bincount(arm[b][then], y[b][then], minlength=arms)
-        p = decide(rng, policy, floor, count, total)
+        p = decide(rng, setting.policy, setting.floor, count, total)
     y[np.isinf(late)] = np.nan
     start = np.repeat(np.arange(BATCHES, dtype=float), rows)
     propensity = np.repeat(shares, rows, axis=0)
@@ -70,21 +96,15 @@ def one_log(rng: np.random.Generator, means: np.ndarray, family: str, policy: st
     )
 
 
-def cell(arms: int, policy: str, floor: float, family: str, base: float, margin: float, rows: int, runs: int,
-         seed: int = 0) -> tuple:  # fmt: skip
+def cell(setting: Setting, runs: int, seed: int = 0) -> tuple:
     """Return coverage of the contrast by the default and the paper's interval, of both arms, of the winner."""
-    means = np.full(arms, base)
-    means[0] += margin
-    rng = np.random.default_rng(
-        [arms, int(1000 * floor), len(family), int(100 * base), int(100 * margin), rows, seed][: 6 + (seed > 0)]
-    )
+    means, family = setting.means, setting.family
+    rng = np.random.default_rng([*setting.seeds, seed] if seed else setting.seeds)
     daipw = bl.ESTIMATORS["daipw"]
-    found = [
-        evaluate(bl.Sums.of(one_log(rng, means, family, policy, floor, rows), *daipw.parts), daipw) for _ in range(runs)
-    ]
-    parts = {f.name: np.array([getattr(each, f.name) for each in found]) for f in fields(ArmStatistics)}
+    by_run = [evaluate(bl.Sums.of(simulated_log(rng, setting), *daipw.parts), daipw) for _ in range(runs)]
+    parts = {f.name: np.array([getattr(each, f.name) for each in by_run]) for f in fields(ArmStatistics)}
     statistics = ArmStatistics(**parts)
-    first, second = np.eye(arms)[:2]
+    first, second = np.eye(setting.arms)[:2]
     held = []
     for coefficients, paper in ((first - second, False), (first - second, True), (first, False), (second, False)):
         inside, truth = [], coefficients @ means
@@ -118,16 +138,17 @@ def main() -> None:
         options.rows, (2, 5), POLICIES, FAMILIES
     ):
         for margin in (0.0, gain):
-            *figures, wide = cell(arms, policy, floor, family, base, margin, rows, runs)
+            setting = Setting(arms=arms, policy=policy, floor=floor, family=family, base=base, margin=margin, rows=rows)
+            *figures, wide = cell(setting, runs)
             lowest.append((figures[0], figures[4]))
             if figures[0] <= min(lowest)[0]:
-                worst = (arms, policy, floor, family, base, margin, rows)
+                worst = setting
             widest = max(widest, wide)
             name = family if family != "binary" else f"binary, {base}"
             shown = " | ".join(f"{f:.1f}" for f in figures)
             print(f"| {rows} | {arms} | {policy} | {floor} | {name} | {margin} | {shown} |", flush=True)
     low = np.min(lowest, axis=0)
-    again = cell(*worst, 4 * runs, seed=1)
+    again = cell(worst, 4 * runs, seed=1)
     print(f"\nLowest: contrast {low[0]:.1f}, winner {low[1]:.1f}. "
           f"The lowest contrast again, {4 * runs:,} other runs: {again[0]:.1f}. "
           f"Widest hybrid interval over the simultaneous one: {widest:.2f}.")  # fmt: skip
