@@ -71,10 +71,10 @@ def healthy(job: tuple) -> tuple[Counter, Counter, int, int]:
     stage = Stage(*experiment(*kind), horizon)
     red, amber, any_red = Counter(), Counter(), 0
     for r in range(replications):
-        found = bl.diagnose(log_of(*stage.rows(seed, r)))
-        red.update(found.red)
-        amber.update(found.amber)
-        any_red += bool(found.red)
+        diagnosis = bl.diagnose(log_of(*stage.rows(seed, r)))
+        red.update(diagnosis.red)
+        amber.update(diagnosis.amber)
+        any_red += bool(diagnosis.red)
     return red, amber, any_red, replications
 
 
@@ -98,11 +98,12 @@ def print_healthy(pool: ProcessPoolExecutor, replications: int, horizons: list[i
     total, everything, worst = 0, Counter(), (0.0, "")
     logs = 0
     for cell in grid:
-        found = [next(results) for _ in inner]
-        red, amber = sum((one[0] for one in found), Counter()), sum((one[1] for one in found), Counter())
-        any_red, n = sum(one[2] for one in found), sum(one[3] for one in found)
+        settings = [next(results) for _ in inner]
+        reds, ambers, any_reds, sizes = zip(*settings, strict=True)
+        red, amber = sum(reds, Counter()), sum(ambers, Counter())
+        any_red, n = sum(any_reds), sum(sizes)
         share = 100 * any_red / n
-        setting = max(100 * one[2] / one[3] for one in found)
+        setting = max(100 * k / size for k, size in zip(any_reds, sizes, strict=True))
         name = ", ".join(map(str, cell))
         worst = max(worst, (share, name))
         total, everything, logs = total + any_red, everything + red, logs + n
@@ -110,9 +111,9 @@ def print_healthy(pool: ProcessPoolExecutor, replications: int, horizons: list[i
         then = " ".join(f"{k} {100 * v / n:.0f}" for k, v in amber.most_common(1)) or "–"
         head = " | ".join(map(str, cell))
         print(f"| {head} | {n:,} | {share:.2g} | {most} | {setting:.2g} | {then} |", flush=True)
-    told = ", ".join(f"{name} {100 * n / logs:.2g} %" for name, n in everything.most_common()) or "none"
+    by_check = ", ".join(f"{name} {100 * n / logs:.2g} %" for name, n in everything.most_common()) or "none"
     error = 100 * math.sqrt(0.05 * 0.95 / (each * len(inner)))
-    print(f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({told}). The worst line: "
+    print(f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({by_check}). The worst line: "
           f"{worst[0]:.2g} % ({worst[1]}). Monte Carlo error of a line at 5 %: {error:.1f}.\n")  # fmt: skip
 
 
@@ -192,10 +193,10 @@ def heavy(share: float):
     """Return a fault: one row holds a share of its arm's weight."""
 
     def spoil(rng, code, y, p, delay):
-        came = np.flatnonzero(np.arange(len(y)) + 1 + delay <= len(y))
-        row = rng.choice(came)
+        arrived = np.flatnonzero(np.arange(len(y)) + 1 + delay <= len(y))
+        row = rng.choice(arrived)
         arm = code[row]
-        others = came[(code[came] == arm) & (came != row)]
+        others = arrived[(code[arrived] == arm) & (arrived != row)]
         weight = share / (1 - share) * np.sum(p[others, arm] ** -0.5)
         p = p.copy()
         small = 1 / weight**2

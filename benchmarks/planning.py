@@ -67,19 +67,19 @@ PILOTS = [
 ]  # fmt: skip
 
 
-def reached(bandit: bl.Bandit, policy: bl.policies.Policy, found: bl.Plan, replications: int) -> tuple[float, float]:
+def reached(bandit: bl.Bandit, policy: bl.policies.Policy, plan: bl.Plan, replications: int) -> tuple[float, float]:
     """Return what fresh experiments of the plan reach, and the Monte Carlo error."""
     fresh = bl.study(
-        bandit, policy, found.horizon, replications, estimators=["daipw"], targets=[("B", "A")], intervals=["auto"],
-        seed=987_654_321, wait=found.wait,
+        bandit, policy, plan.horizon, replications, estimators=["daipw"], targets=[("B", "A")], intervals=["auto"],
+        seed=987_654_321, wait=plan.wait,
     )  # fmt: skip
-    point = found.goal.point(fresh.cell("daipw", ("B", "A")), found.wait)
+    point = plan.goal.point(fresh.cell("daipw", ("B", "A")), plan.wait)
     return point.value, point.error
 
 
-def row(name: str, found: bl.Plan, value: float, error: float, seconds: float) -> tuple[str, float]:
+def row(name: str, plan: bl.Plan, value: float, error: float, seconds: float) -> tuple[str, float]:
     """Return a line of the table, and how far off the promise was."""
-    goal = found.goal
+    goal = plan.goal
     if goal.name == "power":
         off = value - goal.asked
         compared = f"{100 * off:+.1f} points"
@@ -87,8 +87,8 @@ def row(name: str, found: bl.Plan, value: float, error: float, seconds: float) -
         off = value / goal.asked - 1
         compared = f"{100 * off:+.1f} %"
     what = goal.name.replace("_", "-") + (f", {goal.assurance:.0%} of runs" if goal.assurance else "")
-    wait = f"{found.wait:,.0f}" if math.isfinite(found.wait) else "all"
-    horizon = f"{found.horizon:,} ({found.low:,} to {found.high:,})"
+    wait = f"{plan.wait:,.0f}" if math.isfinite(plan.wait) else "all"
+    horizon = f"{plan.horizon:,} ({plan.low:,} to {plan.high:,})"
     cells = [one_line(name, 80), f"{what} {goal.asked:g}", horizon, wait, f"{value:.4g} ± {error:.1g}", compared,
              f"{seconds:.0f} s"]  # fmt: skip
     return f"| {' | '.join(cells)} |", off
@@ -112,9 +112,9 @@ def main() -> None:
         if options.only not in name:
             continue
         since = time.process_time()
-        found = bl.plan(bandit, policy, ("B", "A"), **goal)
+        plan = bl.plan(bandit, policy, ("B", "A"), **goal)
         took = time.process_time() - since
-        line, off = row(name, found, *reached(bandit, policy, found, options.replications), took)
+        line, off = row(name, plan, *reached(bandit, policy, plan, options.replications), took)
         (powers if "power" in goal else widths).append(off)
         print(line, flush=True)
     print("\n## From a pilot of 2,000 rows\n\nThe plan is made from the pilot's log alone; the fresh experiments are "
@@ -128,10 +128,10 @@ def main() -> None:
         for seed in range(5):
             log = bl.simulate(bandit, before, 2000, seed=1000 + seed)
             since = time.process_time()
-            found = bl.plan(log, policy, ("B", "A"), **goal)
+            plan = bl.plan(log, policy, ("B", "A"), **goal)
             took = time.process_time() - since
-            value, error = reached(bandit, found.policy, found, max(options.replications // 5, 40))
-            line, off = row(name, found, value, error, took)
+            value, error = reached(bandit, plan.policy, plan, max(options.replications // 5, 40))
+            line, off = row(name, plan, value, error, took)
             offs.append(off)
         furthest = max(offs, key=abs)
         print(line.replace(f"{100 * off:+.1f} %", f"{100 * np.mean(offs):+.1f} %, {100 * furthest:+.1f} %"), flush=True)

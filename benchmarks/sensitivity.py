@@ -91,10 +91,10 @@ def cell(job: tuple) -> tuple[float, float, float]:
         for r in range(replications // 2):
             code, y, p, delay = stage.rows(seed, r)
             log = bl.Log(code, np.where(np.isinf(delay), np.nan, y), p, arms=(0, 1), delay=delay, as_of=horizon)
-            found = bl.sensitivity(log, (1, 0))
-            covered.append([found.at(factor).includes(truth) for factor in (1.0, gamma / 2, gamma)])
-    one, half, full = 100 * np.mean(covered, axis=0)
-    return float(one), float(half), float(full)
+            analysis = bl.sensitivity(log, (1, 0))
+            covered.append([analysis.at(factor).includes(truth) for factor in (1.0, gamma / 2, gamma)])
+    none, half, full = 100 * np.mean(covered, axis=0)
+    return float(none), float(half), float(full)
 
 
 def print_cells(pool: ProcessPoolExecutor, cells: list[tuple], replications: int) -> None:
@@ -103,8 +103,10 @@ def print_cells(pool: ProcessPoolExecutor, cells: list[tuple], replications: int
           "|--:|:--|:--|:--|:--|--:|--:|--:|--:|")  # fmt: skip
     for job, rates in zip(cells, pool.map(cell, [(*c, replications, 7) for c in cells]), strict=True):
         rows, policy, outcomes, delays, gamma, (a, b) = job
-        told = " | ".join(f"{rate:.1f}" for rate in rates)
-        print(f"| {rows:,} | {policy} | {outcomes} | {delays} | {a:.0%}, {b:.0%} | {gamma:g} | {told} |", flush=True)
+        coverage = " | ".join(f"{rate:.1f}" for rate in rates)
+        print(
+            f"| {rows:,} | {policy} | {outcomes} | {delays} | {a:.0%}, {b:.0%} | {gamma:g} | {coverage} |", flush=True
+        )
     print()
 
 
@@ -117,13 +119,13 @@ def print_speed() -> None:
         times = [time.perf_counter()]
         bl.estimate(log, "dipw")
         times.append(time.perf_counter())
-        found = bl.sensitivity(log, ("B", "A"))
+        analysis = bl.sensitivity(log, ("B", "A"))
         times.append(time.perf_counter())
-        _ = found.tipping_point, found.shift.tipping_point
+        _ = analysis.tipping_point, analysis.shift.tipping_point
         times.append(time.perf_counter())
         took = dict(zip(("estimate", "sensitivity", "tipping points"), np.diff(times), strict=True))
-    told = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in took.items())
-    print(f"## Speed\n\nA million rows, second call: {told}.\n", flush=True)
+    durations = ", ".join(f"{name} {1000 * seconds:.0f} ms" for name, seconds in took.items())
+    print(f"## Speed\n\nA million rows, second call: {durations}.\n", flush=True)
 
 
 def main() -> None:

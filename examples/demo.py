@@ -72,9 +72,9 @@ def write(log: bl.Log, sent: Path, bought: Path) -> None:
     customers = [f"C{10_000 + 7 * i}" for i in range(len(lines))]
     parquet.write_table(pa.table({"customer_id": customers, "sent_at": at, "subject_line": lines, **chances}), sent)
     known = [
-        (START + dt.timedelta(minutes=2 * float(came - 1)), customer, int(outcome))
-        for customer, outcome, came, there in zip(customers, log.outcome, log.arrived_at, log.arrived, strict=True)
-        if there and math.isfinite(came)
+        (START + dt.timedelta(minutes=2 * float(step - 1)), customer, int(outcome))
+        for customer, outcome, step, arrived in zip(customers, log.outcome, log.arrived_at, log.arrived, strict=True)
+        if arrived and math.isfinite(step)
     ]
     known += known[::500] + [(START + dt.timedelta(days=20), f"X{i}", 1) for i in range(12)]
     with bought.open("w", newline="") as file:

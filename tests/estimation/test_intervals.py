@@ -134,7 +134,7 @@ def test_of_many_experiments_auto_is_decided_for_each():
     dipw = bl.ESTIMATORS["dipw"]
     each = [evaluate(bl.Sums.of(log, *dipw.parts), dipw) for log in logs]
     together = ArmStatistics(
-        **{f.name: np.stack([getattr(one, f.name) for one in each]) for f in fields(ArmStatistics)}
+        **{f.name: np.stack([getattr(statistics, f.name) for statistics in each]) for f in fields(ArmStatistics)}
     )
     single = [bl.estimate(log, dipw).interval for log in logs]
     assert single == ["t", "skew", "t", "skew"]

@@ -39,15 +39,17 @@ def rivalry(x, s, nu=np.inf, level=0.95):
 def test_limits_are_those_of_the_textbook(lead, s, arms, level):
     x = np.full(arms, -50.0) * s
     x[:2] = [lead * s, 0.0]
-    found = winner(*student(x, np.full(arms, s), np.full(arms, np.inf)), level)
+    selected = winner(*student(x, np.full(arms, s), np.full(arms, np.inf)), level)
     miss = 1 - level
-    for p, got in ((miss / 2, found.conditional.low), (1 - miss / 2, found.conditional.high)):
+    for p, got in ((miss / 2, selected.conditional.low), (1 - miss / 2, selected.conditional.high)):
         assert got == pytest.approx(naive.conditional(lead * s, 0.0, s, p), rel=1e-6, abs=1e-6 * s)
     low, middle, high = naive.hybrid(lead * s, 0.0, s, arms, level)
-    assert (found.hybrid.low, found.median, found.hybrid.high) == pytest.approx((low, middle, high), abs=1e-6 * s)
+    assert (selected.hybrid.low, selected.median, selected.hybrid.high) == pytest.approx(
+        (low, middle, high), abs=1e-6 * s
+    )
     reach = naive.critical(miss, arms) * s
-    assert found.simultaneous == pytest.approx((lead * s - reach, lead * s + reach))
-    assert abs(lead - 0.1) < 1e-9 or bool(found.near_tie) == (lead < 0.1)
+    assert selected.simultaneous == pytest.approx((lead * s - reach, lead * s + reach))
+    assert abs(lead - 0.1) < 1e-9 or bool(selected.near_tie) == (lead < 0.1)
 
 
 @settings(max_examples=60, deadline=None)
@@ -55,28 +57,28 @@ def test_limits_are_those_of_the_textbook(lead, s, arms, level):
 def test_no_lead_is_too_small_or_too_large(exponent, arms, nu):
     x = np.zeros(arms)
     x[0] = 10.0**exponent
-    found = winner(*student(x, np.ones(arms), np.full(arms, nu)), 0.95)
-    low, high = found.conditional
+    selected = winner(*student(x, np.ones(arms), np.full(arms, nu)), 0.95)
+    low, high = selected.conditional
     assert low < high
     assert nu < 10 or math.isfinite(low)
-    assert found.simultaneous.low - 1e-9 <= x[0] <= found.simultaneous.high
-    assert found.hybrid.low <= found.median <= found.hybrid.high
-    assert found.hybrid.high - found.hybrid.low <= 1.1 * (found.simultaneous.high - found.simultaneous.low)
+    assert selected.simultaneous.low - 1e-9 <= x[0] <= selected.simultaneous.high
+    assert selected.hybrid.low <= selected.median <= selected.hybrid.high
+    assert selected.hybrid.high - selected.hybrid.low <= 1.1 * (selected.simultaneous.high - selected.simultaneous.low)
 
 
 def test_far_in_the_tail_the_limit_is_exponential():
     # S(a) / S(a - d) = exp(-a d) for large a: the limit is x - s log(1/p) / d
-    found = winner(*student(np.array([1e-7, 0.0]), np.ones(2), np.full(2, np.inf)), 0.95)
-    assert found.conditional.low == pytest.approx(-math.log(40) / 1e-7, rel=1e-6)
+    selected = winner(*student(np.array([1e-7, 0.0]), np.ones(2), np.full(2, np.inf)), 0.95)
+    assert selected.conditional.low == pytest.approx(-math.log(40) / 1e-7, rel=1e-6)
 
 
 def test_a_clear_winner_has_its_own_interval():
     x, s = np.array([50.0, 0.0, 1.0]), np.array([1.0, 2.0, 1.0])
-    found = winner(*student(x, s, np.full(3, np.inf)), 0.9)
+    selected = winner(*student(x, s, np.full(3, np.inf)), 0.9)
     z = stats.norm.ppf(0.95)
-    assert found.conditional == pytest.approx((50 - z, 50 + z))
-    assert found.median == pytest.approx(50)
-    assert 1 < (found.hybrid.high - 50) / z < 1.07
+    assert selected.conditional == pytest.approx((50 - z, 50 + z))
+    assert selected.median == pytest.approx(50)
+    assert 1 < (selected.hybrid.high - 50) / z < 1.07
     few = winner(*student(x, s, np.full(3, 6.0)), 0.9)
     assert 1 < (few.hybrid.high - 50) / stats.t.ppf(0.95, 6) < 1.2
 
@@ -97,9 +99,8 @@ def test_intervals_move_with_the_outcomes(seed, arms, nu, shift, scale):
     b = winner(*student((shift + scale * x)[order], (scale * s)[order], df), 0.95)
     assert order[b.index] == a.index
     for name in ("simultaneous", "conditional", "hybrid"):
-        there = np.array(getattr(b, name))
-        here = shift + scale * np.array(getattr(a, name))
-        np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6 * scale)
+        expected = shift + scale * np.array(getattr(a, name))
+        np.testing.assert_allclose(np.array(getattr(b, name)), expected, rtol=1e-6, atol=1e-6 * scale)
 
 
 @settings(max_examples=40, deadline=None)
@@ -108,8 +109,8 @@ def test_hybrid_is_never_a_tenth_wider_than_the_band(seed, arms, level):
     rng = np.random.default_rng(seed)
     x, s = rng.normal(size=(200, arms)), rng.uniform(0.1, 2, (200, arms))
     df = rng.uniform(1, 60, (200, arms))
-    found = winner(*student(x, s, df), level)
-    ratio = (found.hybrid.high - found.hybrid.low) / (found.simultaneous.high - found.simultaneous.low)
+    selected = winner(*student(x, s, df), level)
+    ratio = (selected.hybrid.high - selected.hybrid.low) / (selected.simultaneous.high - selected.simultaneous.low)
     assert ratio.max() <= 1.1
 
 
@@ -121,15 +122,15 @@ def test_intervals_cover_the_selected_mean(nu, arms, step):
     runs, means = 3000, step * np.arange(arms)
     x = means + rng.normal(size=(runs, arms))
     s = np.sqrt(rng.chisquare(nu, x.shape) / nu) if nu < np.inf else np.ones(x.shape)
-    found = winner(*student(x, s, np.full(x.shape, nu)), 0.95)
-    truth = means[found.index]
-    near = found.near_tie
-    for low, high in (found.simultaneous, found.hybrid, np.where(near, found.simultaneous, found.hybrid)):
+    selected = winner(*student(x, s, np.full(x.shape, nu)), 0.95)
+    truth = means[selected.index]
+    near = selected.near_tie
+    for low, high in (selected.simultaneous, selected.hybrid, np.where(near, selected.simultaneous, selected.hybrid)):
         assert stats.binom.cdf(np.sum((low <= truth) & (truth <= high)), runs, 0.945) > 1e-4
     if nu > 5:
-        held = np.sum((found.conditional.low <= truth) & (truth <= found.conditional.high))
+        held = np.sum((selected.conditional.low <= truth) & (truth <= selected.conditional.high))
         assert 1e-4 < stats.binom.cdf(held, runs, 0.95) < 1 - 1e-4
-        assert abs(np.mean(found.median < truth) - 0.5) < 0.05
+        assert abs(np.mean(selected.median < truth) - 0.5) < 0.05
 
 
 def test_a_single_interval_does_not_cover_the_selected_mean():
@@ -211,9 +212,9 @@ def test_hybrid_of_rates_is_never_a_tenth_wider_either(seed, arms, rate):
     parts = dict.fromkeys((f.name for f in fields(ArmStatistics)), np.ones(shape))
     parts |= {"value": q, "augmentation": np.zeros(shape), "effective_size": n * rng.uniform(0.3, 1, shape)}
     alone = combine(ArmStatistics(**parts | {"arrived": n}), np.ones(1), "wilson")
-    found = winner(q[..., 0], alone.limits, alone.degrees[..., 0], 0.95)
-    ratio = (found.hybrid.high - found.hybrid.low) / (found.simultaneous.high - found.simultaneous.low)
+    selected = winner(q[..., 0], alone.limits, alone.degrees[..., 0], 0.95)
+    ratio = (selected.hybrid.high - selected.hybrid.low) / (selected.simultaneous.high - selected.simultaneous.low)
     assert ratio.max() <= 1.1
     # a rate of 1 has no width above it, and much below
     top = q[..., 0].max(axis=1) == 1
-    assert (found.hybrid.low[top & ~found.near_tie] < 1).all()
+    assert (selected.hybrid.low[top & ~selected.near_tie] < 1).all()

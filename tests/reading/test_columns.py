@@ -65,15 +65,15 @@ pytestmark = [
 
 
 def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):
-    made = [None if v is None else start + dt.timedelta(hours=int(v)) for v in values]
-    return pa.array(made, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+    times = [None if v is None else start + dt.timedelta(hours=int(v)) for v in values]
+    return pa.array(times, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
 
 
 ARRIVED = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]
 
 
 @pytest.mark.parametrize(
-    ("made", "came"),
+    ("assigned", "arrived"),
     [
         ({"unit": "ns"}, {"unit": "ns"}),
         ({"unit": "s"}, {"unit": "ms"}),
@@ -85,18 +85,18 @@ ARRIVED = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay
         ({"start": dt.datetime(2300, 1, 1)}, {"start": dt.datetime(2300, 1, 1)}),
     ],
 )
-def test_times_of_any_kind(made, came):
-    table = DRAWN.wide(assigned_at=at(DRAWN.t, **made), arrived_at=at(ARRIVED, **came))
+def test_times_of_any_kind(assigned, arrived):
+    table = DRAWN.wide(assigned_at=at(DRAWN.t, **assigned), arrived_at=at(ARRIVED, **arrived))
     same(bl.read(table.to_pandas()))
     pa.parquet.write_table(table, "a.parquet")
     same(bl.read("a.parquet"))
 
 
 def test_times_as_text_dates_and_durations():
-    made, came = at(DRAWN.t).to_pylist(), at(ARRIVED).to_pylist()
+    assigned, arrived = at(DRAWN.t).to_pylist(), at(ARRIVED).to_pylist()
     zones = [dt.timezone(dt.timedelta(hours=h)) for h in (2, -5, 0)]
-    texts = [t.replace(tzinfo=dt.UTC).astimezone(zones[i % 3]).isoformat() for i, t in enumerate(made)]
-    text = DRAWN.wide(assigned_at=pa.array(texts), arrived_at=pa.array([t and f"{t.isoformat()}Z" for t in came]))
+    texts = [t.replace(tzinfo=dt.UTC).astimezone(zones[i % 3]).isoformat() for i, t in enumerate(assigned)]
+    text = DRAWN.wide(assigned_at=pa.array(texts), arrived_at=pa.array([t and f"{t.isoformat()}Z" for t in arrived]))
     same(bl.read(text))
     pa.csv.write_csv(text, "a.csv")
     same(bl.read("a.csv"))

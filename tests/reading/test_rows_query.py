@@ -31,12 +31,12 @@ HALF_HOUR = dt.timedelta(minutes=30)
 class Experiment:
     """Assignments and deliveries as lists, in ticks; `clock` says what a tick is.
 
-    `made` holds (key, arm, propensities, tick) and `came` (key, value, tick); keys, values and ticks of `came` may be
-    None. With a `window`, in ticks, `came` are events, and `measure` says what of them counts.
+    `assigned` holds (key, arm, propensities, tick) and `deliveries` (key, value, tick); keys, values and ticks of the
+    latter may be None. With a `window`, in ticks, `deliveries` are events, and `measure` says what of them counts.
     """
 
-    made: list[tuple[Any, int, list[float], float]]
-    came: list[tuple[Any, float | None, float | None]]
+    assigned: list[tuple[Any, int, list[float], float]]
+    deliveries: list[tuple[Any, float | None, float | None]]
     clock: str = "steps"
     duplicates: str = "error"
     timed: bool = True
@@ -72,8 +72,8 @@ class Experiment:
         )  # fmt: skip
 
     def delivered(self, as_of):
-        for key, arm, p, tick in self.made:
-            mine = [(value, when if self.timed else tick) for k, value, when in self.came if k == key]
+        for key, arm, p, tick in self.assigned:
+            mine = [(value, when if self.timed else tick) for k, value, when in self.deliveries if k == key]
             mine = [(value, when) for value, when in mine if value is not None and (as_of is None or when <= as_of)]
             if not mine:
                 yield arm, p, tick, None, None
@@ -88,12 +88,12 @@ class Experiment:
                 yield arm, p, tick, value, when
 
     def happened(self, as_of):
-        for key, arm, p, tick in self.made:
+        for key, arm, p, tick in self.assigned:
             if tick + self.window > as_of:
                 continue
             values = [
                 1.0 if self.measure != "sum" else value
-                for k, value, when in self.came
+                for k, value, when in self.deliveries
                 if k == key and when is not None and tick <= when <= tick + self.window
             ]
             total = sum(value for value in values if value is not None)
@@ -102,29 +102,35 @@ class Experiment:
     @property
     def last(self):
         """The latest tick in either table."""
-        return max(tick for *_, tick in [*self.made, *self.came] if tick is not None)
+        return max(tick for *_, tick in [*self.assigned, *self.deliveries] if tick is not None)
 
     @property
     def conflicts(self):
-        return {k for k, v, _ in self.came if v is not None for j, w, _ in self.came if j == k and w not in (v, None)}
+        return {
+            k
+            for k, v, _ in self.deliveries
+            if v is not None
+            for j, w, _ in self.deliveries
+            if j == k and w not in (v, None)
+        }
 
     # ---------------------------------------------------------------- as tables
 
     def tables(self, keys="integer"):
         write = {"integer": lambda k: k, "text": lambda k: f"user {k}", "uuid": lambda k: str(uuid.UUID(int=k))}[keys]
         kind = pa.int64() if keys == "integer" else pa.string()
-        made = {
-            "id": pa.array([write(k) for k, *_ in self.made], kind),
-            "arm": [self.arms[a] for _, a, _, _ in self.made],
-            "assigned_at": [self.tick(t) for *_, t in self.made],
-            **{f"p_{arm}": [p[k] for _, _, p, _ in self.made] for k, arm in enumerate(self.arms)},
+        assigned = {
+            "id": pa.array([write(k) for k, *_ in self.assigned], kind),
+            "arm": [self.arms[a] for _, a, _, _ in self.assigned],
+            "assigned_at": [self.tick(t) for *_, t in self.assigned],
+            **{f"p_{arm}": [p[k] for _, _, p, _ in self.assigned] for k, arm in enumerate(self.arms)},
         }
-        came = {
-            "id": pa.array([None if k is None else write(k) for k, *_ in self.came], kind),
-            "value": pa.array([v for _, v, _ in self.came], pa.float64()),
-            "at": pa.array([self.tick(t) for *_, t in self.came], pa.array(made["assigned_at"]).type),
+        deliveries = {
+            "id": pa.array([None if k is None else write(k) for k, *_ in self.deliveries], kind),
+            "value": pa.array([v for _, v, _ in self.deliveries], pa.float64()),
+            "at": pa.array([self.tick(t) for *_, t in self.deliveries], pa.array(assigned["assigned_at"]).type),
         }
-        return pa.table(made), pa.table(came if self.timed else {k: came[k] for k in ("id", "value")})
+        return pa.table(assigned), pa.table(deliveries if self.timed else {k: deliveries[k] for k in ("id", "value")})
 
     def options(self, as_of=None):
         options = {"outcome": "value", "duplicates": self.duplicates}
@@ -135,29 +141,29 @@ class Experiment:
         return options if as_of is None else {**options, "as_of": self.tick(as_of)}
 
     def read(self, engine, as_of=None, keys="integer", **types):
-        made, came = self.tables(keys)
-        return bl.read(engine.table(made, **types), engine.table(came, **types), **self.options(as_of))
+        assigned, deliveries = self.tables(keys)
+        return bl.read(engine.table(assigned, **types), engine.table(deliveries, **types), **self.options(as_of))
 
 
 def drawn(seed, clock="steps", duplicates="error", timed=True, rows=40, mean=5.0, arms=ARMS):
     """Outcomes delivered once, again, corrected, late, never, for nobody and for unknown keys."""
     rng = np.random.default_rng(seed)
-    made = assignments(rng, rows, len(arms))
-    came = []
-    for key, arm, _, tick in made:
+    assigned = assignments(rng, rows, len(arms))
+    deliveries = []
+    for key, arm, _, tick in assigned:
         values = np.round(rng.normal(mean + arm, 1, 3), 2).tolist()
         if duplicates == "error":
             values = values[:1]
-        came += [
+        deliveries += [
             (key, values[rng.integers(len(values))], tick + int(rng.choice([0, 0, 1, 2, 5, 9])))
             for _ in range(rng.choice([0, 1, 1, 2, 3]))
         ]
         if duplicates != "error" and rng.random() < 0.2:
-            came.append((key, values[0], tick))
-            came.append((key, values[0], tick))
-    came += [(10**6, 1.0, 3), (10**6, 2.0, 99), (None, 1.0, 3), (made[0][0], None, 4)]
-    rng.shuffle(came)
-    return Experiment(made, came, clock, duplicates, timed, arms=arms)
+            deliveries.append((key, values[0], tick))
+            deliveries.append((key, values[0], tick))
+    deliveries += [(10**6, 1.0, 3), (10**6, 2.0, 99), (None, 1.0, 3), (assigned[0][0], None, 4)]
+    rng.shuffle(deliveries)
+    return Experiment(assigned, deliveries, clock, duplicates, timed, arms=arms)
 
 
 def assignments(rng, rows, arms):
@@ -173,15 +179,17 @@ def assignments(rng, rows, arms):
 def drawn_events(seed, clock="steps", measure="count", window=4, given=None, rows=40):
     """Events before their assignment, at it, within and after the window, for nobody, without a value or a time."""
     rng = np.random.default_rng(seed)
-    made = assignments(rng, rows, len(ARMS))
-    came = []
-    for key, _, _, tick in made:
+    assigned = assignments(rng, rows, len(ARMS))
+    deliveries = []
+    for key, _, _, tick in assigned:
         for _ in range(rng.choice([0, 0, 1, 2, 4])):
             after = rng.choice([-1, 0, 1, int(window) - 1, int(window), int(window) + 1, 2 * int(window)])
-            came.append((key, round(float(rng.normal(2, 3)), 2), tick + int(after)))
-    came += [(10**6, 1.0, 3), (None, 1.0, 3), (made[0][0], None, made[0][3]), (made[1][0], 1.0, None)]
-    rng.shuffle(came)
-    return Experiment(made, came, clock, measure=measure, window=window, given=window if given is None else given)
+            deliveries.append((key, round(float(rng.normal(2, 3)), 2), tick + int(after)))
+    deliveries += [(10**6, 1.0, 3), (None, 1.0, 3), (assigned[0][0], None, assigned[0][3]), (assigned[1][0], 1.0, None)]
+    rng.shuffle(deliveries)
+    return Experiment(
+        assigned, deliveries, clock, measure=measure, window=window, given=window if given is None else given
+    )
 
 
 # ---------------------------------------------------------------- the comparison
@@ -198,8 +206,8 @@ def assert_equal(got, wanted):
     for name in ("assigned", "arrived"):
         assert got.sums[name].tolist() == wanted.sums[name].tolist()
     for name in ("values", "variances", "observed_share", "effective_size"):
-        there = getattr(wanted, name)
-        assert getattr(got, name) == pytest.approx(there, rel=1e-9, abs=1e-12, nan_ok=True), name
+        expected = getattr(wanted, name)
+        assert getattr(got, name) == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True), name
     assert got.std_errors**2 == pytest.approx(wanted.std_errors**2, rel=1e-9, abs=1e-12, nan_ok=True)
 
 
@@ -216,8 +224,8 @@ def assert_moves(source, experiment, moments, estimators=("daipw",)):
     for name in estimators:
         at = [experiment.tick(moment) for moment in logs]
         got = quietly(bl.trajectory, source, name, at=at, interval="normal")
-        for one, log in zip(got.estimates, logs.values(), strict=True):
-            assert_equal(one, quietly(bl.estimate, log, name, interval="normal"))
+        for estimate, log in zip(got.estimates, logs.values(), strict=True):
+            assert_equal(estimate, quietly(bl.estimate, log, name, interval="normal"))
 
 
 def assert_both(source, log):
@@ -282,17 +290,17 @@ def test_what_came_without_a_time_came_at_once(duckdb_engine, postgres_engine):
 def test_delays_instead_of_arrival_times(duckdb_engine, duplicates):
     for clock in ("numbers", "datetimes") if duplicates == "sum" else ("steps",):
         experiment = drawn([5, len(clock)], clock, duplicates)
-        starts = {key: tick for key, *_, tick in experiment.made}
-        known = [(k, v, t) for k, v, t in experiment.came if k in starts]
-        experiment = replace(experiment, came=known)
-        made, came = experiment.tables()
+        starts = {key: tick for key, *_, tick in experiment.assigned}
+        known = [(k, v, t) for k, v, t in experiment.deliveries if k in starts]
+        experiment = replace(experiment, deliveries=known)
+        assigned, deliveries = experiment.tables()
         spans = [t - starts[k] for k, _, t in known]
         delay = pa.array([s * HALF_HOUR for s in spans] if clock == "datetimes" else spans)
         if clock == "numbers":  # so that both add the same floats
             experiment = replace(experiment, clock="steps")
-            made = made.set_column(2, "assigned_at", pa.array([float(t) for *_, t in experiment.made]))
-        came = came.drop_columns("at").append_column("delay", delay)
-        tables = duckdb_engine.table(made), duckdb_engine.table(came)
+            assigned = assigned.set_column(2, "assigned_at", pa.array([float(t) for *_, t in experiment.assigned]))
+        deliveries = deliveries.drop_columns("at").append_column("delay", delay)
+        tables = duckdb_engine.table(assigned), duckdb_engine.table(deliveries)
         for as_of in (None, 8):
             source = bl.read(
                 *tables, outcome="value", delay="delay", duplicates=duplicates,
@@ -311,70 +319,76 @@ def test_keys_of_any_type(duckdb_engine, keys):
 @only("duckdb", "postgres")
 def test_keys_of_different_types_and_names(engine):
     experiment = drawn(12)
-    made, came = experiment.tables()
-    there = engine.table(made)
+    assigned, deliveries = experiment.tables()
+    assigned_table = engine.table(assigned)
     for kind in ("text", "smallint", "double precision"):
-        came = experiment.tables()[1].rename_columns({"id": "user=id"})
+        deliveries = experiment.tables()[1].rename_columns({"id": "user=id"})
         if kind == "smallint":
-            came = came.filter(pa.compute.less(came["user=id"], 10**4))
-        table = engine.table(came, **{"user=id": kind})
+            deliveries = deliveries.filter(pa.compute.less(deliveries["user=id"], 10**4))
+        table = engine.table(deliveries, **{"user=id": kind})
         key = ("id", "user=id") if kind == "text" else "id=user=id"
-        assert_same(bl.read(there, table, key=key, **experiment.options()), experiment.log())
-    text = engine.table(experiment.tables("uuid")[1].set_column(1, "value", pa.array([0.0] * len(came))))
+        assert_same(bl.read(assigned_table, table, key=key, **experiment.options()), experiment.log())
+    text = engine.table(experiment.tables("uuid")[1].set_column(1, "value", pa.array([0.0] * len(deliveries))))
     with pytest.raises(bl.LogError, match="The keys 'id' and 'id' hold numbers and text; they must be of one kind"):
-        bl.read(engine.table(made, id="double precision"), text, outcome="value", arrived_at="at")
+        bl.read(engine.table(assigned, id="double precision"), text, outcome="value", arrived_at="at")
 
 
 def test_a_uuid_is_found_however_it_is_written(duckdb_engine):
     experiment = drawn(13)
-    made, came = experiment.tables("uuid")
-    came = came.set_column(0, "id", pa.compute.utf8_upper(came["id"]))
-    source = bl.read(duckdb_engine.table(made, id="uuid"), duckdb_engine.table(came), **experiment.options())
+    assigned, deliveries = experiment.tables("uuid")
+    deliveries = deliveries.set_column(0, "id", pa.compute.utf8_upper(deliveries["id"]))
+    source = bl.read(duckdb_engine.table(assigned, id="uuid"), duckdb_engine.table(deliveries), **experiment.options())
     assert_same(source, experiment.log())
 
 
 @only("duckdb", "postgres")
 def test_a_correction_after_as_of_is_not_known_yet(engine):
     experiment = drawn(14)
-    key, value, tick = next(row for row in experiment.came if row[0] in {k for k, *_ in experiment.made} and row[1])
-    late = replace(experiment, came=[*experiment.came, (key, value + 1, 50)])
-    made, came = map(engine.table, late.tables())
-    source = bl.read(made, came, **late.options(49))
+    key, value, tick = next(
+        row for row in experiment.deliveries if row[0] in {k for k, *_ in experiment.assigned} and row[1]
+    )
+    late = replace(experiment, deliveries=[*experiment.deliveries, (key, value + 1, 50)])
+    assigned, deliveries = map(engine.table, late.tables())
+    source = bl.read(assigned, deliveries, **late.options(49))
     assert_same(source, late.log(49))
     sentence = f"Different outcomes were delivered for key {key}; say which counts with `duplicates`: first, last or"
     with pytest.raises(bl.LogError, match=sentence):
         source.at(50)
     with pytest.raises(bl.LogError, match=sentence):
-        bl.read(made, came, **late.options())
+        bl.read(assigned, deliveries, **late.options())
     assert tick < 50
 
 
 def test_conflicts_are_named(duckdb_engine):
     experiment = drawn(15, duplicates="first")
-    keys = sorted(experiment.conflicts & {key for key, *_ in experiment.made})
+    keys = sorted(experiment.conflicts & {key for key, *_ in experiment.assigned})
     with pytest.raises(bl.LogError, match=f"for keys {', '.join(map(str, keys[:5]))} and more; say which"):
         replace(experiment, duplicates="error").read(duckdb_engine)
 
 
 def test_keys_name_one_assignment_each(engine):
     experiment = drawn(16)
-    made, came = experiment.tables()
-    came = engine.table(came)
-    twice = pa.concat_tables([made, made.slice(2, 1)])
-    with pytest.raises(bl.LogError, match=f"must name one assignment each; several have key {experiment.made[2][0]}"):
-        bl.read(engine.table(twice), came, **experiment.options())
+    assigned, deliveries = experiment.tables()
+    deliveries = engine.table(deliveries)
+    twice = pa.concat_tables([assigned, assigned.slice(2, 1)])
+    with pytest.raises(
+        bl.LogError, match=f"must name one assignment each; several have key {experiment.assigned[2][0]}"
+    ):
+        bl.read(engine.table(twice), deliveries, **experiment.options())
     if engine.name == "spark":
         return
-    lost = made.set_column(0, "id", pa.array([None, *made["id"].to_pylist()[1:]], pa.int64()))
+    lost = assigned.set_column(0, "id", pa.array([None, *assigned["id"].to_pylist()[1:]], pa.int64()))
     with pytest.raises(bl.LogError, match="Column 'id', for `key`, is missing in 1 assignment"):
-        bl.read(engine.table(lost), came, **experiment.options())
-    nan = [np.nan, np.nan, *made["id"].to_pylist()[2:]]
+        bl.read(engine.table(lost), deliveries, **experiment.options())
+    nan = [np.nan, np.nan, *assigned["id"].to_pylist()[2:]]
     with pytest.raises(bl.LogError, match="Column 'id', for `key`, is missing in 2 assignments"):
-        bl.read(engine.table(made.set_column(0, "id", pa.array(nan, pa.float64()))), came, **experiment.options())
+        bl.read(
+            engine.table(assigned.set_column(0, "id", pa.array(nan, pa.float64()))), deliveries, **experiment.options()
+        )
 
 
 def test_no_outcome_yet(duckdb_engine):
-    experiment = replace(drawn(17), came=[])
+    experiment = replace(drawn(17), deliveries=[])
     source = experiment.read(duckdb_engine)
     assert source.notes == ()
     assert_both(source, experiment.log())
@@ -386,24 +400,24 @@ def test_no_outcome_yet(duckdb_engine):
 def test_times_of_different_kinds_are_one_clock(duckdb_engine):
     """Whole and broken numbers; micro- and nanoseconds."""
     experiment = drawn(19)
-    made, came = experiment.tables()
-    halves = came.set_column(2, "at", pa.array([t + 0.5 for *_, t in experiment.came]))
-    wanted = replace(experiment, came=[(k, v, t + 0.5) for k, v, t in experiment.came])
+    assigned, deliveries = experiment.tables()
+    halves = deliveries.set_column(2, "at", pa.array([t + 0.5 for *_, t in experiment.deliveries]))
+    wanted = replace(experiment, deliveries=[(k, v, t + 0.5) for k, v, t in experiment.deliveries])
     for as_of in (None, 7.5):
-        source = bl.read(duckdb_engine.table(made), duckdb_engine.table(halves), **experiment.options(as_of))
+        source = bl.read(duckdb_engine.table(assigned), duckdb_engine.table(halves), **experiment.options(as_of))
         assert_both(source, wanted.log(as_of))
-    floats = made.set_column(2, "assigned_at", pa.array([t - 0.5 for *_, t in experiment.made]))
-    wanted = replace(experiment, made=[(k, a, p, t - 0.5) for k, a, p, t in experiment.made])
+    floats = assigned.set_column(2, "assigned_at", pa.array([t - 0.5 for *_, t in experiment.assigned]))
+    wanted = replace(experiment, assigned=[(k, a, p, t - 0.5) for k, a, p, t in experiment.assigned])
     for as_of in (7,):
-        source = bl.read(duckdb_engine.table(floats), duckdb_engine.table(came), **experiment.options(as_of))
+        source = bl.read(duckdb_engine.table(floats), duckdb_engine.table(deliveries), **experiment.options(as_of))
         assert_both(source, wanted.log(as_of))
     start = np.datetime64(START, "ns")
-    nanos = [start + np.timedelta64(t * 1000 + 7, "ns") for *_, t in experiment.came]
-    micros = [START + dt.timedelta(microseconds=t) for *_, t in experiment.made]
-    made = made.set_column(2, "assigned_at", pa.array(micros, pa.timestamp("us")))
-    came = came.set_column(2, "at", pa.array(np.array(nanos)))
-    tables = duckdb_engine.table(made), duckdb_engine.table(came)
-    later = replace(experiment, came=[(k, v, t + 0.007) for k, v, t in experiment.came])
+    nanos = [start + np.timedelta64(t * 1000 + 7, "ns") for *_, t in experiment.deliveries]
+    micros = [START + dt.timedelta(microseconds=t) for *_, t in experiment.assigned]
+    assigned = assigned.set_column(2, "assigned_at", pa.array(micros, pa.timestamp("us")))
+    deliveries = deliveries.set_column(2, "at", pa.array(np.array(nanos)))
+    tables = duckdb_engine.table(assigned), duckdb_engine.table(deliveries)
+    later = replace(experiment, deliveries=[(k, v, t + 0.007) for k, v, t in experiment.deliveries])
     for tick, as_of in ((5, start + np.timedelta64(5006, "ns")), (5.007, start + np.timedelta64(5007, "ns"))):
         source = bl.read(*tables, **{**experiment.options(), "as_of": as_of})
         assert_both(source, later.log(tick))
@@ -440,9 +454,9 @@ def test_events_within_a_window(duckdb_engine, clock):
 
 def in_floats(experiment):
     """The same experiment with ticks that are the numbers themselves."""
-    made = [(k, a, p, t * 0.1) for k, a, p, t in experiment.made]
-    came = [(k, v, None if t is None else t * 0.1) for k, v, t in experiment.came]
-    return replace(experiment, made=made, came=came, clock="steps", window=experiment.given)
+    assigned = [(k, a, p, t * 0.1) for k, a, p, t in experiment.assigned]
+    deliveries = [(k, v, None if t is None else t * 0.1) for k, v, t in experiment.deliveries]
+    return replace(experiment, assigned=assigned, deliveries=deliveries, clock="steps", window=experiment.given)
 
 
 @only("postgres", "spark")
@@ -467,25 +481,25 @@ def test_engines_count_events(engine):
 
 def test_events_count_from_assignment_to_the_end_of_the_window(engine):
     """By hand: before, at, inside, at the end of and after a window of 3; the last row's has not closed."""
-    made = pa.table({
+    assigned = pa.table({
         "id": [1, 2, 3, 4, 5, 6], "arm": list("AAAABB"), "assigned_at": [10, 10, 11, 12, 12, 13],
         "p_A": [0.5] * 6, "p_B": [0.5] * 6,
     })  # fmt: skip
-    came = pa.table({
+    deliveries = pa.table({
         "id": [1, 1, 2, 2, 3, 3, 4, 4, 4, 6, 9], "at": [9, 14, 10, 13, 12, 12, 15, 16, None, 13, 15],
         "value": [1.0, 1.0, 2.0, 3.0, 4.0, None, 5.0, 6.0, 7.0, 8.0, 9.0],
     })  # fmt: skip
-    made, came = engine.table(made), engine.table(came)
+    assigned, deliveries = engine.table(assigned), engine.table(deliveries)
     wanted = {"count": [0, 2, 2, 1], "indicator": [0, 1, 1, 1], "sum": [0, 5, 4, 5]}
     for measure in ("sum",) if engine.name == "spark" else wanted:
-        source = bl.read(made, came, arrived_at="at", outcome="value", events=measure, window=3, as_of=15)
+        source = bl.read(assigned, deliveries, arrived_at="at", outcome="value", events=measure, window=3, as_of=15)
         assert len(source) == 5
         assert sorted(source.log().outcome.tolist()) == sorted([*map(float, wanted[measure]), 0.0])
     if engine.name == "spark":
         return
     assert source.at(14).assigned.tolist() == [3, 0]
     assert source.at(12).assigned.tolist() == [0, 0]
-    open_ended = bl.read(made, came, arrived_at="at", events="count", window=3)
+    open_ended = bl.read(assigned, deliveries, arrived_at="at", events="count", window=3)
     assert open_ended.as_of == 16
     assert open_ended.notes[-1] == "As of 16, the latest time in the tables."
     assert len(open_ended) == 6
@@ -496,13 +510,13 @@ def test_events_in_the_table_of_assignments(duckdb_engine, postgres_engine, cloc
     for measure in ("indicator", "sum"):
         window, given = WINDOWS[clock][0]
         experiment = drawn_events(21, clock, measure, window, given)
-        first = {key: (value, tick) for key, value, tick in experiment.came if key is not None}
-        came = [(key, *first[key]) for key, *_ in experiment.made if key in first]
-        experiment = replace(experiment, came=came)
-        made, events = experiment.tables()
+        first = {key: (value, tick) for key, value, tick in experiment.deliveries if key is not None}
+        deliveries = [(key, *first[key]) for key, *_ in experiment.assigned if key in first]
+        experiment = replace(experiment, deliveries=deliveries)
+        assigned, events = experiment.tables()
         values, times = ([dict(zip(events["id"].to_pylist(), events[name].to_pylist(), strict=True)).get(key)
-                          for key in made["id"].to_pylist()] for name in ("value", "at"))  # fmt: skip
-        table = made.append_column("at", pa.array(times, events["at"].type))
+                          for key in assigned["id"].to_pylist()] for name in ("value", "at"))  # fmt: skip
+        table = assigned.append_column("at", pa.array(times, events["at"].type))
         table = table.append_column("value", pa.array(values, pa.float64()))
         for engine in (duckdb_engine, postgres_engine):
             source = bl.read(engine.table(table), **experiment.options(20))
@@ -517,7 +531,7 @@ def experiment_end(experiment):
 
 
 def test_no_event_at_all(duckdb_engine):
-    experiment = replace(drawn_events(22, "datetimes", "count", 3, "90min"), came=[])
+    experiment = replace(drawn_events(22, "datetimes", "count", 3, "90min"), deliveries=[])
     source = experiment.read(duckdb_engine)
     assert source.as_of == experiment_end(experiment)
     assert_both(source, experiment.log(experiment.last))
@@ -525,12 +539,12 @@ def test_no_event_at_all(duckdb_engine):
 
 def test_event_times_may_be_finer_than_assignments(duckdb_engine):
     experiment = drawn_events(23, "steps", "sum", 2)
-    moved = [(k, v, None if t is None else t + 0.25) for k, v, t in experiment.came]
-    experiment = replace(experiment, came=moved)
-    made, came = experiment.tables()
-    came = came.set_column(2, "at", pa.array([t for *_, t in moved], pa.float64()))
-    came = pa.concat_tables([came, pa.table({"id": [1], "value": [1.0], "at": [np.inf]})])
-    source = bl.read(duckdb_engine.table(made), duckdb_engine.table(came), **experiment.options())
+    moved = [(k, v, None if t is None else t + 0.25) for k, v, t in experiment.deliveries]
+    experiment = replace(experiment, deliveries=moved)
+    assigned, deliveries = experiment.tables()
+    deliveries = deliveries.set_column(2, "at", pa.array([t for *_, t in moved], pa.float64()))
+    deliveries = pa.concat_tables([deliveries, pa.table({"id": [1], "value": [1.0], "at": [np.inf]})])
+    source = bl.read(duckdb_engine.table(assigned), duckdb_engine.table(deliveries), **experiment.options())
     assert source.as_of == experiment.last
     assert_both(source, experiment.log(experiment.last))
 
@@ -564,8 +578,8 @@ def test_many_arms_far_from_zero_and_tiny_chances(engine):
         assert_same(source, far.log())
     rare = drawn(32, rows=60, arms=("A", "B"))
     chances = {0: [1e-9, 1 - 1e-9], 1: [1 - 1e-9, 1e-9]}
-    made = [(k, a, chances[a] if i % 7 == 0 else p, t) for i, (k, a, p, t) in enumerate(rare.made)]
-    rare = replace(rare, made=made)
+    assigned = [(k, a, chances[a] if i % 7 == 0 else p, t) for i, (k, a, p, t) in enumerate(rare.assigned)]
+    rare = replace(rare, assigned=assigned)
     source = rare.read(engine)
     assert_both(source, rare.log())
 
@@ -573,11 +587,11 @@ def test_many_arms_far_from_zero_and_tiny_chances(engine):
 def test_arms_are_those_of_the_whole_table(duckdb_engine):
     """Also if as of a moment not every one was chosen."""
     experiment = drawn(33)
-    made, came = experiment.tables()
-    as_of = min(t for *_, t in experiment.made)
-    chances = pa.array([p for _, _, p, _ in experiment.made], pa.list_(pa.float64()))
-    listed = made.select(["id", "arm", "assigned_at"]).append_column("propensities", chances)
-    source = bl.read(duckdb_engine.table(listed), duckdb_engine.table(came), **experiment.options(as_of))
+    assigned, deliveries = experiment.tables()
+    as_of = min(t for *_, t in experiment.assigned)
+    chances = pa.array([p for _, _, p, _ in experiment.assigned], pa.list_(pa.float64()))
+    listed = assigned.select(["id", "arm", "assigned_at"]).append_column("propensities", chances)
+    source = bl.read(duckdb_engine.table(listed), duckdb_engine.table(deliveries), **experiment.options(as_of))
     assert source.arms == ARMS
     assert_same(source, experiment.log(as_of))
 

@@ -35,12 +35,12 @@ def log():
 @pytest.fixture(scope="module")
 def path(log, tmp_path_factory):
     path = tmp_path_factory.mktemp("tables") / "log.parquet"
-    came = log.arrived
+    arrived = log.arrived
     columns = {
         "step": log.assigned_at,
         "arm": [log.arms[k] for k in log.code],
-        "outcome": pa.array(log.outcome, mask=~came),
-        "arrived": pa.array(np.where(came, log.arrived_at, 0).astype(int), mask=~came),
+        "outcome": pa.array(log.outcome, mask=~arrived),
+        "arrived": pa.array(np.where(arrived, log.arrived_at, 0).astype(int), mask=~arrived),
         **{f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)},
     }
     parquet.write_table(pa.table(columns), path)
@@ -65,29 +65,29 @@ def test_json_is_as_documented(log, path):
     done = call(
         path, "--format", "json", "--contrast", "C-A", "--policy", "A=0.5,C=0.5", "--level", "0.9", "--as-of", 1500
     )
-    found = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     est = bl.estimate(log.at(1500), level=0.9)
-    assert (found["schema"], found["level"], found["outcome"]) == (1, 0.9, {"name": "outcome", "within": None})
-    (answer,) = found["answers"]
-    assert [one["arm"] for one in answer["arms"]] == list(est.arms)
-    assert [one["estimate"] for one in answer["arms"]] == pytest.approx(est.values, rel=1e-9)
+    assert (document["schema"], document["level"], document["outcome"]) == (1, 0.9, {"name": "outcome", "within": None})
+    (answer,) = document["answers"]
+    assert [row["arm"] for row in answer["arms"]] == list(est.arms)
+    assert [row["estimate"] for row in answer["arms"]] == pytest.approx(est.values, rel=1e-9)
     (contrast,) = answer["contrasts"]
     wanted = est.contrast("C", "A")
     for name in ("estimate", "std_error", "low", "high", "statistic", "p_value"):
         assert contrast[name] == pytest.approx(getattr(wanted, name), rel=1e-8)
     assert answer["policies"][0]["policy"] == {"A": 0.5, "C": 0.5}
     documented = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
-    for names in (found, found["source"], answer, answer["arms"][0], contrast, answer["policies"][0]):
+    for names in (document, document["source"], answer, answer["arms"][0], contrast, answer["policies"][0]):
         for name in names:
             assert re.search(rf"[`.]{name}[`.\[]", documented), name
 
 
 def test_what_the_experiment_taught(log, path):
     done = call(path, "--policy", "greedy", "--format", "json")
-    (found,) = json.loads(done.stdout)["answers"][0]["policies"]
+    (policy,) = json.loads(done.stdout)["answers"][0]["policies"]
     greedy = bl.estimate(log).policy("greedy")
-    assert (found["policy"], found["p_value"]) == ("greedy", None)
-    assert (found["low"], found["high"]) == pytest.approx((greedy.low, greedy.high))
+    assert (policy["policy"], policy["p_value"]) == ("greedy", None)
+    assert (policy["low"], policy["high"]) == pytest.approx((greedy.low, greedy.high))
 
 
 def test_csv_and_markdown(log, path):
@@ -118,10 +118,10 @@ def test_two_tables_and_events(tmp_path):
     done = call(tmp_path / "sent.csv", "--outcomes", tmp_path / "paid.csv", "--events", "--window", 3, "--as-of", 9,
                 "--arrived-at", "at", "--estimator", "mean", "--measure", "count", "--format", "json")  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["outcome"]["within"] == "3 steps"
+    document = json.loads(done.stdout)
+    assert document["outcome"]["within"] == "3 steps"
     # steps 0 to 6 have matured: A has events 2, 0, 0, 1, and B's event at 9 came too late
-    assert [one["estimate"] for one in found["answers"][0]["arms"]] == [0.75, 0.0]
+    assert [row["estimate"] for row in document["answers"][0]["arms"]] == [0.75, 0.0]
     assert "1 event belongs to no assignment" in done.stderr
 
 
@@ -176,10 +176,10 @@ def test_what_looks_like_a_mistake_is_said(tmp_path):
 
 
 def test_keys_that_never_meet_are_refused(tmp_path):
-    made = pa.table({"id": [1, 2], "arm": ["A", "B"], "propensity": [0.5, 0.5]})
-    came = pa.table({"id": [11, 12], "outcome": [1.0, 2.0]})
+    assignments = pa.table({"id": [1, 2], "arm": ["A", "B"], "propensity": [0.5, 0.5]})
+    outcomes = pa.table({"id": [11, 12], "outcome": [1.0, 2.0]})
     with pytest.raises(bl.LogError, match="None of the 2 outcomes belongs to an assignment"):
-        bl.read(made, came)
+        bl.read(assignments, outcomes)
 
 
 def test_arms_may_be_named_before_they_have_rows():
