@@ -122,7 +122,7 @@ class Ledger:
         jit.ready(rows * (arms + 8))
         kernel.accumulate(
             kernel.Totals(spread, own, h, m),
-            kernel.Rows(log.code, log.outcome, pi, full, order=_NONE, due=out),
+            kernel.Rows(code=log.code, outcome=log.outcome, propensity=pi, full=full, order=_NONE, due=out),
             kernel.Calendar(last=out.copy(), previous=_NONE),
             kernel.Bins(edges=np.array([rows]), arrival=_NONE),
             sums.shift,

@@ -391,19 +391,19 @@ class Log(Data, Table):
 
     @cached_property
     def _facts(self) -> dict[str, Any]:
-        alive = self.schedule.existing
-        code, arrived = self.code[alive], self.arrived[alive]
+        existing = self.schedule.existing
+        code, arrived = self.code[existing], self.arrived[existing]
         n_arms = len(self.arms)
         assigned_n = np.bincount(code, minlength=n_arms)
         arrived_n = np.bincount(code[arrived], minlength=n_arms)
-        times = self.assigned_numbers[alive]
-        delays = self.arrived_numbers[alive] - times
+        times = self.assigned_numbers[existing]
+        delays = self.arrived_numbers[existing] - times
         medians = [float(np.median(delays[arrived & (code == k)])) if arrived_n[k] else math.nan for k in range(n_arms)]
         if self.has_all_propensities:
-            smallest = self.propensity[alive].min(axis=0) if len(code) else np.full(n_arms, math.nan)
+            smallest = self.propensity[existing].min(axis=0) if len(code) else np.full(n_arms, math.nan)
         else:
             smallest = np.full(n_arms, math.inf)
-            np.minimum.at(smallest, code, self.propensity[alive])
+            np.minimum.at(smallest, code, self.propensity[existing])
             smallest[assigned_n == 0] = math.nan
         return {
             "assigned": assigned_n,

@@ -28,7 +28,7 @@ class Columns(NamedTuple):
         """Return the rows as kernels take them, without their order."""
         full, none = self.propensity.ndim == 2, np.empty(0, dtype=np.int32)
         matrix = self.propensity if full else self.propensity[:, np.newaxis]
-        return kernel.Rows(self.code, self.outcome, matrix, full, order=none, due=none)
+        return kernel.Rows(code=self.code, outcome=self.outcome, propensity=matrix, full=full, order=none, due=none)
 
 
 def check_rows(

@@ -155,24 +155,25 @@ class RowEvidence:
     def recorded(self) -> Recorded:
         """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
         early = self.code[: self.early]
-        there = self.arrived[: self.early]
-        outcomes = self.y[: int(there.sum())] + self.log.anchor[self.own[: int(there.sum())]]
+        arrived = self.arrived[: self.early]
+        n = int(arrived.sum())
+        outcomes = self.y[:n] + self.log.anchor[self.own[:n]]
         return Recorded(
             lowest=float(outcomes.min(initial=math.inf)) if len(outcomes) else math.nan,
             rows=np.bincount(early, minlength=self.arms).astype(float),
-            arrived=np.bincount(early[there], minlength=self.arms).astype(float),
+            arrived=np.bincount(early[arrived], minlength=self.arms).astype(float),
         )
 
     def _chances(self, rarest: Array) -> dict[str, Array]:
         """Sum up every arm's probabilities."""
         p, code, arms = self.p, self.code, self.arms
         starts = np.flatnonzero(np.diff(self.place, prepend=-1))
-        there = self.place[starts]
+        places = self.place[starts]
         tables = {name: np.zeros((STRETCHES, arms)) for name in ("p", "p2")}
         tables["p_min"] = np.full((STRETCHES, arms), math.nan)
-        tables["p"][there] = np.add.reduceat(p, starts, axis=0)
-        tables["p2"][there] = np.add.reduceat(p * p, starts, axis=0)
-        tables["p_min"][there] = np.minimum.reduceat(p, starts, axis=0)
+        tables["p"][places] = np.add.reduceat(p, starts, axis=0)
+        tables["p2"][places] = np.add.reduceat(p * p, starts, axis=0)
+        tables["p_min"][places] = np.minimum.reduceat(p, starts, axis=0)
         logs = np.log(np.maximum(p, TINY))
         return {
             **tables,
@@ -213,7 +214,7 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
         log = log.at_number(moments[-1])
         bins = log.bins(moments)
     weights.check(log.has_all_propensities)
-    about = SumsOf(log.arms, weights, model, log.has_all_propensities, plain)
+    about = SumsOf(arms=log.arms, weights=weights, outcome_model=model, full=log.has_all_propensities, plain=plain)
     spread, own = _added(log, about, bins)
     return Sums.of_bins(about, log.anchor, spread, own)
 

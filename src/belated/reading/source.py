@@ -172,7 +172,9 @@ class Source(Data, Table):
         bins = 1 if moments is None else len(moments)
         sums = []
         for weights, model in parts:
-            about = SumsOf(self.arms, weights, model, self.has_all_propensities, plain)
+            about = SumsOf(
+                arms=self.arms, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
+            )
             table = fetch(sums_query.sums_table(self.coded, about, self.anchors, cuts))
             sums.append(sums_query.sums_of_table(table, about, self.anchors, bins))
         return sums

@@ -365,7 +365,8 @@ def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[lis
             )
         if calendar:
             after = n_before, y_before
-        sums.append(Sums.of_bins(SumsOf(plan.arms, weights, model, rows.full, plan.plain), shift, spread, own))
+        about = SumsOf(arms=plan.arms, weights=weights, outcome_model=model, full=rows.full, plain=plan.plain)
+        sums.append(Sums.of_bins(about, shift, spread, own))
     if after is not None:
         (history.n, history.y), history.shift = after, shift
         history.runs.append(prepared.later)
@@ -379,18 +380,21 @@ def _after_history(prepared: _Prepared, earlier: tuple[Array, Array, Array] | No
     """
     batch, due = prepared.batch, prepared.due
     full = batch.propensity.ndim == 2
-    code, outcome = batch.code, batch.outcome
     propensity = batch.propensity if full else batch.propensity[:, np.newaxis]
+    rows = kernel.Rows(
+        code=batch.code, outcome=batch.outcome, propensity=propensity, full=full, order=_IN_ORDER, due=due
+    )
     if earlier is None:
-        return kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due), 0
+        return rows, 0
     ahead = len(earlier[0])
     due = np.where(due >= 0, due + ahead, due)
     due = np.concatenate([ahead + np.searchsorted(batch.assigned, earlier[0]).astype(np.int32), due])
     unused = np.zeros((ahead, propensity.shape[1]))
     code, outcome, propensity = (
-        locked(np.concatenate(pair)) for pair in ((earlier[1], code), (earlier[2], outcome), (unused, propensity))
+        locked(np.concatenate(pair))
+        for pair in ((earlier[1], batch.code), (earlier[2], batch.outcome), (unused, propensity))
     )
-    return kernel.Rows(code, outcome, propensity, full, _IN_ORDER, due), ahead
+    return rows._replace(code=code, outcome=outcome, propensity=propensity, due=due), ahead
 
 
 def _bins(batch: Batch, plan: StreamPlan, ahead: int) -> kernel.Bins:

@@ -167,8 +167,14 @@ class _Band(NamedTuple):
         return cls(label=series.label, values=values, low=low, high=high, std_error=series.std_error, look=series.look)
 
     def words(self, i: int, across: Across) -> str:
-        at = ForestRow("", float(self.values[i]), float(self.low[i]), float(self.high[i]), self.std_error)
-        return f"{at.words} at {across.text(i)}"
+        row = ForestRow(
+            label="",
+            estimate=float(self.values[i]),
+            low=float(self.low[i]),
+            high=float(self.high[i]),
+            std_error=self.std_error,
+        )
+        return f"{row.words} at {across.text(i)}"
 
 
 def ribbons(

@@ -20,7 +20,7 @@ from belated.reports.narrative import strongest, upper
 from belated.reports.report import Report
 from belated.reports.svg import LOOKS, fit_all
 from belated.sequences.answers import SequenceAnswer, Track
-from belated.sequences.sequence import ConfidenceSequence
+from belated.sequences.design import kind_text
 
 #: What to know about each estimator beside the others.
 REMARKS = {
@@ -194,15 +194,11 @@ def looked_section(report: Report) -> Section | None:
         parts=(
             Part(
                 charts=drawn,
-                caption=f"{name}: intervals for one look, and a {percent(track.level)} {_kind(sequence)} confidence "
-                f"sequence. {words}",
+                caption=f"{name}: intervals for one look, and a {percent(track.level)} "
+                f"{kind_text(sequence.kind)} confidence sequence. {words}",
             ),
         ),
     )
-
-
-def _kind(sequence: ConfidenceSequence) -> str:
-    return sequence.kind.replace("_", "-")
 
 
 def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:

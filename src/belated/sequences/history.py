@@ -93,9 +93,7 @@ class History:
         state = self.record.state
         if state[:, fields.Y2].any():  # outcomes differ
             return None
-        schedule = log.schedule
-        alive = schedule.existing
-        assigned = np.bincount(log.code[alive], minlength=len(self.design.arms))
+        assigned = np.bincount(log.code[log.schedule.existing], minlength=len(self.design.arms))
         state[:, fields.ASSIGNED] = assigned
         value = single_value(self._sums(state))
         if value is None:
@@ -126,7 +124,14 @@ class History:
     def _sums(self, state: Array) -> Sums:
         arms, own = self.design.arms, state[:, : len(fields.OWN)]
         spread = np.full((len(fields.SPREAD), len(arms)), math.nan)
-        return Sums(arms, read_weights("sqrt"), read_outcome_model("zero"), self.record.shift, spread, own)
+        return Sums(
+            arms=arms,
+            weights=read_weights("sqrt"),
+            outcome_model=read_outcome_model("zero"),
+            shift=self.record.shift,
+            spread=spread,
+            own=own,
+        )
 
 
 def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at: Any) -> ArrivedRows:

@@ -59,4 +59,11 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
     missing = np.full_like(n, np.nan)
     spread = np.array([new.get(name, missing) for name in SPREAD])
     columns = np.array([new.get(name, missing) for name in OWN]).T
-    return Sums(tuple(range(len(n))), estimator.weights, estimator.outcome_model, shift, spread, columns)
+    return Sums(
+        arms=tuple(range(len(n))),
+        weights=estimator.weights,
+        outcome_model=estimator.outcome_model,
+        shift=shift,
+        spread=spread,
+        own=columns,
+    )

@@ -35,9 +35,6 @@ TINY = 1e-300
 #: Steps that delays may be multiples of, the longest first: of plain numbers, and of datetimes, in microseconds.
 GRAINS = {False: (1.0,), True: (86_400e6, 3_600e6, 60e6, 1e6)}
 
-#: Sums by stretch and arm: over its rows; over those followed for half of the time; over those that have arrived.
-SUMS = ("assigned", "inverse", "old", "soon", "arrived", "y", "y2", "w", "w2", "w3", "w4")
-
 
 @dataclass(frozen=True)
 class ArrivalCounts:
