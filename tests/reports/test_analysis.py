@@ -228,12 +228,12 @@ def test_all_pairs_of_few_arms_and_the_first_with_the_others_of_many(log):
     assert few.further == many.further == ()
 
 
-def test_what_was_asked_beyond_the_contrasts_that_are_always_shown():
+def test_what_was_asked_is_answered_beside_the_contrasts_that_are_always_shown():
     questions = Questions(contrasts=(("J", "I"), ("B", "A")), policies=("greedy",))
     analysis = analyse(many_arms(), questions)
     assert analysis.pairs == questions.contrasts
     assert [answer.name for answer in analysis.contrasts.answers] == ["J - I", "B - A"]
-    assert [answer.name for answer in analysis.further] == ["J - I", "greedy: J"]
+    assert [answer.name for answer in analysis.further] == ["J - I", "B - A", "greedy: J"]
     assert [answer.name for answer in analysis.default_contrasts.answers] == [f"{arm} - A" for arm in "BCDEFGHIJ"]
     beside = analyse(many_arms(), replace(questions, baseline="C"))
     assert beside.pairs == (*questions.contrasts, *((arm, "C") for arm in "ABDEFGHIJ"))

@@ -79,7 +79,9 @@ class Target:
         weights = _numbers(option, coefficients)
         vector = _by_arm(arms, weights)
         if not vector.any():
-            raise OptionError(f"`{option}` is {coefficients!r}; its coefficients are all 0, and at least one must not.")
+            raise OptionError(
+                f"`{option}` is {coefficients!r}; its coefficients are all 0, and at least one must not be."
+            )
         name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
         return cls(name=name, coefficients=vector)
 

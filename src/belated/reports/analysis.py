@@ -152,10 +152,9 @@ class Analysis:
 
     @cached_property
     def further(self) -> tuple[Answer, ...]:
-        """The answers to what was asked beyond the default contrasts: other contrasts, then policies."""
-        shown = set(self.default_pairs)
-        others = [pair for pair in self.pairs if pair not in shown]
-        return (*(self.result.contrast(a, b) for a, b in others), *self.policy_answers)
+        """The answers to what was asked by name: contrasts, then policies."""
+        contrasts = (self.result.contrast(a, b) for a, b in self.questions.contrasts)
+        return (*contrasts, *self.policy_answers)
 
     @cached_property
     def policy_answers(self) -> list[Answer]:
