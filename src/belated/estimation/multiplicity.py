@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
 from belated.base.roots import bisect
+from belated.base.sidak import sidak_level, sidak_p_value
 
 #: Contrasts beyond which Dunnett's integral is not worth its time over Sidak's bound; and rivals of each arm.
 _MOST_CONTRASTS, _MOST_RIVALS = 64, 32
@@ -16,12 +15,7 @@ _MOST_CONTRASTS, _MOST_RIVALS = 64, 32
 
 def sidak_tail(miss: float, questions: int) -> float:
     """Return the tail on either side of each of several independent intervals that together miss so often."""
-    return -math.expm1(math.log1p(-miss) / questions) / 2
-
-
-def sidak_p_value(p_value: float, questions: int) -> float:
-    """Return the probability that the least of several independent p-values is that small."""
-    return -math.expm1(questions * math.log1p(-p_value)) if p_value < 1 else 1.0
+    return sidak_level(miss, questions) / 2
 
 
 def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> float:
@@ -63,9 +57,9 @@ def joint_p_values_of_rivals(p_values: Array, errors: Array) -> Array:
     inequality.
     """
     others = len(errors) - 1
-    bound = -np.expm1(others * np.log1p(-np.minimum(p_values, 1 - 1e-16)))
+    bound = sidak_p_value(p_values, others)
     if others >= _MOST_RIVALS:
-        return np.asarray(bound)
+        return bound
     x = np.linspace(-8.0, 8.0, 201)
     weight = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
     error = np.maximum(errors, 1e-300)

@@ -22,6 +22,7 @@ from scipy import special
 
 from belated.base.columns import Array
 from belated.base.roots import bisect_each
+from belated.base.sidak import sidak_level, sidak_p_value
 from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
 #: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
@@ -135,8 +136,10 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
         """Return low, middle and high, with an outer band at its own level or `reach` times the simultaneous one."""
         below = np.minimum(x - wide.low, reach * (x - band.low)) / down
         above = np.minimum(wide.high - x, reach * (band.high - x)) / up
-        outside = sum(np.minimum(special.ndtr(-_to_normal(np.maximum(c, 0.0), nu)), tail) for c in (below, above))
-        beta = -np.expm1(arms * np.log1p(-outside))
+        outside_below, outside_above = (
+            np.minimum(special.ndtr(-_to_normal(np.maximum(c, 0.0), nu)), tail) for c in (below, above)
+        )
+        beta = sidak_p_value(np.asarray(outside_below + outside_above), arms)
         left = np.maximum((miss - beta) / (1 - beta), _OUTER_SHARE * miss)
         solve = partial(_hybrid, nu=nu, c=np.stack([below, above])[:, np.newaxis])
         return place(solve, [left / 2, 0.5, 1 - left / 2], down, up)
@@ -291,7 +294,7 @@ class Rivalry:
         j of x_i - x_j - d_j, to the least over all j of x_i - x_j + d_i, and always with 0 in or at the end.
         """
         arms = np.arange(len(self.values))
-        single, sidak = (np.full(len(arms), x) for x in (1 - level, 2 * sidak_tail(1 - level, len(arms) - 1)))
+        single, sidak = (np.full(len(arms), x) for x in (1 - level, sidak_level(1 - level, len(arms) - 1)))
         # the tails of single comparisons at which each arm's, as the best, hold together
         tails, _ = bisect_each(lambda tails: self.adjusted(tails) < 1 - level, sidak, single, steps=20, geometric=True)
         worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
