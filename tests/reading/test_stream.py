@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import belated as bl
 from belated.estimation.estimators import ESTIMATORS
 from belated.log.clock import NEVER
+from belated.log.log import LogColumns
 from belated.reading.stream import Batch, OutOfOrderError, StreamPlan, row_name, stream_sums
 
 PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values()))
@@ -77,10 +78,11 @@ def test_at_several_moments(log, size, moments):
     arrived = log.arrived_numbers.copy()
     arrived[schedule.due < 0] = np.iinfo(np.int64).min if arrived.dtype.kind == "i" else np.nan
     outcome = np.where(schedule.due < 0, np.nan, log.outcome)
-    cut = bl.Log.of_numbers(
-        log.arms, log.code[:rows], outcome[:rows], log.propensity[:rows], log.assigned_numbers[:rows], arrived[:rows],
-        log.clock, None,
+    columns = LogColumns(
+        arms=log.arms, code=log.code[:rows], outcome=outcome[:rows], propensity=log.propensity[:rows],
+        assigned=log.assigned_numbers[:rows], arrived=arrived[:rows], clock=log.clock, moment=None,
     )  # fmt: skip
+    cut = bl.Log.of_numbers(columns)
     for got, part in zip(streamed(cut, size, moments=moments), PARTS, strict=True):
         for one, wanted in zip(got, log.sums([part], moments)[0], strict=True):
             assert_equal(one, wanted, log)

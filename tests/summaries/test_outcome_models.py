@@ -30,6 +30,12 @@ def test_which_model_learns():
     assert not read_outcome_model(lambda log: np.zeros((4, 2))).learns
 
 
+def test_only_a_given_model_needs_the_rows():
+    given = read_outcome_model(np.zeros((3, 2)))
+    assert given.needs_rows
+    assert not any(read_outcome_model(name).needs_rows for name in ("running_mean", "zero"))
+
+
 def test_a_given_model_is_checked():
     with pytest.raises(bl.OptionError, match="`outcome_model` has shape"):
         bl.Sums.of(LOG, "sqrt", np.zeros(4))

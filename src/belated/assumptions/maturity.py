@@ -11,9 +11,9 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError
 from belated.base.text import number_text
-from belated.log.clock import Clock
+from belated.log.clock import Clock, Length
 from belated.log.durations import read_window
-from belated.log.log import Log
+from belated.log.log import Log, LogColumns
 
 #: How users give an age: a number of the log's time, a duration, or either as text.
 Age = int | float | str | dt.timedelta | np.timedelta64
@@ -68,7 +68,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
     chosen = rows[age >= least]
     if not len(chosen):
         raise OptionError(f"`mature` is {mature!r}; no row was assigned so long before the log's moment.")
-    counted = Log.of_numbers(
+    columns = LogColumns(
         arms=log.arms,
         code=log.code[chosen],
         outcome=log.outcome[chosen],
@@ -78,7 +78,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
         clock=log.clock,
         moment=log.moment,
     )
-    return counted, Maturity(age=_show_age(log.clock, least), rows=len(chosen), late=late)
+    return Log.of_numbers(columns), Maturity(age=_show_age(log.clock, least), rows=len(chosen), late=late)
 
 
 def _time_taken(log: Log, rows: Array, age: Array, arms: Array) -> tuple[float, float | None]:
@@ -102,12 +102,11 @@ def _time_taken(log: Log, rows: Array, age: Array, arms: Array) -> tuple[float, 
     return least, late
 
 
-def _show_age(clock: Clock, age: float) -> int | float | np.timedelta64:
+def _show_age(clock: Clock, age: float) -> Length:
     """Return an age as the user would write it."""
     if clock.unit is None:
         return int(age) if float(age).is_integer() else float(age)
-    duration: np.timedelta64 = clock.show_delay(age)
-    return duration
+    return clock.show_delay(age)
 
 
 def _read_age(clock: Clock, mature: Age) -> int | float:
@@ -124,5 +123,5 @@ def _read_age(clock: Clock, mature: Age) -> int | float:
         raise wrong
     if clock.unit is None:
         return window.length
-    units: float = np.timedelta64(int(window.length), "us") / np.timedelta64(1, clock.unit)  # type: ignore[call-overload]
+    units: float = np.timedelta64(int(window.length), "us") / np.timedelta64(1, clock.unit)
     return math.ceil(units)

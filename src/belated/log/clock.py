@@ -7,10 +7,11 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from belated.base.checks import one_of
 from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
 from belated.base.errors import LogError, OptionError
 from belated.base.text import moment_text
@@ -20,10 +21,15 @@ NEVER = np.iinfo(np.int64).min
 _LAST = np.iinfo(np.int64).max
 
 #: NumPy's units of datetimes that are kept, each a thousandth of the one before.
-_DATETIME_UNITS = ("s", "ms", "us", "ns", "ps", "fs", "as")
+DatetimeUnit = Literal["s", "ms", "us", "ns", "ps", "fs", "as"]
+_DATETIME_UNITS: tuple[DatetimeUnit, ...] = get_args(DatetimeUnit)
 
-#: A moment as users have it: a number, or a datetime.
+#: A moment as it is shown: a number, or a datetime; as users give it, also a date or text.
 Moment = int | float | np.datetime64
+MomentLike = Moment | dt.date | str
+
+#: A length of time as it is shown.
+Length = float | np.timedelta64
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Clock:
     given from outside into such numbers, and back for display.
     """
 
-    unit: str | None = None  # NumPy's datetime unit; None: plain numbers
+    unit: DatetimeUnit | None = None  # NumPy's datetime unit; None: plain numbers
     whole: bool = True
 
     def read(self, name: str, moment: Any) -> int | float:
@@ -77,16 +83,15 @@ class Clock:
         """Return many numbers of this clock as an array of moments."""
         return times if self.unit is None else times.astype(np.int64).view(f"datetime64[{self.unit}]")
 
-    def show_delay(self, delay: float) -> Any:
+    def show_delay(self, delay: float) -> Length:
         """Return a length of time as the user would write it."""
         if self.unit is None or math.isnan(delay):
             return delay
-        return np.timedelta64(round(delay), self.unit)  # type: ignore[call-overload]
+        return np.timedelta64(round(delay), self.unit)
 
 
-def _datetime(time: int | float, unit: str) -> np.datetime64:
-    moment: np.datetime64 = np.datetime64(int(time), unit)  # type: ignore[call-overload]
-    return moment
+def _datetime(time: int | float, unit: DatetimeUnit) -> np.datetime64:
+    return np.datetime64(int(time), unit)
 
 
 def _ends(moment: float) -> int:
@@ -201,15 +206,15 @@ def _datetimes(array: Array) -> Array:
     return array
 
 
-def _common_unit(arrays: list[Array]) -> str:
+def _common_unit(arrays: list[Array]) -> DatetimeUnit:
     """Return the finest unit of the arrays, or microseconds if a date does not fit nanoseconds."""
-    units = [np.datetime_data(a.dtype)[0] for a in arrays]
+    units = [one_of("unit", np.datetime_data(a.dtype)[0], _DATETIME_UNITS) for a in arrays]
     finest = max(units, key=_DATETIME_UNITS.index)
     moved = [a for a, unit in zip(arrays, units, strict=True) if unit != finest]
     return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in moved) else "us"
 
 
-def _in_unit(array: Array, unit: str) -> Array:
+def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
     """Return datetimes in another unit; those that do not fit become the first or last that do."""
     dtype = np.dtype(f"datetime64[{unit}]")
     if array.dtype == dtype:

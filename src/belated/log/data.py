@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
-from belated.log.clock import Clock
+from belated.log.clock import Clock, Moment
 from belated.summaries.evidence import Evidence
 from belated.summaries.sums import Parts, Sums
 
@@ -116,7 +116,7 @@ class Data(ABC):
         return []
 
     @property
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, str | list[str]]:
         """Which column plays which role; empty for arrays."""
         return {}
 
@@ -126,7 +126,7 @@ class Data(ABC):
         """What a report says of where the rows are and how they were summed, as names and values."""
 
     @property
-    def as_of(self) -> Any:
+    def as_of(self) -> Moment | None:
         """The moment the log is looked at; None: everything that ever arrived counts."""
         return None if self.moment is None else self.clock.show(self.moment)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +24,32 @@ from belated.log.schedule import Schedule
 from belated.summaries import signs
 from belated.summaries.evidence import Evidence
 from belated.summaries.sums import Parts, Sums
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogColumns:
+    """What a log is made of: columns that are numbers already, times being those of the clock."""
+
+    arms: tuple[Label, ...]
+    code: Array
+    outcome: Array
+    propensity: Array
+    assigned: Array | None  # None: steps 1, 2, ...
+    arrived: Array | None  # None: at once
+    clock: Clock
+    moment: int | float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Facts:
+    """What is shown of a log, by arm."""
+
+    assigned: Array
+    arrived: Array
+    share: Array
+    delay: list[float]  # the median
+    smallest: Array  # the smallest propensity
+    span: tuple[int | float, int | float] | None  # of the times of assignment
 
 
 class Log(Data, Table):
@@ -79,6 +106,8 @@ class Log(Data, Table):
     outcome_name = "outcome"
     within = None
     notes = ()
+    anchor: Array
+    rarest: Array
 
     def __init__(
         self,
@@ -109,28 +138,33 @@ class Log(Data, Table):
                 raise LogError(f"`{name}` has {len(column):,} rows but `propensity` has {rows:,}.", column=name)
         assigned, arrived, clock = read_times(assigned_at, arrived_at, delay, rows)
         moment = _moment(clock, as_of)
-        self._set(labels, codes, y, pi, assigned, arrived, clock, moment)
-        self._check()
+        self._keep(
+            LogColumns(
+                arms=labels, code=codes, outcome=y, propensity=pi, assigned=assigned, arrived=arrived, clock=clock,
+                moment=moment,
+            )
+        )  # fmt: skip
 
-    def _set(
-        self,
-        arms: tuple[Label, ...],
-        code: Array,
-        outcome: Array,
-        propensity: Array,
-        assigned: Array | None,
-        arrived: Array | None,
-        clock: Clock,
-        moment: int | float | None,
-    ) -> None:
-        self.arms = arms
-        self.code = locked(code)
-        self.outcome = locked(outcome)
-        self.propensity = locked(propensity)
-        self._assigned = None if assigned is None else locked(assigned)
-        self._arrived = None if arrived is None else locked(arrived)
-        self.clock = clock
-        self.moment = moment
+    def _keep(self, columns: LogColumns, parts: Sequence[Log] = ()) -> None:
+        """Keep the columns; their rows are checked, unless they are those of `parts`, which were."""
+        self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
+        self.code, self.outcome, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
+        self._assigned = None if columns.assigned is None else locked(columns.assigned)
+        self._arrived = None if columns.arrived is None else locked(columns.arrived)
+        if parts:
+            anchors, rarest = [log.anchor for log in parts], [log.rarest for log in parts]
+        else:
+            checked = Columns(self.code, self.outcome, self.propensity, self.times)
+            anchors, rarest = check_rows(self.arms, checked, self.clock)
+        which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
+        self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
+
+    @classmethod
+    def of_numbers(cls, columns: LogColumns, *, parts: Sequence[Log] = ()) -> Log:
+        """Return the log of columns that are numbers already; `parts` are logs of the same rows, checked already."""
+        log = cls.__new__(cls)
+        log._keep(columns, parts)
+        return log
 
     @classmethod
     def from_frame(
@@ -167,24 +201,6 @@ class Log(Data, Table):
         }  # fmt: skip
         columns, arms = read_frame(frame, names, propensity, arms)
         return cls(**columns, arms=arms, as_of=as_of)
-
-    @classmethod
-    def of_numbers(
-        cls,
-        arms: tuple[Label, ...],
-        code: Array,
-        outcome: Array,
-        propensity: Array,
-        assigned: Array | None,
-        arrived: Array | None,
-        clock: Clock,
-        moment: int | float | None,
-    ) -> Log:
-        """Build a log from columns that are numbers already, times being those of the clock."""
-        log = cls.__new__(cls)
-        log._set(arms, code, outcome, propensity, assigned, arrived, clock, moment)
-        log._check()
-        return log
 
     # ---------------------------------------------------------------- what it holds
 
@@ -266,12 +282,13 @@ class Log(Data, Table):
 
     def at_number(self, moment: int | float | None) -> Log:
         """Return the same experiment as it stood at a moment given as a number of its clock."""
-        log = Log.__new__(Log)
-        log._set(self.arms, self.code, self.outcome, self.propensity, self._assigned, self._arrived, self.clock, moment)
-        log._anchor([self.anchor], [self.rarest])
-        if self.moment is not None and (moment is None or moment > self.moment):
-            log._check()  # outcomes that were still out have not been looked at
-        return log
+        # outcomes that were still out have not been looked at
+        later = self.moment is not None and (moment is None or moment > self.moment)
+        columns = LogColumns(
+            arms=self.arms, code=self.code, outcome=self.outcome, propensity=self.propensity,
+            assigned=self._assigned, arrived=self._arrived, clock=self.clock, moment=moment,
+        )  # fmt: skip
+        return Log.of_numbers(columns, parts=() if later else (self,))
 
     def joined(self, others: Sequence[Log]) -> Log:
         """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
@@ -291,29 +308,17 @@ class Log(Data, Table):
             times = [times for times in columns if times is not None]
             return np.concatenate(times if clock.whole else [as_float_times(t) for t in times])
 
-        whole = Log.__new__(Log)
-        whole._set(
-            self.arms,
-            np.concatenate([log.code for log in logs]),
-            np.concatenate([log.outcome for log in logs]),
-            np.concatenate([log.propensity for log in logs]),
-            joined([log._assigned for log in logs]),
-            None if self._arrived is None else joined([log._arrived for log in logs]),
-            clock,
-            self.moment,
+        columns = LogColumns(
+            arms=self.arms,
+            code=np.concatenate([log.code for log in logs]),
+            outcome=np.concatenate([log.outcome for log in logs]),
+            propensity=np.concatenate([log.propensity for log in logs]),
+            assigned=joined([log._assigned for log in logs]),
+            arrived=None if self._arrived is None else joined([log._arrived for log in logs]),
+            clock=clock,
+            moment=self.moment,
         )
-        whole._anchor([log.anchor for log in logs], [log.rarest for log in logs])
-        return whole
-
-    def _check(self) -> None:
-        """Refuse the first row that cannot be."""
-        columns = Columns(self.code, self.outcome, self.propensity, self.times)
-        self._anchor(*check_rows(self.arms, columns, self.clock))
-
-    def _anchor(self, anchors: list[Array], rarest: list[Array]) -> None:
-        """Keep, of several parts' anchors, those of the least likely rows."""
-        which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
-        self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
+        return Log.of_numbers(columns, parts=logs)
 
     # ---------------------------------------------------------------- what it adds up to
 
@@ -390,7 +395,7 @@ class Log(Data, Table):
     # ---------------------------------------------------------------- display
 
     @cached_property
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> _Facts:
         existing = self.schedule.existing
         code, arrived = self.code[existing], self.arrived[existing]
         n_arms = len(self.arms)
@@ -405,21 +410,21 @@ class Log(Data, Table):
             smallest = np.full(n_arms, math.inf)
             np.minimum.at(smallest, code, self.propensity[existing])
             smallest[assigned_n == 0] = math.nan
-        return {
-            "assigned": assigned_n,
-            "arrived": arrived_n,
-            "share": np.divide(arrived_n, assigned_n, out=np.full(n_arms, math.nan), where=assigned_n > 0),
-            "delay": medians,
-            "smallest": smallest,
-            "span": (times.min(), times.max()) if len(times) else None,
-        }
+        return _Facts(
+            assigned=assigned_n,
+            arrived=arrived_n,
+            share=np.divide(arrived_n, assigned_n, out=np.full(n_arms, math.nan), where=assigned_n > 0),
+            delay=medians,
+            smallest=smallest,
+            span=(times.min(), times.max()) if len(times) else None,
+        )
 
     def _title(self) -> str:
         facts = self._facts
-        share = facts["arrived"].sum() / max(len(self), 1)
+        share = facts.arrived.sum() / max(len(self), 1)
         span = ""
-        if facts["span"] is not None:
-            first, last = map(self.clock.text, facts["span"])
+        if facts.span is not None:
+            first, last = map(self.clock.text, facts.span)
             span = f", assigned from {first} to {last}"
         as_of = "" if self.moment is None else f", as of {self.clock.text(self.moment)}"
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
@@ -428,14 +433,14 @@ class Log(Data, Table):
 
     def _columns(self) -> list[Column]:
         facts = self._facts
-        delays = [self.clock.show_delay(d) for d in facts["delay"]]
+        delays = [self.clock.show_delay(d) for d in facts.delay]
         return [
             Column("arm", list(self.arms), "label"),
-            Column("assigned", facts["assigned"].tolist(), "count"),
-            Column("arrived", facts["arrived"].tolist(), "count"),
-            Column("share_arrived", facts["share"].tolist(), "share"),
+            Column("assigned", facts.assigned.tolist(), "count"),
+            Column("arrived", facts.arrived.tolist(), "count"),
+            Column("share_arrived", facts.share.tolist(), "share"),
             Column("median_delay", delays, "number"),
-            Column("smallest_propensity", facts["smallest"].tolist(), "number"),
+            Column("smallest_propensity", facts.smallest.tolist(), "number"),
         ]
 
 

@@ -45,7 +45,7 @@ class RowEvidence:
             raise LogError("The log has no rows as of its moment.")
         existing, clock = log.schedule.existing, log.clock
         self.log, self.arms, self.dates = log, len(log.arms), clock.unit is not None
-        self.scale = 1.0 if clock.unit is None else float(clock.show_delay(1.0) / np.timedelta64(1, "us"))
+        self.scale = 1.0 if clock.unit is None else float(np.timedelta64(1, clock.unit) / np.timedelta64(1, "us"))
         self.code = log.code[existing].astype(np.intp)
         self.arrived = log.schedule.due[existing] >= 0
         self.p = log.propensity[existing]

@@ -15,7 +15,7 @@ from belated.base.errors import LogError, OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.log.data import Data
-from belated.log.log import Log
+from belated.log.log import Log, LogColumns
 from belated.reading import evidence_query, sums_query
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
@@ -100,7 +100,7 @@ class Source(Data, Table):
         columns = {
             field.name: np.concatenate([getattr(batch, field.name) for batch in batches]) for field in fields(Batch)
         }
-        return Log.of_numbers(self.arms, **columns, clock=self.clock, moment=self.moment)
+        return Log.of_numbers(LogColumns(arms=self.arms, **columns, clock=self.clock, moment=self.moment))
 
     @cached_property
     def coded(self) -> ir.Table:
@@ -127,7 +127,7 @@ class Source(Data, Table):
         if moments is not None and self._past_differs(choices):
             each = [self.at_number(moment).sums(choices, plain=plain) for moment in moments]
             return [[sums[i][-1] for sums in each] for i in range(len(choices))]
-        if any(weights.needs_rows or model.name == "given" for weights, model in choices):
+        if any(weights.needs_rows or model.needs_rows for weights, model in choices):
             return self.log().sums(choices, moments, plain=plain)
         with sentences(self.name):
             if not len(self):

@@ -17,7 +17,7 @@ from belated.log.log import Log
 def columns_of(log: Log) -> dict[str, Array | list[float | None]]:
     """Return a simulated log's columns; outcomes that have not come by `as_of` are missing, as they would be."""
     arrived_at = np.asarray(log.arrived_at, dtype=np.float64)
-    arrived = (arrived_at <= float(log.as_of)).tolist()
+    arrived = (arrived_at <= log.last_look).tolist()
     labels = np.array([str(arm) for arm in log.arms], dtype=object)
     if len(set(labels)) < len(labels):
         raise OptionError(f"The arms {list(log.arms)!r} cannot be told apart in a file, where they are text.")

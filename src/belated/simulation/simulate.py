@@ -6,7 +6,7 @@ from belated.base.checks import whole
 from belated.base.errors import OptionError
 from belated.log.clock import read_times
 from belated.log.labels import encode
-from belated.log.log import Log
+from belated.log.log import Log, LogColumns
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 
@@ -49,7 +49,7 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
     positions, outcome, propensity, delay = Stage(bandit, policy, steps).rows(seed, replication)
     code, _ = encode(positions, range(len(bandit.arms)), len(bandit.arms))
     assigned, arrived, clock = read_times(None, None, delay, steps)
-    return Log.of_numbers(
+    columns = LogColumns(
         arms=tuple(bandit.arms),
         code=code,
         outcome=outcome,
@@ -59,6 +59,7 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
         clock=clock,
         moment=clock.read("horizon", steps),
     )
+    return Log.of_numbers(columns)
 
 
 def check(bandit: object, policy: object) -> None:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.kernels import rows as kernel
-from belated.summaries.weights import check_given, given_array
+from belated.summaries.weights import Given, check_given, given_array
 
 if TYPE_CHECKING:
     from belated.log.log import Log
 
 ModelName = Literal["running_mean", "zero", "given"]
 
-_KINDS: dict[str, int] = {"running_mean": kernel.RUNNING_MEAN, "zero": kernel.ZERO, "given": kernel.GIVEN_MODEL}
+#: What users give as outcome model: a name, an object, an array or a function.
+ModelLike: TypeAlias = "OutcomeModel | Given"
+
+_KINDS: dict[ModelName, int] = {"running_mean": kernel.RUNNING_MEAN, "zero": kernel.ZERO, "given": kernel.GIVEN_MODEL}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class OutcomeModel:
     """
 
     name: ModelName
-    given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
+    given: Given | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         one_of("outcome_model", self.name, _KINDS)
@@ -42,6 +44,11 @@ class OutcomeModel:
     def learns(self) -> bool:
         """Whether it follows the outcomes as they arrive, in calendar order."""
         return self.name == "running_mean"
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether the model needs the rows in memory, all of them."""
+        return self.name == "given"
 
     def modelling(self, log: Log) -> kernel.Modelling:
         """Return what the kernel needs to model the rows of a log."""
@@ -58,7 +65,7 @@ class OutcomeModel:
         )
 
 
-def read_outcome_model(model: Any) -> OutcomeModel:
+def read_outcome_model(model: ModelLike) -> OutcomeModel:
     """Return an outcome model from a name, an `OutcomeModel`, an array or a function."""
     if isinstance(model, OutcomeModel):
         return model

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,14 +15,14 @@ from belated.base.checks import one_of
 from belated.base.columns import Array, Label
 from belated.base.errors import MergeError, OptionError
 from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, Field
-from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
-from belated.summaries.weights import Weights, read_weights
+from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
+from belated.summaries.weights import Weights, WeightsLike, read_weights
 
 if TYPE_CHECKING:
     from belated.log.log import Log
 
 #: Weights and outcome model: a name, an object, an array or a function each.
-Parts = tuple[Any, Any]
+Parts = tuple[WeightsLike, ModelLike]
 
 
 class Summable(Protocol):
@@ -69,7 +69,9 @@ class Sums:
         return np.asarray(self.own[:, OWN.index(name)])
 
     @classmethod
-    def empty(cls, arms: Sequence[Label], weights: Any = "sqrt", outcome_model: Any = "running_mean") -> Sums:
+    def empty(
+        cls, arms: Sequence[Label], weights: WeightsLike = "sqrt", outcome_model: ModelLike = "running_mean"
+    ) -> Sums:
         """Return the sums of no rows."""
         spread, own = empty_bins(1, len(arms))
         return cls(
@@ -85,8 +87,8 @@ class Sums:
     def of(
         cls,
         log: Summable,
-        weights: Any = "sqrt",
-        outcome_model: Any = "running_mean",
+        weights: WeightsLike = "sqrt",
+        outcome_model: ModelLike = "running_mean",
         history: Log | Sequence[Log] = (),
         plain: bool = True,
     ) -> Sums:

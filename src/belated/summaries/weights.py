@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belated.base.checks import one_of, real, whole
 from belated.base.columns import Array, numbers
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 WeightsName = Literal["sqrt", "uniform", "propensity", "two_point", "given"]
 
+#: An array of shape (rows, arms), or a function from a log to one.
+Given: TypeAlias = "ArrayLike | Callable[[Log], ArrayLike]"
+
+#: What users give as weights: a name, an object, an array or a function.
+WeightsLike: TypeAlias = "Weights | Given"
+
 
 class _Kind(NamedTuple):
     """What there is to know of a kind of weights, apart from its formula in the kernel."""
@@ -27,7 +34,7 @@ class _Kind(NamedTuple):
     cumulative: bool = False  # whether a row's weight depends on the rows before it
 
 
-_KINDS: dict[str, _Kind] = {
+_KINDS: dict[WeightsName, _Kind] = {
     "sqrt": _Kind(kernel.SQRT, need_all_propensities=True),
     "uniform": _Kind(kernel.UNIFORM),
     "propensity": _Kind(kernel.PROPENSITY, need_all_propensities=True),
@@ -49,7 +56,7 @@ class Weights:
     name: WeightsName
     horizon: int | None = None
     decay: float = 0.5
-    given: Array | Callable[[Log], Any] | None = field(default=None, repr=False, compare=False)
+    given: Given | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         one_of("weights", self.name, _KINDS)
@@ -135,7 +142,7 @@ def two_point(horizon: int | None = None, decay: float = 0.5) -> Weights:
     return Weights("two_point", horizon, float(decay))
 
 
-def read_weights(weights: Any) -> Weights:
+def read_weights(weights: WeightsLike) -> Weights:
     """Return weights from a name, a `Weights`, an array or a function."""
     if isinstance(weights, Weights):
         return weights
@@ -145,13 +152,13 @@ def read_weights(weights: Any) -> Weights:
     return Weights("given", given=weights)
 
 
-def check_given(role: str, name: str, given: Any) -> None:
+def check_given(role: str, name: str, given: Given | None) -> None:
     """Refuse a choice that is "given" without an array or function, or has one it does not use."""
     if (name == "given") != (given is not None):
         raise OptionError(f"`{role}` is {name!r}; an array or a function comes with 'given', and only with it.")
 
 
-def given_array(name: str, given: Any, log: Log, least: float) -> Array:
+def given_array(name: str, given: Given | None, log: Log, least: float) -> Array:
     """Return a user's (rows, arms) array for `log`, calling it first if it is a function."""
     shape = (len(log.code), len(log.arms))
     if given is None:
