@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from dataclasses import replace
 
@@ -292,3 +293,22 @@ def test_the_default_is_what_the_known_propensities_allow():
     arm, outcome = ["A", "B", "A"], [1.0, 2.0, 3.0]
     assert default_estimator(bl.Log(arm, outcome, np.full((3, 2), 0.5), arms=["A", "B"])) == "daipw"
     assert default_estimator(bl.Log(arm, outcome, np.full(3, 0.5), arms=["A", "B"])) == "dipw"
+
+
+def test_an_estimator_is_a_value():
+    custom = bl.Estimator(weights="sqrt", outcome_model="running_mean", normalisation="hajek", name="daipw")
+    assert custom == bl.ESTIMATORS["daipw"]
+    assert hash(custom) == hash(bl.ESTIMATORS["daipw"])
+    assert custom != bl.Estimator() != "daipw"
+    assert pickle.loads(pickle.dumps(custom)) == custom
+    assert repr(custom).startswith("Estimator(weights=Weights(name='sqrt'")
+    with pytest.raises(AttributeError):
+        custom.name = "other"
+    with pytest.raises(bl.OptionError, match="Did you mean 'hajek'"):
+        bl.Estimator(normalisation="hayek")
+
+
+def test_an_estimator_plans_for_rows_only_if_it_must():
+    assert bl.ESTIMATORS["daipw"].planned_for(10) == bl.ESTIMATORS["daipw"]
+    planned = bl.Estimator(bl.two_point(), name="mine").planned_for(10)
+    assert (planned.weights.horizon, planned.name) == (10, "mine")

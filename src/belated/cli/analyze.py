@@ -84,14 +84,12 @@ def analyze(
     """
     from belated.base.checks import fraction, one_of
     from belated.base.files import check_place
-    from belated.estimation.estimators import ESTIMATORS
     from belated.estimation.intervals import INTERVALS
     from belated.estimation.target import find_arm, read_contrast, read_policy
-    from belated.reports.analysis import Questions, analyse
+    from belated.reports.analysis import ESTIMATOR_OPTIONS, Questions, analyse
 
     shown_as = check_format(form)
-    if estimator is not None:
-        one_of("estimator", estimator, [*ESTIMATORS, "all"])
+    chosen = None if estimator is None else one_of("estimator", estimator, ESTIMATOR_OPTIONS)
     interval_kind, share = one_of("interval", interval, INTERVALS), fraction("level", level)
     if report is not None:
         check_place(report)
@@ -103,7 +101,7 @@ def analyze(
     if estimator is None and not log.has_all_propensities:
         typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
     questions = Questions(
-        estimator=estimator,
+        estimator=chosen,
         baseline=None if baseline is None else find_arm(log.arms, baseline),
         contrasts=tuple(read_contrast(log.arms, text) for text in contrast or ()),
         policies=tuple(read_policy(log.arms, text) for text in policy or ()),

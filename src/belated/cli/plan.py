@@ -80,6 +80,9 @@ def plan(
 
     Example: `belated plan pilot.parquet --power 0.8 --policy epsilon_greedy,decay=0.5`
     """
+    from belated.base.checks import one_of
+    from belated.estimation.estimators import ESTIMATORS
+    from belated.estimation.intervals import INTERVALS
     from belated.planning.asking import ask
 
     shown_as = check_format(form)
@@ -91,8 +94,9 @@ def plan(
     )  # fmt: skip
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
-        patience=patience, per_day=per_day, max_horizon=max_horizon, estimator=estimator, level=level,
-        interval=interval, replications=replications, seed=seed, workers=workers,
+        patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
+        estimator=one_of("estimator", estimator, ESTIMATORS), interval=one_of("interval", interval, INTERVALS),
+        replications=replications, seed=seed, workers=workers,
     )  # fmt: skip
     show(answer, shown_as, answer.curve)
     write_plot(plot, answer.plot, answer.words)

@@ -46,7 +46,7 @@ class Answer(Table):
     combination: Combination = field(repr=False, compare=False)
     joint: bool = False
 
-    def test(self, null: float = 0.0, alternative: str = "two-sided") -> Answer:
+    def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""
         return self._again(self.level, real("null", null), one_of("alternative", alternative, ALTERNATIVES))
 

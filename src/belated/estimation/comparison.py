@@ -11,12 +11,12 @@ from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.answers import Answers, answer_columns
 from belated.estimation.estimate import Estimate
-from belated.estimation.estimators import ESTIMATORS, needs_all_propensities
-from belated.estimation.intervals import INTERVALS, fallback_interval, resolve_interval
+from belated.estimation.estimators import ESTIMATORS, EstimatorName, needs_all_propensities
+from belated.estimation.intervals import INTERVALS, Interval, fallback_interval, resolve_interval
 from belated.log.data import Data, require_data
 
 
-def compare(log: Data, *, level: float = 0.95, interval: str = "auto") -> Comparison:
+def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto") -> Comparison:
     """Estimate with every estimator of the paper's table, side by side.
 
     Those that need every arm's propensity are left out if the log does not have them.
@@ -26,7 +26,7 @@ def compare(log: Data, *, level: float = 0.95, interval: str = "auto") -> Compar
     parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
     shared = {part: sums[-1] for part, sums in zip(parts, log.sums(parts), strict=True)}
     word = one_of("interval", interval, INTERVALS)
-    estimates: dict[str, Estimate] = {}
+    estimates: dict[EstimatorName, Estimate] = {}
     for name, estimator in chosen.items():
         sums = shared[estimator.parts]
         estimates[name] = Estimate(
@@ -44,9 +44,9 @@ def compare(log: Data, *, level: float = 0.95, interval: str = "auto") -> Compar
 class Comparison(Table):
     """Estimates of several estimators, by name."""
 
-    estimates: dict[str, Estimate]
+    estimates: dict[EstimatorName, Estimate]
 
-    def __getitem__(self, name: str) -> Estimate:
+    def __getitem__(self, name: EstimatorName) -> Estimate:
         return self.estimates[one_of("estimator", name, self.estimates)]
 
     def arm(self, arm: Label) -> Answers:
@@ -68,7 +68,7 @@ class Comparison(Table):
     def __len__(self) -> int:
         return len(self.estimates)
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[EstimatorName]:
         return iter(self.estimates)
 
     def _title(self) -> str:

@@ -20,32 +20,43 @@ from belated.estimation.best import Best, answers_against_best, find_best
 from belated.estimation.estimators import (
     ArmStatistics,
     Estimator,
-    ModelLike,
-    WeightsLike,
+    EstimatorName,
+    Normalisation,
     check_propensities,
     evaluate,
     observed_share,
     read_estimator,
 )
-from belated.estimation.intervals import ALTERNATIVES, INTERVALS, Combination, IntervalKind, combine, resolve_interval
+from belated.estimation.intervals import (
+    ALTERNATIVES,
+    INTERVALS,
+    Alternative,
+    Combination,
+    Interval,
+    IntervalKind,
+    combine,
+    resolve_interval,
+)
 from belated.estimation.ledger import Ledger
 from belated.estimation.multiplicity import joint_p_value, joint_tail
 from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
 from belated.log.labels import arm_index
+from belated.summaries.outcome_models import ModelLike
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
+from belated.summaries.weights import WeightsLike
 
 
 def estimate(
     log: Data | Sums | Ledger,
-    estimator: str | Estimator = "daipw",
+    estimator: EstimatorName | Estimator = "daipw",
     *,
     weights: WeightsLike | None = None,
     outcome_model: ModelLike | None = None,
-    normalisation: str | None = None,
+    normalisation: Normalisation | None = None,
     level: float = 0.95,
-    interval: str = "auto",
+    interval: Interval = "auto",
 ) -> Estimate:
     """Estimate every arm's mean outcome from an experiment with late and missing outcomes.
 
@@ -75,24 +86,27 @@ def estimate(
     0.25
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
-    sums = _sums(log, chosen)
+    if isinstance(log, Data):
+        check_propensities(chosen, known=log.has_all_propensities)
+        sums = log.sums([chosen.parts], plain=chosen.normalisation != "hajek")[0][-1]
+        as_of, doubts = log.as_of_text, log.doubts_when_estimated()
+    else:
+        sums, as_of, doubts = _checked_sums(log, chosen), None, []
     result = Estimate(
         sums=sums,
         estimator=chosen,
         level=fraction("level", level),
         interval=resolve_interval(one_of("interval", interval, INTERVALS), sums, chosen),
-        as_of=log.as_of_text if isinstance(log, Data) else None,
+        as_of=as_of,
     )
     result.warn()
-    for words in log.doubts_when_estimated() if isinstance(log, Data) else ():
+    for words in doubts:
         warnings.warn(words, BelatedWarning, stacklevel=2)
     return result
 
 
-def _sums(log: Data | Sums | Ledger, estimator: Estimator) -> Sums:
-    if isinstance(log, Data):
-        check_propensities(estimator, known=log.has_all_propensities)
-        return log.sums([estimator.parts], plain=estimator.normalisation != "hajek")[0][-1]
+def _checked_sums(log: Sums | Ledger, estimator: Estimator) -> Sums:
+    """Return the sums, if they are some and an estimator can be read from them."""
     sums = log.sums if isinstance(log, Ledger) else log
     if not isinstance(sums, Sums):
         raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, what `read` gives, Sums or Ledger.")
@@ -174,15 +188,15 @@ class Estimate(Table):
 
     # ---------------------------------------------------------------- questions
 
-    def arm(self, arm: Label, *, alternative: str = "two-sided") -> Answer:
+    def arm(self, arm: Label, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for one arm's mean."""
         return self._answer(Target.arm(self.arms, arm), alternative)
 
-    def contrast(self, arm: Label, baseline: Label, *, alternative: str = "two-sided") -> Answer:
+    def contrast(self, arm: Label, baseline: Label, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for one arm's mean minus another's."""
         return self._answer(Target.contrast(self.arms, arm, baseline), alternative)
 
-    def policy(self, policy: Mapping[Label, float] | str, *, alternative: str = "two-sided") -> Answer:
+    def policy(self, policy: Mapping[Label, float] | str, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for the mean outcome of a policy, a probability for each arm.
 
         ``"greedy"`` is the policy that the experiment taught, to choose the arm with the largest estimate: its
@@ -194,7 +208,7 @@ class Estimate(Table):
             return self.best().answer
         return self._answer(Target.policy(self.arms, policy), alternative)
 
-    def linear(self, coefficients: Mapping[Label, float], *, alternative: str = "two-sided") -> Answer:
+    def linear(self, coefficients: Mapping[Label, float], *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for any linear combination of the arms' means."""
         return self._answer(Target.linear(self.arms, coefficients), alternative)
 
@@ -265,7 +279,7 @@ class Estimate(Table):
         """
         return find_best(self, self.level if level is None else fraction("level", level), largest)
 
-    def _answer(self, target: Target, alternative: str) -> Answer:
+    def _answer(self, target: Target, alternative: Alternative) -> Answer:
         return make_answer(
             target.name,
             combine(self.statistics, target.coefficients, self.interval),

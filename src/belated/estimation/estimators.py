@@ -7,27 +7,20 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from belated.base.checks import one_of
 from belated.base.columns import Array
 from belated.base.errors import OptionError, PropensitiesNeededError
 from belated.log.data import Data
-from belated.log.log import Log
-from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
+from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
 from belated.summaries.sums import Sums
-from belated.summaries.weights import Weights, read_weights
+from belated.summaries.weights import Weights, WeightsLike, read_weights
 
 Normalisation = Literal["hajek", "plain", "arrived"]
 NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
 EstimatorName = Literal["daipw", "dipw", "mean", "hajek", "nh", "nh0", "iad"]
 
-#: What users give as weights or as outcome model: a name, an object, an array, or a function from a log to one.
-WeightsLike = Weights | ArrayLike | Callable[[Log], ArrayLike]
-ModelLike = OutcomeModel | ArrayLike | Callable[[Log], ArrayLike]
 
-
-@dataclass(frozen=True, init=False)
 class Estimator:
     """One choice on each of three axes.
 
@@ -42,29 +35,61 @@ class Estimator:
     name : str
     """
 
-    weights: Weights
-    outcome_model: OutcomeModel
-    normalisation: Normalisation
-    name: str
-
     def __init__(
         self,
         weights: WeightsLike = "sqrt",
         outcome_model: ModelLike = "running_mean",
-        normalisation: str = "hajek",
+        normalisation: Normalisation = "hajek",
         name: str = "custom",
     ) -> None:
-        vars(self).update(
-            weights=read_weights(weights),
-            outcome_model=read_outcome_model(outcome_model),
-            normalisation=one_of("normalisation", normalisation, NORMALISATIONS),
-            name=name,
-        )
+        self._weights = read_weights(weights)
+        self._outcome_model = read_outcome_model(outcome_model)
+        self._normalisation = one_of("normalisation", normalisation, NORMALISATIONS)
+        self._name = name
+
+    @property
+    def weights(self) -> Weights:
+        """How much each row counts for each arm."""
+        return self._weights
+
+    @property
+    def outcome_model(self) -> OutcomeModel:
+        """What each row's outcome was expected to be."""
+        return self._outcome_model
+
+    @property
+    def normalisation(self) -> Normalisation:
+        """What the weighted residuals are divided by."""
+        return self._normalisation
+
+    @property
+    def name(self) -> str:
+        """What the estimator is called."""
+        return self._name
 
     @property
     def parts(self) -> tuple[Weights, OutcomeModel]:
         """What the sums depend on."""
         return self.weights, self.outcome_model
+
+    def planned_for(self, rows: int) -> Estimator:
+        """Return the estimator with weights that plan for `rows`, if they need a number of rows."""
+        return Estimator(self.weights.planned_for(rows), self.outcome_model, self.normalisation, self.name)
+
+    def _choices(self) -> tuple[Weights, OutcomeModel, Normalisation, str]:
+        return self.weights, self.outcome_model, self.normalisation, self.name
+
+    def __eq__(self, other: object) -> bool:
+        return self._choices() == other._choices() if isinstance(other, Estimator) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._choices())
+
+    def __repr__(self) -> str:
+        return (
+            f"Estimator(weights={self.weights!r}, outcome_model={self.outcome_model!r}, "
+            f"normalisation={self.normalisation!r}, name={self.name!r})"
+        )
 
 
 ESTIMATORS: dict[EstimatorName, Estimator] = {
@@ -84,11 +109,11 @@ def default_estimator(log: Data) -> EstimatorName:
 
 
 def read_estimator(
-    estimator: str | Estimator,
+    estimator: EstimatorName | Estimator,
     *,
     weights: WeightsLike | None = None,
     outcome_model: ModelLike | None = None,
-    normalisation: str | None = None,
+    normalisation: Normalisation | None = None,
 ) -> Estimator:
     """Return an estimator from a name or an `Estimator`, with any axis replaced that is not None."""
     base = estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,21 +14,30 @@ from belated.base.tables import Column, Table
 from belated.base.text import count, percent
 from belated.estimation.answers import Answer, Answers, answer_columns
 from belated.estimation.estimate import Estimate
-from belated.estimation.estimators import Estimator, ModelLike, WeightsLike, check_propensities, read_estimator
-from belated.estimation.intervals import INTERVALS, resolve_interval
+from belated.estimation.estimators import (
+    Estimator,
+    EstimatorName,
+    Normalisation,
+    check_propensities,
+    read_estimator,
+)
+from belated.estimation.intervals import INTERVALS, Interval, resolve_interval
+from belated.log.clock import Moment, MomentLike
 from belated.log.data import Data, require_data
+from belated.summaries.outcome_models import ModelLike
+from belated.summaries.weights import WeightsLike
 
 
 def trajectory(
     log: Data,
-    estimator: str | Estimator = "daipw",
+    estimator: EstimatorName | Estimator = "daipw",
     *,
-    at: int | Sequence[Any] = 100,
+    at: int | Sequence[MomentLike] = 100,
     weights: WeightsLike | None = None,
     outcome_model: ModelLike | None = None,
-    normalisation: str | None = None,
+    normalisation: Normalisation | None = None,
     level: float = 0.95,
-    interval: str = "auto",
+    interval: Interval = "auto",
 ) -> Trajectory:
     """Estimate as of many moments, in one pass over the log.
 
@@ -55,8 +63,7 @@ def trajectory(
     word = one_of("interval", interval, INTERVALS)
     level = fraction("level", level)
     moments = _moments(log, at)
-    if chosen.weights.needs_horizon:
-        chosen = replace(chosen, weights=chosen.weights.planned_for(len(log)))
+    chosen = chosen.planned_for(len(log))
     sums = log.sums([chosen.parts], moments, plain=chosen.normalisation != "hajek")[0]
     kind = resolve_interval(word, sums[-1], chosen)
     clock = log.clock
@@ -67,7 +74,7 @@ def trajectory(
     return Trajectory(tuple(clock.show(moment) for moment in moments), estimates)
 
 
-def _moments(log: Data, at: int | Sequence[Any]) -> Array:
+def _moments(log: Data, at: int | Sequence[MomentLike]) -> Array:
     if not isinstance(at, (Sequence, np.ndarray)) or isinstance(at, str):
         return log.even_moments(whole("at", at, least=1))
     moments = [log.clock.read("at", moment) for moment in at]
@@ -88,7 +95,7 @@ class Trajectory(Table):
     estimates : tuple of Estimate
     """
 
-    moments: tuple[Any, ...]
+    moments: tuple[Moment, ...]
     estimates: tuple[Estimate, ...]
 
     def __len__(self) -> int:

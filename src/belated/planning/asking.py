@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Literal, TypedDict, Unpack
+from collections.abc import Callable, Mapping
+from typing import Literal, TypedDict, Unpack
 
-from belated.base.checks import one_of
+from belated.base.columns import Label
 from belated.base.errors import OptionError
-from belated.estimation.intervals import INTERVALS
+from belated.estimation.estimators import EstimatorName
+from belated.estimation.intervals import Interval
 from belated.estimation.target import find_arm, read_contrast
 from belated.planning.pilots import Pilot, pilot
 from belated.planning.plan import plan
@@ -28,7 +29,7 @@ class Options(TypedDict):
     patience: float
     per_day: float | None
     max_horizon: int
-    estimator: str
+    estimator: EstimatorName
     replications: int
     workers: int | None
 
@@ -42,7 +43,7 @@ def ask(
     wait: str | None,
     level: float | None,
     seed: int | None,
-    interval: str,
+    interval: Interval,
     **options: Unpack[Options],
 ) -> Plan:
     """Plan from a TOML file that describes an experiment, or from the table of a pilot."""
@@ -63,7 +64,7 @@ def ask(
         wait=_wait(wait),
         level=0.95 if level is None else level,
         seed=0 if seed is None else seed,
-        interval=one_of("interval", interval, INTERVALS),
+        interval=interval,
         **options,
     )
 
@@ -89,11 +90,10 @@ def read_policy_words(text: str) -> Policy:
     return policy_from(table)
 
 
-def _target(labels: tuple[Any, ...], text: str) -> TargetLike:
+def _target(labels: tuple[Label, ...], text: str) -> TargetLike:
     """Return an arm, or the two arms of a contrast."""
     if text in map(str, labels):
-        arm: Hashable = find_arm(labels, text)
-        return arm
+        return find_arm(labels, text)
     return read_contrast(labels, text, option="target")
 
 

@@ -11,7 +11,7 @@ from belated.base.errors import OptionError, without_warnings
 from belated.base.progress import Bar
 from belated.base.text import one_line
 from belated.estimation.estimate import estimate
-from belated.estimation.estimators import ESTIMATORS, default_estimator
+from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_estimator
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.estimation.target import Target
 from belated.log.data import Data
@@ -36,7 +36,7 @@ def plan(
     null: float = 0.0,
     level: float = 0.95,
     interval: Interval = "auto",
-    estimator: str = "daipw",
+    estimator: EstimatorName = "daipw",
     wait: float | Literal["full"] | None = None,
     patience: float = 10.0,
     max_horizon: int = 1_000_000,

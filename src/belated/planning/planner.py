@@ -10,6 +10,7 @@ import numpy as np
 
 from belated.base.progress import Bar
 from belated.base.text import percent
+from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target
 from belated.planning.goals import Goal, HalfWidth, Point
@@ -60,7 +61,7 @@ class Runner:
     goal: Goal
     proxy: HalfWidth
     interval: Interval
-    estimator: str
+    estimator: EstimatorName
     seed: int
     replications: int
     workers: int | None

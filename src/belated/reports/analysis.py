@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 from belated.base.columns import Label
 from belated.base.documents import json_text
@@ -13,7 +15,7 @@ from belated.base.text import one_line
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
-from belated.estimation.estimators import Estimator, default_estimator
+from belated.estimation.estimators import Estimator, EstimatorName, default_estimator
 from belated.estimation.intervals import Interval
 from belated.estimation.target import Target, default_pairs
 from belated.log.data import Data
@@ -26,6 +28,10 @@ from belated.summaries.signs import single_value, single_value_words
 
 #: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.
 MANY_ARMS = 8
+
+#: An estimator, or every one, side by side.
+EstimatorOption = Literal["all", EstimatorName]
+ESTIMATOR_OPTIONS: tuple[EstimatorOption, ...] = (*get_args(EstimatorName), "all")
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Questions:
         The number of assignments at which those are narrowest.
     """
 
-    estimator: str | Estimator | None = None
+    estimator: EstimatorOption | Estimator | None = None
     baseline: Label | None = None
     contrasts: tuple[Pair, ...] = ()
     policies: tuple[PolicyAsked, ...] = ()
@@ -236,8 +242,10 @@ class Analysis:
         )
 
     @property
-    def _estimates(self) -> dict[str, Estimate]:
-        return {self.result.estimator.name: self.result} if self.comparison is None else self.comparison.estimates
+    def _estimates(self) -> Mapping[str, Estimate]:
+        if self.comparison is None:
+            return {self.result.estimator.name: self.result}
+        return {name: self.comparison[name] for name in self.comparison}
 
 
 def analyse(source: Data, questions: Questions) -> Analysis:

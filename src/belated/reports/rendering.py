@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from belated.assumptions.checks.check import LIGHTS
 from belated.base.columns import Label
@@ -14,7 +13,7 @@ from belated.base.text import count, percent
 from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval
 from belated.log.data import Data, require_data
-from belated.reports.analysis import Analysis, Questions, analyse
+from belated.reports.analysis import Analysis, EstimatorOption, Questions, analyse
 from belated.reports.gather import gather
 from belated.reports.narrative import answer, question
 from belated.reports.report import Report
@@ -26,10 +25,10 @@ def report(
     path: str | Path,
     *,
     title: str | None = None,
-    estimator: str | Estimator | None = None,
+    estimator: EstimatorOption | Estimator | None = None,
     baseline: Label | None = None,
     contrasts: Sequence[tuple[Label, Label]] = (),
-    policies: Sequence[Mapping[Any, float] | str] = (),
+    policies: Sequence[Mapping[Label, float] | str] = (),
     level: float = 0.95,
     interval: Interval = "auto",
 ) -> Path:

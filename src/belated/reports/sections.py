@@ -144,7 +144,7 @@ def moved_section(report: Report) -> Section | None:
         series = [_ribbon(_label(report, *pair), trajectory.contrast(*pair), look(report, pair[0])) for pair in pairs]
         what, reference, possible = f"Differences in {report.measure}", 0.0, len(report.contrasts)
     drawn = charts.ribbons(
-        trajectory.moments,
+        np.array(trajectory.moments),
         series,
         title=f"{what} as outcomes came in",
         level=report.level,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from belated.base.columns import Label
 from belated.base.errors import OptionError
@@ -33,8 +32,8 @@ class Bandit:
     {'A': 1.0, 'B': 0.5}
     """
 
-    arms: Mapping[Any, Arm]
-    delays: Delay | Mapping[Any, Delay] = field(default_factory=none)
+    arms: Mapping[Label, Arm]
+    delays: Delay | Mapping[Label, Delay] = field(default_factory=none)
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Mapping) or not self.arms:

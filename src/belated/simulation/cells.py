@@ -10,6 +10,8 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
+from belated.estimation.estimators import EstimatorName
+from belated.estimation.intervals import Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,9 +19,9 @@ class Cell:
     """How one estimator did for one target at one horizon; arrays have an entry for each replication."""
 
     horizon: int
-    estimator: str
+    estimator: EstimatorName
     target: str
-    interval: str
+    interval: Interval
     truth: float
     error: Array
     std_error: Array

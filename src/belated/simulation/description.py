@@ -21,7 +21,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of, real, whole
 from belated.base.errors import BelatedError, OptionError
-from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
@@ -61,7 +61,7 @@ class Description:
     horizons: tuple[int, ...]
     replications: int = 1000
     seed: int = 0
-    estimators: tuple[str, ...] | None = None
+    estimators: tuple[EstimatorName, ...] | None = None
     targets: tuple[TargetLike, ...] | None = None
     intervals: tuple[Interval, ...] | None = None
     level: float = 0.95

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 from scipy import special
@@ -45,7 +45,10 @@ Panels = Mapping[str, Mapping[str, tuple[Sequence[float] | Array, Sequence[float
 
 #: Beside the colours, markers and dashes: any one of them tells estimators apart.
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+
+#: How a line is broken, as matplotlib has it.
+Dash = Literal["-", "none"] | tuple[float, Sequence[float]]
+_DASHES: tuple[Dash, ...] = (
     "-",
     (0, (5, 1.5)),
     (0, (5, 1.5, 1, 1.5)),
@@ -72,6 +75,18 @@ class Errors(TypedDict):
 
     values: Mapping[str, Array]
     title: str
+
+
+class LineLook(TypedDict):
+    """How one line and its points are drawn, as matplotlib names it."""
+
+    color: str
+    marker: str
+    markersize: float
+    linestyle: Dash
+    linewidth: float
+    markeredgecolor: str
+    markeredgewidth: float
 
 
 class Summary(TypedDict):
@@ -129,7 +144,7 @@ def study_errors(
     """Return what `study_histograms` and `study_quantiles` draw: studentised errors, and a title."""
     wanted = study.target(study.targets[-1] if target is None else target)
     length = max(study.horizons) if horizon is None else horizon
-    values = {e: study.cell(e, wanted, interval, length).studentised for e in study.estimators}
+    values: dict[str, Array] = {e: study.cell(e, wanted, interval, length).studentised for e in study.estimators}
     return {"values": values, "title": f"{one_line(wanted.name, 50)} at horizon {length:,}, {_replications(study)}"}
 
 
@@ -222,7 +237,7 @@ def lines(
     if not ticks:
         raise OptionError("There is nothing to draw; `panels` holds no points.")
     step = 12.0 if len(ticks) == 1 else min(2.5, 60 / len(ticks) / len(names))
-    looks: list[dict[str, Any]] = [
+    looks: list[LineLook] = [
         {
             "color": COLOURS[k % len(COLOURS)], "marker": _MARKERS[k % len(_MARKERS)], "markersize": 4.5,
             "linestyle": _DASHES[k % len(_DASHES)] if len(ticks) > 1 else "none", "linewidth": 1.2,
@@ -238,11 +253,12 @@ def lines(
         for name, (x, y) in rows.items():
             k = names.index(name)
             aside = ScaledTranslation((k - (len(names) - 1) / 2) * step / 72, 0, figure.dpi_scale_trans)
-            place: dict[str, Any] = {"transform": axes.transData + aside, "zorder": 3}
-            axes.plot(x, drawable(y), **place, **looks[k])
+            moved = axes.transData + aside
+            axes.plot(x, drawable(y), transform=moved, zorder=3, **looks[k])
             if name in ranges:
                 low, high = map(drawable, ranges[name])
-                axes.vlines(x, low, high, color=looks[k]["color"], linewidth=0.8, alpha=0.6, **place)
+                colour = looks[k]["color"]
+                axes.vlines(x, low, high, color=colour, linewidth=0.8, alpha=0.6, transform=moved, zorder=3)
         bars = [np.array([drawable(end) for end in ranges[name]]) for name in rows if name in ranges]
         points = np.concatenate([drawable(y) for _, y in rows.values()])
         scale_up(axes, points, ideal, np.concatenate([np.empty((2, 0)), *bars], axis=1))

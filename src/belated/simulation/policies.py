@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from belated.base.checks import TOLERANCE, positive, real, whole
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
 
@@ -29,7 +29,7 @@ class Policy(Constructed):
     parameters: tuple[float, ...] = ()
     burn_in: float = 0
     batch: int = 1
-    shares: Mapping[Any, float] | None = None
+    shares: Mapping[Label, float] | None = None
     function: PolicyFunction | None = field(default=None, compare=False)
 
     def batched(self, batch: int) -> Policy:
@@ -51,7 +51,7 @@ def uniform() -> Policy:
 
 
 @constructor
-def fixed(shares: Mapping[Any, float]) -> Policy:
+def fixed(shares: Mapping[Label, float]) -> Policy:
     """Every arm with its own probability, always."""
     if not isinstance(shares, Mapping):
         raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")

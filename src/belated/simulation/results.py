@@ -76,7 +76,7 @@ class Study(Table):
     _cells: dict[tuple[int, str, Target, Interval], Cell] = field(init=False, default_factory=dict)
 
     @property
-    def estimators(self) -> tuple[str, ...]:
+    def estimators(self) -> tuple[EstimatorName, ...]:
         """The estimators that the table shows."""
         return self.view.estimators
 
@@ -123,9 +123,9 @@ class Study(Table):
     def viewed(
         self,
         *,
-        estimators: Iterable[str] | None = None,
+        estimators: Iterable[EstimatorName] | None = None,
         targets: Iterable[TargetLike] | None = None,
-        intervals: Iterable[str] | None = None,
+        intervals: Iterable[Interval] | None = None,
         level: float | None = None,
     ) -> Study:
         """Return the same runs seen through other estimators, targets, intervals or another level."""
@@ -144,7 +144,7 @@ class Study(Table):
 
     # ---------------------------------------------------------------- results
 
-    def statistics(self, estimator: str | Estimator, horizon: int | None = None) -> ArmStatistics:
+    def statistics(self, estimator: EstimatorName | Estimator, horizon: int | None = None) -> ArmStatistics:
         """Return what an estimator made of each run, arrays of shape (replications, arms)."""
         chosen = (
             estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
@@ -154,7 +154,7 @@ class Study(Table):
         return evaluate(sums, chosen).reshaped(moments.shape[:2])
 
     def cell(
-        self, estimator: str, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
+        self, estimator: EstimatorName, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
     ) -> Cell:
         """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
         length, wanted = self._horizon(horizon), self.target(target)
@@ -205,7 +205,7 @@ class Study(Table):
         return true_value(self.bandit, self.target(target))
 
     def coverage(
-        self, estimator: str, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
+        self, estimator: EstimatorName, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
     ) -> float:
         """Return how often the interval held the truth."""
         return self.cell(estimator, target, interval, horizon).coverage

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of
+from belated.base.columns import Label
 from belated.base.errors import OptionError
-from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval, check_interval
 from belated.estimation.target import Target, read_target
 from belated.simulation.bandits import Bandit
 
 #: What users give as a target: an arm, a pair of arms, coefficients by arm, or a Target.
-TargetLike = Hashable | Sequence[Any] | Mapping[Any, float]
+TargetLike = Label | Sequence[Label] | Mapping[Label, float]
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class View:
     level : float
     """
 
-    estimators: tuple[str, ...]
+    estimators: tuple[EstimatorName, ...]
     targets: tuple[Target, ...]
     intervals: tuple[Interval, ...]
     level: float
@@ -44,9 +45,9 @@ class View:
         cls,
         bandit: Bandit,
         *,
-        estimators: Iterable[str],
+        estimators: Iterable[EstimatorName],
         targets: Iterable[TargetLike] | None,
-        intervals: Iterable[str],
+        intervals: Iterable[Interval],
         level: float,
     ) -> View:
         """Return a view of what users ask for; without targets, of every arm and of every contrast with the first."""

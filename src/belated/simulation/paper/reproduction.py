@@ -25,11 +25,12 @@ import numpy as np
 from scipy import special
 
 from belated.base.checks import one_of, whole
-from belated.base.columns import Array
-from belated.estimation.estimators import ArmStatistics
+from belated.base.columns import Array, Label
+from belated.estimation.estimators import ArmStatistics, EstimatorName
 from belated.estimation.intervals import combine
 from belated.kernels.experiment import MOMENTS
 from belated.simulation import arms, delays, policies
+from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
 from belated.simulation.delays import Delay
 from belated.simulation.results import Study
@@ -56,7 +57,7 @@ class Scenario:
     def bandit(self) -> Bandit:
         """The bandit: arm 2 has mean 0.5, and half of arm 1's outcomes never come."""
         first, second = DELAYS[self.delay]
-        outcomes = {1: arms.normal(0.5 + self.margin), 2: arms.normal(0.5)}
+        outcomes: dict[Label, Arm] = {1: arms.normal(0.5 + self.margin), 2: arms.normal(0.5)}
         return Bandit(outcomes, {1: first.censored(0.5), 2: second})
 
     @property
@@ -134,7 +135,14 @@ FIGURES = {
 #: All that the authors ran: the figures, and Poisson delays, which are in their code alone.
 SCENARIOS = tuple(dict.fromkeys([*(figure.scenario for figure in FIGURES.values()), Scenario("POISSON", 0.5)]))
 
-ESTIMATORS = {"DAIPW": "daipw", "DIPW": "dipw", "Mean": "mean", "NH": "nh", "IAD": "iad", "NH0": "nh0"}
+ESTIMATORS: dict[str, EstimatorName] = {
+    "DAIPW": "daipw",
+    "DIPW": "dipw",
+    "Mean": "mean",
+    "NH": "nh",
+    "IAD": "iad",
+    "NH0": "nh0",
+}
 
 #: What else the default shows: the estimator that the authors' code calls "Mean".
 HAJEK = "Hajek"
