@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ class Diagnosis(Table):
         return f"Diagnosis of {one_line(self.name)} ({size}): {', '.join(tally)}"
 
     def _columns(self) -> list[Column]:
-        texts = {
+        texts: dict[str, Sequence[str]] = {
             "light": [f"{LIGHTS[check.light].sign} {check.light}" for check in self.checks],
             "check": [check.name for check in self.checks],
             "condition": [check.condition for check in self.checks],

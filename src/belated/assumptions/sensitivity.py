@@ -1,4 +1,8 @@
-"""Sensitivity: how much arrival may depend on the outcome before a conclusion falls."""
+"""Sensitivity: how much arrival may depend on the outcome before a conclusion falls.
+
+`sensitivity` asks, by the factor G between odds of arrival, and `Sensitivity` answers; `tipping_point` is the size at
+which a conclusion falls; `Shift` answers by the difference between the means of missing and of arrived outcomes.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,15 @@ if TYPE_CHECKING:
 
 #: The factors G that a table shows unless others are asked for.
 _GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+#: The shifts that a table shows, in standard deviations.
+_SHIFTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
+
+#: The largest factor, and shift in standard deviations, tried in search of a tipping point.
+_MOST = 10_000.0
+
+#: Steps on the way there, and halvings of the step in which the interval first includes the value.
+_STEPS, _HALVINGS = 80, 40
 
 
 def sensitivity(
@@ -112,7 +125,7 @@ def _read_gamma(value: object) -> float:
     return number
 
 
-# ---------------------------------------------------------------- the answer
+# ---------------------------------------------------------------- the answer, by factors between odds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -305,11 +318,7 @@ class Sensitivity(Table):
         return notes
 
 
-#: The largest factor, and shift in standard deviations, tried in search of a tipping point.
-_MOST = 10_000.0
-
-#: Steps on the way there, and halvings of the step in which the interval first includes the value.
-_STEPS, _HALVINGS = 80, 40
+# ---------------------------------------------------------------- tipping points
 
 
 def tipping_point(
@@ -350,8 +359,7 @@ def tipping_point(
     return math.inf
 
 
-#: The shifts that a table shows, in standard deviations.
-_SHIFTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
+# ---------------------------------------------------------------- differences in means
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,11 +13,15 @@ import numpy as np
 
 from belated.base.version import __version__
 
+#: The kinds of JSON documents.
 Document = Literal["analysis", "diagnosis", "plan", "sensitivity", "study"]
 
 #: The schema of each kind of document, as docs/json.md has it: raised when a name or a meaning changes, not when
 #: names are added.
 SCHEMAS: dict[Document, int] = {"analysis": 1, "diagnosis": 1, "plan": 1, "sensitivity": 1, "study": 1}
+
+
+# ---------------------------------------------------------------- JSON
 
 
 def json_text(kind: Document, content: Mapping[str, object]) -> str:
@@ -49,14 +53,7 @@ def plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def page(package: str, template: str, /, **values: object) -> str:
-    """Return a template, from a package's folder ``templates``, filled with values, which are escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template(template).render(**values)
+# ---------------------------------------------------------------- CSV
 
 
 def csv_text(columns: Mapping[str, Iterable[object]]) -> str:
@@ -66,3 +63,16 @@ def csv_text(columns: Mapping[str, Iterable[object]]) -> str:
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
     return "".join(f"{line.removesuffix(writer.dialect.lineterminator)}\n" for line in lines)
+
+
+# ---------------------------------------------------------------- HTML
+
+
+def page(package: str, template: str, /, **values: object) -> str:
+    """Return a template, from a package's folder ``templates``, filled with values, which are escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template(template).render(**values)

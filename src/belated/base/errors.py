@@ -1,4 +1,7 @@
-"""What can go wrong, as types, and warnings that are kept. A message says what is wrong, where, and what is right."""
+"""What can go wrong, as types of errors and a type of warnings; and warnings kept or not said.
+
+A message says what is wrong, where, and what is right.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,12 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# Python's filters of warnings belong to the whole process: two threads that changed them at once would mix them up
+_LOCK = threading.RLock()
+
+
+# ---------------------------------------------------------------- errors
 
 
 class BelatedError(ValueError):
@@ -69,12 +78,11 @@ class MissingLibraryError(BelatedError, ImportError):
     """An optional library is needed and is not installed."""
 
 
+# ---------------------------------------------------------------- warnings
+
+
 class BelatedWarning(UserWarning):
     """An answer that is missing or empty, and why."""
-
-
-# Python's filters of warnings belong to the whole process: two threads that changed them at once would mix them up
-_LOCK = threading.RLock()
 
 
 @contextmanager

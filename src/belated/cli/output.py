@@ -17,8 +17,16 @@ from belated.base.tables import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: How an answer may be shown.
 Format = Literal["table", "markdown", "csv", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+
+#: Exit codes: the question or the data cannot be; the user stopped it.
+WRONG, STOPPED = 2, 130
+STOPPED_WORDS = "Stopped; nothing was written."
+
+
+# ---------------------------------------------------------------- answers
 
 
 class Formats(Protocol):
@@ -59,6 +67,9 @@ def _whole(result: Formats) -> str:
     return result.to_text(every=True) if isinstance(result, Table) else result.to_text()
 
 
+# ---------------------------------------------------------------- figures
+
+
 def check_plot(path: Path | None) -> None:
     """Say, before anything is computed, if a figure that was asked for cannot be drawn or written."""
     if path is not None:
@@ -76,9 +87,7 @@ def write_plot(path: Path | None, draw: Callable[[], Figure], title: str) -> Non
         save(draw(), path, title)
 
 
-#: Exit codes: the question or the data cannot be; the user stopped it.
-WRONG, STOPPED = 2, 130
-STOPPED_WORDS = "Stopped; nothing was written."
+# ---------------------------------------------------------------- errors
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The kinds of intervals, one entry each: what a kind needs, what it reads of an arm, and when "auto" chooses it.
+"""Kinds of intervals, one entry each: what a kind needs, what it reads of an arm, and when "auto" chooses it.
 
 `normal` is the paper's. `t` takes the larger of the homoskedastic and the leverage-corrected
 variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
@@ -10,7 +10,8 @@ variances exceed the homoskedastic one, with the same quantile, combined over ar
 variance is taken at the mean that is tested, as in a score interval, where it grows with the mean by
 the outcomes' skewness. Combined over arms by MOVER too.
 
-A new kind is a word of `IntervalKind` and an entry of `KINDS`.
+A new kind is a word of `IntervalKind` and an entry of `KINDS`. A `Combination` of arms has the limits, and the test
+against each `Alternative`, of one kind.
 """
 
 from __future__ import annotations
@@ -30,9 +31,14 @@ from belated.base.roots import find_root
 from belated.estimation.estimators import ArmStatistics, Estimator, evaluate
 from belated.summaries.sums import Sums
 
+#: The kinds of intervals, and what may be asked for.
 IntervalKind = Literal["normal", "t", "skew", "wilson"]
 Interval = Literal["auto", IntervalKind]
 INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
+
+#: What a test is against.
+Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
 #: From arms and a tail to how far each arm's interval reaches down and up from its estimate.
 Reach = Callable[[ArmStatistics, float], tuple[Array, Array]]
@@ -40,6 +46,9 @@ Reach = Callable[[ArmStatistics, float], tuple[Array, Array]]
 #: The skewness of few outcomes is too small: by how much more to reckon, over the root of their number; and the most
 #: that `skew` makes of it, an interval that reaches twice as far on one side.
 _SMALL_SAMPLE, _MOST_SKEW = 4.0, 0.75
+
+
+# ---------------------------------------------------------------- kinds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +234,7 @@ def _candidates(*, binary: bool, hajek: bool) -> list[IntervalKind]:
     ]
 
 
-Alternative = Literal["two-sided", "greater", "less"]
-ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
+# ---------------------------------------------------------------- combinations of arms
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Target: what is to be estimated, an arm's mean, a contrast, a policy's value or any linear combination.
 
-Everything that asks about arms reads its question here, so that a question means the same, and fails in the
-same words, wherever it is asked.
+Targets are made from labels and from text, as a command line has it; `default_pairs` are the contrasts that are shown
+if none is asked for. Everything that asks about arms reads its question here, so that a question means the same, and
+fails in the same words, wherever it is asked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from belated.base.errors import OptionError, UnknownArmError
 from belated.base.text import one_line
 from belated.log.labels import arm_index
 
+#: What may be given as a target, for sentences.
 _FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
+
+_Arm = TypeVar("_Arm")
+
+
+# ---------------------------------------------------------------- targets from labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +140,26 @@ def _by_arm(arms: tuple[Label, ...], weights: Mapping[Label, float]) -> Array:
     return vector
 
 
+# ---------------------------------------------------------------- contrasts that are shown unless others are asked for
+
+
+def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tuple[_Arm, _Arm]]:
+    """Return the contrasts (arm, other): every other arm with the baseline, or all pairs if there is none.
+
+    Of a pair, the later arm comes first: the first arm of an experiment is usually what it started from.
+
+    Examples
+    --------
+    >>> default_pairs(["A", "B", "C"])
+    [('B', 'A'), ('C', 'A'), ('C', 'B')]
+    >>> default_pairs(["A", "B", "C"], "B")
+    [('A', 'B'), ('C', 'B')]
+    """
+    if baseline is None:
+        return [(later, earlier) for earlier, later in combinations(arms, 2)]
+    return [(arm, baseline) for arm in arms if arm != baseline]
+
+
 # ---------------------------------------------------------------- arms as text, on a command line
 
 
@@ -185,23 +212,3 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
     if not policy:
         raise OptionError("`policy` is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
     return policy
-
-
-_Arm = TypeVar("_Arm")
-
-
-def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tuple[_Arm, _Arm]]:
-    """Return the contrasts (arm, other): every other arm with the baseline, or all pairs if there is none.
-
-    Of a pair, the later arm comes first: the first arm of an experiment is usually what it started from.
-
-    Examples
-    --------
-    >>> default_pairs(["A", "B", "C"])
-    [('B', 'A'), ('C', 'A'), ('C', 'B')]
-    >>> default_pairs(["A", "B", "C"], "B")
-    [('A', 'B'), ('C', 'B')]
-    """
-    if baseline is None:
-        return [(later, earlier) for earlier, later in combinations(arms, 2)]
-    return [(arm, baseline) for arm in arms if arm != baseline]

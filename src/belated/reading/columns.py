@@ -1,4 +1,8 @@
-"""Columns: the names that they go by, what they hold, and how they become numbers and times."""
+"""Columns of tables: what they hold, the names that their roles go by, and how they become numbers and times.
+
+First the words: roles, kinds, and patterns of names. Then names, what types hold, columns as expressions
+of numbers and times, and Arrow's columns as arrays.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,19 @@ if TYPE_CHECKING:
 #: What a column may be for.
 Role = Literal["arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "propensity"]
 ROLES: tuple[Role, ...] = get_args(Role)
+
+#: What a column holds, in a word; "mixed" is text, but mostly numbers.
+ColumnKind = Literal[
+    "integer", "number", "boolean", "text", "time", "duration", "list", "struct", "map", "json", "mixed", "other"
+]
+
+#: Kinds for sentences.
+_WORDS: dict[ColumnKind, str] = {
+    "time": "datetimes", "integer": "whole numbers", "number": "numbers", "boolean": "true and false",
+    "duration": "durations", "list": "lists", "struct": "structs", "map": "maps", "json": "JSON", "text": "text",
+}  # fmt: skip
+
+# ---------------------------------------------------------------- names that roles go by
 
 _AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
 
@@ -105,7 +122,6 @@ NAMES: Mapping[Role, Sequence[str]] = {
     ),
 }
 
-
 #: Names of arrival times in a table of outcomes, after those of `NAMES`: any other time.
 LATER: Sequence[str] = (
     rf"event_{_AT}|.*(?<!created)(?<!received)(?<!updated)(?<!sent)_at",
@@ -118,7 +134,7 @@ NUMERIC: tuple[ColumnKind, ...] = ("integer", "number")
 
 CALENDAR: tuple[ColumnKind, ...] = ("time", "text")
 
-#: What a role's column may hold. A guess is choosier: see `_Columns.guess`.
+#: What a role's column may hold. A guess is choosier.
 KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
     "arm": ("text", "integer", "boolean", "number"),
     "outcome": ("integer", "number", "boolean"),
@@ -136,6 +152,9 @@ ONLY: Mapping[tuple[Role, ColumnKind], str] = {
     ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
     ("propensity", "text"): ".*(s|pmf|dist|distribution)",
 }
+
+
+# ---------------------------------------------------------------- names, in tables and in sentences
 
 
 def wrong(role: Role, sentence: str) -> LogError:
@@ -176,15 +195,7 @@ def some(names: Iterable[str], quote: str = "'", most: int = 20) -> str:
     return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
 
 
-#: What a column holds, in a word; "mixed" is text, but mostly numbers.
-ColumnKind = Literal[
-    "integer", "number", "boolean", "text", "time", "duration", "list", "struct", "map", "json", "mixed", "other"
-]
-
-_WORDS: dict[ColumnKind, str] = {
-    "time": "datetimes", "integer": "whole numbers", "number": "numbers", "boolean": "true and false",
-    "duration": "durations", "list": "lists", "struct": "structs", "map": "maps", "json": "JSON", "text": "text",
-}  # fmt: skip
+# ---------------------------------------------------------------- what types hold
 
 
 def kinds_of(table: ir.Table) -> dict[str, ColumnKind]:
@@ -206,6 +217,14 @@ def kind_of_type(dtype: dt.DataType) -> ColumnKind:
     if dtype.is_unknown():  # PostgreSQL's composite types, which it can turn into JSON
         return "json"
     return "text" if dtype.is_uuid() else "other"
+
+
+def in_words(dtype: dt.DataType) -> str:
+    """Return what a type holds, for a sentence."""
+    return _WORDS.get(kind_of_type(dtype), str(dtype))
+
+
+# ---------------------------------------------------------------- expressions of numbers and times
 
 
 def number(role: str, column: ir.Column) -> ir.FloatingColumn:
@@ -245,11 +264,6 @@ def _holds(role: str, column: ir.Column, what: str) -> LogError:
     return LogError(f"Column {name}, for `{role}`, holds {in_words(column.type())}; it must hold {what}.", column=role)
 
 
-def in_words(dtype: dt.DataType) -> str:
-    """Return what a type holds, for a sentence."""
-    return _WORDS.get(kind_of_type(dtype), str(dtype))
-
-
 def clock_of(times: ir.Column) -> Clock:
     """Return the clock of a column that `time` made."""
     dtype = times.type()
@@ -270,6 +284,9 @@ def literal(clock: Clock, moment: int | float, like: ir.Column) -> ir.Scalar:
 def moment_like(times: ir.Column, moment: int | float) -> ir.Scalar:
     """Return a moment as the times of a column are written."""
     return literal(clock_of(times), moment, times)
+
+
+# ---------------------------------------------------------------- Arrow's columns as arrays
 
 
 def floats(column: pa.Array | pa.ChunkedArray) -> Array:

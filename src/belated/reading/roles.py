@@ -1,4 +1,4 @@
-"""Roles: the column that plays each, and where the propensities are."""
+"""Roles: the column that plays each, where the propensities are, and how their columns are matched to arms."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ from belated.reading.columns import CHANCE, CHOSEN, Role, quoted, snake, some, t
 #: What p_value and its like speak of, which is no arm unless the data have it.
 _NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"
 
-
 #: How propensities are held.
 PropensityKind = Literal["wide", "column", "chosen", "guess"]
+
+#: What arms and names of columns are compared as, the strictest first.
+_FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, snake)
+
+
+# ---------------------------------------------------------------- roles
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,9 @@ class Roles:
         return f"columns: {', '.join(shown)}{guessed}"
 
 
+# ---------------------------------------------------------------- a column for each arm
+
+
 class Wide(NamedTuple):
     """Each arm's column; and, as `extra`, columns named alike for what the data have not shown to be an arm."""
 
@@ -221,6 +229,9 @@ def _apart(name: str, prefix: str, suffix: str) -> bool:
     )
 
 
+# ---------------------------------------------------------------- patterns of names
+
+
 def is_pattern(text: str) -> bool:
     """Whether text has a place for an arm in it."""
     return "*" in text or "{arm}" in text
@@ -234,6 +245,3 @@ def captured(pattern: str, columns: Iterable[str]) -> list[tuple[str, str]]:
         raise OptionError(f"`propensity` is {quoted(pattern)}; a pattern must have one `*` or one `{{arm}}`.")
     fit = re.compile(f"{re.escape(prefix)}(.+){re.escape(rest[0])}", re.DOTALL)
     return [(match[1], column) for column in columns if (match := fit.fullmatch(column))]
-
-
-_FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, snake)

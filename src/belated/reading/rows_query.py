@@ -1,4 +1,8 @@
-"""Rows as one Ibis expression: from one or two tables, or events, to one row for each assignment."""
+"""Rows as one Ibis expression: from one or two tables, or events, to one row for each assignment.
+
+`RowsQuery` is the expression. `joining_notes` refuses keys that do not name one assignment or one outcome, and notes
+what joining left out: outcomes of no assignment, repeated outcomes, events before their assignment.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,14 @@ DUPLICATES: tuple[Duplicates, ...] = get_args(Duplicates)
 Measure = Literal["indicator", "count", "sum"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
+#: The largest finite number.
 _LARGEST = float(np.finfo(np.float64).max)
+
+#: Keys that a sentence lists.
+_LISTED = 5
+
+
+# ---------------------------------------------------------------- the expression
 
 
 @dataclass(frozen=True)
@@ -272,6 +283,9 @@ class RowsQuery:
         return assigned + (ibis.interval(microseconds=int(window.length)) if window.is_time else window.length)
 
 
+# ---------------------------------------------------------------- parts of the expression
+
+
 def _until(delivered: ir.Table, moment: int | float | None) -> ir.Table:
     """Return what was delivered by a moment, and what has no time, to be refused."""
     if moment is None or "when" not in delivered.columns:
@@ -317,8 +331,7 @@ def _after(assigned: ir.Value, delay: ir.Column) -> ir.Value:
     return assigned.cast("float64") + number("delay", delay)
 
 
-#: Keys that a sentence lists.
-_LISTED = 5
+# ---------------------------------------------------------------- checks of keys, and notes
 
 
 def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = False) -> list[str]:
@@ -390,7 +403,7 @@ def _check_conflicts(query: RowsQuery, moment: int | float | None) -> None:
         )
 
 
-# ---------------------------------------------------------------- queries
+# ---------------------------------------------------------------- queries of those checks
 
 
 def _repeated_keys(query: RowsQuery) -> ir.Table:

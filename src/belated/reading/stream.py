@@ -1,4 +1,7 @@
-"""Rows in batches, as numbers, and their sums, with only a few batches in memory."""
+"""Rows in batches, as numbers, and their sums, with only a few batches in memory.
+
+A `RowReader` reads `Batch`es of rows from a table; `stream_sums` makes of them what a `StreamPlan` asks for.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,15 @@ _FEW_ARMS = 64
 
 #: Rows from which a scan shows its progress.
 _LONG = 5_000_000
+
+#: The order of rows that are in order.
+_IN_ORDER = np.empty(0, dtype=np.int64)
+
+#: Batches under way at once; more would only fill the memory.
+_AHEAD = 4
+
+
+# ---------------------------------------------------------------- batches
 
 
 @dataclass(frozen=True)
@@ -180,10 +192,7 @@ def row_name(row: Mapping[str, Any]) -> str:
     return f"the row assigned at {row['assigned']}"
 
 
-_IN_ORDER = np.empty(0, dtype=np.int64)
-
-#: Batches under way at once; more would only fill the memory.
-_AHEAD = 4
+# ---------------------------------------------------------------- sums of a stream
 
 
 class OutOfOrderError(BelatedError):

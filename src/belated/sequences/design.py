@@ -1,4 +1,4 @@
-"""What a confidence sequence is, its kind included, fixed before any outcome."""
+"""Kinds of confidence sequences, what a sequence is, fixed before any outcome, and how both are read from options."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ from belated.log.labels import arm_index
 if TYPE_CHECKING:
     from belated.sequences.record import ArrivedRows
 
+#: The kinds of sequences, in the order in which kernels number them.
+SequenceKind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
+KINDS: tuple[SequenceKind, ...] = get_args(SequenceKind)
+
+#: The kinds that may be asked for.
+KindOption = Literal["auto", SequenceKind]
+KIND_OPTIONS: tuple[KindOption, ...] = get_args(KindOption)
+
 #: The share of a target's rows whose outcomes are expected to arrive; widths hardly depend on it.
 _SHARE = 0.6
 
@@ -31,6 +39,31 @@ MANY = 32
 #: Sizes of the beta-binomial priors relative to the first, and their weights.
 _PRIORS = (1.0, 1 / 12, 1 / 150)
 _PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def resolve_kind(
+    option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
+) -> SequenceKind:
+    """Return the kind that an option stands for: "auto" is the one that assumes most among those that may be."""
+    one_of("kind", option, KIND_OPTIONS)
+    if option != "auto":
+        return option
+    if len(arrivals) and arrivals.outside(0, 1, ends=True) is None:
+        return "beta_binomial"
+    if bounds is not None:
+        return "bernstein"
+    return "asymptotic" if sigma is None else "sub_gaussian"
+
+
+def kind_text(kind: SequenceKind) -> str:
+    """Return a kind as people write it."""
+    return kind.replace("_", "-")
+
+
+# ---------------------------------------------------------------- designs
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +132,9 @@ class Design:
         return math.log(together / (1 - self.level))
 
 
+# ---------------------------------------------------------------- reading options
+
+
 def plan_design(
     kind: SequenceKind,
     arms: tuple[Label, ...],
@@ -154,31 +190,3 @@ def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
     if not low < high:
         raise OptionError(f"`bounds` is {bounds!r}; the first must be below the second.")
     return low, high
-
-
-#: In the order in which kernels number them.
-SequenceKind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
-KINDS: tuple[SequenceKind, ...] = get_args(SequenceKind)
-
-#: What may be asked for.
-KindOption = Literal["auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
-KIND_OPTIONS: tuple[KindOption, ...] = get_args(KindOption)
-
-
-def resolve_kind(
-    option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
-) -> SequenceKind:
-    """Return the kind that an option stands for: "auto" is the one that assumes most among those that may be."""
-    one_of("kind", option, KIND_OPTIONS)
-    if option != "auto":
-        return option
-    if len(arrivals) and arrivals.outside(0, 1, ends=True) is None:
-        return "beta_binomial"
-    if bounds is not None:
-        return "bernstein"
-    return "asymptotic" if sigma is None else "sub_gaussian"
-
-
-def kind_text(kind: SequenceKind) -> str:
-    """Return a kind as people write it."""
-    return kind.replace("_", "-")

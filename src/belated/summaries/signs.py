@@ -1,4 +1,9 @@
-"""Signs that an assumption does not hold, read from counts and sums."""
+"""Signs that an assumption does not hold, read from counts and sums.
+
+First tests, each of which gives a p-value: of whether delays depend on outcomes, whether arms were chosen by their
+probabilities, whether outcomes drift and whether they keep arriving. Then what shows that outcomes are recorded only
+when they happen. Last, what is said of each: a `Remark`, and the lists of sentences `doubts` and `oddities`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
+from belated.base.sidak import sidak_p_value
 from belated.base.text import p_words
 from belated.summaries.evidence import FEW, Evidence, Recorded, settled
 from belated.summaries.sums import Sums
@@ -25,21 +31,11 @@ SPARSE = 0.35
 #: What is to be expected at least of a count that is tested.
 _ENOUGH_EXPECTED = 5
 
-
-def most_recorded(old: Array, soon: Array) -> float:
-    """Return the largest share, over arms with enough of them, of rows followed long that have an outcome; else 1."""
-    use = old >= FEW
-    return float((soon[use] / old[use]).max(initial=0.0)) if use.any() else 1.0
+#: Equal outcomes that may be so by chance.
+_MOST_CHANCE = 10
 
 
-def is_sparse(old: Array, soon: Array) -> bool:
-    """Whether fewer than `SPARSE` of the rows followed long have an outcome, beyond chance, and no arm clearly more."""
-    use = old >= FEW
-    if not use.any():
-        return False
-    n, m = old[use], soon[use]
-    together = m.sum() / n.sum() + 1.5 / math.sqrt(n.sum())
-    return bool(together < SPARSE and (m / n - 1.5 / np.sqrt(n) < SPARSE).all())
+# ---------------------------------------------------------------- tests: each gives a p-value
 
 
 def outcome_dependence(moments: Array) -> tuple[float, Array]:
@@ -109,40 +105,7 @@ def miscalibration(excess: Array, variance: Array) -> float:
         return math.nan
     v = variance[varies]
     smallest = 2 * float(special.gammainc(v + np.abs(excess[varies]), v).min())
-    return float(-math.expm1(len(v) * math.log1p(-smallest))) if smallest < 1 else 1.0
-
-
-def drift(arrived: Array, y: Array, y2: Array, few: int = FEW) -> float:
-    """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
-
-    Stretches in which fewer than `few` of its outcomes arrived are left out.
-
-    Returns
-    -------
-    float
-        The p-value of the weighted sum of squares between stretches, over all arms, as chi-squared; NaN if no arm has
-        two stretches with enough arrivals.
-
-    Notes
-    -----
-    A stretch weighs n / v, v the larger of its own variance and the arm's: a rare large outcome raises a stretch's mean
-    and variance together, and a stretch without one would seem surer than it is.
-    """
-    total = degrees = 0.0
-    for k in range(arrived.shape[1]):
-        use = arrived[:, k] >= few
-        if use.sum() < 2:
-            continue
-        n = arrived[use, k]
-        mean, own = y[use, k] / n, y2[use, k] - y[use, k] ** 2 / n
-        whole = y2[use, k].sum() - y[use, k].sum() ** 2 / n.sum()
-        if not whole > 1e-12 * n.sum() * np.max(mean**2):
-            continue
-        weight = n / np.maximum(own / (n - 1), whole / (n.sum() - 1))
-        centre = np.sum(weight * mean) / weight.sum()
-        total += float(np.sum(weight * (mean - centre) ** 2))
-        degrees += float(use.sum() - 1)
-    return float(special.chdtrc(degrees, total)) if degrees else math.nan
+    return sidak_p_value(smallest, len(v))
 
 
 def calibration(evidence: Evidence) -> float:
@@ -198,30 +161,38 @@ def _inverse_calibration(evidence: Evidence) -> float:
     if not use.any():
         return math.nan
     smallest = float(special.gammainc(np.maximum(counted[use], 1e-9), expected[use]).min())
-    return float(-math.expm1(use.sum() * math.log1p(-smallest))) if smallest < 1 else 1.0
+    return sidak_p_value(smallest, int(use.sum()))
 
 
-def steady_arrival(old: Array, soon: Array) -> float:
-    """Test whether the share of outcomes that come in good time is the same in all stretches, given as rows.
+def drift(arrived: Array, y: Array, y2: Array, few: int = FEW) -> float:
+    """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
+
+    Stretches in which fewer than `few` of its outcomes arrived are left out.
 
     Returns
     -------
     float
-        The p-value of the sum over arms and stretches of (soon - q old)^2 / (q (1 - q) old), q the arm's share, as
-        chi-squared; NaN if no arm has two stretches in which both kinds are to be expected.
+        The p-value of the weighted sum of squares between stretches, over all arms, as chi-squared; NaN if no arm has
+        two stretches with enough arrivals.
+
+    Notes
+    -----
+    A stretch weighs n / v, v the larger of its own variance and the arm's: a rare large outcome raises a stretch's mean
+    and variance together, and a stretch without one would seem surer than it is.
     """
     total = degrees = 0.0
-    for k in range(old.shape[1]):
-        if not 0 < soon[:, k].sum() < old[:, k].sum():
-            continue
-        share = soon[:, k].sum() / old[:, k].sum()
-        variance = share * (1 - share) * old[:, k]
-        use = variance >= _ENOUGH_EXPECTED
+    for k in range(arrived.shape[1]):
+        use = arrived[:, k] >= few
         if use.sum() < 2:
             continue
-        n, m = old[use, k], soon[use, k]
-        share = m.sum() / n.sum()
-        total += float(np.sum((m - share * n) ** 2 / (share * (1 - share) * n)))
+        n = arrived[use, k]
+        mean, own = y[use, k] / n, y2[use, k] - y[use, k] ** 2 / n
+        whole = y2[use, k].sum() - y[use, k].sum() ** 2 / n.sum()
+        if not whole > 1e-12 * n.sum() * np.max(mean**2):
+            continue
+        weight = n / np.maximum(own / (n - 1), whole / (n.sum() - 1))
+        centre = np.sum(weight * mean) / weight.sum()
+        total += float(np.sum(weight * (mean - centre) ** 2))
         degrees += float(use.sum() - 1)
     return float(special.chdtrc(degrees, total)) if degrees else math.nan
 
@@ -258,6 +229,71 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
     return float(min(len(shapes) * special.erfc(z.max() / math.sqrt(2)), 1.0))
 
 
+def steady_arrival(old: Array, soon: Array) -> float:
+    """Test whether the share of outcomes that come in good time is the same in all stretches, given as rows.
+
+    Returns
+    -------
+    float
+        The p-value of the sum over arms and stretches of (soon - q old)^2 / (q (1 - q) old), q the arm's share, as
+        chi-squared; NaN if no arm has two stretches in which both kinds are to be expected.
+    """
+    total = degrees = 0.0
+    for k in range(old.shape[1]):
+        if not 0 < soon[:, k].sum() < old[:, k].sum():
+            continue
+        share = soon[:, k].sum() / old[:, k].sum()
+        variance = share * (1 - share) * old[:, k]
+        use = variance >= _ENOUGH_EXPECTED
+        if use.sum() < 2:
+            continue
+        n, m = old[use, k], soon[use, k]
+        share = m.sum() / n.sum()
+        total += float(np.sum((m - share * n) ** 2 / (share * (1 - share) * n)))
+        degrees += float(use.sum() - 1)
+    return float(special.chdtrc(degrees, total)) if degrees else math.nan
+
+
+# ---------------------------------------------------------------- outcomes recorded only when they happen
+
+
+def most_recorded(old: Array, soon: Array) -> float:
+    """Return the largest share, over arms with enough of them, of rows followed long that have an outcome; else 1."""
+    use = old >= FEW
+    return float((soon[use] / old[use]).max(initial=0.0)) if use.any() else 1.0
+
+
+def is_sparse(old: Array, soon: Array) -> bool:
+    """Whether fewer than `SPARSE` of the rows followed long have an outcome, beyond chance, and no arm clearly more."""
+    use = old >= FEW
+    if not use.any():
+        return False
+    n, m = old[use], soon[use]
+    together = m.sum() / n.sum() + 1.5 / math.sqrt(n.sum())
+    return bool(together < SPARSE and (m / n - 1.5 / np.sqrt(n) < SPARSE).all())
+
+
+def single_value(sums: Sums) -> float | None:
+    """Return `one_value` of a log's sums."""
+    return one_value(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
+
+
+def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> float | None:
+    """Return the only value, above 0, that any outcome has, if there are rows without one; None otherwise.
+
+    Every conversion is 1, and nothing says 0. The arguments are by arm; `y` and `y2` are about `shift`.
+    """
+    if arrived.sum() < _MOST_CHANCE or not (assigned - arrived).sum() > 0:
+        return None
+    use = arrived > 0
+    n, y, y2 = arrived[use], y[use], y2[use]
+    values = shift[use] + y / n
+    spread = y2 - y**2 / n
+    if (spread > 1e-12 * y2).any() or np.ptp(values) > 1e-13 * abs(values[0]) or values[0] <= 0:
+        return None
+    return float(values[0])
+
+
 # ---------------------------------------------------------------- sentences
 
 DEPENDENCE_ADVICE = (
@@ -273,6 +309,18 @@ POSITIVE_ADVICE = (
     "If outcomes are recorded only when they happen, as purchases are, this is what those bring who buy, not what an "
     "assignment brings: give the time that it has with events and window (--events --window 7d)."
 )
+
+
+class Remark(NamedTuple):
+    """A sign against an assumption in words: the finding, in a sentence, and the advice."""
+
+    finding: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """Both as one text."""
+        return f"{self.finding} {self.advice}"
 
 
 def doubts(dependence: Array) -> list[str]:
@@ -324,31 +372,6 @@ def positive_remark(most: float) -> Remark:
     return Remark(finding, POSITIVE_ADVICE)
 
 
-#: Equal outcomes that may be so by chance.
-_MOST_CHANCE = 10
-
-
-def single_value(sums: Sums) -> float | None:
-    """Return `one_value` of a log's sums."""
-    return one_value(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
-
-
-def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> float | None:
-    """Return the only value, above 0, that any outcome has, if there are rows without one; None otherwise.
-
-    Every conversion is 1, and nothing says 0. The arguments are by arm; `y` and `y2` are about `shift`.
-    """
-    if arrived.sum() < _MOST_CHANCE or not (assigned - arrived).sum() > 0:
-        return None
-    use = arrived > 0
-    n, y, y2 = arrived[use], y[use], y2[use]
-    values = shift[use] + y / n
-    spread = y2 - y**2 / n
-    if (spread > 1e-12 * y2).any() or np.ptp(values) > 1e-13 * abs(values[0]) or values[0] <= 0:
-        return None
-    return float(values[0])
-
-
 def single_value_remark(value: float, missing: float) -> Remark:
     """Return what is wrong with a log of one value only; `missing` is the share of rows without outcome."""
     finding = f"Every outcome that has arrived is {value:g}, and {missing:.0%} of the rows have none."
@@ -367,15 +390,3 @@ def single_value_advice(value: float) -> str:
         f"{value:g}, whatever it really brings. Say how long an assignment has to bring it about, with events and "
         "window (--events --window 7d); what has not happened by then counts as 0."
     )
-
-
-class Remark(NamedTuple):
-    """A sign against an assumption in words: the finding, in a sentence, and the advice."""
-
-    finding: str
-    advice: str
-
-    @property
-    def text(self) -> str:
-        """Both as one text."""
-        return f"{self.finding} {self.advice}"

@@ -1,4 +1,4 @@
-"""A check, and how one is made of a function that judges a log's evidence."""
+"""Lights, what a check is, how one is made of a function that judges a log's evidence, and words that checks share."""
 
 from __future__ import annotations
 
@@ -13,12 +13,39 @@ from belated.base.text import one_line
 from belated.summaries.evidence import Evidence
 from belated.summaries.signs import SURE
 
+#: The paper's conditions that checks speak to, A1 to A5; and what is not one of them, but matters.
+Condition = Literal["A1, A4", "A1-A5", "A2", "A3", "A5", "practice"]
+
 #: What a check measures, by name: a number, or one for each arm.
 Measured = float | Mapping[Label, float]
 Numbers = Mapping[str, Measured]
 
 #: The p-value below which something may be amiss.
 DOUBT = 0.01
+
+
+# ---------------------------------------------------------------- lights
+
+Light = Literal["green", "grey", "amber", "red"]
+
+
+class Meaning(NamedTuple):
+    """What a light looks like without its colour, and what it says."""
+
+    sign: str
+    words: str
+
+
+#: The lights, the worst last.
+LIGHTS: dict[Light, Meaning] = {
+    "green": Meaning("✓", "nothing speaks against it"),
+    "grey": Meaning("?", "the log cannot tell"),
+    "amber": Meaning("!", "look at this"),
+    "red": Meaning("✗", "does not hold"),
+}
+
+
+# ---------------------------------------------------------------- checks
 
 
 @dataclass(frozen=True)
@@ -43,7 +70,7 @@ class Check:
     """
 
     name: str
-    condition: str
+    condition: Condition
     asks: str
     light: Light
     finding: str
@@ -72,7 +99,7 @@ class Verdict:
 
 
 def check(
-    name: str, *, condition: str, asks: str
+    name: str, *, condition: Condition, asks: str
 ) -> Callable[[Callable[[Evidence], Verdict]], Callable[[Evidence], Check]]:
     """Make a check of a function that judges evidence; the arguments are attributes of `Check`."""
 
@@ -95,7 +122,7 @@ def check(
     return of
 
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- verdicts and words that checks share
 
 
 def no_outcome(numbers: Numbers) -> Verdict:
@@ -126,22 +153,3 @@ def arm_name(evidence: Evidence, arm: int) -> str:
 def arm_name_first(evidence: Evidence, arm: int) -> str:
     """Return an arm's name at the beginning of a sentence."""
     return f"Arm {one_line(repr(evidence.arms[arm]), 40)}"
-
-
-Light = Literal["green", "grey", "amber", "red"]
-
-
-class Meaning(NamedTuple):
-    """What a light looks like without its colour, and what it says."""
-
-    sign: str
-    words: str
-
-
-#: The lights, the worst last.
-LIGHTS: dict[Light, Meaning] = {
-    "green": Meaning("✓", "nothing speaks against it"),
-    "grey": Meaning("?", "the log cannot tell"),
-    "amber": Meaning("!", "look at this"),
-    "red": Meaning("✗", "does not hold"),
-}

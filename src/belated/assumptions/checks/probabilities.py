@@ -1,4 +1,8 @@
-"""Checks of probabilities and weights: how fast they fall, whether arms were chosen by them, and which rows decide."""
+"""Checks of probabilities and weights.
+
+How fast the smallest probability falls; whether arms were chosen by the probabilities; whether a single row decides;
+how many outcomes the weights leave; and whether the sums behind standard errors settle.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,20 @@ from belated.base.text import count, p_words
 from belated.summaries.evidence import FEW, Evidence
 from belated.summaries.signs import BLATANT, CALIBRATION_ADVICE, SURE, calibration, steady_arrival, swapped
 
+#: What to do where no choice was left to chance.
 _CERTAIN_ADVICE = (
     "Arms that are chosen with certainty cannot be compared by weighting. If arms were drawn, log the probabilities "
     "that they were drawn by; if a rule such as UCB chose them, run on with a floor under every arm's probability."
 )
+
+#: The share of an arm's weight that one row must not hold, and that which is looked at.
+_HEAVY, _NOTABLE = 0.15, 0.05
+
+#: How often a row as unlikely as the heaviest must be expected, if every arm's probabilities are known, or not.
+_UNHEARD, _UNHEARD_CHOSEN = 1e-3, 0.02
+
+
+# ---------------------------------------------------------------- how fast probabilities fall
 
 
 class Decay(NamedTuple):
@@ -101,6 +115,9 @@ def _falling(evidence: Evidence, decay: Decay, expected: Array, numbers: dict[st
     return Verdict("green", f"{finding}, {choices}.", numbers=numbers)
 
 
+# ---------------------------------------------------------------- whether arms were chosen by them
+
+
 @check(
     "probabilities",
     condition="practice",
@@ -155,11 +172,7 @@ def _miscalibrated(evidence: Evidence) -> str:
     return "In some stretch of time the choices do not agree with the probabilities"
 
 
-#: The share of an arm's weight that one row must not hold, and that which is looked at.
-_HEAVY, _NOTABLE = 0.15, 0.05
-
-#: How often a row as unlikely as the heaviest must be expected, if every arm's probabilities are known, or not.
-_UNHEARD, _UNHEARD_CHOSEN = 1e-3, 0.02
+# ---------------------------------------------------------------- weights
 
 
 @check("largest weight", condition="A1, A4", asks="No single row decides an arm's answer.")
