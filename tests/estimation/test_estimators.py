@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import copy
 import warnings
 from dataclasses import replace
 
@@ -300,7 +300,7 @@ def test_an_estimator_is_a_value():
     assert custom == bl.ESTIMATORS["daipw"]
     assert hash(custom) == hash(bl.ESTIMATORS["daipw"])
     assert custom != bl.Estimator() != "daipw"
-    assert pickle.loads(pickle.dumps(custom)) == custom
+    assert copy.deepcopy(custom) == custom
     assert repr(custom).startswith("Estimator(weights=Weights(name='sqrt'")
     with pytest.raises(AttributeError):
         custom.name = "other"
