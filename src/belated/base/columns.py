@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,10 @@ Array = np.ndarray[Any, Any]
 
 #: What users call an arm: text, a number, or any other hashable value.
 Label = Hashable
+
+#: What users give by arm. The keys of a Mapping are invariant, so `Label` would refuse a dict[str, float].
+_Value = TypeVar("_Value")
+ByArm = Mapping[Any, _Value]
 
 
 def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Array:

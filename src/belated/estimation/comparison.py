@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from belated.base.checks import fraction, one_of
-from belated.base.columns import Label
+from belated.base.columns import ByArm, Label
 from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.answers import Answers, answer_columns
@@ -57,11 +57,11 @@ class Comparison(Table):
         """Return every estimator's answer for one contrast."""
         return Answers("estimator", {name: e.contrast(arm, baseline) for name, e in self.estimates.items()})
 
-    def policy(self, policy: Mapping[Label, float] | str) -> Answers:
+    def policy(self, policy: ByArm[float] | str) -> Answers:
         """Return every estimator's answer for one policy."""
         return Answers("estimator", {name: e.policy(policy) for name, e in self.estimates.items()})
 
-    def linear(self, coefficients: Mapping[Label, float]) -> Answers:
+    def linear(self, coefficients: ByArm[float]) -> Answers:
         """Return every estimator's answer for one linear combination."""
         return Answers("estimator", {name: e.linear(coefficients) for name, e in self.estimates.items()})
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import BelatedWarning, OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
@@ -196,7 +195,7 @@ class Estimate(Table):
         """Return the answer for one arm's mean minus another's."""
         return self._answer(Target.contrast(self.arms, arm, baseline), alternative)
 
-    def policy(self, policy: Mapping[Label, float] | str, *, alternative: Alternative = "two-sided") -> Answer:
+    def policy(self, policy: ByArm[float] | str, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for the mean outcome of a policy, a probability for each arm.
 
         ``"greedy"`` is the policy that the experiment taught, to choose the arm with the largest estimate: its
@@ -208,7 +207,7 @@ class Estimate(Table):
             return self.best().answer
         return self._answer(Target.policy(self.arms, policy), alternative)
 
-    def linear(self, coefficients: Mapping[Label, float], *, alternative: Alternative = "two-sided") -> Answer:
+    def linear(self, coefficients: ByArm[float], *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for any linear combination of the arms' means."""
         return self._answer(Target.linear(self.arms, coefficients), alternative)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from belated.base.checks import TOLERANCE, real
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, UnknownArmError
 from belated.base.text import one_line
 from belated.log.labels import arm_index
@@ -67,7 +67,7 @@ class Target:
         return cls(name=name, coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}))
 
     @classmethod
-    def policy(cls, arms: tuple[Label, ...], shares: Mapping[Label, float] | str, *, option: str = "policy") -> Target:
+    def policy(cls, arms: tuple[Label, ...], shares: ByArm[float] | str, *, option: str = "policy") -> Target:
         """Return the mean outcome under a policy, a probability for each arm."""
         weights = _numbers(option, shares)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > TOLERANCE:
@@ -79,9 +79,7 @@ class Target:
         return cls(name=name, coefficients=_by_arm(arms, weights))
 
     @classmethod
-    def linear(
-        cls, arms: tuple[Label, ...], coefficients: Mapping[Label, float], *, option: str = "coefficients"
-    ) -> Target:
+    def linear(cls, arms: tuple[Label, ...], coefficients: ByArm[float], *, option: str = "coefficients") -> Target:
         """Return any linear combination of the arms' means."""
         weights = _numbers(option, coefficients)
         vector = _by_arm(arms, weights)
@@ -132,7 +130,7 @@ def _numbers(option: str, given: object) -> dict[Label, float]:
     return {arm: real(f"{option}[{arm!r}]", number) for arm, number in given.items()}
 
 
-def _by_arm(arms: tuple[Label, ...], weights: Mapping[Label, float]) -> Array:
+def _by_arm(arms: tuple[Label, ...], weights: ByArm[float]) -> Array:
     vector = np.zeros(len(arms))
     for arm, weight in weights.items():
         vector[arm_index(arms, arm)] = weight

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of, whole
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count, percent
@@ -112,11 +112,11 @@ class Trajectory(Table):
         """Return how one contrast moved."""
         return self._follow(lambda e: e.contrast(arm, baseline))
 
-    def policy(self, policy: Mapping[Label, float] | str) -> Answers:
+    def policy(self, policy: ByArm[float] | str) -> Answers:
         """Return how one policy's answer moved."""
         return self._follow(lambda e: e.policy(policy))
 
-    def linear(self, coefficients: Mapping[Label, float]) -> Answers:
+    def linear(self, coefficients: ByArm[float]) -> Answers:
         """Return how one linear combination's answer moved."""
         return self._follow(lambda e: e.linear(coefficients))
 

@@ -10,14 +10,14 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
 
-from belated.base.columns import Array, Label, numbers
+from belated.base.columns import Array, ByArm, Label, numbers
 from belated.base.errors import LogError
 
 
 def read_frame(
     frame: Any,
     names: Mapping[str, str | None],
-    propensity: str | Sequence[str] | Mapping[Label, str],
+    propensity: str | Sequence[str] | ByArm[str],
     arms: Sequence[Label] | None,
 ) -> tuple[dict[str, Array], Sequence[Label] | None]:
     """Return the arguments of `Log` that `names` and `propensity` find in `frame`, and the arms' order."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import one_of
-from belated.base.columns import Label
+from belated.base.columns import ByArm, Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.log.durations import read_window
@@ -38,7 +38,7 @@ def read(
     table: str | None = None,
     arm: str | None = None,
     outcome: str | None = None,
-    propensity: str | Sequence[str] | Mapping[Label, str] | None = None,
+    propensity: str | Sequence[str] | ByArm[str] | None = None,
     assigned_at: str | None = None,
     arrived_at: str | None = None,
     delay: str | None = None,

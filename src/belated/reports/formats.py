@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from belated.base.columns import Label
+from belated.base.columns import ByArm, Label
 from belated.base.documents import csv_text
 from belated.estimation.answers import Answer
 from belated.estimation.estimate import Estimate
@@ -15,7 +15,7 @@ from belated.sequences.sequence import ConfidenceSequence
 #: Of a contrast: the first minus the second.
 Pair = tuple[Label, Label]
 #: A probability for each arm, or "greedy".
-PolicyAsked = Mapping[Label, float] | str
+PolicyAsked = ByArm[float] | str
 
 _CSV_NAMES = (
     "estimator", "kind", "question", "estimate", "std_error", "low", "high", "level", "statistic", "p_value",

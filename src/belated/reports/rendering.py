@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from belated.assumptions.checks.check import LIGHTS
-from belated.base.columns import Label
+from belated.base.columns import ByArm, Label
 from belated.base.documents import page
 from belated.base.files import check_place, write_whole
 from belated.base.text import count, percent
@@ -28,7 +28,7 @@ def report(
     estimator: EstimatorOption | Estimator | None = None,
     baseline: Label | None = None,
     contrasts: Sequence[tuple[Label, Label]] = (),
-    policies: Sequence[Mapping[Label, float] | str] = (),
+    policies: Sequence[ByArm[float] | str] = (),
     level: float = 0.95,
     interval: Interval = "auto",
 ) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from belated.base.checks import fraction, one_of, positive, real
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.estimation.target import default_pairs
 from belated.kernels.sequence_blocks import Hypotheses
@@ -144,7 +144,7 @@ def plan_design(
     sigma: float | None,
     bounds: tuple[float, float] | None,
     baseline: Label,
-    null: float | Mapping[Label, float],
+    null: float | ByArm[float],
 ) -> Design:
     """Return the design that `sequence` was asked for."""
     fraction("level", level)
@@ -168,7 +168,7 @@ def plan_design(
     )
 
 
-def read_null(null: float | Mapping[Label, float], arms: tuple[Label, ...]) -> Array:
+def read_null(null: float | ByArm[float], arms: tuple[Label, ...]) -> Array:
     """Return the value that is tested of each arm; 0 for arms that are not named."""
     if not isinstance(null, Mapping):
         return np.full(len(arms), real("null", null))

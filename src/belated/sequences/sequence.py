@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belated.base.checks import whole
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import one_line, percent
@@ -40,7 +40,7 @@ def sequence(
     bounds: tuple[float, float] | None = None,
     looks: int | Sequence[Any] = 100,
     baseline: Label = None,
-    null: float | Mapping[Label, float] = 0.0,
+    null: float | ByArm[float] = 0.0,
 ) -> ConfidenceSequence:
     """Return intervals that hold at every look and any stopping time, for every arm and contrast.
 

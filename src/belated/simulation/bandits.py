@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from belated.base.columns import Label
+from belated.base.columns import ByArm, Label
 from belated.base.errors import OptionError
 from belated.simulation.arms import Arm
 from belated.simulation.delays import Delay, none
@@ -32,8 +32,8 @@ class Bandit:
     {'A': 1.0, 'B': 0.5}
     """
 
-    arms: Mapping[Label, Arm]
-    delays: Delay | Mapping[Label, Delay] = field(default_factory=none)
+    arms: ByArm[Arm]
+    delays: Delay | ByArm[Delay] = field(default_factory=none)
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Mapping) or not self.arms:

@@ -11,10 +11,10 @@ from typing import ParamSpec, SupportsFloat, SupportsIndex, TypeVar
 
 import numpy as np
 
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm
 
 #: An option of a constructor: a number, a sample, or shares by label.
-Argument = int | float | Array | Mapping[Label, float]
+Argument = int | float | Array | ByArm[float]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

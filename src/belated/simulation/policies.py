@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from belated.base.checks import TOLERANCE, positive, real, whole
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
 
@@ -29,7 +29,7 @@ class Policy(Constructed):
     parameters: tuple[float, ...] = ()
     burn_in: float = 0
     batch: int = 1
-    shares: Mapping[Label, float] | None = None
+    shares: ByArm[float] | None = None
     function: PolicyFunction | None = field(default=None, compare=False)
 
     def batched(self, batch: int) -> Policy:
@@ -51,7 +51,7 @@ def uniform() -> Policy:
 
 
 @constructor
-def fixed(shares: Mapping[Label, float]) -> Policy:
+def fixed(shares: ByArm[float]) -> Policy:
     """Every arm with its own probability, always."""
     if not isinstance(shares, Mapping):
         raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from belated.base.checks import fraction, one_of
-from belated.base.columns import Label
+from belated.base.columns import ByArm, Label
 from belated.base.errors import OptionError
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval, check_interval
@@ -18,7 +18,7 @@ from belated.estimation.target import Target, read_target
 from belated.simulation.bandits import Bandit
 
 #: What users give as a target: an arm, a pair of arms, coefficients by arm, or a Target.
-TargetLike = Label | Sequence[Label] | Mapping[Label, float]
+TargetLike = Label | Sequence[Label] | ByArm[float]
 
 T = TypeVar("T")
 
