@@ -21,8 +21,10 @@ __all__ = [
     "spark_engine",
 ]
 
-# how long an example takes says more about the machine, and what it compiles, than about the code
-settings.register_profile("belated", deadline=None)
+# How long an example takes says more about the machine, and what it compiles, than about the code. The same examples are
+# drawn in every run; `pytest --hypothesis-profile=explore` draws new ones.
+settings.register_profile("belated", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("belated")
 
 
