@@ -21,8 +21,8 @@ __all__ = [
     "spark_engine",
 ]
 
-# How long an example takes says more about the machine, and what it compiles, than about the code. The same examples are
-# drawn in every run; `pytest --hypothesis-profile=explore` draws new ones.
+# How long an example takes says more about the machine, and what it compiles, than about the code.
+# The same examples are drawn in every run; `pytest --hypothesis-profile=explore` draws new ones.
 settings.register_profile("belated", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("belated")
