@@ -109,6 +109,23 @@ def test_estimates_without_a_standard_error():
     assert text.estimate_text(-math.inf, 1.0) == "-∞"
 
 
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (0.1234, 0.03, "12%"),
+        (0.1234, 0.003, "12.3%"),
+        (-0.00001, 0.003, "0.0%"),
+        (12.345, 2.0, "1,234%"),
+        (0.12345, math.nan, "12.3%"),
+        (0.12345, 0.0, "12.3%"),
+        (math.inf, 0.1, "∞"),
+        (None, None, "–"),
+    ],
+)
+def test_changes(value, error, words):
+    assert text.change_text(value, error) == words
+
+
 def test_what_is_not_a_number_is_no_number():
     with pytest.raises(TypeError, match="'x' is not a number"):
         text.as_number("x")

@@ -6,6 +6,7 @@ import json
 import pytest
 
 import belated as bl
+from belated.reports.analysis import MANY_ARMS
 
 
 def test_the_answers_are_those_of_the_library(call, log):
@@ -41,6 +42,21 @@ def test_every_question_at_once(call, log):
     assert {row["question"] for row in rows} >= {"A", "B", "A - B", "A=0.2,B=0.8", "greedy"}
     assert {row["level"] for row in rows} == {"0.9"}
     assert {row["estimator"] for row in rows} == {"dipw", "sequence"}
+
+
+def test_lift_and_simultaneous(call, log):
+    (answers,) = json.loads(call("analyze", log, "--lift", "--simultaneous", "--format", "json").stdout)["answers"]
+    (contrast,) = answers["contrasts"]
+    lift = bl.estimate(bl.read(str(log))).lift("B", "A")
+    assert contrast["simultaneous"] is True
+    assert (contrast["lift"]["estimate"], contrast["lift"]["why"]) == (pytest.approx(lift.estimate), lift.why)
+    assert "lift_low" in call("analyze", log, "--lift").stdout
+    assert "lift" not in call("analyze", log).stdout
+
+
+def test_the_help_says_which_contrasts_there_are_unless_some_are_asked_for(call):
+    words = " ".join(call("analyze", "--help").stdout.replace("│", " ").split())
+    assert f"of more than {MANY_ARMS} arms, every other arm minus the first" in words
 
 
 def test_a_report_is_written_and_named_on_stderr(call, log, tmp_path):

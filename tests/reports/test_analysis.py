@@ -80,6 +80,8 @@ def test_json_is_as_documented(log, path):
     for names in (document, document["source"], answer, answer["arms"][0], contrast, answer["policies"][0]):
         for name in names:
             assert re.search(rf"[`.]{name}[`.\[]", documented), name
+    assert "lift" not in contrast
+    assert contrast["simultaneous"] is False
 
 
 def test_what_the_experiment_taught(log, path):
@@ -238,6 +240,47 @@ def test_what_was_asked_is_answered_beside_the_contrasts_that_are_always_shown()
     beside = analyse(many_arms(), replace(questions, baseline="C"))
     assert beside.pairs == (*questions.contrasts, *((arm, "C") for arm in "ABDEFGHIJ"))
     assert [answer.name for answer in beside.further] == ["J - I", "B - A", "greedy: J"]
+
+
+@pytest.mark.parametrize("estimator", ["daipw", "all"])
+def test_every_format_has_the_contrasts_that_hold_together_and_their_lifts(log, estimator):
+    questions = Questions(baseline="C", simultaneous=True, lift=True, sequential=True, estimator=estimator)
+    analysis = analyse(log, questions)
+    wanted = bl.estimate(log).contrasts("C", simultaneous=True, lift=True)
+    assert analysis.contrasts == wanted
+    document = json.loads(analysis.to_json())
+    answer = document["answers"][0]
+    rows = [row for row in csv.DictReader(io.StringIO(analysis.to_csv())) if row["estimator"] == "daipw"]
+    for name in ("low", "high", "p_value"):
+        for i, one in enumerate(wanted.answers):
+            assert answer["contrasts"][i][name] == getattr(one, name)
+            assert float([row for row in rows if row["kind"] == "contrast"][i][name]) == getattr(one, name)
+    for i, one in enumerate(wanted.answers):
+        lift = answer["contrasts"][i]["lift"]
+        assert (lift["estimate"], lift["low"], lift["high"]) == (one.lift.estimate, one.lift.low, one.lift.high)
+    (track,) = {one.together for one in analysis.sequence_contrasts.answers}
+    assert track == 2
+    assert all(one["simultaneous"] for one in document["sequence"]["contrasts"])
+    text = analysis.to_text()
+    assert "simultaneous" in text
+    assert f"{wanted[0].lift.low:.0%}" in text
+    if estimator == "daipw":
+        assert str(wanted) in text
+
+
+def test_contrasts_asked_for_by_name_hold_together_with_those_beside_them():
+    questions = Questions(contrasts=(("J", "I"), ("B", "A")), simultaneous=True)
+    asked = analyse(many_arms(), questions)
+    beside = analyse(many_arms(), replace(questions, baseline="C"))
+    est = asked.result
+    assert asked.contrasts == est.contrasts_of([("J", "I"), ("B", "A")], simultaneous=True)
+    assert asked.further == asked.contrasts.answers
+    assert asked.default_contrasts == est.contrasts("A", simultaneous=True)
+    assert len(beside.contrasts) == 11
+    assert beside.further == beside.contrasts.answers[:2]
+    assert beside.default_contrasts.answers == beside.contrasts.answers[2:]
+    own = est.contrast("A", "C")
+    assert beside.contrasts[2].high - beside.contrasts[2].low > own.high - own.low
 
 
 def test_one_arm_has_no_contrasts():

@@ -67,6 +67,48 @@ def test_differences_without_a_baseline():
     assert "The intervals of all 3 differences hold together at 95%." in said
 
 
+def test_what_differs_only_by_itself_is_not_said_to_differ():
+    for simultaneous, closing in ((False, "each holds by itself"), (True, "hold together at 95%.")):
+        report = sample_report(tuple("ABCDEFGHIJKL"), [1.0] * 11 + [1.4], rows=600)
+        est = report.estimate
+        report = replace(report, contrasts=est.contrasts("A", simultaneous=simultaneous))
+        alone, joint = (est.contrasts("A", simultaneous=together).answers for together in (False, True))
+        only_alone = [one.name for one, all_ in zip(alone, joint, strict=True) if one.low > 0 >= all_.low]
+        said = answer(report)
+        assert only_alone
+        assert "That is not certain" in said[0]
+        assert closing in said[-1]
+        assert not any("higher with" in sentence or "lower with" in sentence for sentence in said)
+        words = " ".join(said)
+        assert ("but not with all 11 differences compared at once" in words) is not simultaneous
+        for name in only_alone:
+            assert (name.replace(" - ", " minus ") in words) is not simultaneous
+
+
+def test_no_arm_of_many_equal_ones_is_said_to_differ_more_often_than_promised():
+    runs, said = 60, 0
+    for seed in range(runs):
+        bandit = bl.Bandit({k: bl.arms.normal(1.0) for k in range(10)})
+        est = bl.estimate(bl.simulate(bandit, bl.policies.uniform(), 400, seed))
+        words = answer(Report(title="", estimate=est, baseline=0, contrasts=est.contrasts(0)))
+        said += any("higher with" in sentence or "lower with" in sentence for sentence in words)
+    assert stats.binom.sf(said - 1, runs, 0.05) > 1e-3
+
+
+def test_a_lift_stands_beside_its_difference():
+    report = sample_report(means=(5.0, 6.0))
+    report = replace(report, contrasts=report.estimate.contrasts("A", lift=True))
+    (sentence,) = answer(report)
+    assert sentence.endswith(f"), a lift of {report.estimate.lift('B', 'A').words}.")
+    alike = sample_report(means=(5.0, 5.0))
+    (sentence,) = answer(replace(alike, contrasts=alike.estimate.contrasts("A", lift=True)))
+    assert sentence.endswith(f"), a lift of {alike.estimate.lift('B', 'A').words}.")
+    untold = sample_report(means=(0.0, 1.0))
+    said = answer(replace(untold, contrasts=untold.estimate.contrasts("A", lift=True)))
+    assert "lift" not in said[0]
+    assert said[1] == "The mean of 'A' cannot be told from 0, so a relative difference has no bounds."
+
+
 def test_many_arms_are_summed_up():
     names = tuple(f"v{k}" for k in range(20))
     report = sample_report(names, [1.0] * 19 + [9.0], rows=1_000)

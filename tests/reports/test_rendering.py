@@ -31,6 +31,8 @@ from belated.base.files import write_whole
 from belated.base.tables import Column
 from belated.cli.app import app
 from belated.estimation.estimators import ESTIMATORS
+from belated.reports.analysis import Questions, analyse
+from belated.reports.gather import gather
 from belated.reports.rendering import render
 
 
@@ -160,6 +162,7 @@ def table(ten_arms, tmp_path_factory):
         ),
         (("--interval", "normal", "--estimator", "dipw"), {"interval": "normal", "estimator": "dipw"}),
         (("--estimator", "all"), {"estimator": "all"}),
+        (("--simultaneous", "--lift"), {"simultaneous": True, "lift": True}),
     ],
 )
 def test_the_command_and_the_library_write_the_same_page(table, tmp_path, arguments, options):
@@ -230,8 +233,9 @@ def test_labels_that_are_not_text_reach_the_page(tmp_path):
     assert "memory, summed by the compiled kernel" in html
 
 
-def test_every_number_of_the_tables_is_that_of_the_analysis(ten_arms, table, tmp_path):
-    arguments = ["--contrast", "J-I", "--baseline", "B", "--policy", "A=0.5,C=0.5", "--policy", "greedy"]
+@pytest.mark.parametrize("options", [(), ("--simultaneous",)])
+def test_every_number_of_the_tables_is_that_of_the_analysis(ten_arms, table, tmp_path, options):
+    arguments = ["--contrast", "J-I", "--baseline", "B", "--policy", "A=0.5,C=0.5", "--policy", "greedy", *options]
     html = by_command(table, tmp_path, *arguments)
     done = CliRunner().invoke(app, ["analyze", str(table), "--format", "json", *arguments])
     (answers,) = json.loads(done.stdout)["answers"]
@@ -254,6 +258,33 @@ def test_every_number_of_the_tables_is_that_of_the_analysis(ten_arms, table, tmp
     assert asked[1:-1] == shown(contrasts["J", "I"], test=True)
     for row, answer in zip((policy, greedy), answers["policies"], strict=True):
         assert row[1:-1] == shown(answer, test=True)
+
+
+def test_the_lifts_of_the_page_are_those_of_the_analysis(ten_arms, tmp_path):
+    questions = Questions(baseline="J", contrasts=(("I", "H"),), policies=("greedy",), lift=True, simultaneous=True)
+    analysis = analyse(ten_arms, questions)
+    html = render(gather(analysis))
+    lifts = {answer.name: answer.lift.words for answer in analysis.contrasts.answers}
+    assert any("no bounds" not in words for words in lifts.values())
+    for row in read_table(html, "The differences in numbers"):
+        assert row[-1] == lifts[f"{row[0]} - J"]
+    asked, greedy = read_table(html, "The same in numbers")
+    assert (asked[-2], greedy[-2]) == (lifts["I - H"], "–")
+    assert "A lift is a difference in percent of the second arm" in html
+
+
+def test_the_page_says_which_comparisons_are_adjusted(ten_arms, tmp_path):
+    alone = bl.report(ten_arms, tmp_path / "r.html").read_text()
+    joint = bl.report(ten_arms, tmp_path / "r.html", simultaneous=True).read_text()
+    assert "95% intervals that hold each by itself." in alone
+    assert "are not adjusted: each holds by itself" in alone
+    assert "It is one of 9 differences, taken by itself" in alone
+    assert "95% intervals that hold together." in joint
+    assert "The intervals of all 9 differences hold together at 95%." in joint
+    assert "The sequences of all 9 differences hold together." in joint
+    assert "by itself, one of 9" in joint  # the estimators side by side
+    two = bl.report(experiment(), tmp_path / "r.html").read_text()
+    assert not any(words in two for words in ("by itself", "hold together"))
 
 
 def test_a_question_that_cannot_be_writes_nothing(ten_arms, tmp_path):

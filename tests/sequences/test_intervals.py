@@ -56,6 +56,9 @@ def test_every_answer_is_the_twins(kind, shape, monkeypatch):
         _, low, high = twin.interval(events, a, b, threshold)
         assert (answer.low, answer.high) == pytest.approx((max(low, -width), min(high, width)), rel=1e-6)
         assert answer.excluded_at == twin.first(events, a, b, together=3)
+        assert found.contrast(a, b, together=3) == answer
+        track = found.track(a, b, together=3)
+        assert (track.low[-1], track.high[-1], track.excluded_at) == (answer.low, answer.high, answer.excluded_at)
 
 
 @pytest.mark.parametrize(("kind", "arms", "options"), [

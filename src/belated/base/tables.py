@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 #: How the values of a column are written: "sentence" is text of any length, "number" has four digits, "statistic" two
-#: decimals, and the digits of an "estimate" follow those of its standard error.
-CellKind = Literal["label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate"]
+#: decimals, the digits of an "estimate" follow those of its standard error, and a "change" is in percent, likewise.
+CellKind = Literal["label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate", "change"]
 
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
@@ -41,7 +41,7 @@ _WRITERS: dict[CellKind, Callable[[object], str]] = {
 class Column:
     """A named column; `kind` says how its values are written.
 
-    An "estimate" needs the standard errors of its values, `errors`.
+    An "estimate" and a "change" need the standard errors of their values, `errors`.
     """
 
     name: str
@@ -63,10 +63,11 @@ class Column:
         """Return the values as people read them."""
         if self.kind == "label":
             return [_label(value) for value in self.values]
-        if self.kind == "estimate":
+        if self.kind in ("estimate", "change"):
             if self.errors is None:
                 raise TypeError(f"The column {self.name!r} of estimates has no standard errors.")
-            return [text.estimate_text(v, e) for v, e in zip(self.values, self.errors, strict=True)]
+            write = text.estimate_text if self.kind == "estimate" else text.change_text
+            return [write(v, e) for v, e in zip(self.values, self.errors, strict=True)]
         return [_WRITERS[self.kind](value) for value in self.values]
 
     def data(self) -> Sequence[object] | Array:

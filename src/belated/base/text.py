@@ -115,6 +115,19 @@ def estimate_text(value: object, std_error: object) -> str:
     return f"{round(number, decimals) + 0.0:,.{max(decimals, 0)}f}"
 
 
+def change_text(value: object, error: object) -> str:
+    """Return a relative change in percent, to one significant digit of its error."""
+    number, spread = 100 * as_number(value), 100 * as_number(error)
+    if math.isnan(number):
+        return NOTHING
+    if math.isinf(number):
+        return number_text(number)
+    if not 0 < spread < math.inf:
+        return f"{number:.3g}%"
+    decimals = min(max(-math.floor(math.log10(spread)), 0), 12)
+    return f"{round(number, decimals) + 0.0:,.{decimals}f}%"
+
+
 def as_number(value: object) -> float:
     """Return a cell's value as a number, NaN if it is None."""
     if value is None:

@@ -34,7 +34,11 @@ def analyze(
     baseline: Annotated[str | None, option("The arm that the others are compared with.", QUESTIONS)] = None,
     contrast: Annotated[
         list[str] | None,
-        option("The first arm minus the second, such as B-A; may be repeated. Default: all pairs.", QUESTIONS),
+        option(
+            "The first arm minus the second, such as B-A; may be repeated. Default: all pairs, or, of more than 8 "
+            "arms, every other arm minus the first.",
+            QUESTIONS,
+        ),
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -53,6 +57,23 @@ def analyze(
     ] = None,
     level: options.Level = 0.95,
     interval: Annotated[str, typer.Option(help="auto, t, skew, wilson or normal.", rich_help_panel=QUESTIONS)] = "auto",
+    simultaneous: Annotated[
+        bool,
+        typer.Option(
+            "--simultaneous",
+            help="Give contrasts whose intervals and p-values hold for all of them at once; without it each holds by "
+            "itself.",
+            rich_help_panel=QUESTIONS,
+        ),
+    ] = False,
+    lift: Annotated[
+        bool,
+        typer.Option(
+            "--lift",
+            help="Also give each contrast in percent of the second arm's mean.",
+            rich_help_panel=QUESTIONS,
+        ),
+    ] = False,
     sequential: Annotated[
         bool,
         typer.Option(
@@ -107,6 +128,8 @@ def analyze(
         policies=tuple(read_policy(log.arms, text) for text in policy or ()),
         interval=interval_kind,
         level=share,
+        simultaneous=simultaneous,
+        lift=lift,
         sequential=sequential,
         target=target,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from belated.base.errors import OptionError
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import percent
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
+from belated.estimation.lift import Lift, lift_columns
 
 #: The kinds of intervals that an answer can have: one of its own, or one that holds although data chose the arm.
 AnswerKind = Literal[IntervalKind, "hybrid", "simultaneous"]
@@ -30,6 +31,10 @@ class Answer(Table):
     level : float
     statistic, p_value : float
         Of the test against `null`.
+    joint : bool
+        Whether it holds together with others.
+    lift : Lift or None
+        The relative difference, of a contrast for which it was asked.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Answer(Table):
     alternative: Alternative
     combination: Combination = field(repr=False, compare=False)
     joint: bool = False
+    lift: Lift | None = field(default=None, repr=False)
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""
@@ -121,11 +127,15 @@ class Contrasts(Table):
 
     def _title(self) -> str:
         kind = "simultaneous " if self.simultaneous else ""
-        return f"{self.estimator}: {percent(self.level)} {kind}{self.interval} intervals"
+        each = ", each by itself" if len(self) > 1 and not self.simultaneous else ""
+        return f"{self.estimator}: {percent(self.level)} {kind}{self.interval} intervals{each}"
 
     def _columns(self) -> list[Column]:
         names = [answer.name for answer in self.answers]
         return [Column("contrast", names, "label"), *answer_columns(list(self.answers), test=True)]
+
+    def _notes(self) -> list[str]:
+        return lift_notes(self.answers)
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +158,8 @@ class Answers(Table):
 
     def _title(self) -> str:
         first = next(iter(self.answers.values()))
-        return f"{first.name}: {percent(first.level)} intervals, by {self.by}"
+        kind = "simultaneous " if first.joint else ""
+        return f"{first.name}: {percent(first.level)} {kind}intervals, by {self.by}"
 
     def _columns(self) -> list[Column]:
         return [
@@ -156,6 +167,9 @@ class Answers(Table):
             *answer_columns(list(self.answers.values()), test=True),
             Column("interval", [answer.interval for answer in self.answers.values()], "label"),
         ]
+
+    def _notes(self) -> list[str]:
+        return lift_notes(self.answers.values())
 
 
 def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
@@ -166,4 +180,11 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
         return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
 
     columns = [column(name) for name in ("estimate", "std_error", "low", "high")]
-    return [*columns, column("statistic", "statistic"), column("p_value", "p_value")] if test else columns
+    columns += [column("statistic", "statistic"), column("p_value", "p_value")] if test else []
+    lifts = [answer.lift for answer in answers]
+    return columns + (lift_columns(lifts, "lift", "lift_low", "lift_high") if any(lifts) else [])
+
+
+def lift_notes(answers: Iterable[Answer]) -> list[str]:
+    """Return why lifts have no bounds, each reason once."""
+    return list(dict.fromkeys(a.lift.why for a in answers if a.lift is not None and a.lift.why is not None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -37,8 +38,9 @@ from belated.estimation.intervals import (
     resolve_interval,
 )
 from belated.estimation.ledger import Ledger
+from belated.estimation.lift import Lift, find_lift
 from belated.estimation.multiplicity import joint_p_value, joint_tail
-from belated.estimation.target import Target, default_pairs
+from belated.estimation.target import Pair, Target, default_pairs
 from belated.log.data import Data
 from belated.log.labels import arm_index
 from belated.summaries.outcome_models import ModelLike
@@ -195,6 +197,28 @@ class Estimate(Table):
         """Return the answer for one arm's mean minus another's."""
         return self._answer(Target.contrast(self.arms, arm, baseline), alternative)
 
+    def lift(self, arm: Label, baseline: Label, *, alternative: Alternative = "two-sided") -> Lift:
+        """Return by which share of its size an arm's mean is above the baseline's: (arm - baseline) / |baseline|.
+
+        Its p-value is that of the contrast, and its interval leaves out 0 exactly when the contrast's does. If the
+        baseline cannot be told from 0 it has no bounds, and `why` says so.
+
+        Examples
+        --------
+        >>> import belated as bl
+        >>> log = bl.simulate(bl.Bandit({"A": bl.arms.normal(5.0), "B": bl.arms.normal(6.0)}),
+        ...                   bl.policies.uniform(), 400, seed=1)
+        >>> round(bl.estimate(log).lift("B", "A").estimate, 1)
+        0.2
+        """
+        answer = self.contrast(arm, baseline, alternative=alternative)
+        tail = (1 - self.level) / 2 if alternative == "two-sided" else 1 - self.level
+        return self._lift(answer, (arm, baseline), tail)
+
+    def _lift(self, answer: Answer, pair: Pair, tail: float) -> Lift:
+        numbers = (arm_index(self.arms, pair[0]), arm_index(self.arms, pair[1]))
+        return find_lift(self.statistics, self.interval, self.arms, answer, pair=numbers, tail=tail)
+
     def policy(self, policy: ByArm[float] | str, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer for the mean outcome of a policy, a probability for each arm.
 
@@ -212,27 +236,40 @@ class Estimate(Table):
         return self._answer(Target.linear(self.arms, coefficients), alternative)
 
     def contrasts(
-        self, baseline: Label | None = None, *, simultaneous: bool = False, largest: bool = True
+        self,
+        baseline: Label | None = None,
+        *,
+        simultaneous: bool = False,
+        lift: bool = False,
+        largest: bool = True,
     ) -> Contrasts:
         """Return every arm's contrast against a baseline, or all pairs if there is none.
 
         With `simultaneous`, all intervals hold together at the level, and p-values are adjusted:
         by Dunnett's method against a baseline, by Sidak's for all pairs. Arms without an interval
-        are left out of the count.
+        are left out of the count. With `lift`, each answer has its `lift`, which holds together with the others too.
 
         The baseline ``"best"``, unless an arm is called that, compares every arm with the best of the others, by Hsu's
         method: always simultaneous, as data say which that is. The best is the largest, or the smallest unless
         `largest`.
         """
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
+            if lift:
+                raise OptionError("A lift is over one arm; `lift` needs a baseline that is an arm, or none.")
             return self._contrasts(answers_against_best(self, largest), True)
         base = None if baseline is None else self.arms[arm_index(self.arms, baseline)]
         pairs = default_pairs(self.arms, base)
         if not pairs:
             raise OptionError("Contrasts need at least two arms.")
-        answers = [self.contrast(arm, other) for arm, other in pairs]
+        return self.contrasts_of(pairs, simultaneous=simultaneous, lift=lift)
+
+    def contrasts_of(self, pairs: Sequence[Pair], *, simultaneous: bool = False, lift: bool = False) -> Contrasts:
+        """Return the contrasts of pairs of arms, the first minus the second; options are those of `contrasts`."""
+        answers, tail = [self.contrast(arm, other) for arm, other in pairs], (1 - self.level) / 2
         if simultaneous:
-            answers = self._jointly(answers, pairs, baseline)
+            answers, tail = self._jointly(answers, pairs)
+        if lift:
+            answers = [replace(a, lift=self._lift(a, pair, tail)) for a, pair in zip(answers, pairs, strict=True)]
         return self._contrasts(answers, simultaneous)
 
     def _contrasts(self, answers: list[Answer], simultaneous: bool) -> Contrasts:
@@ -244,19 +281,23 @@ class Estimate(Table):
             simultaneous=simultaneous,
         )
 
-    def _jointly(self, answers: list[Answer], pairs: list[tuple[Label, Label]], baseline: Label | None) -> list[Answer]:
-        """Widen answers so that those with an interval hold together."""
+    def _jointly(self, answers: list[Answer], pairs: Sequence[Pair]) -> tuple[list[Answer], float]:
+        """Widen answers so that those with an interval hold together, and return the tail of each.
+
+        Those that all have the same second arm are correlated through it, Dunnett's case.
+        """
         live = [i for i, answer in enumerate(answers) if not math.isnan(answer.low)]
         if not live:
-            return answers
+            return answers, (1 - self.level) / 2
+        bases = {arm_index(self.arms, pairs[i][1]) for i in live}
         errors = np.array([self.std_errors[arm_index(self.arms, pairs[i][0])] for i in live])
-        shared = None if baseline is None else float(self.std_errors[arm_index(self.arms, baseline)])
+        shared = float(self.std_errors[bases.pop()]) if len(bases) == 1 else None
         tail = joint_tail(errors, shared, (1 - self.level) / 2)
         for i in live:
             low, high = map(float, answers[i].combination.limits(tail))
             p_value = joint_p_value(errors, shared, answers[i].p_value)
             answers[i] = replace(answers[i], low=low, high=high, p_value=p_value, joint=True)
-        return answers
+        return answers, tail
 
     def best(self, *, level: float | None = None, largest: bool = True) -> Best:
         """Return which arm has the largest estimate, and what is known of its mean although that chose it.

@@ -23,6 +23,9 @@ from belated.log.labels import arm_index
 #: What may be given as a target, for sentences.
 _FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
 
+#: Of a contrast: the first minus the second.
+Pair = tuple[Label, Label]
+
 _Arm = TypeVar("_Arm")
 
 

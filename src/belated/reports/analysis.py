@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 from belated.base.columns import Label
 from belated.base.documents import json_text
 from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Table
 from belated.base.text import one_line
-from belated.estimation.answers import Answer, Contrasts
+from belated.estimation.answers import Answer, Answers, Contrasts
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import Estimator, EstimatorName, default_estimator
 from belated.estimation.intervals import Interval
-from belated.estimation.target import Target, default_pairs
+from belated.estimation.target import Pair, Target, default_pairs
 from belated.log.data import Data
 from belated.log.labels import arm_index
 from belated.reports import formats
-from belated.reports.formats import Pair, PolicyAsked
+from belated.reports.formats import PolicyAsked
 from belated.sequences.answers import SequenceAnswers
 from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.summaries.signs import single_value, single_value_words
@@ -32,6 +32,16 @@ MANY_ARMS = 8
 #: An estimator, or every one, side by side.
 EstimatorOption = Literal["all", EstimatorName]
 ESTIMATOR_OPTIONS: tuple[EstimatorOption, ...] = (*get_args(EstimatorName), "all")
+
+_Answer = TypeVar("_Answer", covariant=True)
+
+
+class _Several(Protocol[_Answer]):
+    """Several answers, of a moment or of every look."""
+
+    @property
+    def answers(self) -> tuple[_Answer, ...]:
+        """One for each question."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,10 @@ class Questions:
     policies : tuple of dict, or "greedy"
     level : float
     interval : str
+    simultaneous : bool
+        Whether the contrasts hold together; if not, each holds by itself.
+    lift : bool
+        Whether to give the relative differences, too.
     sequential : bool
         Whether to give intervals that hold at every look, too.
     target : int or None
@@ -61,6 +75,8 @@ class Questions:
     policies: tuple[PolicyAsked, ...] = ()
     level: float = 0.95
     interval: Interval = "auto"
+    simultaneous: bool = False
+    lift: bool = False
     sequential: bool = False
     target: int | None = None
 
@@ -137,30 +153,29 @@ class Analysis:
     @cached_property
     def contrasts(self) -> Contrasts | None:
         """The contrasts that were asked for, or all that there are."""
-        return self._contrasts(self.pairs)
+        return self._contrasts(self.result, self.pairs) if self.pairs else None
 
     @cached_property
     def default_contrasts(self) -> Contrasts | None:
         """The contrasts that need no asking, which a report shows whatever was asked."""
-        return self._contrasts(self.default_pairs)
-
-    def _contrasts(self, pairs: tuple[Pair, ...]) -> Contrasts | None:
-        if not pairs:
+        if not self.default_pairs:
             return None
-        result = self.result
-        return Contrasts(
-            answers=tuple(result.contrast(a, b) for a, b in pairs),
-            estimator=result.estimator.name,
-            interval=result.interval,
-            level=result.level,
-            simultaneous=False,
-        )
+        if self.contrasts is None or not set(self.default_pairs) <= set(self.pairs):
+            return self._contrasts(self.result, self.default_pairs)
+        return replace(self.contrasts, answers=self._answers(self.default_pairs))
+
+    def _contrasts(self, result: Estimate, pairs: tuple[Pair, ...]) -> Contrasts:
+        return result.contrasts_of(pairs, simultaneous=self.questions.simultaneous, lift=self.questions.lift)
+
+    def _answers(self, pairs: tuple[Pair, ...]) -> tuple[Answer, ...]:
+        """Return the answers to some of the contrasts that are shown."""
+        known = _by_pair(self.pairs, self.contrasts)
+        return tuple(known[pair] for pair in pairs)
 
     @cached_property
     def further(self) -> tuple[Answer, ...]:
         """The answers to what was asked by name: contrasts, then policies."""
-        contrasts = (self.result.contrast(a, b) for a, b in self.questions.contrasts)
-        return (*contrasts, *self.policy_answers)
+        return (*self._answers(self.questions.contrasts), *self.policy_answers)
 
     @cached_property
     def policy_answers(self) -> list[Answer]:
@@ -172,8 +187,10 @@ class Analysis:
         """The contrasts as confidence sequences, if they were asked for."""
         if self.sequence is None or not self.pairs:
             return None
-        answers = tuple(self.sequence.contrast(a, b) for a, b in self.pairs)
-        return SequenceAnswers(answers=answers, kind=self.sequence.kind, level=self.sequence.level, simultaneous=False)
+        joint, kind, level = self.questions.simultaneous, self.sequence.kind, self.sequence.level
+        together = len(self.pairs) if joint else 1
+        answers = tuple(self.sequence.contrast(a, b, together=together) for a, b in self.pairs)
+        return SequenceAnswers(answers=answers, kind=kind, level=level, simultaneous=joint)
 
     @property
     def estimand(self) -> str:
@@ -187,7 +204,9 @@ class Analysis:
         """Return the answers as tables."""
         if self.comparison is not None:
             tables: list[Table] = [self.comparison]
-            tables += [self.comparison.contrast(a, b) for a, b in self.pairs]
+            for i in range(len(self.pairs)):
+                rows: dict[Hashable, Answer] = {name: each[i] for name, (_, each) in self._by_estimator.items() if each}
+                tables.append(Answers("estimator", rows))
             tables += [self.comparison.policy(policy) for policy in self.questions.policies]
         else:
             tables = [self.result, *([] if self.contrasts is None else [self.contrasts]), *self.policy_answers]
@@ -208,19 +227,24 @@ class Analysis:
         """Return the answers as CSV: a line for each question and estimator."""
         rows = [
             row
-            for name, result in self._estimates.items()
-            for row in formats.estimate_rows(name, result, self.pairs, self.questions.policies)
+            for name, (result, contrasts) in self._by_estimator.items()
+            for row in formats.estimate_rows(name, result, _by_pair(self.pairs, contrasts), self.questions.policies)
         ]
-        rows += [] if self.sequence is None else formats.sequence_rows(self.sequence, self.pairs)
-        return formats.write_csv(rows, sequential=self.sequence is not None)
+        if self.sequence is not None:
+            rows += formats.sequence_rows(self.sequence, _by_pair(self.pairs, self.sequence_contrasts))
+        return formats.write_csv(rows, sequential=self.sequence is not None, simultaneous=self.questions.simultaneous)
 
     def to_json(self) -> str:
         """Return the answers as JSON; docs/json.md says what each name means. What is not finite is null."""
         source = self.source
         answers = [
-            formats.estimate_json(name, result, self.pairs, self.questions.policies)
-            for name, result in self._estimates.items()
+            formats.estimate_json(name, result, _by_pair(self.pairs, contrasts), self.questions.policies)
+            for name, (result, contrasts) in self._by_estimator.items()
         ]
+        followed = {}
+        if self.sequence is not None:
+            contrasts = _by_pair(self.pairs, self.sequence_contrasts)
+            followed = {"sequence": formats.sequence_json(self.sequence, contrasts)}
         return json_text(
             "analysis",
             {
@@ -236,16 +260,23 @@ class Analysis:
                 "outcome": {"name": source.outcome_name, "within": source.within},
                 "level": self.result.level,
                 "answers": answers,
-                **({} if self.sequence is None else {"sequence": formats.sequence_json(self.sequence, self.pairs)}),
+                **followed,
                 "warnings": list(self.warnings),
             },
         )
 
-    @property
-    def _estimates(self) -> Mapping[str, Estimate]:
+    @cached_property
+    def _by_estimator(self) -> Mapping[str, tuple[Estimate, Contrasts | None]]:
+        """Each estimator's estimate and contrasts."""
         if self.comparison is None:
-            return {self.result.estimator.name: self.result}
-        return {name: self.comparison[name] for name in self.comparison}
+            return {self.result.estimator.name: (self.result, self.contrasts)}
+        pairs = self.pairs
+        results = {name: self.comparison[name] for name in self.comparison}
+        return {name: (one, self._contrasts(one, pairs) if pairs else None) for name, one in results.items()}
+
+
+def _by_pair(pairs: Sequence[Pair], contrasts: _Several[_Answer] | None) -> dict[Pair, _Answer]:
+    return {} if contrasts is None else dict(zip(pairs, contrasts.answers, strict=True))
 
 
 def analyse(source: Data, questions: Questions) -> Analysis:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from belated.base.columns import ByArm, Label
+from belated.base.columns import ByArm
 from belated.base.documents import csv_text
 from belated.estimation.answers import Answer
 from belated.estimation.estimate import Estimate
+from belated.estimation.lift import Lift
+from belated.estimation.target import Pair
 from belated.sequences.answers import SequenceAnswer
 from belated.sequences.sequence import ConfidenceSequence
 
-#: Of a contrast: the first minus the second.
-Pair = tuple[Label, Label]
 #: A probability for each arm, or "greedy".
 PolicyAsked = ByArm[float] | str
 
@@ -25,34 +25,42 @@ _CSV_NAMES = (
 # ---------------------------------------------------------------- CSV
 
 
-def write_csv(rows: Sequence[Mapping[str, object]], *, sequential: bool) -> str:
-    """Return rows as CSV; those of a confidence sequence need a column more."""
-    names = (*_CSV_NAMES, "excluded_at") if sequential else _CSV_NAMES
+def write_csv(rows: Sequence[Mapping[str, object]], *, sequential: bool, simultaneous: bool = False) -> str:
+    """Return rows as CSV; those of a confidence sequence, and contrasts that hold together, need a column more."""
+    names = _CSV_NAMES + ("simultaneous",) * simultaneous + ("excluded_at",) * sequential
     return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
 
 
 def estimate_rows(
-    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[PolicyAsked]
+    estimator: str,
+    result: Estimate,
+    contrasts: Mapping[Pair, Answer],
+    policies: Sequence[PolicyAsked],
 ) -> list[dict[str, object]]:
-    """Return a row for each arm, contrast and policy."""
+    """Return a row for each arm, contrast, lift and policy."""
     counts = zip(result.sums["assigned"].tolist(), result.sums["arrived"].tolist(), strict=True)
     rows = [
         {"kind": "arm", "question": str(arm), **answer.to_dict(), "assigned": int(n), "arrived": int(m)}
         for arm, answer, (n, m) in zip(result.arms, result.arm_answers, counts, strict=True)
     ]
-    rows += [{"kind": "contrast", "question": f"{a} - {b}", **result.contrast(a, b).to_dict()} for a, b in pairs]
+    for (a, b), answer in contrasts.items():
+        joint = {"simultaneous": answer.joint}
+        rows.append({"kind": "contrast", "question": f"{a} - {b}", **answer.to_dict(), **joint})
+        if answer.lift is not None:
+            rows.append({"kind": "lift", "question": f"{a} over {b}", **vars(answer.lift), **joint})
     rows += [{"kind": "policy", "question": _spelt(policy), **result.policy(policy).to_dict()} for policy in policies]
     return [{"estimator": estimator, **row} for row in rows]
 
 
-def sequence_rows(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> list[dict[str, object]]:
+def sequence_rows(sequence: ConfidenceSequence, contrasts: Mapping[Pair, SequenceAnswer]) -> list[dict[str, object]]:
     """Return a row for each arm and contrast of a confidence sequence."""
     answers = [("arm", str(arm), sequence.arm(arm)) for arm in sequence.arms]
-    answers += [("contrast", f"{a} - {b}", sequence.contrast(a, b)) for a, b in pairs]
+    answers += [("contrast", f"{a} - {b}", answer) for (a, b), answer in contrasts.items()]
     return [
-        {**answer.to_dict(), "estimator": "sequence", "interval": answer.kind, "kind": kind, "question": question}
+        {**answer.to_dict(), "estimator": "sequence", "interval": answer.kind, "kind": kind, "question": question,
+         "simultaneous": answer.together > 1 if kind == "contrast" else None}
         for kind, question, answer in answers
-    ]
+    ]  # fmt: skip
 
 
 def _spelt(policy: PolicyAsked) -> str:
@@ -67,7 +75,10 @@ def _blank(value: object) -> object:
 
 
 def estimate_json(
-    estimator: str, result: Estimate, pairs: Sequence[Pair], policies: Sequence[PolicyAsked]
+    estimator: str,
+    result: Estimate,
+    contrasts: Mapping[Pair, Answer],
+    policies: Sequence[PolicyAsked],
 ) -> dict[str, object]:
     """Return what an estimator says of arms, contrasts and policies."""
     sums = result.sums
@@ -89,7 +100,16 @@ def estimate_json(
                 result.arms, result.arm_answers, numbers, strict=True
             )
         ],
-        "contrasts": [{"arm": a, "baseline": b, **_numbers(result.contrast(a, b), test=True)} for a, b in pairs],
+        "contrasts": [
+            {
+                "arm": a,
+                "baseline": b,
+                **_numbers(answer, test=True),
+                "simultaneous": answer.joint,
+                **({} if answer.lift is None else {"lift": _lift(answer.lift)}),
+            }
+            for (a, b), answer in contrasts.items()
+        ],
         "policies": [
             {
                 "policy": policy if isinstance(policy, str) else {str(arm): share for arm, share in policy.items()},
@@ -100,19 +120,26 @@ def estimate_json(
     }
 
 
-def sequence_json(sequence: ConfidenceSequence, pairs: Sequence[Pair]) -> dict[str, object]:
+def sequence_json(sequence: ConfidenceSequence, contrasts: Mapping[Pair, SequenceAnswer]) -> dict[str, object]:
     """Return what a confidence sequence says of arms and contrasts."""
     return {
         "kind": sequence.kind,
         "target": sequence.target,
         "arms": [{"arm": arm, **_limits(sequence.arm(arm))} for arm in sequence.arms],
-        "contrasts": [{"arm": a, "baseline": b, **_limits(sequence.contrast(a, b), test=True)} for a, b in pairs],
+        "contrasts": [
+            {"arm": a, "baseline": b, **_limits(answer, test=True), "simultaneous": answer.together > 1}
+            for (a, b), answer in contrasts.items()
+        ],
     }
 
 
 def _numbers(answer: Answer, test: bool = False) -> dict[str, float]:
     names = ("estimate", "std_error", "low", "high", *(("statistic", "p_value") if test else ()))
     return {name: getattr(answer, name) for name in names}
+
+
+def _lift(lift: Lift) -> dict[str, object]:
+    return {name: getattr(lift, name) for name in ("estimate", "low", "high", "why")}
 
 
 def _limits(answer: SequenceAnswer, test: bool = False) -> dict[str, object]:

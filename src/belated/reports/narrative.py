@@ -11,7 +11,7 @@ import numpy as np
 from belated.base.columns import Label
 from belated.base.tables import Column
 from belated.base.text import count, one_line, p_words, percent
-from belated.estimation.answers import Answer
+from belated.estimation.answers import Answer, lift_notes
 from belated.estimation.best import Best
 from belated.reports.report import Report
 
@@ -38,7 +38,7 @@ def answer(report: Report) -> list[str]:
     if report.ranked and (len(report.estimate.arms) != 2 or not sentences):
         sentences.insert(0, _best(report))
     asked = report.further[:_MOST_SENTENCES]
-    sentences += [f"{one_line(further.name, 120)}: {_interval(further)}." for further in asked]
+    sentences += [f"{one_line(further.name, 120)}: {_interval(further)}{_lift(further)}." for further in asked]
     return sentences + _unanswered(report)
 
 
@@ -67,16 +67,22 @@ def _best(report: Report) -> str:
 
 def _differences(report: Report) -> list[str]:
     """Say which arms differ, by how much, and which cannot be told apart."""
-    if report.contrasts is None:
+    if report.contrasts is None or report.together is None:
         return []
-    answers = zip(report.contrasts.answers, report.pairs, strict=True)
-    known = [(contrast, *arms) for contrast, arms in answers if not math.isnan(contrast.low)]
-    apart = [difference for difference in known if not difference[0].low <= 0 <= difference[0].high]
-    alike = [difference for difference in known if difference[0].low <= 0 <= difference[0].high]
+    answers = zip(report.contrasts.answers, report.together.answers, report.pairs, strict=True)
+    known = [(one, joint, pair) for one, joint, pair in answers if not math.isnan(one.low)]
+    apart = [(one, *pair) for one, joint, pair in known if not _may_be_0(joint)]
+    alone = [(one, *pair) for one, joint, pair in known if _may_be_0(joint) and not _may_be_0(one)]
+    alike = [(one, *pair) for one, _, pair in known if _may_be_0(one)]
     shown = strongest([contrast for contrast, _, _ in apart], _MOST_SENTENCES)
     sentences = [_apart(report, *apart[i]) for i in shown]
     if len(apart) > len(shown):
         sentences[-1] += f" So do {count(len(apart) - len(shown), 'other difference')} below."
+    if alone:
+        these = [f"{_say(arm)} minus {_say(other)}" for _, arm, other in alone]
+        few = _joined(these) if len(these) <= _MOST_SENTENCES else count(len(these), "difference")
+        way = f"by itself, {few} leaves" if len(alone) == 1 else f"each by itself, {few} leave"
+        sentences.append(f"Taken {way} out 0, but not with all {len(known)} differences compared at once.")
     if len(known) == 1 and alike:
         sentences.append(_alike(report, *alike[0]))
     elif len(alike) > _MOST_SENTENCES:
@@ -86,9 +92,21 @@ def _differences(report: Report) -> list[str]:
     elif alike:
         each = [f"{_say(arm)} minus {_say(other)} from {' to '.join(_texts(c)[1:])}" for c, arm, other in alike]
         sentences.append(f"These differences may be 0: {_joined(each, '; ')} ({percent(report.level)} intervals).")
-    if report.contrasts.simultaneous and len(known) > 1:
-        sentences.append(f"The intervals of all {len(known)} differences hold together at {percent(report.level)}.")
-    return sentences
+    if len(known) > 1:
+        sentences.append(_how_they_hold(report, len(known), some_apart=bool(apart)))
+    return sentences + lift_notes(report.contrasts.answers)
+
+
+def _may_be_0(contrast: Answer) -> bool:
+    return contrast.low <= 0 <= contrast.high
+
+
+def _how_they_hold(report: Report, number: int, *, some_apart: bool) -> str:
+    """Say whether the intervals of several differences are adjusted for being several."""
+    if report.contrasts is not None and report.contrasts.simultaneous:
+        return f"The intervals of all {number} differences hold together at {percent(report.level)}."
+    judged = ", and what is said to differ does so with all of them compared at once" if some_apart else ""
+    return f"The intervals of these {number} differences are not adjusted: each holds by itself{judged}."
 
 
 def _apart(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
@@ -97,7 +115,7 @@ def _apart(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
     way = "higher" if contrast.estimate > 0 else "lower"
     return (
         f"{upper(report.measure)} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
-        f"({percent(contrast.level)} interval {near} to {far} {way}{_p(contrast)})."
+        f"({percent(contrast.level)} interval {near} to {far} {way}{_p(contrast)}){_lift(contrast)}."
     )
 
 
@@ -105,8 +123,13 @@ def _alike(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
     low, high = _texts(contrast)[1:]
     return (
         f"{_say(arm)} and {_say(other)} cannot be told apart: the difference in {report.measure} lies between "
-        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(contrast.level)} interval{_p(contrast)})."
+        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(contrast.level)} interval{_p(contrast)})"
+        f"{_lift(contrast)}."
     )
+
+
+def _lift(answer: Answer) -> str:
+    return "" if answer.lift is None or math.isnan(answer.lift.low) else f", a lift of {answer.lift.words}"
 
 
 def _unanswered(report: Report) -> list[str]:

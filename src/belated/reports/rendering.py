@@ -31,6 +31,8 @@ def report(
     policies: Sequence[ByArm[float] | str] = (),
     level: float = 0.95,
     interval: Interval = "auto",
+    simultaneous: bool = False,
+    lift: bool = False,
 ) -> Path:
     """Write a report: one HTML file that opens anywhere, to be sent to those who did not run the experiment.
 
@@ -49,6 +51,10 @@ def report(
         Further contrasts, of the first minus the second.
     policies : sequence of dict, or "greedy"
         Further questions: what each policy would earn.
+    simultaneous : bool
+        Whether the intervals of the contrasts hold together; if not, each holds by itself, and the page says so.
+    lift : bool
+        Whether to give each contrast relative to its second arm, too.
     """
     check_place(path)
     questions = Questions(
@@ -58,6 +64,8 @@ def report(
         policies=tuple(policies),
         level=level,
         interval=interval,
+        simultaneous=simultaneous,
+        lift=lift,
     )
     return write_report(analyse(require_data(log), questions), path, title=title)
 

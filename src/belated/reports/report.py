@@ -73,7 +73,7 @@ class Report:
     estimate : Estimate
     baseline : label or None
     contrasts : Contrasts or None
-        ``estimate.contrasts(baseline)``; None with one arm.
+        ``estimate.contrasts(baseline)``, perhaps simultaneous, perhaps with lifts; None with one arm.
     further : tuple of Answer
         Further questions: policies, single contrasts.
     comparison : Comparison or None
@@ -128,6 +128,13 @@ class Report:
     def pairs(self) -> list[tuple[Label, Label]]:
         """The arms of each contrast: every arm with the baseline, or all pairs if there is none."""
         return default_pairs(self.estimate.arms, self.baseline)
+
+    @cached_property
+    def together(self) -> Contrasts | None:
+        """The contrasts as they hold together, by which a report judges what differs."""
+        if self.contrasts is None or self.contrasts.simultaneous:
+            return self.contrasts
+        return self.estimate.contrasts_of(self.pairs, simultaneous=True)
 
     @cached_property
     def ranked(self) -> list[int]:

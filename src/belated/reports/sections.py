@@ -12,8 +12,8 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.tables import Column
-from belated.base.text import count, one_line, p_words, percent
-from belated.estimation.answers import Answer, Answers
+from belated.base.text import NOTHING, count, one_line, p_words, percent
+from belated.estimation.answers import Answer, Answers, lift_notes
 from belated.reports import charts
 from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
@@ -21,6 +21,7 @@ from belated.reports.report import Report
 from belated.reports.svg import LOOKS, fit_all
 from belated.sequences.answers import SequenceAnswer, Track
 from belated.sequences.design import kind_text
+from belated.sequences.sequence import ConfidenceSequence
 
 #: What to know about each estimator beside the others.
 REMARKS = {
@@ -95,7 +96,7 @@ def _contrasts(report: Report) -> Part | None:
     answers = list(report.contrasts.answers)
     shown = strongest(answers, _MOST_ROWS)
     rows = [_row(_label(report, *report.pairs[i]), answers[i], look(report, report.pairs[i][0])) for i in shown]
-    together = " that hold together" if report.contrasts.simultaneous else ""
+    together = _together(report)
     intervals = f"{percent(report.level)} {report.contrasts.interval} intervals{together}"
     title = f"Differences in {report.measure}"
     more = f" The {len(shown)} clearest of {len(answers)} are drawn." if len(shown) < len(answers) else ""
@@ -106,9 +107,23 @@ def _contrasts(report: Report) -> Part | None:
     return Part(
         charts=[charts.forest(rows, title=title, level=report.level, reference=0.0)],
         caption=f"{title}, with {percent(report.level)} intervals{together}. "
-        f"An interval that holds 0 leaves open which arm is better.{more}",
+        f"An interval that holds 0 leaves open which arm is better.{more}{_lift_words(answers)}",
         sheet=Sheet(f"The differences in numbers; {intervals}, tests against 0", columns),
     )
+
+
+def _together(report: Report) -> str:
+    """Say of intervals of the contrasts whether they are adjusted for being several."""
+    if report.contrasts is None or len(report.contrasts) < 2:
+        return ""
+    return " that hold together" if report.contrasts.simultaneous else " that hold each by itself"
+
+
+def _lift_words(answers: Sequence[Answer]) -> str:
+    """Say what a lift is, and why some have no bounds, if there are any."""
+    if not any(answer.lift for answer in answers):
+        return ""
+    return " ".join(["", "A lift is a difference in percent of the second arm's mean.", *lift_notes(answers)])
 
 
 def _further(report: Report) -> Part | None:
@@ -117,12 +132,14 @@ def _further(report: Report) -> Part | None:
     answers = list(report.further)
     tests = [f"{answer.null:g}, {answer.alternative}" for answer in answers]
     columns = [Column("question", [answer.name for answer in answers], "label"), *_answer_columns(answers, test=True)]
+    joint = sum(answer.joint for answer in answers)
+    together = f" The intervals of the {joint} differences hold together." if joint > 1 else ""
     title = f"Further questions about {report.measure}"
     rows = [_row(answer.name, answer, 0) for answer in answers[:_MOST_ROWS]]
     return Part(
         heading="" if report.contrasts is None else "Further questions",
         charts=[charts.forest(rows, title=title, level=answers[0].level)],
-        caption=f"{title}, with {percent(answers[0].level)} intervals.",
+        caption=f"{title}, with {percent(answers[0].level)} intervals.{together}{_lift_words(answers)}",
         sheet=Sheet("The same in numbers", [*columns, Column("tested against", tests, "label")]),
     )
 
@@ -142,7 +159,8 @@ def moved_section(report: Report) -> Section | None:
     else:
         pairs = [report.pairs[i] for i in strongest(list(report.contrasts.answers), _MOST_RIBBONS)]
         series = [_ribbon(_label(report, *pair), trajectory.contrast(*pair), look(report, pair[0])) for pair in pairs]
-        what, reference, possible = f"Differences in {report.measure}", 0.0, len(report.contrasts)
+        each = ", each by itself" if len(report.contrasts) > 1 else ""
+        what, reference, possible = f"Differences in {report.measure}{each}", 0.0, len(report.contrasts)
     drawn = charts.ribbons(
         np.array(trajectory.moments),
         series,
@@ -173,7 +191,9 @@ def looked_section(report: Report) -> Section | None:
         track, answer = sequence.track(arm), sequence.arm(arm)
     else:
         arm = report.main[0]
-        track, answer = sequence.track(*report.main), sequence.contrast(*report.main)
+        together = len(report.pairs) if report.contrasts is not None and report.contrasts.simultaneous else 1
+        track = sequence.track(*report.main, together=together)
+        answer = sequence.contrast(*report.main, together=together)
     error = (answer.high - answer.low) / 6 if math.isfinite(answer.high - answer.low) else math.nan
     name = one_line(track.name, 120)
     drawn = charts.ribbons(
@@ -185,6 +205,8 @@ def looked_section(report: Report) -> Section | None:
         reference=None if report.main is None else 0.0,
     )
     words = _what_is_known(answer, error, is_contrast=report.main is not None)
+    if report.main is not None and len(report.pairs) > 1:
+        words = f"{words} {_one_of_several(answer, sequence, report)}"
     return Section(
         name="looked",
         link="Every look",
@@ -233,6 +255,19 @@ def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -
     when = Column("", [answer.excluded_at], "number").texts()[0]
     since = "It has never left out 0" if answer.excluded_at is None else f"It first left out 0 as of {when}"
     return f"{words} {since} (always-valid p {p_words(answer.p_value)})."
+
+
+def _one_of_several(answer: SequenceAnswer, sequence: ConfidenceSequence, report: Report) -> str:
+    """Say whether a sequence allows for its being one of several, and what it says if it does not."""
+    number = len(report.pairs)
+    if answer.together > 1:
+        return f"The sequences of all {number} differences hold together."
+    alone = f"It is one of {number} differences, taken by itself"
+    if answer.excluded_at is None or report.main is None:
+        return f"{alone}."
+    joint = sequence.contrast(*report.main, together=number)
+    what = "never left out 0" if joint.excluded_at is None else "left out 0, too"
+    return f"{alone}; with all of them followed at once it has {what}."
 
 
 # ---------------------------------------------------------------- the experiment
@@ -305,6 +340,7 @@ def estimators_section(report: Report) -> Section | None:
     used = report.estimate.estimator.name
     rows = [_row(name, answer, 0 if name == used else -1) for name, answer in answers.items()]
     title = f"{one_line(next(iter(answers.values())).name, 120)} by estimator"
+    alone = f" for this difference by itself, one of {len(report.pairs)}" if len(report.pairs) > 1 else ""
     columns = [
         Column("estimator", list(answers), "label"),
         *_answer_columns(list(answers.values())),
@@ -312,7 +348,7 @@ def estimators_section(report: Report) -> Section | None:
     ]
     part = Part(
         charts=[charts.forest(rows, title=title, level=report.level, reference=reference)],
-        caption=f"{title}, with {percent(report.level)} intervals; this report uses {used}.",
+        caption=f"{title}, with {percent(report.level)} intervals{alone}; this report uses {used}.",
         sheet=Sheet("The estimators in numbers", columns),
     )
     return Section(
@@ -388,7 +424,9 @@ def _answer_columns(answers: Sequence[Answer], *, test: bool = False) -> list[Co
     columns = [
         Column(head, [getattr(answer, name) for answer in answers], "estimate", errors) for name, head in names.items()
     ]
-    return columns + [Column("p", [answer.p_value for answer in answers], "p_value")] * test
+    columns += [Column("p", [answer.p_value for answer in answers], "p_value")] * test
+    lifts = [NOTHING if answer.lift is None else answer.lift.words for answer in answers]
+    return columns + [Column("lift", lifts, "label")] * any(answer.lift for answer in answers)
 
 
 def _by_weight(report: Report, arms: Sequence[Label]) -> list[int]:

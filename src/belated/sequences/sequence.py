@@ -193,9 +193,9 @@ class ConfidenceSequence(Table):
         """Return what is known now of one arm's mean; with `simultaneous`, as one of all arms."""
         return self._answer(arm_index(self.arms, arm), None, len(self.arms) if simultaneous else 1)
 
-    def contrast(self, arm: Label, baseline: Label) -> SequenceAnswer:
-        """Return what is known now of one arm's mean minus another's."""
-        return self._answer(*self._pair(arm, baseline), 1)
+    def contrast(self, arm: Label, baseline: Label, *, together: int = 1) -> SequenceAnswer:
+        """Return what is known now of one arm's mean minus another's; as one of so many that hold `together`."""
+        return self._answer(*self._pair(arm, baseline), whole("together", together, least=1))
 
     def _pair(self, arm: Label, baseline: Label) -> tuple[int, int]:
         a, b = arm_index(self.arms, arm), arm_index(self.arms, baseline)
@@ -252,13 +252,16 @@ class ConfidenceSequence(Table):
         """Return the estimate with intervals for a single look, as `estimate(log.at(moment), "dipw")` gives them."""
         return self._history.fixed(look)
 
-    def track(self, arm: Label, baseline: Label = None) -> Track:
+    def track(self, arm: Label, baseline: Label = None, *, together: int = 1) -> Track:
         """Return how the sequence of an arm, or of its contrast with a baseline, moved over the looks.
 
+        With `together`, it is one of so many that hold together.
         Beside it stands the interval of a single look, which holds at one moment chosen in advance, not at all.
         """
         a, b = (arm_index(self.arms, arm), None) if baseline is None else self._pair(arm, baseline)
-        estimate, low, high = np.array(intervals(self._history, a, b, self.design.threshold())).T
+        estimate, low, high = np.array(
+            intervals(self._history, a, b, self.design.threshold(whole("together", together, least=1)))
+        ).T
         estimates = [self.fixed(look) for look in range(len(self._history.times))]
         fixed = [e.arm(arm) if baseline is None else e.contrast(arm, baseline) for e in estimates]
         return Track(
@@ -273,7 +276,7 @@ class ConfidenceSequence(Table):
             fixed_low=np.array([answer.low for answer in fixed]),
             fixed_high=np.array([answer.high for answer in fixed]),
             null=self.design.null_of(a, b),
-            excluded_at=self._test(a, b, 1)[1],
+            excluded_at=self._test(a, b, together)[1],
         )
 
     def plot(self, arm: Label, baseline: Label = None) -> Figure:

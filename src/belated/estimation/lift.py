@@ -1,0 +1,207 @@
+"""Lift: an arm's mean relative to another's, by how many percent it is higher.
+
+The lift of B over A is (B - A) / |A|, so that it has the sign of the difference whatever sign the baseline has. Its
+interval is the set of x for which the interval of B - A - x |A|, a combination of the two arms under the kind of
+interval in use, holds 0: Fieller's (1954) where variances add, MOVER's for ratios (Donner and Zou 2012) where limits
+do. At x = 0 that is the contrast, so a lift leaves out 0 exactly when the contrast does, and their p-value is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belated.base.columns import Label
+from belated.base.roots import find_root
+from belated.base.tables import Column, Table
+from belated.base.text import change_text, one_line, percent
+from belated.estimation.estimators import ArmStatistics
+from belated.estimation.intervals import Alternative, IntervalKind, combine
+
+if TYPE_CHECKING:
+    from belated.estimation.answers import Answer
+
+#: Doublings of a first step after which a limit is not to be found.
+_MOST_DOUBLINGS = 60
+
+#: What stands for a coefficient of 0: some kinds treat one arm by itself in another way than two together.
+_NO_COEFFICIENT = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lift(Table):
+    """By which share of its size an arm's mean is above another's.
+
+    Attributes
+    ----------
+    name : str
+    estimate : float
+        (arm - baseline) / |baseline|: 0.12 is 12 % more.
+    low, high : float
+        The interval, one-sided if the alternative is; NaN if it cannot be told.
+    level : float
+    p_value : float
+        Of no difference: that of the contrast.
+    interval : str
+        The kind.
+    alternative : str
+    why : str or None
+        Why there are no bounds.
+    joint : bool
+        Whether it holds together with others.
+    """
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    level: float
+    p_value: float
+    interval: IntervalKind
+    alternative: Alternative
+    why: str | None = None
+    joint: bool = False
+
+    @property
+    def words(self) -> str:
+        """The estimate and its interval, such as "+12% (3% to 22%)"."""
+        estimate, low, high = (change_text(x, self.spread) for x in (self.estimate, self.low, self.high))
+        sign = "+" if self.estimate > 0 else ""
+        return f"{sign}{estimate} ({'no bounds' if math.isnan(self.low) else f'{low} to {high}'})"
+
+    @property
+    def spread(self) -> float:
+        """What the digits shown follow: half the nearer limit's distance, or less, so that no limit is shown as 0."""
+        ends = [end for end in (self.low, self.high) if math.isfinite(end)]
+        spread = min((abs(end - self.estimate) / 2 for end in ends), default=math.nan)
+        return min([spread, *(max(abs(end), spread / 100) for end in ends if end != 0)])
+
+    def __repr__(self) -> str:
+        return self.to_text()
+
+    def _title(self) -> str:
+        return f"{self.name}: {percent(self.level)} {self.interval} interval, test against 0 ({self.alternative})"
+
+    def _columns(self) -> list[Column]:
+        return [*lift_columns([self], "estimate", "low", "high"), Column("p_value", [self.p_value], "p_value")]
+
+    def _notes(self) -> list[str]:
+        return [] if self.why is None else [self.why]
+
+
+def lift_columns(lifts: list[Lift | None], *names: str) -> list[Column]:
+    """Return the columns, by these names, of lifts, their lower and their upper limits."""
+    parts = ([None if lift is None else getattr(lift, part) for lift in lifts] for part in ("estimate", "low", "high"))
+    errors = [None if lift is None else lift.spread for lift in lifts]
+    return [Column(name, part, "change", errors) for name, part in zip(names, parts, strict=True)]
+
+
+def find_lift(
+    statistics: ArmStatistics,
+    kind: IntervalKind,
+    arms: tuple[Label, ...],
+    contrast: Answer,
+    *,
+    pair: tuple[int, int],
+    tail: float,
+) -> Lift:
+    """Return the lift of one arm over another.
+
+    Parameters
+    ----------
+    statistics, kind, arms
+        Of the estimate.
+    contrast : Answer
+        The difference, which has the same test.
+    pair : (int, int)
+        The arm and the baseline, by number.
+    tail : float
+        What the interval leaves on either side.
+    """
+    a, b = pair
+    baseline = np.zeros(len(arms))
+    baseline[b] = 1.0
+    low, high = map(float, combine(statistics, baseline, kind).limits(tail))
+    value = float(statistics.value[b])
+    sign = 1.0 if low > 0 else -1.0 if high < 0 else math.copysign(1.0, value)
+    difference = float(statistics.value[a]) - value
+    limits, why = (math.nan, math.nan), None
+    if math.isnan(contrast.low):
+        why = "There is no interval of the difference, so a relative difference has no bounds."
+    elif low <= 0 <= high or math.isnan(low) or math.isnan(high):
+        why = _untold(arms[b])
+    else:
+        limits = _search(statistics, kind, pair, sign, tail)
+        why = _untold(arms[b]) if math.isnan(limits[0]) else None
+    if why is None and contrast.alternative != "two-sided":
+        limits = (limits[0], math.inf) if contrast.alternative == "greater" else (-math.inf, limits[1])
+    return Lift(
+        name=f"lift of {one_line(arms[a])} over {one_line(arms[b])}",
+        estimate=difference / (sign * value) if value != 0 else math.nan,
+        low=limits[0],
+        high=limits[1],
+        level=contrast.level,
+        p_value=contrast.p_value,
+        interval=kind,
+        alternative=contrast.alternative,
+        why=why,
+        joint=contrast.joint,
+    )
+
+
+def _untold(baseline: Label) -> str:
+    name = one_line(repr(str(baseline)))
+    return f"The mean of {name} cannot be told from 0, so a relative difference has no bounds."
+
+
+def _search(
+    statistics: ArmStatistics, kind: IntervalKind, pair: tuple[int, int], sign: float, tail: float
+) -> tuple[float, float]:
+    """Return the least and the largest x at which the interval of B - A - x |A| holds 0; NaN if there are none."""
+    a, b = pair
+    coefficients = np.zeros(len(statistics.value))
+    coefficients[a] = 1.0
+
+    def limits(x: float) -> tuple[float, float]:
+        coefficients[b] = -(1 + sign * x) or -_NO_COEFFICIENT
+        low, high = combine(statistics, coefficients.copy(), kind).limits(tail)
+        return float(low), float(high)
+
+    size = abs(float(statistics.value[b])) or 1.0
+    low, high = limits(0.0)
+    step = (high - low) / size if 0 < high - low < math.inf else 1.0
+    low = _crossing(lambda x: limits(x)[0] / size, step)
+    high = _crossing(lambda x: limits(x)[1] / size, step)
+    return (math.nan, math.nan) if math.isnan(low) or math.isnan(high) else (low, high)
+
+
+def _crossing(limit: Callable[[float], float], step: float) -> float:
+    """Return where a limit that falls with x is 0; infinite if the limit is, NaN if it does not get there.
+
+    The search begins at 0, the contrast itself: on which side of 0 the answer lies is what the contrast says.
+    """
+    scale = step
+
+    def squeezed(x: float) -> float:  # between -1 and 1, so that the limit may be infinite
+        value = limit(x)
+        return math.copysign(1.0, value) if math.isinf(value) else value / (scale + abs(value))
+
+    near, at_near = 0.0, squeezed(0.0)
+    if at_near == 0 or math.isnan(at_near):
+        return at_near
+    way = math.copysign(1.0, at_near)
+    for _ in range(_MOST_DOUBLINGS):
+        far = way * step
+        at_far = squeezed(far)
+        if math.isnan(at_far):
+            return math.nan
+        if at_far * at_near <= 0:
+            ends = ((near, at_near), (far, at_far))
+            (low, at_low), (high, at_high) = ends if way > 0 else ends[::-1]
+            return find_root(squeezed, low, high, at_low=at_low, at_high=at_high)
+        near, at_near, step = far, at_far, 2 * step
+    return way * math.inf if abs(at_near) == 1 else math.nan
