@@ -26,7 +26,7 @@ bench: $(READY)
 # The simulations that show the statistics work, some hours; each alone: python benchmarks/winner.py
 evidence: $(READY)
 	$(BIN)/python benchmarks/intervals.py > benchmarks/COVERAGE.md
-	for each in sequences winner batches diagnostics sensitivity planning; do \
+	for each in lift sequences winner batches diagnostics sensitivity planning; do \
 	  $(BIN)/python benchmarks/$$each.py > benchmarks/$$(echo $$each | tr a-z A-Z).md || exit 1; done
 
 $(READY): pyproject.toml

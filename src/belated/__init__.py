@@ -28,6 +28,7 @@ from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import ESTIMATORS, Estimator
 from belated.estimation.ledger import Ledger
+from belated.estimation.lift import Lift
 from belated.estimation.trajectory import Trajectory, trajectory
 from belated.log.log import Log
 from belated.planning.pilots import Pilot, pilot
@@ -62,6 +63,7 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Ledger",
+    "Lift",
     "Log",
     "LogError",
     "MergeError",

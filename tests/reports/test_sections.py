@@ -93,6 +93,18 @@ def test_further_questions_have_a_heading_only_beside_differences():
     assert (section.heading, [part.heading for part in section.parts]) == ("Further questions", [""])
 
 
+def test_further_questions_say_whether_they_hold_together():
+    report = sample_report(tuple("ABC"), (1.0, 2.0, 3.0))
+    policy, pairs = report.estimate.policy({"A": 0.5, "B": 0.5}), [("B", "A"), ("C", "B")]
+    captions = []
+    for simultaneous in (False, True):
+        asked = report.estimate.contrasts_of(pairs, simultaneous=simultaneous).answers
+        (section,) = [s for s in sections(replace(report, further=(*asked, policy))) if s.name == "differences"]
+        captions.append(section.parts[1].caption)
+    assert captions[0].endswith("Each holds by itself.")
+    assert captions[1].endswith("Those of the 2 differences hold together.")
+
+
 def test_the_estimator_in_use_is_marked():
     (section,) = [section for section in sections(sample_report()) if section.name == "estimators"]
     assert [remark.estimator for remark in section.remarks if remark.is_used] == ["daipw"]

@@ -133,7 +133,8 @@ def _further(report: Report) -> Part | None:
     tests = [f"{answer.null:g}, {answer.alternative}" for answer in answers]
     columns = [Column("question", [answer.name for answer in answers], "label"), *_answer_columns(answers, test=True)]
     joint = sum(answer.joint for answer in answers)
-    together = f" The intervals of the {joint} differences hold together." if joint > 1 else ""
+    together = " Each holds by itself." if len(answers) > 1 and not joint else ""
+    together = f" Those of the {joint} differences hold together." if joint > 1 else together
     title = f"Further questions about {report.measure}"
     rows = [_row(answer.name, answer, 0) for answer in answers[:_MOST_ROWS]]
     return Part(
