@@ -36,18 +36,22 @@ def twin(field, experiment, weights, model, shift):
     rows = naive.existing(x.assigned, x.as_of)
     part = x.rows(rows)
     h = naive.weights(weights, part.propensity, part.assigned)
-    zero = [[0.0] * x.k for _ in rows]
+    none = [[None] * x.k for _ in rows]
     means = naive.running_mean(part.arm, part.outcome, part.assigned, part.arrived, x.k)
-    mu = zero if model == "zero" else means
+    mu = none if model == "zero" else means
     values, sizes = [], []
     for k in range(x.k):
         terms = []
         for t in range(len(rows)):
             if field.over.startswith("own") and part.arm[t] != k:
                 continue
-            if field.over.endswith("arrived") and not naive.has_arrived(part.arrived, t, x.as_of):
+            over_arrived = field.over in ("all arrived", "own arrived", "own modelled")
+            if over_arrived and not naive.has_arrived(part.arrived, t, x.as_of):
                 continue
-            terms.append(term(field, h[t][k], part.propensity[t][k], part.outcome[t], float(mu[t][k]), shift[k]))
+            if field.over.endswith("modelled") and mu[t][k] is None:
+                continue
+            model = 0.0 if mu[t][k] is None else float(mu[t][k])
+            terms.append(term(field, h[t][k], part.propensity[t][k], part.outcome[t], model, shift[k]))
         values.append(max(terms, default=0.0) if field.largest else math.fsum(terms))
         sizes.append(math.fsum(map(abs, terms)))
     return np.array(values), np.array(sizes)
@@ -92,7 +96,7 @@ def test_an_outcome_that_lands_adds_one_term_to_each_of_its_fields():
         kernel.land(own, 1, outcome, shift, model - shift, h, pi, plain)
         assert not own[0].any()
         for field, value in zip(OWN_FIELDS, own[1], strict=True):
-            is_added = field.over == "own arrived" and (plain or not field.plain)
+            is_added = field.over in ("own arrived", "own modelled") and (plain or not field.plain)
             assert value == pytest.approx(term(field, h, pi, outcome, model, shift) if is_added else 0.0, rel=1e-14)
 
 

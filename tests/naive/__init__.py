@@ -15,6 +15,7 @@ from scipy import stats
 
 ESTIMATORS = {
     "daipw": ("sqrt", "running_mean", "hajek"),
+    "daipw_paper": ("sqrt", "running_mean_from_zero", "hajek"),
     "dipw": ("sqrt", "zero", "hajek"),
     "mean": ("propensity", "zero", "hajek"),
     "hajek": ("uniform", "zero", "hajek"),
@@ -43,12 +44,12 @@ def history(assigned, arrived, t):
 
 
 def running_mean(arm, outcome, assigned, arrived, k):
-    """mu_hat_t(a): the mean of the history's outcomes of the arm, 0 before any; T lists of k fractions."""
+    """mu_hat_t(a): the mean of the history's outcomes of the arm, None before any; T lists of k fractions."""
     mu = []
     for t in range(len(arm)):
         before = history(assigned, arrived, t)
         by_arm = [[Fraction(outcome[s]) for s in before if arm[s] == a] for a in range(k)]
-        mu.append([sum(ys, Fraction()) / max(len(ys), 1) for ys in by_arm])
+        mu.append([sum(ys, Fraction()) / len(ys) if ys else None for ys in by_arm])
     return mu
 
 
@@ -90,17 +91,25 @@ def estimate(estimator, arm, outcome, propensity, assigned, arrived, as_of=None)
     )
     if isinstance(h, str | tuple):
         h = weights(h, propensity, assigned)
-    has_model = not isinstance(mu, str) or mu != "zero"
-    if isinstance(mu, str):
+    has_model, given = not isinstance(mu, str) or mu != "zero", not isinstance(mu, str)
+    from_zero = normalisation != "hajek" or mu == "running_mean_from_zero"
+    if not given:
         mu = [[0] * k for _ in rows] if mu == "zero" else running_mean(arm, outcome, assigned, arrived, k)
     has_outcome = [has_arrived(arrived, t, as_of) for t in range(len(rows))]
     y = [Fraction(outcome[t]) if has_outcome[t] else None for t in range(len(rows))]
     by_arm = []
     for a in range(k):
         gamma = [Fraction(1 / propensity[t][a]) if has_outcome[t] and arm[t] == a else 0 for t in range(len(rows))]
-        exact = [Fraction(x[a]) for x in h], [Fraction(x[a]) for x in mu], gamma, y, normalisation
+        root = [Fraction(x[a]) for x in h]
+        total = sum(root[t] * gamma[t] for t in range(len(rows)))
+        weighted = sum(root[t] * gamma[t] * y[t] for t in range(len(rows)) if gamma[t])
+        start = 0 if from_zero or not total else weighted / total
+        exact = root, [Fraction(start if x[a] is None else x[a]) for x in mu], gamma, y, normalisation
         answer = _one_arm(*exact)
+        if given and normalisation == "hajek" and total:
+            about_model(answer, *exact[:4])
         answer.value_scale, answer.variance_scale = _scales(*exact, answer.values, ever[a], has_model)
+        answer.variance_scale += answer.value_scale**2 if given else 0.0
         by_arm.append(answer)
     return SimpleNamespace(
         **{name: np.array([getattr(answer, name) for answer in by_arm]) for name in ANSWERS + SCALES}
@@ -135,6 +144,23 @@ def _one_arm(h, mu, gamma, y, normalisation):
     return answer
 
 
+def about_model(answer, h, mu, gamma, y):
+    """Take variances about a model that users give: of the terms of the estimate, w (y - mu) / W and h mu / H."""
+    rows = range(len(h))
+    w = {t: h[t] * gamma[t] for t in rows if gamma[t]}
+    sum_h, sum_w = sum(h), sum(w.values())
+    residual, model = sum(w[t] * (y[t] - mu[t]) for t in w) / sum_w, sum(h[t] * mu[t] for t in rows) / sum_h
+    first = [w[t] * (y[t] - mu[t] - residual) / sum_w if t in w else 0 for t in rows]
+    second = [h[t] * (mu[t] - model) / sum_h for t in rows]
+    own, other = sum(x**2 for x in first), sum(x**2 for x in second)
+    whole = max(sum((a + b) ** 2 for a, b in zip(first, second, strict=True)), other)
+    answer.variances = float(whole)
+    residuals = list(w.values()), [y[t] - mu[t] for t in w]
+    answer.inflation = float(inflation(*residuals))
+    answer.t_variances = float(t_variance(*residuals, residual)) + float(whole - own)
+    answer.true_hc3 = float(true_hc3(*residuals)) + float(whole - own)
+
+
 def _scales(h, mu, gamma, y, normalisation, q, ever, has_model):
     """Scales of terms of sums about any outcome of the arm, arrived or not; no model is exactly 0 wherever they are."""
     if math.isnan(q):
@@ -146,7 +172,7 @@ def _scales(h, mu, gamma, y, normalisation, q, ever, has_model):
     far = [max(abs(m - min(ever)), abs(m - max(ever))) for m in mu]
     size, reach = max(map(abs, ever)), max(*ever, q) - min(*ever, q)
     sum_h, sum_w = sum(h), sum(w.values())
-    modelled = sum(h[t] * far[t] for t in range(len(h))) / sum_h if has_model else 0
+    modelled = size + sum(h[t] * far[t] for t in range(len(h))) / sum_h if has_model else 0  # a model is rounded too
     if normalisation == "hajek":
         residuals = reach + (sum(w[t] * miss[t] for t in own) / sum_w if has_model else 0)
         variance = reach * (reach + residuals + modelled) * sum(x**2 for x in w.values()) / sum_w**2

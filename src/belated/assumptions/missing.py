@@ -16,7 +16,7 @@ from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
-from belated.estimation.intervals import KINDS, IntervalKind, choose_kind, combine, is_binary, student_degrees
+from belated.estimation.intervals import KINDS, IntervalKind, combine, is_binary, student_degrees
 from belated.log.log import Log
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -223,7 +223,7 @@ class MissingOutcomes:
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
             arms.append(ArmOutcomes(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
         statistics = evaluate(sums, estimator).subset(used)
-        kind = choose_kind(statistics, binary=is_binary(sums, used), hajek=True)
+        kind: IntervalKind = "wilson" if is_binary(sums, used) else "score"
         return cls(
             coefficients=coefficients[used],
             arms=tuple(arms),

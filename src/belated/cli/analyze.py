@@ -50,13 +50,13 @@ def analyze(
     estimator: Annotated[
         str | None,
         option(
-            "daipw, dipw, mean, hajek, nh, nh0, iad, or all, side by side. Default: daipw, or dipw if only the chosen "
-            "arm's probability is known.",
+            "daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all, side by side. Default: daipw, or dipw if "
+            "only the chosen arm's probability is known.",
             QUESTIONS,
         ),
     ] = None,
     level: options.Level = 0.95,
-    interval: Annotated[str, typer.Option(help="auto, t, skew, wilson or normal.", rich_help_panel=QUESTIONS)] = "auto",
+    interval: Annotated[str, typer.Option(help="auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)] = "auto",
     simultaneous: Annotated[
         bool,
         typer.Option(

@@ -11,18 +11,19 @@ from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.answers import Answers, answer_columns
 from belated.estimation.estimate import Estimate
-from belated.estimation.estimators import ESTIMATORS, EstimatorName, needs_all_propensities
+from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName, needs_all_propensities
 from belated.estimation.intervals import INTERVALS, Interval, fallback_interval, resolve_interval
 from belated.log.data import Data, require_data
 
 
 def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto") -> Comparison:
-    """Estimate with every estimator of the paper's table, side by side.
+    """Estimate with the estimators of the paper's table, side by side: "daipw" stands for "daipw_paper" too.
 
     Those that need every arm's propensity are left out if the log does not have them.
     """
     require_data(log)
-    chosen = {n: e for n, e in ESTIMATORS.items() if log.has_all_propensities or not needs_all_propensities(e)}
+    known = log.has_all_propensities
+    chosen = {n: ESTIMATORS[n] for n in SIDE_BY_SIDE if known or not needs_all_propensities(ESTIMATORS[n])}
     parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
     shared = {part: sums[-1] for part, sums in zip(parts, log.sums(parts), strict=True)}
     word = one_of("interval", interval, INTERVALS)
@@ -72,7 +73,7 @@ class Comparison(Table):
         return iter(self.estimates)
 
     def _title(self) -> str:
-        left_out = [name for name in ESTIMATORS if name not in self.estimates]
+        left_out = [name for name in SIDE_BY_SIDE if name not in self.estimates]
         why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
         level = next(iter(self.estimates.values())).level
         return f"{len(self.estimates)} estimators side by side, {percent(level)} intervals{why}"

@@ -71,9 +71,10 @@ def estimate(
         Replace one axis of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
     level : float
         Of the intervals.
-    interval : {"auto", "normal", "t", "skew", "wilson"}
-        ``"normal"`` is the paper's; ``"auto"`` is the one that covers: wilson if every outcome
-        is 0 or 1, skew if an arm's outcomes are skewed, otherwise t.
+    interval : {"auto", "score", "t", "wilson", "normal"}
+        ``"auto"`` is ``"score"``, which holds for every outcome, rare and skewed ones too; ``"t"`` for
+        estimators that are not normalised by 'hajek'. ``"wilson"`` needs outcomes that are 0 or 1;
+        ``"normal"`` is the paper's.
 
     Returns
     -------
@@ -89,7 +90,7 @@ def estimate(
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     if isinstance(log, Data):
         check_propensities(chosen, known=log.has_all_propensities)
-        sums = log.sums([chosen.parts], plain=chosen.normalisation != "hajek")[0][-1]
+        sums = log.sums([chosen.parts], plain=chosen.needs_plain)[0][-1]
         as_of, doubts = log.as_of_text, log.doubts_when_estimated()
     else:
         sums, as_of, doubts = _checked_sums(log, chosen), None, []
@@ -129,7 +130,7 @@ class Estimate(Table):
     estimator : Estimator
     level : float
     interval : str
-        The kind of interval in use: "normal", "t", "skew" or "wilson".
+        The kind of interval in use: "score", "t", "wilson" or "normal".
     as_of : str or None
         The moment the log was looked at.
     """
@@ -347,11 +348,17 @@ class Estimate(Table):
             (arrived == 0, "No outcome of", "has arrived: no answer, NaN."),
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0: no answer, NaN."),
             (arrived == 1, "Only one outcome of", "has arrived: an estimate, but no interval."),
-            (constant & (arrived > 1), "All arrived outcomes of", "are equal: they show no variance."),
+            (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
                 warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
+
+    def _constant_words(self) -> str:
+        """Return what follows for arms whose outcomes are all equal."""
+        if self.interval != "score" or not (self.statistics.moments.pooled_variance > 0).any():
+            return "are equal: they do not show how much they vary, so there is no interval."
+        return "are equal: the interval takes from the other arms how much outcomes vary."
 
     def _listed(self, chosen: Array) -> str:
         """Return the arms that are chosen, the first five of many."""
@@ -360,14 +367,14 @@ class Estimate(Table):
 
     def _notes(self) -> list[str]:
         moved = np.abs(self.statistics.augmentation)
-        robust = self.statistics.robust
+        robust = self.statistics.robust if self.estimator.start == "zero" else None
         far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
         if not far.any():
             return []
         return [
             "Note: before any outcome has arrived the outcome model is 0, far from the outcomes of "
             f"{self._listed(far)}, and that makes up most of the uncertainty here; "
-            "subtract a typical outcome beforehand, or use 'dipw'."
+            "use 'daipw' or 'dipw'."
         ]
 
     def _title(self) -> str:

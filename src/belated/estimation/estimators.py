@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from belated.summaries.weights import Weights, WeightsLike, read_weights
 
 Normalisation = Literal["hajek", "plain", "arrived"]
 NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
-EstimatorName = Literal["daipw", "dipw", "mean", "hajek", "nh", "nh0", "iad"]
+Start = Literal["centre", "zero"]
+STARTS: tuple[Start, ...] = get_args(Start)
+EstimatorName = Literal["daipw", "daipw_paper", "dipw", "mean", "hajek", "nh", "nh0", "iad"]
 
 
 class Estimator:
-    """One choice on each of three axes.
+    """One choice on each of four axes.
 
     Parameters
     ----------
@@ -33,6 +35,10 @@ class Estimator:
         for outcomes that never come; ``plain``, the sum of h, which does not; ``arrived``, the sum
         of h over arrived rows of any arm, which adjusts for them as if all arms were alike.
     name : str
+    start : {"centre", "zero"}, optional
+        What the running mean is before an arm's first arrival: ``centre``, the arm's own weighted mean of all that has
+        arrived, so that adding a constant to the outcomes adds it to the estimate; ``zero``, 0, as in the paper. Only
+        estimators normalised by 'hajek' have ``centre``; it is their default.
     """
 
     def __init__(
@@ -41,11 +47,16 @@ class Estimator:
         outcome_model: ModelLike = "running_mean",
         normalisation: Normalisation = "hajek",
         name: str = "custom",
+        start: Start | None = None,
     ) -> None:
         self._weights = read_weights(weights)
         self._outcome_model = read_outcome_model(outcome_model)
         self._normalisation = one_of("normalisation", normalisation, NORMALISATIONS)
         self._name = name
+        hajek = self._normalisation == "hajek"
+        self._start: Start = one_of("start", start, STARTS) if start is not None else ("centre" if hajek else "zero")
+        if self._start == "centre" and not hajek:
+            raise OptionError("`start` is 'centre', which needs the normalisation 'hajek'; 'zero' does not.")
 
     @property
     def weights(self) -> Weights:
@@ -68,16 +79,26 @@ class Estimator:
         return self._name
 
     @property
+    def start(self) -> Start:
+        """What the running mean is before an arm's first arrival."""
+        return self._start
+
+    @property
+    def needs_plain(self) -> bool:
+        """Whether it reads the sums that estimators of Hajek's kind without a given model do not read."""
+        return self.normalisation != "hajek" or self.outcome_model.name == "given"
+
+    @property
     def parts(self) -> tuple[Weights, OutcomeModel]:
         """What the sums depend on."""
         return self.weights, self.outcome_model
 
     def planned_for(self, rows: int) -> Estimator:
         """Return the estimator with weights that plan for `rows`, if they need a number of rows."""
-        return Estimator(self.weights.planned_for(rows), self.outcome_model, self.normalisation, self.name)
+        return Estimator(self.weights.planned_for(rows), *self._choices()[1:])
 
-    def _choices(self) -> tuple[Weights, OutcomeModel, Normalisation, str]:
-        return self.weights, self.outcome_model, self.normalisation, self.name
+    def _choices(self) -> tuple[Weights, OutcomeModel, Normalisation, str, Start]:
+        return self.weights, self.outcome_model, self.normalisation, self.name, self.start
 
     def __eq__(self, other: object) -> bool:
         return self._choices() == other._choices() if isinstance(other, Estimator) else NotImplemented
@@ -88,12 +109,13 @@ class Estimator:
     def __repr__(self) -> str:
         return (
             f"Estimator(weights={self.weights!r}, outcome_model={self.outcome_model!r}, "
-            f"normalisation={self.normalisation!r}, name={self.name!r})"
+            f"normalisation={self.normalisation!r}, name={self.name!r}, start={self.start!r})"
         )
 
 
 ESTIMATORS: dict[EstimatorName, Estimator] = {
     "daipw": Estimator("sqrt", "running_mean", "hajek", "daipw"),
+    "daipw_paper": Estimator("sqrt", "running_mean", "hajek", "daipw_paper", "zero"),
     "dipw": Estimator("sqrt", "zero", "hajek", "dipw"),
     "mean": Estimator("propensity", "zero", "hajek", "mean"),
     "hajek": Estimator("uniform", "zero", "hajek", "hajek"),
@@ -101,6 +123,10 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
     "nh0": Estimator("sqrt", "zero", "plain", "nh0"),
     "iad": Estimator("sqrt", "zero", "arrived", "iad"),
 }
+
+
+#: The estimators that are shown side by side: "daipw_paper" would repeat "daipw".
+SIDE_BY_SIDE: tuple[EstimatorName, ...] = tuple(name for name in ESTIMATORS if name != "daipw_paper")
 
 
 def default_estimator(log: Data) -> EstimatorName:
@@ -128,29 +154,45 @@ def read_estimator(
 
 @dataclass(frozen=True, kw_only=True)
 class ArmStatistics:
-    """What the formulas give, one value per arm; NaN where the arm has no arrivals."""
+    """What the formulas give, one value per arm; NaN where the arm has no arrivals.
+
+    Moments are unweighted, of the arrived outcomes; with a given outcome model, of their residuals.
+    """
 
     value: Array  # Q(a)
     variance: Array  # the paper's V(a)
-    robust: Array | None  # the small-sample variance; None if the estimator is not of Hajek's kind
+    robust: Array | None = None  # the small-sample variance; None if the estimator is not of Hajek's kind
     augmentation: Array  # what the outcome model moved the estimate by
     effective_size: Array  # (sum w)^2 / sum w^2
     inflation: Array  # of the leverage-corrected variance over the homoskedastic one, at least 1
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
-    skewness: Array  # of the arrived outcomes, unweighted; 0 if there are too few to say
+    moments: Moments
 
     def subset(self, arms: Array) -> ArmStatistics:
         """Return the statistics of some arms."""
         return self._changed(lambda values: values[..., arms])
 
     def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
-        """Return the statistics of arms that are those of many experiments, (experiments, arms)."""
+        """Return the statistics of arms in another shape."""
         return self._changed(lambda values: values.reshape(shape))
 
     def _changed(self, change: Callable[[Array], Array]) -> ArmStatistics:
-        known = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{name: change(values) for name, values in known.items() if values is not None})
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "moments"}
+        changed = {name: change(values) for name, values in known.items() if values is not None}
+        return replace(self, moments=Moments(*map(change, self.moments)), **changed)
+
+
+class Moments(NamedTuple):
+    """Of each arm's arrived outcomes, unweighted: variance, skewness and kurtosis; then those of all arms together."""
+
+    variance: Array
+    skewness: Array  # 0 without spread
+    kurtosis: Array  # 1, the least there is, without spread
+    pooled_count: Array
+    pooled_variance: Array
+    pooled_skewness: Array
+    pooled_kurtosis: Array
 
 
 def leverage_slope(largest: Array | float) -> Array:
@@ -163,16 +205,17 @@ def leverage_slope(largest: Array | float) -> Array:
     return np.asarray((2 - at) / (1 - at) ** 2)
 
 
-def evaluate(sums: Sums, estimator: Estimator) -> ArmStatistics:
-    """Read an estimator from sums."""
+def evaluate(sums: Sums, estimator: Estimator, shape: tuple[int, ...] | None = None) -> ArmStatistics:
+    """Read an estimator from sums; with a shape, (experiments, arms), from those of many experiments."""
     check_propensities(estimator, known=not np.isnan(sums["h"]).any())
-    if estimator.normalisation != "hajek" and np.isnan(sums["h2"]).any():
+    if estimator.needs_plain and np.isnan(sums["h2"]).any():
         raise OptionError(
-            f"These sums were made for estimators of Hajek's kind, and {estimator.name!r} is not; "
-            "`Sums.of(log, ...)` makes them for all."
+            "These sums were made for estimators of Hajek's kind without a given outcome model, and "
+            f"{estimator.name!r} is another; `Sums.of(log, ...)` makes them for all."
         )
+    read = _hajek if estimator.normalisation == "hajek" else _plain
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _hajek(sums, estimator) if estimator.normalisation == "hajek" else _plain(sums, estimator)
+        return read(sums, estimator, sums.shift.shape if shape is None else shape)
 
 
 def needs_all_propensities(estimator: Estimator) -> bool:
@@ -211,69 +254,127 @@ def _spread(sums: Sums) -> Array:
     return np.asarray(np.maximum(sums["y2"] - sums["y"] ** 2 / sums["arrived"], 0.0))
 
 
-def skewness(sums: Sums) -> Array:
-    """Skewness of each arm's arrived outcomes, G1 of Joanes and Gill (1998); 0 below 3 of them, or without spread."""
-    n, y, y2, y3 = sums["arrived"], sums["y"], sums["y2"], sums["y3"]
+def _central_moments(n: Array, first: Array, second: Array, third: Array, fourth: Array) -> tuple[Array, ...]:
+    """Return the mean and the second to fourth central moments of `n` values from their sums of powers."""
+    mean = first / n
+    m2 = np.maximum(second / n - mean**2, 0.0)
+    m3 = third / n - mean * (3 * second / n - 2 * mean**2)
+    m4 = fourth / n - mean * (4 * third / n - mean * (6 * second / n - 3 * mean**2))
+    return mean, m2, m3, np.maximum(m4, m2**2)
+
+
+def _shape(m2: Array, m3: Array, m4: Array) -> tuple[Array, Array]:
+    """Return skewness and kurtosis; 0 and 1 without spread."""
+    varies = m2 > 0
+    scale = np.where(varies, m2, 1.0)
+    skewness = np.where(varies, m3 / scale**1.5, 0.0)
+    return skewness, np.where(varies, np.maximum(m4 / scale**2, 1 + skewness**2), 1.0)
+
+
+def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments:
+    """Return the moments of arms in the given shape, of which those in the last axis belong to one experiment."""
+    names, shift = ("y", "y2", "y3", "y4"), sums.shift.reshape(shape)
+    if estimator.outcome_model.name == "given":
+        names, shift = ("r", "r2", "r3", "r4"), np.zeros(shape)
+    n, *powers = (sums[name].reshape(shape) for name in ("arrived", *names))
+    constant = (_spread(sums) == 0).reshape(shape)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean = y / n
-        third = (y3 - 3 * mean * y2 + 2 * mean**2 * y) / n
-        adjusted = np.sqrt(n * (n - 1)) / (n - 2) * third / (_spread(sums) / n) ** 1.5
-    return np.where((n >= 3) & np.isfinite(adjusted), adjusted, 0.0)
+        mean, m2, m3, m4 = _central_moments(n, *powers)
+        if estimator.outcome_model.name != "given":
+            m2 = np.where(constant, 0.0, m2)
+        skewness, kurtosis = _shape(m2, m3, m4)
+        # of all arms: about the mean of all
+        share = np.where(n > 0, n, 0.0) / n.sum(axis=-1, keepdims=True)
+        anchor = np.take_along_axis(shift, np.argmax(n, axis=-1)[..., np.newaxis], axis=-1)
+        mean, m2, m3, m4 = (np.where(n > 0, m, 0.0) for m in (shift - anchor + mean, m2, m3, m4))
+        d = mean - (share * mean).sum(axis=-1, keepdims=True)
+        terms = (m2 + d**2, m3 + 3 * d * m2 + d**3, m4 + 4 * d * m3 + 6 * d**2 * m2 + d**4)
+        pooled = [(share * term).sum(axis=-1, keepdims=True) for term in terms]
+        together = [n.sum(axis=-1, keepdims=True), pooled[0], *_shape(*pooled)]
+    return Moments(np.where(n > 0, m2, np.nan), skewness, kurtosis, *(np.broadcast_to(x, shape) for x in together))
 
 
-def _hajek(sums: Sums, estimator: Estimator) -> ArmStatistics:
+def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:
     w, n = sums["w"], sums["arrived"]
+    centre = sums["wy"] / w
     # equation (3): sum h (Y - mu) gamma / sum h gamma + sum h mu / sum h
     augmentation = np.zeros_like(w)
     if estimator.outcome_model.name != "zero":
-        augmentation = sums["hm"] / sums["h"] - sums["wm"] / w
-        # where no outcome had arrived before any row, the model is 0 minus the shift throughout: no augmentation
-        rounding, c = 1e-12 * np.abs(sums.shift), sums.shift
-        no_model = np.abs(sums["hm"] + c * sums["h"]) <= rounding * sums["h"]
-        no_model &= np.abs(sums["wm"] + c * w) <= rounding * w
-        augmentation = np.where(no_model & (w > 0), 0.0, augmentation)
-    centre = sums["wy"] / w
+        start = centre if estimator.start == "centre" else -sums.shift
+        modelled = sums["hm"] + start * (sums["h"] - sums["h_modelled"])
+        augmentation = modelled / sums["h"] - (sums["wm"] + start * (w - sums["w_modelled"])) / w
+        # where no outcome had arrived before any row, the model is the same throughout: no augmentation
+        augmentation = np.where((sums["h_modelled"] == 0) & (w > 0), 0.0, augmentation)
     about = centre + augmentation
-    spread = _spread(sums)
-    # HC3, sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W, from above by
-    # sum w^2 e^2 (1 + l s)
-    slope = leverage_slope(sums["w_max"] / w)
-    squares = _second_moment(sums["w2"], sums["w2y"], sums["w2y2"], centre)
-    cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
-    hc3 = (squares + slope * cubes / w) / w**2
-    homoskedastic = spread / (n - 1) * sums["w2"] / w**2
-    robust = np.maximum(homoskedastic, hc3) + augmentation**2
-    return ArmStatistics(
+    given = estimator.outcome_model.name == "given"
+    hc0, hc3, homoskedastic, moved = _model_variances(sums) if given else _variances(sums, centre, augmentation)
+    robust = np.maximum(homoskedastic, hc3) + moved
+    return _in_shape(
+        shape,
+        moments(sums, estimator, shape),
         value=sums.shift + about,
-        variance=_second_moment(sums["w2"], sums["w2y"], sums["w2y2"], about) / w**2,
+        variance=hc0,
         robust=np.where(n >= 2, robust, np.nan),
         augmentation=augmentation,
         effective_size=w**2 / sums["w2"],
         inflation=np.where(homoskedastic > 0, np.maximum(hc3 / homoskedastic, 1.0), 1.0),
         arrived=n,
-        constant=(n > 0) & (spread == 0),
-        skewness=skewness(sums),
+        constant=(n > 0) & (_spread(sums) == 0),
     )
 
 
-def _plain(sums: Sums, estimator: Estimator) -> ArmStatistics:
-    h, n = sums["h"], sums["arrived"]
-    # z = (Y - mu) gamma / share + mu, with share 1, or that of all arms' arrivals for `arrived`
+def _in_shape(shape: tuple[int, ...], moments: Moments, **values: Array) -> ArmStatistics:
+    return ArmStatistics(moments=moments, **{name: array.reshape(shape) for name, array in values.items()})
+
+
+def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the paper's variance, those corrected for leverage and for equal variances, and what to add to these."""
+    w, w2 = sums["w"], sums["w2"]
+    # HC3, sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W, from above by
+    # sum w^2 e^2 (1 + l s)
+    squares = _second_moment(w2, sums["w2y"], sums["w2y2"], centre)
+    cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
+    hc0 = _second_moment(w2, sums["w2y"], sums["w2y2"], centre + augmentation) / w**2
+    hc3 = (squares + leverage_slope(sums["w_max"] / w) * cubes / w) / w**2
+    return hc0, hc3, _spread(sums) / (sums["arrived"] - 1) * w2 / w**2, augmentation**2
+
+
+def _model_variances(sums: Sums) -> tuple[Array, Array, Array, Array]:
+    """Return the same about a given model: of the weighted residuals, and of the model's mean over all rows.
+
+    With r = Y - mu, the estimate is sum w r / W + sum h mu / H. Its variance is that of a sum of
+    w (r - mean r) / W + h (mu - mean mu) / H, the first term over arrived rows.
+    """
+    w, w2, h, n = sums["w"], sums["w2"], sums["h"], sums["arrived"]
+    centre, model = (sums["wy"] - sums["wm"]) / w, sums["hm"] / h
+    squares = _second_moment(w2, sums["w2r"], sums["w2r2"], centre)
+    cubes = _second_moment(sums["w3"], sums["w3r"], sums["w3r2"], centre)
+    hc3 = (squares + leverage_slope(sums["w_max"] / w) * cubes / w) / w**2
+    homoskedastic = np.maximum(sums["r2"] - sums["r"] ** 2 / n, 0.0) / (n - 1) * w2 / w**2
+    of_model = _second_moment(sums["h2"], sums["h2m"], sums["h2m2"], model) / h**2
+    cross = sums["hwrm"] - centre * sums["hwm"] - model * sums["hwr"] + centre * model * sums["hw"]
+    moved = np.maximum(of_model + 2 * cross / (w * h), of_model - squares / w**2)  # the whole is not below of_model
+    return squares / w**2 + moved, hc3, homoskedastic, moved
+
+
+def _plain(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:
+    h, w, n = sums["h"], sums["w"], sums["arrived"]
+    # z = (Y - mu) gamma / share + mu, with share 1, or that of all arms' arrivals for `arrived`; mu is 0 at first
+    hm, wm = (sums[f"{v}m"] - sums.shift * (sums[v] - sums[f"{v}_modelled"]) for v in ("h", "w"))
     share = sums["h_arrived"] / h if estimator.normalisation == "arrived" else np.ones_like(h)
-    residual = (sums["wy"] - sums["wm"]) / share
-    about = (residual + sums["hm"]) / h
+    about = ((sums["wy"] - wm) / share + hm) / h
     z = sums["hwr"] / share + sums["h2m"]
     z2 = sums["w2r2"] / share**2 + 2 * sums["hwrm"] / share + sums["h2m2"]
     variance = _second_moment(sums["h2"], z, z2, about) / h**2
     arrived = n > 0
-    return ArmStatistics(
+    return _in_shape(
+        shape,
+        moments(sums, estimator, shape),
         value=np.where(arrived, sums.shift + about, np.nan),
         variance=np.where(arrived, variance, np.nan),
-        robust=None,
         augmentation=np.zeros_like(h),
-        effective_size=sums["w"] ** 2 / sums["w2"],
+        effective_size=w**2 / sums["w2"],
         inflation=np.ones_like(h),
         arrived=n,
         constant=arrived & (_spread(sums) == 0),
-        skewness=skewness(sums),
     )

@@ -1,14 +1,13 @@
-"""Kinds of intervals, one entry each: what a kind needs, what it reads of an arm, and when "auto" chooses it.
+"""Kinds of intervals, one entry each: what a kind needs, and what it reads of an arm.
 
 `normal` is the paper's. `t` takes the larger of the homoskedastic and the leverage-corrected
 variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
 with Kish's effective size minus 1 degrees of freedom, at least 1 (Welch-Satterthwaite for
 combinations).
+`score`, the default, starts from the variance of `t` and reaches as far as the outcomes' skewness and kurtosis
+require, so that it also holds for rare and mostly-zero outcomes; see `_score_reach`. Combined over arms by MOVER.
 `wilson`, for 0/1 outcomes, is the score interval at the effective size, reduced where those two
 variances exceed the homoskedastic one, with the same quantile, combined over arms by MOVER.
-`skew`, for outcomes such as revenue, is `t` that reaches further on the side of the long tail: the
-variance is taken at the mean that is tested, as in a score interval, where it grows with the mean by
-the outcomes' skewness. Combined over arms by MOVER too.
 
 A new kind is a word of `IntervalKind` and an entry of `KINDS`. A `Combination` of arms has the limits, and the test
 against each `Alternative`, of one kind.
@@ -20,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import special
@@ -28,11 +27,11 @@ from scipy import special
 from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.base.roots import find_root
-from belated.estimation.estimators import ArmStatistics, Estimator, evaluate
+from belated.estimation.estimators import ArmStatistics, Estimator
 from belated.summaries.sums import Sums
 
 #: The kinds of intervals, and what may be asked for.
-IntervalKind = Literal["normal", "t", "skew", "wilson"]
+IntervalKind = Literal["normal", "t", "score", "wilson"]
 Interval = Literal["auto", IntervalKind]
 INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
 
@@ -40,15 +39,32 @@ INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
-#: From arms and a tail to how far each arm's interval reaches down and up from its estimate.
-Reach = Callable[[ArmStatistics, float], tuple[Array, Array]]
-
-#: The skewness of few outcomes is too small: by how much more to reckon, over the root of their number; and the most
-#: that `skew` makes of it, an interval that reaches twice as far on one side.
-_SMALL_SAMPLE, _MOST_SKEW = 4.0, 0.75
+#: From arms, a tail and each arm's share of the combination's variance (None: the arm stands alone) to how far each
+#: arm's interval reaches down and up from its estimate.
+Reach = Callable[[ArmStatistics, float, Array | None], tuple[Array, Array]]
 
 
 # ---------------------------------------------------------------- kinds
+
+
+def student_degrees(arms: ArmStatistics) -> Array:
+    """Return the degrees of freedom of Student's t by the effective size alone, by arm."""
+    return np.asarray(np.maximum(arms.effective_size - 1, 1.0))
+
+
+def _vary(arms: ArmStatistics) -> Array:
+    """Whether each arm's own outcomes differ."""
+    return np.asarray(~arms.constant)
+
+
+def _vary_somewhere(arms: ArmStatistics) -> Array:
+    """Whether the outcomes of all arms together differ."""
+    return np.asarray(arms.moments.pooled_variance > 0)
+
+
+def _are_binary(arms: ArmStatistics) -> Array:
+    """Outcomes that are known to be 0 or 1 need not differ."""
+    return np.ones(arms.value.shape, dtype=bool)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +84,10 @@ class IntervalRule:
         The least and the largest mean that there can be.
     error_by_width : bool
         Whether the standard error is half the width at one normal deviation; if not, the variance's root.
-    suits : callable or None
-        Of which experiments "auto" chooses it, if they have what it needs and no later kind suits; None: of none.
+    freedom : callable
+        From arms to the degrees of freedom of Student's t.
+    knows_spread : callable
+        From arms to whether the outcomes show as much of their spread as it needs.
     """
 
     small_sample: bool = True
@@ -78,7 +96,8 @@ class IntervalRule:
     needs_hajek: bool = False
     possible: tuple[float, float] = (-math.inf, math.inf)
     error_by_width: bool = False
-    suits: Callable[[ArmStatistics], Array] | None = None
+    freedom: Callable[[ArmStatistics], Array] = student_degrees
+    knows_spread: Callable[[ArmStatistics], Array] = _vary
 
     def fits(self, *, binary: bool, hajek: bool) -> bool:
         """Whether outcomes and estimator are what it needs."""
@@ -94,32 +113,70 @@ class IntervalRule:
 
     def degrees(self, arms: ArmStatistics) -> Array:
         """Return the degrees of freedom, by arm."""
-        return student_degrees(arms) if self.small_sample else np.full(arms.value.shape, np.inf)
+        return self.freedom(arms) if self.small_sample else np.full(arms.value.shape, np.inf)
 
 
-def student_degrees(arms: ArmStatistics) -> Array:
-    """Return the degrees of freedom of Student's t, by arm."""
-    return np.asarray(np.maximum(arms.effective_size - 1, 1.0))
+#: The tail of a 95 % interval.
+_USUAL_TAIL = 0.025
 
 
-def _skewed_reach(arms: ArmStatistics, tail: float) -> tuple[Array, Array]:
-    """Return how far each arm's interval reaches down and up: on the side of the long tail, x above `t`'s r.
+class Shape(NamedTuple):
+    """What the score interval reads of the arms' outcomes, beside their variance; arrays by arm."""
 
-    x solves (x / r)^2 = 1 + 2 k x / r: the squared distance over its variance at the mean that is x away, which
-    is larger by the share that the mean and its estimated variance are correlated, with k half the skewness of
-    an estimate from so many outcomes times the quantile.
-    """
-    quantile = -special.stdtrit(student_degrees(arms), tail)
-    near = quantile * np.sqrt(KINDS["skew"].variances(arms))
+    spread: Array  # 0 if all outcomes of the log have two values, 1 if they are spread out or too few to tell
+    doubt: Array  # the relative variance of the estimated variance, at most 1
+    skewness: Array
+    curvature: Array  # of the variance as a function of the mean: 1 for two values, 0 for normal outcomes
+    jump: Array  # |skewness| times the standard deviation
+    asymmetry: Array  # the share of `doubt` that the skewness makes up
+
+
+def _shape(arms: ArmStatistics) -> Shape:
+    m, n = arms.moments, arms.effective_size
+    excess = m.pooled_kurtosis - 1
+    between = 1 - m.pooled_skewness**2 / excess
+    few = np.minimum(1.0, excess / m.pooled_count)
+    spread = np.minimum(1.0, 4 * few**2 + 30 * np.where(between < 1e-9, 0.0, between))
+    jump = m.pooled_skewness * np.sqrt(m.pooled_variance)
+    square = m.skewness**2
+    return Shape(
+        spread=spread,
+        doubt=np.where(arms.constant, 1.0, np.minimum(1.0, (m.kurtosis - 1) / n)),
+        skewness=np.where(arms.constant, jump, m.skewness),
+        curvature=np.where(arms.constant, 1.0, np.maximum(0.0, 1 - (m.kurtosis - 1 - square) / 2)),
+        jump=np.where(arms.constant, np.abs(jump), np.abs(m.skewness) * np.sqrt(m.variance)),
+        asymmetry=np.where(arms.constant, 1.0, np.minimum(1.0, square / (m.kurtosis - 1))),
+    )
+
+
+def _score_reach(arms: ArmStatistics, tail: float, share: Array | None) -> tuple[Array, Array]:
+    """Return how far each arm's interval reaches down and up from its estimate."""
+    shape, n, variance = _shape(arms), arms.effective_size, KINDS["score"].variances(arms)
+    alone = share is None
+    part = np.ones_like(n) if share is None else share
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        degrees = _score_degrees(arms, shape, part)
+        t2 = special.stdtrit(degrees, tail) ** 2
+        bend = 1 + part * t2 * shape.curvature / n
+        slope = t2 / 2 * np.where(arms.constant, shape.jump / n, np.abs(shape.skewness) * np.sqrt(variance / n))
+        more = 1 + shape.spread * (2.2 if alone else 1.0) * (shape.doubt * part) ** 0.7
+        outward = slope * np.sqrt(np.minimum(1.0, 6 * part)) * more
+        less = 1 - shape.spread * (1 - (0.4 if alone else 0.0) * shape.asymmetry)
+        inward = t2 / 2 * shape.jump / n * np.sqrt(part) * less
+        far = (outward + np.sqrt(outward**2 + bend * t2 * variance)) / bend
+        near = (np.sqrt(inward**2 + bend * t2 * variance) - inward) / bend
+    return np.where(shape.skewness < 0, far, near), np.where(shape.skewness > 0, far, near)
+
+
+def _score_degrees(arms: ArmStatistics, shape: Shape | None = None, part: Array | float = 1.0) -> Array:
+    """Return the degrees of freedom of the score interval: fewer where the variance itself is uncertain."""
+    shape = _shape(arms) if shape is None else shape
     with np.errstate(divide="ignore", invalid="ignore"):
-        small = 1 + _SMALL_SAMPLE / np.sqrt(arms.arrived)
-        k = np.abs(arms.skewness) / 2 * small * quantile / np.sqrt(arms.effective_size)
-    k = np.minimum(k, _MOST_SKEW)
-    far = near * (k + np.sqrt(1 + k**2))
-    return np.where(arms.skewness < 0, far, near), np.where(arms.skewness > 0, far, near)
+        known = 2 / (shape.spread * shape.doubt * part)
+        return np.asarray(np.maximum(1.0, np.minimum(np.maximum(arms.effective_size - 1, 1.0) / part, known)))
 
 
-def _score_reach(arms: ArmStatistics, tail: float) -> tuple[Array, Array]:
+def _wilson_reach(arms: ArmStatistics, tail: float, share: Array | None) -> tuple[Array, Array]:
     """Return how far each arm's score interval (Wilson 1927), at its effective size, reaches down and up."""
     q, n = KINDS["wilson"].within(arms.value), arms.effective_size / arms.inflation
     near = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
@@ -131,32 +188,18 @@ def _score_reach(arms: ArmStatistics, tail: float) -> tuple[Array, Array]:
     return np.maximum(q - centre + reach, 0.0), np.maximum(centre + reach - q, 0.0)
 
 
-def always(arms: ArmStatistics) -> Array:
-    """Suit every experiment."""
-    return np.ones(arms.value.shape[:-1], dtype=bool)
-
-
-def are_skewed(arms: ArmStatistics) -> Array:
-    """Whether the outcomes of any arm are more skewed than symmetric ones would seem, of each experiment."""
-    n = np.maximum(arms.arrived, 8.0)
-    error = np.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)))  # of a normal sample's skewness
-    # the largest of many arms' is larger by chance
-    errors = max(1.5, math.sqrt(2 * math.log(max(arms.skewness.shape[-1] / 2, 1.0))))
-    return np.asarray(((arms.arrived >= 8) & (np.abs(arms.skewness) > 0.5 + errors * error)).any(axis=-1))
-
-
-#: Every kind of interval; of those that suit an experiment, "auto" is the last.
+#: Every kind of interval.
 KINDS: dict[IntervalKind, IntervalRule] = {
     "normal": IntervalRule(small_sample=False),
-    "t": IntervalRule(suits=always),
-    "skew": IntervalRule(reach=_skewed_reach, needs_hajek=True, suits=are_skewed),
+    "t": IntervalRule(),
+    "score": IntervalRule(reach=_score_reach, needs_hajek=True, freedom=_score_degrees, knows_spread=_vary_somewhere),
     "wilson": IntervalRule(
-        reach=_score_reach,
+        reach=_wilson_reach,
         needs_binary=True,
         needs_hajek=True,
         possible=(0.0, 1.0),
         error_by_width=True,
-        suits=always,
+        knows_spread=_are_binary,
     ),
 }
 
@@ -166,12 +209,15 @@ KINDS: dict[IntervalKind, IntervalRule] = {
 
 def resolve_interval(interval: Interval, sums: Sums, estimator: Estimator) -> IntervalKind:
     """Return the kind of interval for one log, resolving "auto"; refuse one that the log cannot have."""
-    binary, hajek = is_binary(sums), estimator.normalisation == "hajek"
-    check_interval(interval, binary=binary, hajek=hajek)
-    settled = settle_interval(interval, binary=binary, hajek=hajek)
-    if settled != "auto":
-        return settled
-    return choose_kind(evaluate(sums, estimator), binary=binary, hajek=hajek)
+    check_interval(interval, binary=is_binary(sums), hajek=estimator.normalisation == "hajek")
+    return settle_interval(interval, estimator)
+
+
+def settle_interval(interval: Interval, estimator: Estimator) -> IntervalKind:
+    """Return the kind of interval; "auto" is the one that holds for every outcome."""
+    if interval != "auto":
+        return interval
+    return "score" if estimator.normalisation == "hajek" else "t"
 
 
 def is_binary(sums: Sums, arms: Array | None = None) -> bool:
@@ -194,44 +240,6 @@ def fallback_interval(interval: Interval, estimator: Estimator) -> Interval:
     """Return the interval, or "t" in place of a kind that the estimator does not have."""
     unfit = interval != "auto" and not KINDS[interval].fits(binary=True, hajek=estimator.normalisation == "hajek")
     return "t" if unfit else interval
-
-
-def settle_interval(interval: Interval, *, binary: bool, hajek: bool) -> Interval:
-    """Return the kind of interval, or "auto" if it is that and depends on the outcomes that arrive."""
-    if interval != "auto":
-        return interval
-    first = next(iter(_candidates(binary=binary, hajek=hajek)))
-    return first if KINDS[first].suits is always else "auto"
-
-
-def choose_kind(arms: ArmStatistics, *, binary: bool, hajek: bool) -> IntervalKind:
-    """Return the kind of interval that "auto" is for one experiment."""
-    return next(iter(choose_kinds(arms, binary=binary, hajek=hajek)))
-
-
-def choose_kinds(arms: ArmStatistics, *, binary: bool, hajek: bool) -> dict[IntervalKind, Array]:
-    """Return the kinds of intervals that "auto" is, each with the experiments that it is chosen for.
-
-    Statistics have shape (..., arms), those of many experiments; a kind that is chosen for none is left out.
-    """
-    chosen: dict[IntervalKind, Array] = {}
-    left = always(arms)
-    for name in _candidates(binary=binary, hajek=hajek):
-        suits = KINDS[name].suits
-        where = np.asarray(left & (always if suits is None else suits)(arms))
-        if where.any():
-            chosen[name] = where
-        left = left & ~where
-    return chosen
-
-
-def _candidates(*, binary: bool, hajek: bool) -> list[IntervalKind]:
-    """Return the kinds that "auto" may be, the most particular first."""
-    return [
-        name
-        for name, kind in reversed(KINDS.items())
-        if kind.suits is not None and kind.fits(binary=binary, hajek=hajek)
-    ]
 
 
 # ---------------------------------------------------------------- combinations of arms
@@ -261,8 +269,9 @@ class Combination:
 
     @cached_property
     def has_interval(self) -> Array:
-        """Whether every arm in the combination has the two arrivals an interval needs."""
-        return np.asarray((self.arms.arrived >= 2).all(axis=-1) & np.isfinite(self.estimate))
+        """Whether every arm in the combination has the two arrivals, and the variation, that an interval needs."""
+        enough = (self.arms.arrived >= 2) & self.entry.knows_spread(self.arms)
+        return np.asarray(enough.all(axis=-1) & np.isfinite(self.estimate))
 
     @property
     def degrees(self) -> Array:
@@ -271,11 +280,12 @@ class Combination:
 
     @cached_property
     def std_error(self) -> Array:
-        """The standard error that the interval uses; for `wilson`, half the width at one normal deviation."""
-        if self.entry.error_by_width:
-            low, high = self.limits(float(special.ndtr(-1.0)))
-            return (high - low) / 2
-        return np.asarray(np.sqrt(np.sum(self._variance_parts, axis=-1)))
+        """The standard error that the interval uses; for `wilson`, or if 0, half the width at one normal deviation."""
+        root = np.asarray(np.sqrt(np.sum(self._variance_parts, axis=-1)))
+        if self.entry.reach is None or not (self.entry.error_by_width or (root == 0).any()):
+            return root
+        low, high = self.limits(float(special.ndtr(-1.0)))
+        return np.where((root == 0) | self.entry.error_by_width, (high - low) / 2, root)
 
     def limits(self, tail: float) -> tuple[Array, Array]:
         """Return the limits that leave `tail` on either side, NaN where there is no interval."""
@@ -327,10 +337,22 @@ class Combination:
         """What the interval reaches down and up from: the estimate, of arms' means within what they can be."""
         return np.asarray(np.sum(self.coefficients * self.entry.within(self.arms.value), axis=-1))
 
+    @cached_property
+    def _shares(self) -> Array | None:
+        """Each arm's share of what is uncertain, by its own interval or by its size alone; None of a single arm."""
+        if self.coefficients.shape[-1] == 1 or self.entry.reach is None:
+            return None
+        own = np.max(self.entry.reach(self.arms, _USUAL_TAIL, None), axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            parts = self.coefficients**2 * own**2
+            sizes = self.coefficients**2 / self.arms.effective_size
+            shares = [each / np.sum(each, axis=-1, keepdims=True) for each in (parts, sizes)]
+        return np.asarray(np.fmax(*shares))
+
     def _mover(self, reach: Reach, tail: float) -> tuple[Array, Array]:
         """Combine the arms' intervals (Zou and Donner 2008)."""
         c = self.coefficients
-        down, up = reach(self.arms, tail)
+        down, up = reach(self.arms, tail, self._shares)
         below, above = c * np.where(c > 0, down, up), c * np.where(c > 0, up, down)
         return self._centre - np.sqrt(np.sum(below**2, axis=-1)), self._centre + np.sqrt(np.sum(above**2, axis=-1))
 

@@ -64,7 +64,7 @@ def trajectory(
     level = fraction("level", level)
     moments = _moments(log, at)
     chosen = chosen.planned_for(len(log))
-    sums = log.sums([chosen.parts], moments, plain=chosen.normalisation != "hajek")[0]
+    sums = log.sums([chosen.parts], moments, plain=chosen.needs_plain)[0]
     kind = resolve_interval(word, sums[-1], chosen)
     clock = log.clock
     estimates = tuple(

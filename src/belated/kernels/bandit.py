@@ -39,6 +39,7 @@ from belated.kernels.experiment import (
     GAMMA,
     GEOMETRIC_TAIL,
     GUIDE,
+    H_UNMODELLED,
     LATENESS,
     LOGNORMAL,
     LONGEST,
@@ -55,6 +56,7 @@ from belated.kernels.experiment import (
     TOTAL,
     UCB,
     W_MAX,
+    W_UNMODELLED,
     P,
 )
 from belated.kernels.thompson import GRID, clipped_probabilities
@@ -65,6 +67,7 @@ _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
 _index: Any = np.uint32
 
 _ONE_BITS = np.float64(1.0).view(np.int64)
+_MINUS_ZERO_BITS = np.float64(-0.0).view(np.int64)
 
 
 @compiled
@@ -284,7 +287,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
             rows.code[b], rows.outcome[b], rows.late[b] = arm, y, late
         if calendar is None:
             state[arm] += counts
-            state[arm + total_] += y * counts
+            state[arm + total_] += y if counts > 0.0 else -0.0
             state[arm + mean_] = state[arm + total_] / max(state[arm], 1.0)
         else:  # what comes after the horizon goes to a step that is never played, and leaves its slot free
             due = _index(min(t + max(late, 1), horizon + 1))
@@ -343,7 +346,7 @@ def play_two(stream, start, stop, experiment, desk):
             arrived[end_0], arrived[end_0 + _index(COLUMN)], arrived[end_0 + _index(2 * COLUMN)] = y, h_0, model
             end_0 += _index(counts)
             n_0 += counts
-            sum_0 += y * counts
+            sum_0 += y if v < comes_0 else -0.0
             m_0 = sum_0 / max(n_0, 1.0)
             assigned_0 += 1.0
         else:
@@ -356,7 +359,7 @@ def play_two(stream, start, stop, experiment, desk):
             arrived[end_1], arrived[end_1 + _index(COLUMN)], arrived[end_1 + _index(2 * COLUMN)] = y, h_1, model
             end_1 += _index(counts)
             n_1 += counts
-            sum_1 += y * counts
+            sum_1 += y if v < comes_1 else -0.0
             m_1 = sum_1 / max(n_1, 1.0)
             assigned_1 += 1.0
         block[b + _index(ARRIVED)] = counts
@@ -370,6 +373,7 @@ def begin(desk):
     """Clear the desk for a new run."""
     n_arms = len(desk.ends)
     desk.state[:] = 0.0
+    desk.state[TOTAL * n_arms : (MEAN + 1) * n_arms] = -0.0
     desk.state[P * n_arms : (P + 1) * n_arms] = 1.0 / n_arms
     desk.state[ROOT * n_arms : (ROOT + 1) * n_arms] = math.sqrt(1.0 / n_arms)
     forget(desk.memo)
@@ -408,7 +412,7 @@ def add_own(out, arrived, k, n, shift):
     """Add a block's sums over an arm's arrived rows: in two loops, as many as there are registers for."""
     at = k * 3 * COLUMN
     outcome, h, model = arrived[at : at + n], arrived[at + COLUMN : at + COLUMN + n], arrived[at + 2 * COLUMN :]
-    sy = sy2 = sy3 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
+    sy = sy2 = sy3 = sy4 = sw = swy = swm = sw2 = sw2y = sw2y2 = sw3 = sw3y = sw3y2 = 0.0
     for i in range(n):
         y, m = outcome[i] - shift, model[i] - shift
         w, y2 = 1.0 / h[i], y * y
@@ -417,6 +421,7 @@ def add_own(out, arrived, k, n, shift):
         sy += y
         sy2 += y2
         sy3 += y2 * y
+        sy4 += y2 * y2
         sw += w
         swy += w * y
         swm += w * m
@@ -451,10 +456,26 @@ def add_own(out, arrived, k, n, shift):
     if n:
         out[k, W_MAX] = max(out[k, W_MAX], 1.0 / np.int64(least).view(np.float64))
     for f, value in enumerate((
-        sy, sy2, sy3, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
+        sy, sy2, sy3, sy4, sw, swy, swm, sw2, sw2y, sw2y2, sw3, sw3y, sw3y2,
         sw4, sw4y, sw4y2, sw6, sw6y, sw6y2, sm, sym, sm2, sw2m, sw2ym, sw2m2,
     )):  # fmt: skip
         out[k, FIRST_OWN + f] += value
+
+
+@compiled(nogil=True)
+def add_unmodelled(out, block, arrived, k, n, n_arrived):
+    """Add a block's sums over rows before an arm's first arrival, whose model is -0.0."""
+    at = FIRST_H + k * COLUMN
+    model = block[at + len(out) * COLUMN : at + len(out) * COLUMN + n].view(np.int64)
+    for i in range(n):
+        if model[i] != _MINUS_ZERO_BITS:
+            break
+        out[k, H_UNMODELLED] += block[at + i]
+    at = k * 3 * COLUMN
+    models = arrived[at + 2 * COLUMN : at + 3 * COLUMN].view(np.int64)
+    for i in range(n_arrived):
+        if models[i] == _MINUS_ZERO_BITS:
+            out[k, W_UNMODELLED] += 1.0 / arrived[at + COLUMN + i]
 
 
 @compiled(nogil=True)
@@ -463,10 +484,13 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
     arms, rule, horizon, shift = experiment.arms, experiment.rule, experiment.horizon, experiment.arms.shift
     n_arms = len(shift)
     simple = n_arms == 2 and calendar is None and arms.all_normal and rule.kind == EPSILON_GREEDY and rule.batch == 1
+    unmodelled = np.empty(n_arms, np.bool_)
     for run in range(len(states)):
         begin(desk)
         for start in range(1, horizon + 1, BLOCK):
             stop = min(start + BLOCK, horizon + 1)
+            for k in range(n_arms):
+                unmodelled[k] = desk.state[k] == 0.0
             if simple:
                 play_two(states[run], start, stop, experiment, desk)
             else:
@@ -475,7 +499,10 @@ def replicate(out, states, experiment, own_policy, two, desk, calendar):
                     return run, failed
             for k in range(n_arms):
                 add_spread(out[run], desk.block, k, stop - start, shift[k])
-                add_own(out[run], desk.arrived, k, desk.ends[k] - k * 3 * COLUMN, shift[k])
+                n_arrived = desk.ends[k] - k * 3 * COLUMN
+                add_own(out[run], desk.arrived, k, n_arrived, shift[k])
+                if unmodelled[k]:
+                    add_unmodelled(out[run], desk.block, desk.arrived, k, stop - start, n_arrived)
         for k in range(n_arms):
             out[run, k, ASSIGNED_ROWS] = desk.state[ASSIGNED * n_arms + k]
     return -1, 0

@@ -35,14 +35,15 @@ BLOCK = 1024
 COLUMN = BLOCK + 24
 
 # What a run leaves of each arm. Over its arrived rows, with w = 1 / sqrt(pi), y the outcome and m
-# the running mean, both minus the shift; then over all rows, h = sqrt(pi).
+# the running mean, both minus the shift; then over all rows, h = sqrt(pi). Unmodelled are rows before
+# the arm's first arrival; the other sums take their model for 0.
 MOMENTS = (
-    "assigned", "arrived", "w_max", "y", "y2", "y3", "w", "wy", "wm", "w2", "w2y", "w2y2",
-    "w3", "w3y", "w3y2",
+    "assigned", "arrived", "w_max", "h_unmodelled", "w_unmodelled",
+    "y", "y2", "y3", "y4", "w", "wy", "wm", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2",
     "w4", "w4y", "w4y2", "w6", "w6y", "w6y2", "m", "ym", "m2", "w2m", "w2ym", "w2m2",
     "h", "h2", "hm", "h2m", "h2m2", "h_arrived",
 )  # fmt: skip
-ASSIGNED_ROWS, ARRIVED_ROWS, W_MAX, FIRST_OWN = range(4)
+ASSIGNED_ROWS, ARRIVED_ROWS, W_MAX, H_UNMODELLED, W_UNMODELLED, FIRST_OWN = range(6)
 FIRST_SPREAD = MOMENTS.index("h")
 
 
@@ -132,7 +133,9 @@ class Desk(NamedTuple):
     """Where a run is played; reused by the next one. One array for many columns keeps one pointer in a register."""
 
     block: Array  # columns of BLOCK rows: CHOICE, NOISE, LATENESS, ARRIVED, then each arm's h, and its model
-    state: Array  # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND
+    # columns of an entry for each arm: COUNT, TOTAL, MEAN, ASSIGNED, P, ROOT, FIRST, SECOND; before an arm's first
+    # arrival its total and mean are -0.0, which nothing that has arrived gives
+    state: Array
     arrived: Array  # for each arm, BLOCK outcomes that arrived, their h = sqrt(propensity) and models
     ends: Array  # where each arm's next arrived outcome goes
     memo: Array | None  # what Thompson sampling keeps from step to step

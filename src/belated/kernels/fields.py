@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-#: Whose rows a field is summed over: every row, for every arm; rows of any arm that have arrived; the arm's own rows;
-#: the arm's own rows that have arrived.
-Over = Literal["all", "all arrived", "own", "own arrived"]
+#: Whose rows a field is summed over: every row, for every arm; rows for which the arm has a model; rows of any arm that
+#: have arrived; the arm's own rows; those that have arrived; those that have arrived and for which there is a model.
+Over = Literal["all", "all modelled", "all arrived", "own", "own arrived", "own modelled"]
 
 
 class Field(NamedTuple):
     """A sum over rows of h^a w^b y^c m^d r^e, given by the powers.
 
     h is the weight, pi the propensity, w = h / pi; y is the outcome and m the outcome model, both minus the arm's
-    shift, and r = y - m.
+    shift, and r = y - m. Where there is no model, as before an arm's first arrival, sums over other rows take the model
+    for 0 (m is minus the shift).
     """
 
     name: str
@@ -28,7 +29,7 @@ class Field(NamedTuple):
     y: int = 0
     m: int = 0
     r: int = 0
-    plain: bool = False  # whether only estimators that are not of Hajek's kind read it
+    plain: bool = False  # whether only estimators that are not of Hajek's kind, or have a given model, read it
     largest: bool = False  # the largest term instead of the sum
     monomial: bool = True  # False: of another form, which the shift does not enter
 
@@ -37,7 +38,8 @@ class Field(NamedTuple):
 SPREAD_FIELDS = (
     Field("h", "all", h=1),
     Field("h2", "all", h=2, plain=True),
-    Field("hm", "all", h=1, m=1),
+    Field("h_modelled", "all modelled", h=1),
+    Field("hm", "all modelled", h=1, m=1),
     Field("h2m", "all", h=2, m=1, plain=True),
     Field("h2m2", "all", h=2, m=2, plain=True),
     Field("h_arrived", "all arrived", h=1, plain=True),
@@ -52,18 +54,29 @@ OWN_FIELDS = (
     Field("y", "own arrived", y=1),
     Field("y2", "own arrived", y=2),
     Field("y3", "own arrived", y=3),
+    Field("y4", "own arrived", y=4),
     Field("w", "own arrived", w=1),
     Field("wy", "own arrived", w=1, y=1),
-    Field("wm", "own arrived", w=1, m=1),
+    Field("w_modelled", "own modelled", w=1),
+    Field("wm", "own modelled", w=1, m=1),
     Field("w2", "own arrived", w=2),
     Field("w2y", "own arrived", w=2, y=1),
     Field("w2y2", "own arrived", w=2, y=2),
     Field("w3", "own arrived", w=3),
     Field("w3y", "own arrived", w=3, y=1),
     Field("w3y2", "own arrived", w=3, y=2),
+    Field("hw", "own arrived", h=1, w=1, plain=True),
+    Field("hwm", "own arrived", h=1, w=1, m=1, plain=True),
     Field("hwr", "own arrived", h=1, w=1, r=1, plain=True),
     Field("hwrm", "own arrived", h=1, w=1, r=1, m=1, plain=True),
+    Field("r", "own arrived", r=1, plain=True),
+    Field("r2", "own arrived", r=2, plain=True),
+    Field("r3", "own arrived", r=3, plain=True),
+    Field("r4", "own arrived", r=4, plain=True),
+    Field("w2r", "own arrived", w=2, r=1, plain=True),
     Field("w2r2", "own arrived", w=2, r=2, plain=True),
+    Field("w3r", "own arrived", w=3, r=1, plain=True),
+    Field("w3r2", "own arrived", w=3, r=2, plain=True),
     Field("w_max", "own arrived", w=1, largest=True),
 )
 
@@ -71,11 +84,12 @@ SPREAD = tuple(field.name for field in SPREAD_FIELDS)
 OWN = tuple(field.name for field in OWN_FIELDS)
 
 # The columns' numbers, for compiled loops.
-H, H2, HM, H2M, H2M2, H_ARRIVED = range(len(SPREAD))
+H, H2, H_MODELLED, HM, H2M, H2M2, H_ARRIVED = range(len(SPREAD))
 (
-    ASSIGNED, ARRIVED, NONBINARY, Y, Y2, Y3, W, WY, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2, HWR, HWRM, W2R2, W_MAX,
+    ASSIGNED, ARRIVED, NONBINARY, Y, Y2, Y3, Y4, W, WY, W_MODELLED, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2,
+    HW, HWM, HWR, HWRM, R, R2, R3, R4, W2R, W2R2, W3R, W3R2, W_MAX,
 ) = range(len(OWN))  # fmt: skip
 
-#: The fields that are NaN in sums made for estimators of Hajek's kind only.
+#: The fields that are NaN in sums made for estimators of Hajek's kind without a given model.
 PLAIN_SPREAD = [i for i, field in enumerate(SPREAD_FIELDS) if field.plain]
 PLAIN_OWN = [i for i, field in enumerate(OWN_FIELDS) if field.plain]

@@ -20,23 +20,35 @@ from belated.kernels.fields import (
     H2M,
     H2M2,
     H_ARRIVED,
+    H_MODELLED,
     HM,
+    HW,
+    HWM,
     HWR,
     HWRM,
     NONBINARY,
+    R2,
+    R3,
+    R4,
     W2,
+    W2R,
     W2R2,
     W2Y,
     W2Y2,
     W3,
+    W3R,
+    W3R2,
     W3Y,
     W3Y2,
     W_MAX,
+    W_MODELLED,
     WM,
     WY,
     Y2,
     Y3,
+    Y4,
     H,
+    R,
     W,
     Y,
 )
@@ -101,7 +113,7 @@ class Weighting(NamedTuple):
 
 
 class Modelling(NamedTuple):
-    """The outcome model; the last two carry the state of the running mean."""
+    """The outcome model, `given` NaN where there is none; the last two carry the state of the running mean."""
 
     kind: int
     given: Array
@@ -123,31 +135,49 @@ class Totals(NamedTuple):
 
 
 def land(own: Array, at: int, outcome: float, shift: float, m: float, h: float, pi: float, plain: bool) -> None:
-    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read."""
+    """Add one arrived outcome to the sums `own[at]`; with `plain`, also to those that Hajek's kind does not read.
+
+    `m` is NaN where there is no model.
+    """
     y = outcome - shift
+    y2 = y * y
     w = h / pi
     w2 = w * w
     w3 = w2 * w
     own[at, ARRIVED] += 1.0
     own[at, NONBINARY] += abs(outcome * (1.0 - outcome))
     own[at, Y] += y
-    own[at, Y2] += y * y
-    own[at, Y3] += y * y * y
+    own[at, Y2] += y2
+    own[at, Y3] += y2 * y
+    own[at, Y4] += y2 * y2
     own[at, W] += w
     own[at, WY] += w * y
-    own[at, WM] += w * m
+    if m == m:
+        own[at, W_MODELLED] += w
+        own[at, WM] += w * m
     own[at, W2] += w2
     own[at, W2Y] += w2 * y
-    own[at, W2Y2] += w2 * y * y
+    own[at, W2Y2] += w2 * y2
     own[at, W3] += w3
     own[at, W3Y] += w3 * y
-    own[at, W3Y2] += w3 * y * y
+    own[at, W3Y2] += w3 * y2
     own[at, W_MAX] = max(own[at, W_MAX], w)
     if plain:
-        r = y - m
+        x = m if m == m else -shift
+        r = y - x
+        r2 = r * r
+        own[at, HW] += h * w
+        own[at, HWM] += h * w * x
         own[at, HWR] += h * w * r
-        own[at, HWRM] += h * w * r * m
-        own[at, W2R2] += w2 * r * r
+        own[at, HWRM] += h * w * r * x
+        own[at, R] += r
+        own[at, R2] += r2
+        own[at, R3] += r2 * r
+        own[at, R4] += r2 * r2
+        own[at, W2R] += w2 * r
+        own[at, W2R2] += w2 * r2
+        own[at, W3R] += w3 * r
+        own[at, W3R2] += w3 * r2
 
 
 def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: int, stop: int) -> int:
@@ -286,9 +316,9 @@ def accumulate(
                 previous[row] = last[when]
                 last[when] = row
     h = np.ones(n_arms)
-    m = np.empty(n_arms)
+    m = np.empty(n_arms)  # NaN: there is no model
     for k in range(n_arms):
-        m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else -shift[k]
+        m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else math.nan
     part_spread = np.zeros((n_bins * n_fields, n_arms))
     part_own = np.zeros((n_bins * n_arms, W_MAX + 1))
     for bin_ in range(n_bins):
@@ -340,12 +370,15 @@ def accumulate(
                 else:
                     for k in range(n_arms):
                         part[H, k] += h[k]
-                        part[HM, k] += h[k] * m[k]
+                        if m[k] == m[k]:
+                            part[H_MODELLED, k] += h[k]
+                            part[HM, k] += h[k] * m[k]
                 if plain:
                     for k in range(n_arms):
+                        x = m[k] if m[k] == m[k] else -shift[k]
                         part[H2, k] += h[k] * h[k]
-                        part[H2M, k] += h[k] * h[k] * m[k]
-                        part[H2M2, k] += h[k] * h[k] * m[k] * m[k]
+                        part[H2M, k] += h[k] * h[k] * x
+                        part[H2M2, k] += h[k] * h[k] * x * x
             part_own[bin_ * n_arms + arm, ASSIGNED] += 1.0
             if keep:
                 for k in range(n_arms):
@@ -374,12 +407,12 @@ def accumulate(
 
 
 def running_means(means: Array, rows: Rows, count: int, shift: Array) -> None:
-    """Fill `means` (rows, arms) with the means of what had arrived at each of `count` positions, 0 before any."""
+    """Fill `means` (rows, arms) with the means of what had arrived at each of `count` positions, NaN before any."""
     code, outcome, order, due = rows.code, rows.outcome, rows.order, rows.due
     n_arms = means.shape[1]
     arrived_n = np.zeros(n_arms)
     arrived_y = np.zeros(n_arms)
-    m = np.zeros(n_arms)
+    m = np.full(n_arms, math.nan)
     last = np.full(count, -1, due.dtype)
     previous = np.empty(len(due), due.dtype)
     for position in range(count):

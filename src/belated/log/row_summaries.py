@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ from belated.summaries.evidence import (
     half_of,
     settled,
 )
-from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
+from belated.summaries.outcome_models import given_means, read_outcome_model
 from belated.summaries.sums import Parts, Sums, SumsOf, add_own, empty_bins
 from belated.summaries.weights import read_weights
 
@@ -205,9 +204,7 @@ class RowEvidence:
 def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, history: Sequence[Log]) -> list[Sums]:
     """Return the sums at each of several moments, ascending numbers of the log's clock; None: as of its own."""
     weights, model = read_weights(part[0]), read_outcome_model(part[1])
-    if history and model.learns:
-        means = OutcomeModel("given", given=_means_with_history(log, history))
-        return [replace(sums, outcome_model=model) for sums in sums_of_rows(log, (weights, means), moments, plain, ())]
+    means = _means_with_history(log, history) if history and model.learns else None
     if moments is None:
         bins = kernel.Bins(edges=np.array([log.schedule.rows]), arrival=np.empty(0, dtype=np.int32))
     else:
@@ -215,20 +212,21 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
         bins = log.bins(moments)
     weights.check(log.has_all_propensities)
     about = SumsOf(arms=log.arms, weights=weights, outcome_model=model, full=log.has_all_propensities, plain=plain)
-    spread, own = _added(log, about, bins)
+    modelling = model.modelling(log) if means is None else given_means(means)
+    spread, own = _added(log, about, bins, modelling)
     return Sums.of_bins(about, log.anchor, spread, own)
 
 
-def _added(log: Log, about: SumsOf, bins: kernel.Bins) -> tuple[Array, Array]:
+def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelling) -> tuple[Array, Array]:
     """Add a log's rows, in stretches."""
     arms, rows, schedule = len(log.arms), log.kernel_rows, log.schedule
     jit.ready(schedule.rows * (arms + 8))
-    kind, learns = schedule.due.dtype, about.outcome_model.learns
+    kind, learns = schedule.due.dtype, modelling.kind == kernel.RUNNING_MEAN
     calendar = kernel.Calendar(
         last=np.full(schedule.rows if learns else 0, -1, dtype=kind),
         previous=np.empty(len(log.code) if learns else 0, dtype=kind),
     )
-    weighting, modelling = about.weights.weighting(log), about.outcome_model.modelling(log)
+    weighting = about.weights.weighting(log)
 
     def add(start: int, stop: int) -> tuple[Array, Array]:
         spread, own = empty_bins(len(bins.edges), arms)
@@ -251,7 +249,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins) -> tuple[Array, Array]:
 
 
 def _means_with_history(log: Log, history: Sequence[Log]) -> Array:
-    """Return the running means of `log`'s rows over the arrivals of all parts."""
+    """Return the running means of `log`'s rows over the arrivals of all parts; NaN before any."""
     whole = log.joined(history)
     means = np.zeros((len(whole.code), len(log.arms)))
     jit.ready(whole.schedule.rows * (len(log.arms) + 8))

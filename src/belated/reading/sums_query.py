@@ -101,13 +101,13 @@ def sums_table(rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = 
     if about.outcome_model.learns:
         values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
         long = _with_means(_computed(values), known, shift, [*bins])
-        over_all = _over_all(long, long.h, "", long.m)
-        return long.group_by("k", *bins).agg(assigned=long.mine.sum(), **over_all, **_over_own(long, long.m))
+        over_all, own_sums = _over_all(long, long.h, "", about.plain, long.m), _over_own(long, about.plain, long.m)
+        return long.group_by("k", *bins).agg(assigned=long.mine.sum(), **over_all, **own_sums)
     values = _computed(rows.select(**columns, **bins))
     over_all = {}
     for k in known:
-        over_all |= _over_all(values, values[f"h{k}"], f"_{k}")
-    own_sums = _over_own(values, -values.about)
+        over_all |= _over_all(values, values[f"h{k}"], f"_{k}", about.plain)
+    own_sums = _over_own(values, about.plain)
     return values.group_by(*bins, k="code").agg(assigned=values.count(), **over_all, **own_sums)
 
 
@@ -134,7 +134,7 @@ def _computed(table: ir.Table) -> ir.Table:
 def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -> ir.Table:
     """Return each row once for each arm, `k`, with its weight `h` and model `m`, and what counts for its own arm only.
 
-    The model is the mean of the arm's outcomes of rows assigned before and arrived by then, 0 before any, minus the
+    The model is the mean of the arm's outcomes of rows assigned before and arrived by then, null before any, minus the
     arm's shift. Arrivals and rows are put in one order of time. At the same moment come first outcomes of earlier
     rows, then the rows, then outcomes that arrived at once, which only later rows may see.
     """
@@ -160,7 +160,7 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
     until = ibis.window(group_by=both.k, order_by=[both.moment, both.turn], rows=(None, 0))
     both = both.mutate(n=both.arrival.count().over(until), total=both.arrival.sum().over(until))
     both = both.filter(both.turn == 1)
-    return both.mutate(m=(both.n > 0).ifelse(both.total / both.n.nullif(0), -both.about))
+    return both.mutate(m=both.total / both.n.nullif(0))
 
 
 def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
@@ -171,24 +171,30 @@ def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
     return ibis.cases(*branches, else_=len(cuts.moments)).cast("int32")
 
 
-def _over_all(t: ir.Table, h: ir.Column, suffix: str, m: ir.Column | None = None) -> dict[str, ir.Column]:
-    """Return the sums over every row, by name; those of a model that is 0 follow from the others."""
-    columns = {"h": h} if m is None else {"h": h, "m": m}
-    sums = {}
-    for field in SPREAD_FIELDS:
-        if field.m == 0 or m is not None:
-            where = t.has_arrived if field.over == "all arrived" else None
-            sums[f"{field.name}{suffix}"] = _term(field, columns).sum(where=where)
-    return sums
+def _over_all(t: ir.Table, h: ir.Column, suffix: str, plain: bool, m: ir.Column | None = None) -> dict[str, ir.Column]:
+    """Return the sums over every row, by name; without a model, those of the model follow from the others."""
+    columns = {"h": h} if m is None else {"h": h, "m": m.fill_null(-t.about)}
+    where = {"all arrived": t.has_arrived} if m is None else {"all arrived": t.has_arrived, "all modelled": m.notnull()}
+    return {
+        f"{field.name}{suffix}": _term(field, columns).sum(where=where.get(field.over))
+        for field in SPREAD_FIELDS
+        if (plain or not field.plain) and (m is not None or (field.m == 0 and field.over != "all modelled"))
+    }
 
 
-def _over_own(t: ir.Table, m: ir.Column) -> dict[str, ir.Column]:
+def _over_own(t: ir.Table, plain: bool, m: ir.Column | None = None) -> dict[str, ir.Column]:
     """Return the sums over an arm's own rows, by name; `w` and `y` are null in rows that do not count."""
-    columns = {"h": t.h, "w": t.w, "y": t.y, "m": m, "r": t.y - m}
+    model = -t.about if m is None else m.fill_null(-t.about)
+    columns = {"h": t.h, "w": t.w, "y": t.y, "m": model, "r": t.y - model}
     sums = {"arrived": t.y.count(), "nonbinary": t.nonbinary.sum()}
     for field in OWN_FIELDS:
-        if field.over == "own arrived" and field.name not in sums:
-            term = _term(field, columns)
+        if field.over == "own" or field.name in sums or (field.plain and not plain):
+            continue
+        term = _term(field, columns)
+        if field.over == "own modelled":
+            if m is not None:
+                sums[field.name] = term.sum(where=m.notnull())
+        else:
             sums[field.name] = term.max() if field.largest else term.sum()
     return sums
 
@@ -215,7 +221,8 @@ def sums_of_table(table: pa.Table, about: SumsOf, shift: Array, bins: int = 1) -
                 np.add.at(spread[:, f, j], at, columns[f"{field.name}_{j}"])
     for f, field in enumerate(OWN_FIELDS):
         put = np.maximum if field.largest else np.add
-        put.at(own[:, :, f], (assigned if field.over == "own" else arrived, k), columns[field.name])
+        if field.name in columns:
+            put.at(own[:, :, f], (assigned if field.over == "own" else arrived, k), columns[field.name])
     return Sums.of_bins(about, shift, spread[:bins], own[:bins])
 
 

@@ -32,7 +32,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
     shift = np.tile(centres, len(moments))
     n, y, y2 = own["arrived"], own["y"], own["y2"]
     new = {"assigned": own["assigned"], "arrived": n, "nonbinary": np.full_like(n, np.nan), "y": y, "y2": y2}
-    new["y3"] = own["y3"]
+    new |= {name: own[name] for name in ("y3", "y4")}
     if weights == "sqrt":
         new |= {name: own[name] for name in ("w", "wy", "w2", "w2y", "w2y2", "w3", "w3y", "w3y2", "w_max")}
         new |= {name: own[name] for name in ("h", "h2", "h_arrived")}
@@ -46,11 +46,13 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
         new |= {a + e: v for a in ("w", "w2", "w3") for e, v in (("", n), ("y", y), ("y2", y2))}
         new |= {"w_max": np.minimum(n, 1.0), "h": own["h2"]}
     if model == "running_mean":
-        new |= {name: own[name] for name in ("wm", "hm", "h2m", "h2m2")}
+        new |= {f"{v}_modelled": own[v] - own[f"{v}_unmodelled"] for v in ("h", "w")}
+        new |= {f"{v}m": own[f"{v}m"] + shift * own[f"{v}_unmodelled"] for v in ("h", "w")}
+        new |= {name: own[name] for name in ("h2m", "h2m2")}
         new |= {"hwr": y - own["m"], "hwrm": own["ym"] - own["m2"]}
         new |= {"w2r2": own["w2y2"] - 2 * own["w2ym"] + own["w2m2"]}
-    else:  # the model is -shift throughout
-        new |= {"wm": -shift * new["w"], "hm": -shift * new["h"]}
+    else:  # there is no model, or it is -shift throughout
+        new |= {name: np.zeros_like(n) for name in ("h_modelled", "w_modelled", "hm", "wm")}
         if weights != "propensity":
             hw, hwy = (n, y) if weights == "sqrt" else (new["w"], new["wy"])
             new |= {"h2m": -shift * new["h2"], "h2m2": shift**2 * new["h2"]}

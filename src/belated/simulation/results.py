@@ -21,7 +21,6 @@ from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, 
 from belated.estimation.intervals import (
     Interval,
     IntervalKind,
-    choose_kinds,
     combine,
     fallback_interval,
     settle_interval,
@@ -33,7 +32,7 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.cells import Cell
 from belated.simulation.moments import sums_of_runs
 from belated.simulation.policies import Policy
-from belated.simulation.views import TargetLike, View, is_binary, read_interval, read_known_target, true_value
+from belated.simulation.views import TargetLike, View, read_interval, read_known_target, true_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,7 +150,7 @@ class Study(Table):
         )
         moments = self.moments[self._horizon(horizon)]
         sums = sums_of_runs(moments, self.centres, chosen, self._horizon(horizon))
-        return evaluate(sums, chosen).reshaped(moments.shape[:2])
+        return evaluate(sums, chosen, moments.shape[:2])
 
     def cell(
         self, estimator: EstimatorName, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
@@ -159,35 +158,21 @@ class Study(Table):
         """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
         length, wanted = self._horizon(horizon), self.target(target)
         name = one_of("estimator", estimator, ESTIMATORS)
-        kind = self.intervals[-1] if interval is None else read_interval(self.bandit, interval)
-        kind = self._resolved(kind, ESTIMATORS[name])
+        asked = self.intervals[-1] if interval is None else read_interval(self.bandit, interval)
+        kind = settle_interval(fallback_interval(asked, ESTIMATORS[name]), ESTIMATORS[name])
         key = (length, name, wanted, kind)
         if key not in self._cells:
             self._cells[key] = self._new_cell(length, name, wanted, kind)
         return self._cells[key]
 
-    def _resolved(self, kind: Interval, estimator: Estimator) -> Interval:
-        """Return the kind of interval that an estimator has; of "auto", what does not depend on the run."""
-        possible = fallback_interval(kind, estimator)
-        return settle_interval(possible, binary=is_binary(self.bandit), hajek=estimator.normalisation == "hajek")
-
-    def _kinds(self, kind: Interval, estimator: Estimator, arms: ArmStatistics) -> dict[IntervalKind, Array]:
-        """Return the kinds of intervals of the runs, each with whose it is: of "auto", each run's log decides."""
-        if kind != "auto":
-            return {kind: np.ones(len(arms.value), dtype=bool)}
-        return choose_kinds(arms, binary=is_binary(self.bandit), hajek=estimator.normalisation == "hajek")
-
-    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: Interval) -> Cell:
+    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: IntervalKind) -> Cell:
         if (horizon, estimator) not in self._statistics:
             self._statistics[horizon, estimator] = self.statistics(estimator, horizon)
         arms, tail, truth = self._statistics[horizon, estimator], (1 - self.level) / 2, self.truth(target)
-        error, std_error, low, high = np.full((4, len(arms.value)), math.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
-            for each, runs in self._kinds(kind, ESTIMATORS[estimator], arms).items():
-                combination = combine(arms, target.coefficients, each)
-                error[runs] = (combination.estimate - truth)[runs]
-                std_error[runs] = combination.std_error[runs]
-                low[runs], high[runs] = (limit[runs] for limit in combination.limits(tail))
+            combination = combine(arms, target.coefficients, kind)
+            error, std_error = combination.estimate - truth, combination.std_error
+            low, high = combination.limits(tail)
         return Cell(
             horizon=horizon,
             estimator=estimator,

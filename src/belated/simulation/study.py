@@ -16,7 +16,7 @@ import numpy as np
 from belated.base.checks import whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.estimation.estimators import ESTIMATORS, EstimatorName
+from belated.estimation.estimators import SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval
 from belated.simulation.bandits import Bandit
 from belated.simulation.crew import run
@@ -45,7 +45,7 @@ def study(
     horizons: int | Sequence[int],
     replications: int = 1000,
     *,
-    estimators: Sequence[EstimatorName] = tuple(ESTIMATORS),
+    estimators: Sequence[EstimatorName] = SIDE_BY_SIDE,
     targets: Sequence[TargetLike] | None = None,
     intervals: Sequence[Interval] = ("normal", "auto"),
     level: float = 0.95,

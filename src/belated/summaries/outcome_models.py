@@ -29,8 +29,9 @@ class OutcomeModel:
     """A choice of mu_hat_t(a).
 
     `running_mean` is the mean of the arm's outcomes of rows assigned strictly before and arrived
-    at or before the row's time, 0 before any; `zero` is 0; `given` is an array of shape
-    (rows, arms), or a function from the log to one, that uses nothing later than each row.
+    at or before the row's time; what it is before any is up to the estimator (`Estimator.start`).
+    `zero` is 0. `given` is an array of shape (rows, arms), or a function from the log to one, that
+    uses nothing later than each row.
     """
 
     name: ModelName
@@ -63,6 +64,11 @@ class OutcomeModel:
             arrived_n=np.zeros(arms),
             arrived_y=np.zeros(arms),
         )
+
+
+def given_means(means: Array) -> kernel.Modelling:
+    """Return what the kernel needs to model rows by running means (rows, arms) that are known; NaN before any."""
+    return OutcomeModel("given", given=means).modelling_of(means.shape[1], means)
 
 
 def read_outcome_model(model: ModelLike) -> OutcomeModel:

@@ -44,14 +44,16 @@ class Sums:
     propensity, w = h / pi, y the outcome and m the model (both minus the shift), and r = y - m,
     ``sums[name]`` is one value per arm:
 
-    over every row: ``h``, ``h2``, ``hm``, ``h2m``, ``h2m2``; ``h_arrived`` over rows of any arm
-    whose outcome has arrived (NaN if other arms' propensities are not known and needed);
+    over every row: ``h``, ``h2``, ``h2m``, ``h2m2``; over rows with a model, which the running mean
+    is once an outcome of the arm has arrived: ``h_modelled``, ``hm``; ``h_arrived`` over rows of any
+    arm whose outcome has arrived (NaN if other arms' propensities are not known and needed);
 
     over the arm's own rows: ``assigned`` and ``arrived`` (counts);
 
     over the arm's arrived rows: ``nonbinary`` (the sum of abs(Y (1 - Y)), 0 if every outcome is 0
-    or 1), ``y``, ``y2``, ``y3``, ``w``, ``wy``, ``wm``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
-    ``w3y2``, ``hwr``, ``hwrm``, ``w2r2``, and ``w_max``, the largest w.
+    or 1), ``y``, ``y2``, ``y3``, ``y4``, ``w``, ``wy``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
+    ``w3y2``, ``hw``, ``hwm``, ``hwr``, ``hwrm``, ``r``, ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``,
+    ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
 
     ``a + b`` merges the sums of two disjoint sets of rows.
     """
@@ -105,7 +107,8 @@ class Sums:
             whole log; without it each part's running mean knows only its own rows, which is
             valid too but another estimate.
         plain : bool
-            Whether to make the sums that only estimators that are not of Hajek's kind need.
+            Whether to make the sums that only estimators that are not of Hajek's kind, or have a given outcome model,
+            need.
         """
         if not callable(getattr(log, "sums", None)):
             raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or what `read` gives.")
@@ -174,7 +177,7 @@ class SumsOf(NamedTuple):
     weights: Weights
     outcome_model: OutcomeModel
     full: bool  # whether every arm's propensity is known
-    plain: bool  # whether the fields that estimators of Hajek's kind do not read are wanted
+    plain: bool  # whether the fields that estimators of Hajek's kind without a given model do not read are wanted
 
 
 def empty_bins(bins: int, arms: int) -> tuple[Array, Array]:
@@ -194,7 +197,7 @@ def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> N
     if model.name == "zero":
         places = {field: i for i, field in enumerate(SPREAD_FIELDS)}
         for i, field in enumerate(SPREAD_FIELDS):
-            if field.m:
+            if field.m and field.over == "all":
                 without = next(
                     j for other, j in places.items() if (other.over, other.h, other.m) == ("all", field.h, 0)
                 )

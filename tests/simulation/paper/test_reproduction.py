@@ -71,7 +71,7 @@ def test_a_running_mean_that_peeks_by_hand():
             count[log.code[t]] += 1
             total[log.code[t]] += log.outcome[t]
         model[t] = total / np.maximum(count, 1)
-    found = bl.study(bandit, policy, 300, 2, seed=4, as_published=True).statistics("daipw")
+    found = bl.study(bandit, policy, 300, 2, seed=4, as_published=True).statistics("daipw_paper")
     h, arrived = np.sqrt(log.propensity), np.isfinite(log.outcome)
     for k in range(2):
         w = np.where(arrived & (log.code == k), h[:, k] / log.propensity[:, k], 0.0)

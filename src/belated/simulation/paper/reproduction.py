@@ -136,7 +136,7 @@ FIGURES = {
 SCENARIOS = tuple(dict.fromkeys([*(figure.scenario for figure in FIGURES.values()), Scenario("POISSON", 0.5)]))
 
 ESTIMATORS: dict[str, EstimatorName] = {
-    "DAIPW": "daipw",
+    "DAIPW": "daipw_paper",
     "DIPW": "dipw",
     "Mean": "mean",
     "NH": "nh",
