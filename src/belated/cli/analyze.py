@@ -56,7 +56,9 @@ def analyze(
         ),
     ] = None,
     level: options.Level = 0.95,
-    interval: Annotated[str, typer.Option(help="auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)] = "auto",
+    interval: Annotated[
+        str, typer.Option(help="auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)
+    ] = "auto",
     simultaneous: Annotated[
         bool,
         typer.Option(
