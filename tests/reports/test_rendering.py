@@ -270,7 +270,7 @@ def test_the_lifts_of_the_page_are_those_of_the_analysis(ten_arms, tmp_path):
         assert row[-1] == lifts[f"{row[0]} - J"]
     asked, greedy = read_table(html, "The same in numbers")
     assert (asked[-2], greedy[-2]) == (lifts["I - H"], "–")
-    assert "A lift is a difference in percent of the second arm" in html
+    assert "A lift is a difference in percent of the size of the second arm" in html
 
 
 def test_the_page_says_which_comparisons_are_adjusted(ten_arms, tmp_path):

@@ -72,7 +72,7 @@ def analyze(
         bool,
         typer.Option(
             "--lift",
-            help="Also give each contrast in percent of the second arm's mean.",
+            help="Also give each contrast in percent of the size of the second arm's mean.",
             rich_help_panel=QUESTIONS,
         ),
     ] = False,

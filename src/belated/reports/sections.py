@@ -123,7 +123,9 @@ def _lift_words(answers: Sequence[Answer]) -> str:
     """Say what a lift is, and why some have no bounds, if there are any."""
     if not any(answer.lift for answer in answers):
         return ""
-    return " ".join(["", "A lift is a difference in percent of the second arm's mean.", *lift_notes(answers)])
+    return " ".join(
+        ["", "A lift is a difference in percent of the size of the second arm's mean.", *lift_notes(answers)]
+    )
 
 
 def _further(report: Report) -> Part | None:
