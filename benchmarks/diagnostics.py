@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import scipy
+from scipy import special
 
 import belated as bl
 from belated.reports.narrative import answer
@@ -115,6 +116,118 @@ def print_healthy(pool: ProcessPoolExecutor, replications: int, horizons: list[i
     error = 100 * math.sqrt(0.05 * 0.95 / (each * len(inner)))
     print(f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({by_check}). The worst line: "
           f"{worst[0]:.2g} % ({worst[1]}). Monte Carlo error of a line at 5 %: {error:.1f}.\n")  # fmt: skip
+
+
+# ---------------------------------------------------------------- small healthy logs
+
+
+def revenue(share: float, sigma: float) -> np.ndarray:
+    """Return equally likely outcomes: lognormal of mean 50 with a probability, else 0."""
+    n = round(20_000 * share)
+    values = np.exp(np.log(50) - sigma**2 / 2 + sigma * special.ndtri((np.arange(n) + 0.5) / n))
+    return np.concatenate([values, np.zeros(20_000 - n)])
+
+
+SMALL_OUTCOMES = {
+    "normal": lambda better: bl.arms.normal(1.0 + better),
+    "exponential": lambda better: bl.arms.exponential(1.0 + better),
+    "binary, 0.05": lambda better: bl.arms.bernoulli(0.05 * (1 + better)),
+    "revenue, 0.03": lambda better: bl.arms.empirical(revenue(0.03 * (1 + better), 1.0)),
+    "revenue, 0.1": lambda better: bl.arms.empirical(revenue(0.1 * (1 + better), 1.0)),
+    "revenue, 0.3": lambda better: bl.arms.empirical(revenue(0.3 * (1 + better), 1.0)),
+}
+SMALL_DELAYS = {
+    "none": bl.delays.none(),
+    "geometric 20, 30 % never": bl.delays.geometric(20).censored(0.3),
+    "Pareto 0.75, 10 % never": bl.delays.pareto(0.75).censored(0.1),
+}
+SMALL_POLICIES = {
+    "coin": lambda arms, binary: bl.policies.uniform(),
+    "eps-greedy, t^-0.5": lambda arms, binary: bl.policies.epsilon_greedy(decay=0.5, burn_in=0.1),
+    "Thompson, floor 0.2 / K": lambda arms, binary: (
+        bl.policies.thompson_beta if binary else bl.policies.thompson_normal
+    )(0.2 / arms, 0.0).batched(5),
+    "Thompson, floor t^-0.5 / K": lambda arms, binary: (
+        bl.policies.thompson_beta if binary else bl.policies.thompson_normal
+    )(1 / arms, 0.5).batched(5),
+    "UCB, floor 0.2 / (K - 1)": lambda arms, binary: bl.policies.ucb(0.2, 0.0),
+}
+
+
+def small(job: tuple) -> tuple[Counter, int, int]:
+    """Return how often each check is red in small healthy logs, how many have any red, and of how many."""
+    (rows, arms, policy, outcomes, delays), replications, seed = job
+    bandit = bl.Bandit({k: SMALL_OUTCOMES[outcomes](0.5 * (k == 0)) for k in range(arms)}, SMALL_DELAYS[delays])
+    stage = Stage(bandit, SMALL_POLICIES[policy](arms, outcomes.startswith("binary")), rows)
+    red = [bl.diagnose(log_of(*stage.rows(seed, r))).red for r in range(replications)]
+    return Counter(name for names in red for name in names), sum(map(bool, red)), replications
+
+
+def print_small(pool: ProcessPoolExecutor, replications: int) -> None:
+    """Print how often small healthy logs have a red light."""
+    print("## Small healthy logs\n\nPercentage of logs with any red light, pooled over delays (none; geometric of mean "
+          "20 and 30 % never; Pareto 0.75 and 10 % never). Revenue is lognormal of sigma 1 with that probability, else "
+          "0; the first arm is better by half. Should be below 1.\n")  # fmt: skip
+    sizes = [(60, 5), (60, 10), (100, 5), (100, 10), (300, 5), (300, 10)]
+    heads = " | ".join(f"{rows} rows, {arms} arms" for rows, arms in sizes)
+    print(f"| policy | outcomes | {heads} |\n|:--|:--|" + "--:|" * len(sizes))
+    grid = list(itertools.product(SMALL_POLICIES, SMALL_OUTCOMES))
+    each = max(replications // len(SMALL_DELAYS), 1)
+    jobs = [((*size, *cell, d), each, i) for i, cell in enumerate(grid) for size in sizes for d in SMALL_DELAYS]
+    results = pool.map(small, jobs)
+    everything, total, logs = Counter(), 0, 0
+    for policy, outcomes in grid:
+        shares = []
+        for _ in sizes:
+            checks, any_red, n = zip(*(next(results) for _ in SMALL_DELAYS), strict=True)
+            everything, total, logs = sum(checks, everything), total + sum(any_red), logs + sum(n)
+            shares.append(f"{100 * sum(any_red) / sum(n):.2g}")
+        print(f"| {policy} | {outcomes} | " + " | ".join(shares) + " |", flush=True)
+    by_check = ", ".join(f"{name} {100 * n / logs:.2g} %" for name, n in everything.most_common()) or "none"
+    print(
+        f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({by_check}); {3 * each} logs a figure.\n"
+    )
+
+
+# ---------------------------------------------------------------- tails of outcomes
+
+TAILS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "0 and 9.99, 0.05": lambda rng, n: 9.99 * (rng.random(n) < 0.05),
+    "counts, mean 0.5": lambda rng, n: rng.poisson(0.5, n).astype(float),
+    "lognormal, sigma 1": lambda rng, n: rng.lognormal(0, 1, n),
+    "revenue, 0.1, sigma 1": lambda rng, n: np.where(rng.random(n) < 0.1, rng.lognormal(0, 1, n), 0.0),
+    "revenue, 0.03, sigma 1": lambda rng, n: np.where(rng.random(n) < 0.03, rng.lognormal(0, 1, n), 0.0),
+    "lognormal, sigma 1.5": lambda rng, n: rng.lognormal(0, 1.5, n),
+    "revenue, 0.1, sigma 1.5": lambda rng, n: np.where(rng.random(n) < 0.1, rng.lognormal(0, 1.5, n), 0.0),
+    "lognormal, sigma 2": lambda rng, n: rng.lognormal(0, 2, n),
+    "revenue, 0.1, sigma 2": lambda rng, n: np.where(rng.random(n) < 0.1, rng.lognormal(0, 2, n), 0.0),
+    "Pareto 1.5": lambda rng, n: rng.random(n) ** (-1 / 1.5),
+}
+
+
+def tailed(job: tuple) -> str:
+    """Return the percentages of logs whose light of the largest outcomes is green, amber and red."""
+    outcomes, rows, replications, seed = job
+    rng, half = np.random.default_rng(seed), np.full((rows, 2), 0.5)
+    logs = (bl.Log(rng.integers(2, size=rows), TAILS[outcomes](rng, rows), half) for _ in range(replications))
+    lights = Counter(bl.diagnose(log)["largest outcomes"].light for log in logs)
+    return " / ".join(f"{100 * lights[light] / replications:.3g}" for light in ("green", "amber", "red"))
+
+
+def print_tails(pool: ProcessPoolExecutor, replications: int) -> None:
+    """Print the light of the largest outcomes, by what outcomes are drawn from."""
+    print("## Tails of outcomes\n\nPercentage of logs, two arms by a coin and no delays, whose light of the largest "
+          f"outcomes is green / amber / red; {replications:,} logs each.\n")  # fmt: skip
+    sizes = [200, 1000, 5000, 20_000]
+    print("| outcomes | " + " | ".join(f"{rows:,} rows" for rows in sizes) + " |\n|:--|" + "--:|" * len(sizes))
+    results = pool.map(
+        tailed, [(outcomes, rows, replications, i) for i, outcomes in enumerate(TAILS) for rows in sizes]
+    )
+    for outcomes in TAILS:
+        print(f"| {outcomes} | " + " | ".join(next(results) for _ in sizes) + " |", flush=True)
+    print()
 
 
 # ---------------------------------------------------------------- faulty logs
@@ -308,13 +421,17 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=2000, help="of each line of a table")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--horizons", type=int, nargs="*", default=[200, 1000, 10_000])
-    parser.add_argument("--parts", nargs="*", default=["healthy", "faulty", "best"])
+    parser.add_argument("--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "best"])
     options = parser.parse_args()
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     print(f"# Diagnosis\n\nHow often `bl.diagnose` finds fault. {versions}.\n")
     with ProcessPoolExecutor(options.workers) as pool:
         if "healthy" in options.parts:
             print_healthy(pool, options.replications, options.horizons)
+        if "small" in options.parts:
+            print_small(pool, options.replications)
+        if "tails" in options.parts:
+            print_tails(pool, max(options.replications // 10, 1))
         if "faulty" in options.parts:
             print_faulty(pool, options.replications)
         if "best" in options.parts:

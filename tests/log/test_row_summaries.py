@@ -30,6 +30,20 @@ def test_evidence_is_what_loops_count(as_of):
         assert gain == pytest.approx(naive.swap_gain(log, a, b))
 
 
+def test_how_outcomes_are_spread():
+    log = played(300, 3, "exponential")
+    shape = log.evidence().shape
+    for k in range(3):
+        y = log.outcome[log.arrived & (log.code == k)]
+        z = (y - y.mean()) / y.std()
+        for got, value in zip(shape[:4], (z.min(), z.max(), (z**3).sum(), (z**4).sum()), strict=True):
+            assert got[k] == pytest.approx(value)
+        for side, part in enumerate((-z[z < 0], z[z > 0])):
+            assert shape.sides[k, side] == pytest.approx([len(part), part.sum(), np.sqrt(part).sum()])
+    flat = bl.Log([0, 0, 1], [5.0, 5.0, None], np.full((3, 2), 0.5)).evidence().shape
+    assert all(not table.any() for table in flat)
+
+
 def test_counts_and_sums_of_a_log():
     log = bl.Log(
         ["A", "B", "A", "A"], [1.0, 4.0, 3.0, None], [[0.5, 0.5], [0.8, 0.2], [0.9, 0.1], [0.4, 0.6]],

@@ -39,6 +39,12 @@ def test_sums_by_stretch_of_time(pair):
         np.testing.assert_allclose(got.sums[name], wanted.sums[name], rtol=1e-9)
 
 
+def test_how_outcomes_are_spread(pair):
+    wanted, source = pair
+    for got, table in zip(source.evidence().shape, wanted.shape, strict=True):
+        np.testing.assert_allclose(got, table, rtol=1e-9, atol=1e-9)
+
+
 def test_recorded_counts_the_rows_followed_longest(pair):
     _, source = pair
     recorded = evidence_query.recorded(source)

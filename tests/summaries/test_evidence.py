@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from simulated_logs import played
 
-from belated.summaries.evidence import COARSE, STRETCHES, half_of, settled
+from belated.summaries.evidence import COARSE, STRETCHES, half_of, mean_and_sd, settled
 
 
 def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
@@ -26,3 +26,9 @@ def test_half_of_a_whole_time_is_whole():
 
 def test_variances_that_are_0_but_for_rounding_are_0():
     assert settled(np.array([1e-9, 2e-6, 0.5]), 1000).tolist() == [0.0, 2e-6, 0.5]
+
+
+def test_the_standard_deviation_of_equal_outcomes_is_taken_as_1():
+    totals = {"arrived": np.array([4.0, 2.0, 0.0]), "y": np.array([8.0, 2e8, 0.0]), "y2": np.array([20.0, 2e16, 0.0])}
+    mean, sd = mean_and_sd(totals)
+    assert (mean.tolist(), sd.tolist()) == ([2.0, 1e8, 0.0], [1.0, 1.0, 1.0])

@@ -14,6 +14,7 @@ from belated.base.errors import LogError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.summaries.evidence import (
+    AT_MEAN,
     DELAY_BINS,
     ENOUGH,
     GRAINS,
@@ -22,7 +23,9 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     Evidence,
     Recorded,
+    Shape,
     half_of,
+    mean_and_sd,
     settled,
 )
 from belated.summaries.outcome_models import given_means, read_outcome_model
@@ -98,16 +101,18 @@ class RowEvidence:
         chances = self._chances(rarest) if self.p.ndim == 2 else {}
         excess, variance = self.calibration(len(self.code)) or (None, None)
         names = ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")
+        sums = self._sums()
         return Evidence(
             arms=log.arms,
             rows=len(self.code),
             within=None,
             grain=next((grain for grain in GRAINS[self.dates] if not (self.delay % grain).any()), 0.0),
             moments=self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES),
-            sums=self._sums(),
+            sums=sums,
             shift=log.anchor,
             low=low,
             rarest=rarest,
+            shape=self._shape(sums),
             unlikeliest=unlikeliest,
             **{name: chances.get(name) for name in names},
             excess=excess,
@@ -132,6 +137,21 @@ class RowEvidence:
             "soon": table(own[self.soon]), "arrived": table(own), "y": table(own, y), "y2": table(own, y * y),
             "w": table(own, w), "w2": table(own, w2), "w3": table(own, w * w2), "w4": table(own, w2 * w2),
         }  # fmt: skip
+
+    def _shape(self, sums: dict[str, Array]) -> Shape:
+        """Sum up how outcomes are spread about their arm's mean."""
+        mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
+        z = (self.y - mean[self.own]) / sd[self.own]
+        lowest, highest = np.zeros((2, self.arms))
+        np.minimum.at(lowest, self.own, z)
+        np.maximum.at(highest, self.own, z)
+
+        def table(values: Array) -> Array:
+            return np.bincount(self.own, values, self.arms)
+
+        side = [(sign * z > AT_MEAN, np.maximum(sign * z, 0.0)) for sign in (-1, 1)]
+        sides = [[table(on), table(on * away), table(on * np.sqrt(away))] for on, away in side]
+        return Shape(lowest, highest, table(z**3), table(z**4), np.moveaxis(np.array(sides), 2, 0))
 
     def dependence(self) -> Array:
         """Return the sums behind the test of whether arrival depends on the outcome: `Evidence.dependence`."""

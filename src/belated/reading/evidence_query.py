@@ -11,8 +11,9 @@ from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.reading.columns import literal
 from belated.reading.engines import fetch, sentences
-from belated.reading.sums_query import chosen
+from belated.reading.sums_query import by_arm, chosen
 from belated.summaries.evidence import (
+    AT_MEAN,
     DELAY_BINS,
     ENOUGH,
     GRAINS,
@@ -21,7 +22,9 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     Evidence,
     Recorded,
+    Shape,
     half_of,
+    mean_and_sd,
     settled,
 )
 
@@ -45,11 +48,12 @@ def evidence(source: Source) -> Evidence:
         columns = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
         unlikeliest[columns["code"]] = columns["least"]
         moments, sums = _sums(source)
+        shape = _shape(source, sums)
         chances = _chances(source, rarest) if source.has_all_propensities else {}
         excess, variance = calibration(source) or (None, None)
     return Evidence(
         arms=source.arms, rows=len(source), within=source.within, grain=_grain(source), moments=moments, sums=sums,
-        shift=source.anchors, low=low, rarest=rarest, unlikeliest=unlikeliest,
+        shift=source.anchors, low=low, rarest=rarest, shape=shape, unlikeliest=unlikeliest,
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
         excess=excess, variance=variance,
         dependence=dependence(source) if source.within is None else np.zeros((arms, 3, 3)),
@@ -95,6 +99,31 @@ def _sums(source: Source) -> tuple[Array, dict[str, Array]]:
     for name, table in tables.items():
         table[totals["bin"], totals["code"]] = totals[name]
     return first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES), tables
+
+
+def _shape(source: Source, sums: dict[str, Array]) -> Shape:
+    """Sum up how outcomes are spread about their arm's mean."""
+    mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
+    rows = source.coded.filter(source.coded.arrived.notnull())
+    y = rows.outcome - by_arm(rows.code, source.anchors)
+    scaled = rows.select(code=rows.code, z=(y - by_arm(rows.code, mean)) / by_arm(rows.code, sd))
+    z = scaled.z
+    totals: dict[str, ir.Scalar] = {
+        "lowest": z.min(), "highest": z.max(), "cubes": (z * z * z).sum(), "fourths": (z * z * z * z).sum(),
+    }  # fmt: skip
+    for i, away in enumerate((-z, z)):
+        far = (away > AT_MEAN).ifelse(away, z * 0)
+        totals |= {f"n{i}": (away > AT_MEAN).ifelse(z * 0 + 1, z * 0).sum(), f"away{i}": far.sum()}
+        totals |= {f"root{i}": far.sqrt().sum()}
+    columns = fetch(scaled.group_by("code").agg(**totals)).to_pydict()
+    found = {name: np.zeros(len(source.arms)) for name in totals}
+    for name, values in found.items():
+        values[columns["code"]] = columns[name]
+    sides = [[found[f"{name}{i}"] for name in ("n", "away", "root")] for i in (0, 1)]
+    return Shape(
+        lowest=np.minimum(found["lowest"], 0.0), highest=np.maximum(found["highest"], 0.0), cubes=found["cubes"],
+        fourths=found["fourths"], sides=np.moveaxis(np.array(sides), 2, 0),
+    )  # fmt: skip
 
 
 def _chances(source: Source, rarest: Array) -> dict[str, Array]:
@@ -203,8 +232,8 @@ def recorded(source: Source) -> Recorded:
     """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
     rows = early(source)
     with sentences(source.name):
-        by_arm = rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), arrived=rows.arrived.count())
-        columns = fetch(by_arm).to_pydict()
+        least = rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), arrived=rows.arrived.count())
+        columns = fetch(least).to_pydict()
     low = min((value for value in columns["low"] if value is not None), default=math.nan)
     return Recorded(low, np.array(columns["n"], dtype=float), np.array(columns["arrived"], dtype=float))
 

@@ -87,7 +87,7 @@ def sums_table(rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = 
     own = chosen(rows, arms)
     has_arrived = rows.arrived.notnull()
     h = _weight(weights, own)
-    centre = _by_arm(rows.code, shift)
+    centre = by_arm(rows.code, shift)
     columns = {
         "code": rows.code, "about": centre, "has_arrived": has_arrived, "h": h,
         "w": has_arrived.ifelse(h / own, None), "y": rows.outcome - centre,
@@ -117,7 +117,7 @@ def _weight(weights: Weights, pi: ir.Column) -> ir.Column:
     return {"sqrt": pi.sqrt(), "propensity": pi, "uniform": ibis.literal(1).cast("float64")}[weights.name]
 
 
-def _by_arm(code: ir.Column, values: Array) -> ir.Column:
+def by_arm(code: ir.Column, values: Array) -> ir.Column:
     """Return each arm's value; from text, as PostgreSQL would take a number for one of another kind."""
     import ibis
 
@@ -148,7 +148,7 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
         h = long.h
     mine = long.k == long.code
     rows = long.select(
-        *bins, "k", "has_arrived", h=h, about=_by_arm(long.k, shift), mine=mine.ifelse(1, 0),
+        *bins, "k", "has_arrived", h=h, about=by_arm(long.k, shift), mine=mine.ifelse(1, 0),
         **{name: mine.ifelse(long[name], None) for name in ("w", "y", "nonbinary")},
         moment=long.assigned, turn=ibis.literal(1, type="int8"), arrival=ibis.null("float64"),
     )  # fmt: skip

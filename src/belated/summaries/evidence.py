@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -28,6 +29,9 @@ DELAY_BINS = 48
 
 #: Rows beyond which only the earliest are looked at for `Evidence.dependence`.
 ENOUGH = 1_000_000
+
+#: Standard deviations within which an outcome is its arm's mean.
+AT_MEAN = 1e-6
 
 #: What stands for a probability of 0 where its logarithm is taken.
 TINY = 1e-300
@@ -63,6 +67,29 @@ class Recorded(NamedTuple):
     arrived: Array
 
 
+class Shape(NamedTuple):
+    """How an arm's outcomes are spread, by arm, with z = (y - mean) / standard deviation; all 0 if they are equal.
+
+    The standard deviation divides by n: the sum of z^2 is n, and the outcomes have two values exactly if the lowest z
+    times the highest is -1. `sides` has shape (arms, 2, 3): of those below the mean and of those above, how many, the
+    sum of abs(z), and the sum of its square root. All is free of the outcomes' unit and place.
+    """
+
+    lowest: Array
+    highest: Array
+    cubes: Array
+    fourths: Array
+    sides: Array
+
+
+def mean_and_sd(totals: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Return, by arm, the mean about the shift and the standard deviation that `Shape` divides by; 0 and 1 if none."""
+    n = np.maximum(totals["arrived"], 1)
+    mean = totals["y"] / n
+    square = totals["y2"] - n * mean**2
+    return mean, np.where(square > 1e-12 * totals["y2"], np.sqrt(np.maximum(square, 0) / n), 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What a log shows, as a few thousand numbers.
@@ -85,6 +112,7 @@ class Evidence:
     shift : array
     low, rarest : array
         By arm, the smallest outcome, and the smallest probability of a row whose outcome has arrived; NaN if none has.
+    shape : Shape
     unlikeliest : array
         By arm, the smallest probability of any of its rows; NaN if it has none.
     p, p2, p_min : array (stretches, arms) or None
@@ -114,6 +142,7 @@ class Evidence:
     shift: Array
     low: Array
     rarest: Array
+    shape: Shape
     unlikeliest: Array
     p: Array | None
     p2: Array | None

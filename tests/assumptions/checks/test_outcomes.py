@@ -72,7 +72,89 @@ def test_outcomes_that_do_not_vary():
     half = np.full((600, 2), 0.5)
     code = np.arange(600) % 2
     assert bl.diagnose(bl.Log(code, np.full(600, 3.5), half))["variation"].light == "red"
-    assert bl.diagnose(bl.Log(code[:60], np.zeros(60), half[:60]))["variation"].light == "amber"
+    for value in (0.0, -1.0, 3.5):  # however the absence of a rare event is coded
+        assert bl.diagnose(bl.Log(code[:60], np.full(60, value), half[:60]))["variation"].light == "amber"
     check = bl.diagnose(bl.Log(code, np.where(code == 0, 1e8, 1e8 + np.arange(600)), half))["variation"]
     assert (check.light, check.numbers["variance"][0]) == ("amber", 0.0)
     assert check.numbers["variance"][1] == pytest.approx(np.var(np.arange(1, 600, 2.0), ddof=1), rel=1e-6)
+
+
+# ---------------------------------------------------------------- the largest outcomes
+
+
+def lights(draw, rows, logs=40, arms=2):
+    """Return the light of the largest outcomes in logs of coin tosses."""
+    rng = np.random.default_rng(7)
+    half = np.full((rows, arms), 1 / arms)
+    found = [
+        bl.diagnose(bl.Log(rng.integers(arms, size=rows), draw(rng, rows), half, arms=range(arms))) for _ in range(logs)
+    ]
+    return [diagnosis["largest outcomes"].light for diagnosis in found]
+
+
+def revenue(rng, rows, share=0.1, sigma=1.0):
+    return np.where(rng.random(rows) < share, 50 * np.exp(sigma * rng.normal(size=rows)), 0.0)
+
+
+def test_outcomes_with_a_short_tail_are_green():
+    for draw in (
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: rng.exponential(size=n),
+        lambda rng, n: rng.poisson(0.5, n).astype(float),
+        lambda rng, n: 9.99 * (rng.random(n) < 0.02),
+    ):
+        assert lights(draw, 1000).count("green") >= 39
+
+
+def test_the_more_the_tail_hides_the_worse_the_light():
+    assert lights(revenue, 400).count("amber") >= 38
+    assert lights(lambda rng, n: rng.lognormal(0, 1.5, n), 3000).count("amber") >= 30
+    assert lights(lambda rng, n: rng.lognormal(0, 2, n), 6000).count("red") >= 30
+    assert "red" not in lights(revenue, 3000) + lights(lambda rng, n: rng.lognormal(0, 1, n), 3000)
+    assert "red" not in lights(lambda rng, n: revenue(rng, n, 0.03), 300, logs=60, arms=5)
+
+
+def test_the_advice_names_a_cap_that_cuts_the_tail():
+    rng = np.random.default_rng(2)
+    y, code, half = rng.lognormal(0, 2, 4000), rng.integers(2, size=4000), np.full((4000, 2), 0.5)
+    check = bl.diagnose(bl.Log(code, y, half))["largest outcomes"]
+    assert check.finding.startswith("One outcome of arm 0 holds ")
+    cap = float(check.advice.split("cap=")[1].split()[0])
+    assert f"(--cap {cap:g})" in check.advice
+    assert 0.0005 < np.mean(y > cap) < 0.03
+    capped = bl.diagnose(bl.Log(code, np.minimum(y, cap), half))["largest outcomes"]
+    assert capped.light == "green"
+    few = bl.diagnose(bl.Log(code[:400], np.where(np.arange(400) % 50 < 2, 20.0 + np.arange(400) / 100, 0), half[:400]))
+    assert few["largest outcomes"].advice == "Wait for more: 7 outcomes of the arm make up the tail."
+    left = bl.diagnose(bl.Log(code, -y, half))["largest outcomes"]
+    assert (left.light, "smallest outcomes" in left.advice, "cap" in left.advice) == (check.light, True, False)
+
+
+def test_the_unit_and_the_place_of_outcomes_do_not_matter_to_the_tail():
+    rng = np.random.default_rng(2)
+    y, code, half = rng.lognormal(0, 1.5, 1000), rng.integers(2, size=1000), np.full((1000, 2), 0.5)
+    check = bl.diagnose(bl.Log(code, y, half))["largest outcomes"]
+    other = bl.diagnose(bl.Log(code, 1e80 * (y - 7), half))["largest outcomes"]
+    assert check.light == other.light
+    for name, numbers in check.numbers.items():
+        assert other.numbers[name] == pytest.approx(numbers, rel=1e-9), name
+    deviations = (y[code == 0] - y[code == 0].mean()) ** 2
+    assert check.numbers["largest_share"][0] == pytest.approx(deviations.max() / deviations.sum())
+    assert check.numbers["relative_error"][0] ** 2 == pytest.approx(
+        (stats.kurtosis(y[code == 0], fisher=False) - 1) / len(deviations)
+    )
+
+
+def test_two_values_have_no_tail_and_one_alone_may_have():
+    code, half = np.arange(400) % 2, np.full((400, 2), 0.5)
+    rare = np.where(np.arange(400) % 100 == 0, 1.0, 0.0)
+
+    def light(outcome):
+        return bl.diagnose(bl.Log(code, outcome, half))["largest outcomes"].light
+
+    assert (light(rare), light(9.99 * rare - 3), light(-rare)) == ("green",) * 3
+    once = np.where(np.arange(400) == 7, 1.0, 0.0)
+    assert (light(once), light(37.2 * once)) == ("green", "amber")
+    assert light(np.where(code == 0, rare, 50 * rare)) == "green"  # no arm 1 outcome is rare
+    assert light(rare + np.where(np.arange(400) == 7, 30.0, 0.0)) == "amber"
+    assert bl.diagnose(bl.Log(code[:40], rare[:40] + code[:40] * 1e-3, half[:40]))["largest outcomes"].light == "grey"

@@ -123,3 +123,25 @@ def test_a_policy_that_leaves_nothing_to_chance_is_red(all_known):
         np.zeros(400, dtype=int), log.outcome, p[:400] if not all_known else np.eye(3)[code * 0], arms=[0, 1, 2]
     )
     assert bl.diagnose(alone)["probabilities"].light != "red"
+
+
+def test_few_rows_are_no_reason_for_red():
+    # a probability that falls to its floor within 60 rows, and arms of four outcomes each
+    step = np.arange(1, 61)
+    small = np.where(step < 20, 0.1, np.minimum(0.1, 40.0 * step**-2.0))
+    p = np.stack([small, *[(1 - small) / 9] * 9], axis=1)
+    rng = np.random.default_rng(1)
+    code = np.array([rng.choice(10, p=row) for row in p])
+    arrived = np.where(rng.random(60) < 0.5, rng.normal(size=60), math.nan)
+    diagnosis = bl.diagnose(bl.Log(code, arrived, p, arms=range(10)))
+    assert diagnosis["propensity decay"].numbers["exponent"] > 1.5
+    assert diagnosis["propensity decay"].numbers["expected_in_later_half"][0] < 1
+    assert (diagnosis["propensity decay"].light, diagnosis["effective size"].light) == ("amber", "amber")
+
+
+def test_weights_that_leave_hardly_anything_of_many_outcomes_are_red():
+    # 60 outcomes of which the weights leave four
+    p = np.where(np.arange(60)[:, np.newaxis] % 15 == 0, [[1e-6, 1 - 1e-6]], [[1 - 1e-6, 1e-6]])
+    log = bl.Log(np.zeros(60, dtype=int), np.random.default_rng(1).normal(size=60), p, arms=[0, 1])
+    check = bl.diagnose(log)["effective size"]
+    assert (check.light, check.numbers["effective_size"][0] < 5) == ("red", True)

@@ -21,5 +21,6 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     delays.outcome_and_delay,
     outcomes.recorded,
     outcomes.variation,
+    outcomes.tail,
     outcomes.drift_over_time,
 )

@@ -1,14 +1,28 @@
-"""Checks of the outcomes themselves: how many, which are recorded, whether they vary, and whether they change."""
+"""Checks of the outcomes themselves.
+
+How many, which are recorded, whether they vary, whether a few hold most of what varies, and whether they change.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from belated.assumptions.checks.check import Verdict, arm_name, arm_name_first, by_arm, check, light_of, no_outcome
+from belated.assumptions.checks.check import (
+    Light,
+    Verdict,
+    arm_name,
+    arm_name_first,
+    by_arm,
+    check,
+    light_of,
+    no_outcome,
+)
+from belated.base.columns import Array
 from belated.base.text import count, p_words
-from belated.summaries.evidence import FEW, Evidence
+from belated.summaries.evidence import AT_MEAN, FEW, Evidence, mean_and_sd
 from belated.summaries.signs import (
     drift,
     is_sparse,
@@ -19,6 +33,9 @@ from belated.summaries.signs import (
     single_value_remark,
     trend,
 )
+
+#: Outcomes of which some must vary: of a rare event, 500 may be without it by chance.
+_MANY = 500
 
 _DRIFT_ADVICE = (
     "An arm's answer is then an average over the time of the experiment, weighted by when it was tried. Compare arms "
@@ -130,8 +147,7 @@ def variation(evidence: Evidence) -> Verdict:
     k = int(np.argmax(flat * n))
     value = float(evidence.shift[k] + mean[k])
     finding = f"All {n[k]:,.0f} outcomes of {arm_name(evidence, k)} are {value:g}"
-    enough = 500 if value in (0.0, 1.0) else 50
-    if flat[known].all() and n.sum() >= enough:
+    if flat[known].all() and n.sum() >= _MANY:
         return Verdict(
             "red",
             f"{finding}, and no arm's outcomes vary.",
@@ -144,6 +160,125 @@ def variation(evidence: Evidence) -> Verdict:
         "Wait for more of them; with 0/1 outcomes the wilson interval (the default) allows for it.",
         numbers,
     )
+
+
+@check("largest outcomes", condition="practice", asks="No few outcomes decide how much an arm's outcomes vary.")
+def tail(evidence: Evidence) -> Verdict:
+    """Judge how well an arm's variance is known, and whether its tail is too long for that to be mended by waiting."""
+    known = tails(evidence)
+    numbers = {
+        "largest_share": by_arm(evidence, known.largest),
+        "relative_error": by_arm(evidence, known.error),
+        "spread_of_tail": by_arm(evidence, known.spread),
+        "in_tail": by_arm(evidence, known.beyond),
+    }
+    judged = (evidence.totals["arrived"] >= FEW) & ~np.isnan(known.error)
+    if known.two_valued:
+        return Verdict("green", "Outcomes have two values only: there is no tail.", numbers=numbers)
+    if not judged.any():
+        return Verdict("grey", f"No arm has {FEW} outcomes that vary, too few to tell.", numbers=numbers)
+    # thresholds shrink with the outcomes in the tail; docs/diagnostics.md has the simulations that they are from
+    margin = 1 / np.sqrt(np.maximum(known.beyond, 1))
+    heavy = judged & (known.beyond >= FEW) & (known.spread > 0.4 + 0.8 * margin) & (known.error**2 > 0.05)
+    long = judged & (known.spread > 0.3 + 0.5 * margin) & (known.error**2 > 0.02)
+    unsure = judged & (known.error**2 > 0.1)
+    light: Light = "red" if heavy.any() else "amber" if (long | unsure).any() else "green"
+    among = heavy if heavy.any() else long | unsure if light == "amber" else judged
+    k = int(np.argmax(np.where(among, known.error, -1.0)))
+    finding = (
+        f"One outcome of {arm_name(evidence, k)} holds {known.largest[k]:.0%} of the arm's variance, which is known to "
+        f"within about {known.error[k]:.0%}"
+    )
+    if light == "green":
+        return Verdict(light, f"{finding}, the least certain.", numbers=numbers)
+    why = "its tail is too long for an interval to trust" if light == "red" else "more like it may still come"
+    return Verdict(light, f"{finding}: {why}.", _tail_advice(known, k), numbers)
+
+
+def _tail_advice(known: Tails, arm: int) -> str:
+    """Name the cap where one would cut the tail."""
+    if known.cap[arm] < known.highest[arm]:
+        cap = f"{known.cap[arm]:g}"
+        return (
+            f"Let outcomes above a cap count as the cap, such as cap={cap} (--cap {cap}), set by what an outcome can "
+            "sensibly be, and say so beside the answer; or wait for more."
+        )
+    if known.cap[arm] == math.inf:
+        return "Look at the smallest outcomes: are they right? Otherwise wait for more."
+    return f"Wait for more: {count(int(known.beyond[arm]), 'outcome')} of the arm make up the tail."
+
+
+class Tails(NamedTuple):
+    """What is known of the tails of the arms' outcomes, the longer one of each; NaN where outcomes do not vary.
+
+    Attributes
+    ----------
+    two_valued : bool
+        Whether the outcomes of all arms have the same two values, or are 0 and 1.
+    largest : array
+        The share of the sum of squared deviations that the outcome furthest from the mean holds.
+    error : array
+        The relative standard error of the variance, sqrt((kurtosis - 1) / n).
+    beyond : array
+        How many outcomes lie beyond the mean, on the side of the tail.
+    spread : array
+        1 - (mean of sqrt(d))^2 / mean of d over those, d the distance from the mean: 0 if all are equally far, 0.21 for
+        exponential outcomes, near 1 if one is much further than all others.
+    cap : array
+        The mean plus 4 times the mean of d, to two digits; infinite if the longer tail is that of small outcomes.
+    highest : array
+        The largest outcome.
+    """
+
+    two_valued: bool
+    largest: Array
+    error: Array
+    beyond: Array
+    spread: Array
+    cap: Array
+    highest: Array
+
+
+def tails(evidence: Evidence) -> Tails:
+    """Return what is known of the arms' tails."""
+    shape, n = evidence.shape, evidence.totals["arrived"]
+    mean, sd = mean_and_sd(evidence.totals)
+    mean = mean + evidence.shift
+    varies = shape.highest > shape.lowest + AT_MEAN
+    upward = shape.cubes >= 0
+    in_tail, away, root = shape.sides[np.arange(len(n)), upward.astype(int)].T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(np.maximum(shape.fourths / n - 1, 0.0) / n)
+        spread = 1 - root**2 / (in_tail * away)
+        cap = np.where(upward, mean + 4 * sd * away / in_tail, math.inf)
+    values = np.stack([mean + sd * shape.lowest, mean + sd * shape.highest])
+    return Tails(
+        two_valued=_has_two_values(evidence, values),
+        largest=np.where(varies, np.maximum(shape.lowest**2, shape.highest**2) / n, math.nan),
+        error=np.where(varies, error, math.nan),
+        beyond=in_tail,
+        spread=np.where(varies, spread, math.nan),
+        cap=np.array([float(f"{c:.2g}") for c in cap]),
+        highest=values[1],
+    )
+
+
+def _has_two_values(evidence: Evidence, values: Array) -> bool:
+    """Whether all outcomes are one of two values, each seen twice or more, or 0 and 1; `values` are the extremes."""
+    shape, n = evidence.shape, evidence.totals["arrived"]
+    some = n > 0
+    if not some.any():
+        return False
+    low, high = values[0, some].min(), values[1, some].max()
+    near = 1e-6 * (high - low)
+    at_ends = np.minimum(np.abs(values - low), np.abs(values - high)).max(axis=0) <= near
+    two = np.abs(shape.lowest * shape.highest + 1) <= 1e-6
+    flat = shape.highest <= shape.lowest + AT_MEAN
+    if not (at_ends & (two | flat))[some].all():
+        return False
+    mean = float(evidence.totals["y"].sum() + evidence.shift @ n) / n.sum()
+    rarer = n.sum() * min(mean - low, high - mean) / (high - low) if high > low else 0.0
+    return bool(rarer > 1.5 or max(abs(low), abs(high - 1)) <= near)
 
 
 @check("drift", condition="practice", asks="An arm's outcomes are of the same kind from beginning to end.")
