@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 
+import numpy as np
 import pytest
 
 import belated as bl
@@ -93,3 +94,77 @@ def test_a_question_that_does_not_fit_the_log(call, log):
         assert done.exit_code == 2
         assert done.stdout == ""
         assert sentence in done.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def revenue(tmp_path_factory):
+    """Write a log of revenue, most of it 0."""
+    rng = np.random.default_rng(1)
+    rows = 400
+    arm = rng.choice(["A", "B"], rows)
+    amount = np.where(rng.random(rows) < 0.3, np.round(rng.lognormal(4, 1, rows), 2), 0.0)
+    path = tmp_path_factory.mktemp("revenue") / "sent.csv"
+    lines = [f"{a},0.5,{y}" for a, y in zip(arm, amount, strict=True)]
+    path.write_text("\n".join(["arm,propensity,revenue", *lines]))
+    return path
+
+
+def test_a_cap_is_said_with_how_many_it_cut(call, revenue, tmp_path):
+    page = tmp_path / "report.html"
+    done = call("analyze", revenue, "--cap", 100, "--estimator", "dipw", "--sequential", "--report", page)
+    assert done.exit_code == 0
+    source = bl.read(str(revenue), cap=100)
+    n = int(source.above_cap().sum())
+    assert n > 0
+    assert "The outcome is revenue, capped at 100." in done.stdout
+    assert "dipw, mean revenue, capped at 100: 95%" in done.stdout
+    assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100." in done.stdout
+    assert "bernstein confidence sequence of mean revenue, capped at 100," in done.stdout
+    html = page.read_text()
+    assert "<title>sent.csv: mean revenue, capped at 100</title>" in html
+    assert "What is the mean revenue, capped at 100, of A and B, and do they differ?" in html
+    assert "ean revenue, capped at 100, lies between" in html or "ean revenue, capped at 100, is " in html
+    assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100" in html
+    assert "ean revenue, capped at 100, by arm" in html
+
+
+def test_a_cap_is_in_json_and_csv(call, revenue):
+    done = call("analyze", revenue, "--cap", 100, "--estimator", "dipw", "--sequential", "--format", "json")
+    document = json.loads(done.stdout)
+    above = bl.read(str(revenue), cap=100).above_cap()[0]
+    assert document["outcome"] == {
+        "name": "revenue", "within": None, "cap": 100, "capped": above.sum(), "capped_share": above.sum() / 400,
+    }  # fmt: skip
+    assert [arm["capped"] for arm in document["answers"][0]["arms"]] == above.tolist()
+    assert (document["sequence"]["kind"], document["sequence"]["bounds"]) == ("bernstein", [0, 100])
+    rows = csv.DictReader(call("analyze", revenue, "--cap", 100, "--format", "csv").stdout.splitlines())
+    assert {row["cap"] for row in rows} == {"100.0"}
+    assert "cap" not in call("analyze", revenue, "--format", "csv").stdout.splitlines()[0]
+
+
+def test_every_command_that_reads_a_log_takes_a_cap(call, revenue):
+    for command in (("diagnose",), ("sensitivity", "--contrast", "B-A")):
+        done = call(command[0], revenue, *command[1:], "--cap", 100)
+        assert done.exit_code == 0
+        assert "capped at 100" in done.stdout
+        assert "lie above 100 and count as 100." in done.stdout
+
+
+@pytest.mark.parametrize("cap", ["nan", "inf", "0", "-5"])
+def test_a_cap_that_cannot_be_is_one_sentence(call, revenue, cap):
+    done = call("analyze", revenue, "--cap", cap)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[-1].startswith("Error: `cap` is ")
+
+
+def test_a_report_of_capped_outcomes_below_zero_is_written(call, tmp_path):
+    rng = np.random.default_rng(2)
+    path, page = tmp_path / "log.csv", tmp_path / "report.html"
+    lines = [f"{a},0.5,{y:.3f}" for a, y in zip(rng.choice(["A", "B"], 200), rng.normal(size=200), strict=True)]
+    path.write_text("\n".join(["arm,propensity,profit", *lines]))
+    assert call("analyze", path, "--cap", 1, "--report", page).exit_code == 0
+    assert "mean profit, capped at 1" in page.read_text()
+    done = call("analyze", path, "--cap", 1, "--sequential")
+    assert done.exit_code == 2
+    assert "`bounds=(low, high)`" in done.stderr.splitlines()[-1]

@@ -221,3 +221,23 @@ def test_the_rows_in_memory(both):
     assert isinstance(rows, bl.Log)
     assert len(rows) == len(memory)
     agree(*(data.sums([("sqrt", "zero")], plain=False)[0][-1] for data in (memory, rows)))
+
+
+def test_a_cap_cuts_and_counts_alike(both):
+    known = both[0].outcome[both[0].arrived]
+    cap = float(np.quantile(known, 0.6)) if len(known) > 1 and known.max() > 1 else 0.5
+    memory, table = (data.capped(cap) for data in both)
+    assert memory.cap == table.cap == cap
+    assert memory.above_cap().sum() == (known > cap).sum()
+    moments = memory.even_moments(4)
+    of_table = np.array([table.clock.read("as_of", memory.clock.show(moment)) for moment in moments.tolist()])
+    for ours, theirs in ((None, None), (moments, of_table)):
+        np.testing.assert_array_equal(memory.above_cap(ours), table.above_cap(theirs))
+    for data in (table, table.log(), table.at_number(of_table[-1].item())):
+        first, second = (each.sums([("sqrt", "zero")], plain=False)[0][-1] for each in (memory, data))
+        agree(first, second)
+        assert (first.cap.value, first.cap.above.tolist()) == (second.cap.value, second.cap.above.tolist())
+    close(memory.evidence().low, table.evidence().low, "low")
+    assert ("cap", f"{cap:,.15g}") in memory.how_read
+    assert ("cap", f"{cap:,.15g}") in table.how_read
+    assert table.capped(None).cap is None

@@ -200,3 +200,43 @@ def test_the_engines_own_sums_on_duckdb(duckdb_engine):
         there = computed[0].recentred(streamed[0].shift)
         assert there.spread == pytest.approx(streamed[0].spread, rel=1e-9, abs=1e-9)
         assert there.own == pytest.approx(streamed[0].own, rel=1e-9, abs=1e-9)
+
+
+def test_a_cap_is_the_same_on_every_engine(engine):
+    experiment = Experiment.drawn(6)
+    table, log = bl.read(engine.table(experiment.columns()), cap=5.25), experiment.log().capped(5.25)
+    assert_same(table, log)
+    assert table.above_cap().tolist() == log.above_cap().tolist()
+    moments = [40, 70, 140]
+    ours, theirs = (bl.trajectory(each, at=moments) for each in (table, log))
+    for mine, other in zip(ours.estimates, theirs.estimates, strict=True):
+        assert mine.values == pytest.approx(other.values, rel=1e-9, nan_ok=True)
+        assert mine.sums.cap.above.tolist() == other.sums.cap.above.tolist()
+    assert table.log().above_cap().tolist() == log.above_cap().tolist()
+    assert bl.estimate(table).estimand == "mean outcome, capped at 5.25"
+    with pytest.raises(bl.OptionError, match="no outcome is below it"):
+        table.capped(-100)
+
+
+def test_whole_outcomes_are_capped_at_fractions(engine):
+    columns = {"arm": ["A", "B"] * 3, "assigned_at": list(range(6)), "revenue": [1, 7, 3, 0, 5, 2], "p": [0.5] * 6}
+    table = bl.read(engine.table(columns), cap=2.5)
+    assert bl.estimate(table, "mean").values == pytest.approx([(1 + 2.5 + 2.5) / 3, (2.5 + 0 + 2) / 3])
+    assert table.above_cap().tolist() == [[2, 1]]
+
+
+def test_a_cap_does_not_hide_an_outcome_that_cannot_be(engine):
+    columns = {"arm": ["A", "B"] * 2, "assigned_at": list(range(4)), "outcome": [1, np.inf, 3, 0], "p": [0.5] * 4}
+    with pytest.raises(bl.LogError, match=r"outcome.*inf"):
+        bl.estimate(bl.read(engine.table(columns), cap=2), "dipw")
+
+
+def test_of_events_the_total_is_capped(engine):
+    sent = {"id": [1, 2, 3, 4], "arm": ["A", "B", "A", "B"], "sent_at": [0, 0, 1, 1], "p": [0.5] * 4}
+    paid = {"id": [1, 1, 2, 4, 4], "revenue": [40.0, 40.0, 10.0, 30.0, 90.0], "paid_at": [2, 3, 2, 3, 50]}
+    source, events = engine.table(sent), engine.table(paid)
+    table = bl.read(source, events, key="id", events="sum", window=5, as_of=60, cap=50)
+    assert bl.estimate(table, "mean").values == pytest.approx([(50 + 0) / 2, (10 + 30) / 2])
+    assert table.above_cap().tolist() == [[1, 0]]
+    with pytest.raises(bl.OptionError, match="0 or 1; it needs no cap"):
+        bl.read(source, events, key="id", events="indicator", window=5, as_of=60, cap=50)

@@ -67,7 +67,9 @@ def test_json_is_as_documented(log, path):
     )
     document = json.loads(done.stdout)
     est = bl.estimate(log.at(1500), level=0.9)
-    assert (document["schema"], document["level"], document["outcome"]) == (1, 0.9, {"name": "outcome", "within": None})
+    assert (document["schema"], document["level"], document["outcome"]) == (
+        1, 0.9, {"name": "outcome", "within": None, "cap": None, "capped": None, "capped_share": None},
+    )  # fmt: skip
     (answer,) = document["answers"]
     assert [row["arm"] for row in answer["arms"]] == list(est.arms)
     assert [row["estimate"] for row in answer["arms"]] == pytest.approx(est.values, rel=1e-9)

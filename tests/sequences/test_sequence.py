@@ -108,3 +108,69 @@ def test_the_command_line(tmp_path):
     assert (row["interval"], float(row["low"])) == ("beta_binomial", pytest.approx(wanted.low))
     assert "sequence" not in json.loads(call("--format", "json").stdout)
     assert call("--target", "1200").exit_code == 2
+
+
+# ---------------------------------------------------------------- caps
+
+
+def revenue(rows=400, seed=3):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(rows) < 0.3, rng.lognormal(3, 1.5, rows), 0.0)
+    return bl.Log(rng.choice(["A", "B"], rows), y, np.full(rows, 0.5), arms=["A", "B"])
+
+
+def test_a_cap_makes_an_exact_bounded_sequence():
+    log = revenue()
+    capped = bl.sequence(log, cap=50)
+    assert (capped.kind, capped.design.bounds, capped.cap) == ("bernstein", (0, 50), 50)
+    assert capped.arm("A").high <= 50
+    cut = bl.Log(log.code, np.minimum(log.outcome, 50), log.propensity, arms=[0, 1])
+    by_hand = bl.sequence(cut, "bernstein", bounds=(0, 50))
+    for name, k in (("A", 0), ("B", 1)):
+        assert capped.arm(name).low == pytest.approx(by_hand.arm(k).low, rel=1e-12)
+        assert capped.arm(name).high == pytest.approx(by_hand.arm(k).high, rel=1e-12)
+    assert bl.sequence(log.capped(50)).arm("A").to_dict() == capped.arm("A").to_dict()
+    assert capped.arm("A").to_dict()["cap"] == 50
+    # a kind that is declared does not change with what has been seen
+    zeros = bl.Log(["A", "B"] * 20, [0.0, 1.0] * 20, np.full(40, 0.5), cap=50)
+    assert (bl.sequence(zeros).kind, bl.sequence(zeros).design.bounds) == ("bernstein", (0, 50))
+    assert bl.sequence(log, "asymptotic", cap=50).kind == "asymptotic"
+    assert bl.sequence(log, "sub_gaussian", cap=50).design.sigma == 25
+
+
+def test_of_bounds_and_a_cap_the_smaller_holds():
+    log = revenue()
+    assert bl.sequence(log, cap=50, bounds=(-10, 80)).design.bounds == (-10, 50)
+    assert bl.sequence(log, cap=50, bounds=(0, 50)).design.bounds == (0, 50)
+    with pytest.raises(bl.LogError, match="outside `bounds`"):
+        bl.sequence(log, cap=50, bounds=(0, 40))
+    with pytest.raises(bl.OptionError, match="above the lower of the `bounds`"):
+        bl.sequence(log, cap=50, bounds=(60, 80))
+
+
+def test_a_cap_alone_does_not_bound_negative_outcomes():
+    log = bl.Log(["A", "B"] * 20, np.linspace(-1, 1, 40), np.full(40, 0.5))
+    with pytest.raises(bl.OptionError, match=r"an outcome is -1: give both ends, `bounds=\(low, high\)`\.$"):
+        bl.sequence(log, cap=0.5)
+    with pytest.raises(bl.OptionError, match=r"the cap is -2: give both ends"):
+        bl.sequence(bl.Log(["A", "B"], [np.nan, np.nan], [0.5, 0.5]), cap=-2)
+    assert bl.sequence(log, cap=0.5, bounds=(-1, 1)).design.bounds == (-1, 0.5)
+
+
+def test_updates_are_capped_too():
+    log = revenue()
+    whole = bl.sequence(log, cap=50)
+    grown = bl.sequence(log.at(150), cap=50, target=400)
+    labels = [log.arms[k] for k in log.code[150:]]
+    grown.update(labels, log.outcome[150:], log.propensity[150:])
+    later = bl.sequence(log.at(150), cap=50, target=400).update(log)
+    for other in (grown, later):
+        for arm in ("A", "B"):
+            assert other.arm(arm).low == pytest.approx(whole.arm(arm).low)
+            assert other.arm(arm).high == pytest.approx(whole.arm(arm).high)
+        assert other.fixed().sums.cap.above.tolist() == whole.fixed().sums.cap.above.tolist()
+        assert str(other).splitlines()[-1] == str(whole).splitlines()[-1]
+    with pytest.raises(bl.OptionError, match="the same cap"):
+        bl.sequence(log.at(150), cap=50).update(log.capped(60))
+    with pytest.raises(bl.OptionError, match="the same cap"):
+        bl.sequence(log.at(150)).update(log.capped(60))

@@ -17,6 +17,7 @@ from belated.base.documents import csv_text, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
+from belated.summaries.caps import Cap, cap_text, no_cap
 from belated.summaries.evidence import Evidence
 
 #: The width of a diagnosis as text.
@@ -35,12 +36,18 @@ class Diagnosis(Table):
     rows : int
     arms : tuple
     checks : tuple of Check
+    arrived : int
+        How many outcomes have.
+    cap : Cap or None
+        At what outcomes were cut, and how many.
     """
 
     name: str
     rows: int
     arms: tuple[Label, ...]
     checks: tuple[Check, ...]
+    arrived: int = 0
+    cap: Cap | None = None
 
     def __getitem__(self, name: str) -> Check:
         by_name = {check.name: check for check in self.checks}
@@ -72,7 +79,8 @@ class Diagnosis(Table):
         lights = [check.light for check in self.checks]
         tally = [f"{lights.count(light)} {light}" for light in reversed(LIGHTS) if light in lights]
         size = f"{count(self.rows, 'row')}, {count(len(self.arms), 'arm')}"
-        return f"Diagnosis of {one_line(self.name)} ({size}): {', '.join(tally)}"
+        cap = "" if self.cap is None else f", outcomes capped at {cap_text(self.cap.value)}"
+        return f"Diagnosis of {one_line(self.name)} ({size}{cap}): {', '.join(tally)}"
 
     def _columns(self) -> list[Column]:
         texts: dict[str, Sequence[str]] = {
@@ -85,7 +93,8 @@ class Diagnosis(Table):
         return [Column(name, list(values), "sentence") for name, values in texts.items()]
 
     def _notes(self) -> list[str]:
-        return ["That one assignment does not influence another's outcome, no log can show."]
+        capped = [] if self.cap is None else [self.cap.note(self.arrived)]
+        return [*capped, "That one assignment does not influence another's outcome, no log can show."]
 
     def to_text(self, *, every: bool = False) -> str:
         """Return the checks as text for a terminal, the sentences wrapped; all are shown, whatever `every` says."""
@@ -109,16 +118,19 @@ class Diagnosis(Table):
 
     def to_json(self) -> str:
         """Return the diagnosis as JSON; docs/json.md says what each name means. What is not finite is null."""
-        return json_text("diagnosis", {"source": self.name, "rows": self.rows, **self.to_dict()})
+        capped = no_cap() if self.cap is None else self.cap.to_dict(self.arrived)
+        return json_text("diagnosis", {"source": self.name, "rows": self.rows, **capped, **self.to_dict()})
 
 
-def diagnose(log: Data) -> Diagnosis:
+def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
     """Hold a log against what its estimates assume.
 
     Parameters
     ----------
     log : Log, or what `read` gives
         Of a table that stays where it is, only counts and sums are asked.
+    cap : float, optional
+        Outcomes above it count as it; by default as the log has it.
 
     Returns
     -------
@@ -138,12 +150,13 @@ def diagnose(log: Data) -> Diagnosis:
     >>> bl.diagnose(log).red
     ()
     """
-    data = require_data(log)
-    return checked(data.evidence(), data.name)
+    data = require_data(log, cap)
+    return checked(data.evidence(), data.name, data.capping)
 
 
-def checked(evidence: Evidence, name: str) -> Diagnosis:
+def checked(evidence: Evidence, name: str, cap: Cap | None = None) -> Diagnosis:
     """Return what evidence shows."""
     with np.errstate(invalid="ignore", divide="ignore"):
         checks = tuple(check(evidence) for check in CHECKS)
-    return Diagnosis(name=name, rows=evidence.rows, arms=evidence.arms, checks=checks)
+    arrived = int(evidence.totals["arrived"].sum())
+    return Diagnosis(name=name, rows=evidence.rows, arms=evidence.arms, checks=checks, arrived=arrived, cap=cap)

@@ -26,6 +26,7 @@ from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent, share_text
 from belated.estimation.target import read_target
 from belated.log.data import Data, require_data
+from belated.summaries.caps import Cap, capped_at, no_cap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,6 +54,7 @@ def sensitivity(
     level: float = 0.95,
     mature: Age | None = None,
     null: float = 0.0,
+    cap: float | None = None,
 ) -> Sensitivity:
     """Ask how much arrival may depend on the outcome before a conclusion falls.
 
@@ -75,6 +77,8 @@ def sensitivity(
         time in which 99 % of the outcomes seen have come, but no longer than half of the rows have had.
     null : float
         The value that a conclusion lies above or below.
+    cap : float, optional
+        Outcomes above it count as it; by default as the log has it.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def sensitivity(
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
     The conclusion that B beats A holds unless the odds that an outcome arrives vary with it by more than a factor 3.12.
     """
-    given = require_data(log).log()
+    given = require_data(log, cap).log()
     target = read_target(given.arms, contrast, option="contrast")
     factors = _GAMMAS if gammas is None else _read_gammas(gammas)
     level, null = fraction("level", level), real("null", null)
@@ -102,6 +106,8 @@ def sensitivity(
         null=null,
         maturity=maturity,
         missing=MissingOutcomes.of(rows, target.coefficients, level),
+        arrived=int(given.arrived.sum()),
+        cap=given.capping,
     )
 
 
@@ -143,6 +149,10 @@ class Sensitivity(Table):
     level, null : float
     maturity : Maturity
         Which rows count.
+    arrived : int
+        How many outcomes have, of all rows.
+    cap : Cap or None
+        At what outcomes were cut, and how many.
     """
 
     name: str
@@ -153,6 +163,8 @@ class Sensitivity(Table):
     null: float
     maturity: Maturity
     missing: MissingOutcomes = field(repr=False)
+    arrived: int
+    cap: Cap | None = None
 
     def at(self, gamma: float) -> Bounds:
         """Return what the odds' varying by at most `gamma` allows."""
@@ -197,7 +209,7 @@ class Sensitivity(Table):
     @cached_property
     def shift(self) -> Shift:
         """The same question by how much the means of missing and arrived outcomes may differ."""
-        return Shift(name=self.name, level=self.level, null=self.null, missing=self.missing)
+        return Shift(name=self.name, level=self.level, null=self.null, missing=self.missing, cap=self.cap)
 
     @property
     def asked(self) -> tuple[Label, ...]:
@@ -280,6 +292,7 @@ class Sensitivity(Table):
                 "question": self.name,
                 "level": self.level,
                 "null": self.null,
+                **(no_cap() if self.cap is None else self.cap.to_dict(self.arrived)),
                 "mature": {"age": self.maturity.text, "rows": self.maturity.rows},
                 "observed_share": self.observed_share,
                 "conclusion": self.conclusion,
@@ -294,7 +307,7 @@ class Sensitivity(Table):
 
     def _title(self) -> str:
         kind = f"{percent(self.level)} {self.missing.interval} intervals"
-        return f"{self.name}: {kind} if the odds of arriving vary by at most gamma"
+        return f"{self.name}{capped_at(self.cap)}: {kind} if the odds of arriving vary by at most gamma"
 
     def _columns(self) -> list[Column]:
         return bounds_columns(self.rows, "gamma")
@@ -303,6 +316,7 @@ class Sensitivity(Table):
         shares = " and ".join(f"{share_text(share)} of {one_line(arm)}'s" for arm, share in self.observed_share.items())
         age = f" were assigned at least {self.maturity.text} before the end and" if self.maturity.text != "0" else ""
         notes = [self.conclusion, f"{count(self.maturity.rows, 'row')}{age} count: {shares} outcomes have come."]
+        notes += [] if self.cap is None else [self.cap.note(self.arrived)]
         if self.maturity.late is not None:
             notes.append(
                 f"Outcomes are slow: {self.maturity.late:.1%} of those seen of the older rows took longer. Some that "
@@ -374,6 +388,7 @@ class Shift(Table):
     level: float
     null: float
     missing: MissingOutcomes = field(repr=False)
+    cap: Cap | None = None
 
     @property
     def sd(self) -> float:
@@ -432,7 +447,8 @@ class Shift(Table):
         )
 
     def _title(self) -> str:
-        return f"{self.name}: {percent(self.level)} intervals if missing and arrived means differ by at most delta"
+        means = "intervals if missing and arrived means differ by at most delta"
+        return f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {means}"
 
     def _columns(self) -> list[Column]:
         first, *others = bounds_columns(self.rows, "delta")

@@ -31,6 +31,7 @@ def analyze(
     events: options.Events = False,
     window: options.Window = None,
     measure: options.Measure = None,
+    cap: options.Cap = None,
     baseline: Annotated[str | None, option("The arm that the others are compared with.", QUESTIONS)] = None,
     contrast: Annotated[
         list[str] | None,
@@ -119,7 +120,7 @@ def analyze(
     log = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
     ).read()  # fmt: skip
     if estimator is None and not log.has_all_propensities:
         typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)

@@ -24,6 +24,7 @@ def diagnose(
     events: options.Events = False,
     window: options.Window = None,
     measure: options.Measure = None,
+    cap: options.Cap = None,
     form: options.Format = "table",
 ) -> None:
     """Hold an experiment against what its answers assume: a light for each assumption, in words, and what to do.
@@ -40,6 +41,6 @@ def diagnose(
     log = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
     ).read()  # fmt: skip
     show(check(log), shown_as)

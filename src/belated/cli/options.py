@@ -78,6 +78,11 @@ Measure = Annotated[
     option("Of the events in the window: indicator (any), count or sum; default: sum if they have values.", TABLES),
 ]
 
+Cap = Annotated[
+    float | None,
+    option("Outcomes above it count as it, such as 500 for revenue; of events, an assignment's outcome does.", TABLES),
+]
+
 # ---------------------------------------------------------------- its columns
 
 Arm = Annotated[str | None, option("Which arm each row got.", COLUMNS)]
@@ -127,6 +132,7 @@ class LogOptions:
     events: bool
     window: str | None
     measure: str | None
+    cap: float | None
     arm: str | None
     outcome: str | None
     propensity: str | None
@@ -159,6 +165,7 @@ class LogOptions:
             duplicates=one_of("duplicates", self.duplicates, DUPLICATES),
             events=one_of("events", self.measure, MEASURES) if self.measure else self.events,
             window=self.window,
+            cap=self.cap,
         )
         for words in (log.roles.line(cli=True), *log.notes):
             typer.echo(words, err=True)

@@ -28,6 +28,7 @@ def plan(
     events: options.Events = False,
     window: options.Window = None,
     measure: options.Measure = None,
+    cap: options.Cap = None,
     half_width: Annotated[float | None, option("Of the interval, to be reached.", QUESTIONS)] = None,
     power: Annotated[
         float | None, option("Instead: the chance that the interval excludes 0, such as 0.8.", QUESTIONS)
@@ -90,7 +91,7 @@ def plan(
     pilot = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
     )  # fmt: skip
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,

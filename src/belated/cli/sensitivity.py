@@ -28,6 +28,7 @@ def sensitivity(
     events: options.Events = False,
     window: options.Window = None,
     measure: options.Measure = None,
+    cap: options.Cap = None,
     *,
     contrast: Annotated[str, option("The first arm minus the second, such as B-A.", QUESTIONS)],
     gamma: Annotated[
@@ -62,7 +63,7 @@ def sensitivity(
     log = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
     ).read()  # fmt: skip
     answer = ask(log, read_contrast(log.arms, contrast), gammas=gammas, level=level, mature=mature)
     show(answer, shown_as, answer.shift)

@@ -14,6 +14,7 @@ from belated.base.tables import CellKind, Column, Table
 from belated.base.text import percent
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 from belated.estimation.lift import Lift, lift_columns
+from belated.summaries.caps import capped_at
 
 #: The kinds of intervals that an answer can have: one of its own, or one that holds although data chose the arm.
 AnswerKind = Literal[IntervalKind, "hybrid", "simultaneous"]
@@ -35,6 +36,8 @@ class Answer(Table):
         Whether it holds together with others.
     lift : Lift or None
         The relative difference, of a contrast for which it was asked.
+    cap : float or None
+        What larger outcomes count as.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Answer(Table):
     combination: Combination = field(repr=False, compare=False)
     joint: bool = False
     lift: Lift | None = field(default=None, repr=False)
+    cap: float | None = None
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""
@@ -63,14 +67,14 @@ class Answer(Table):
     def _again(self, level: float, null: float, alternative: Alternative) -> Answer:
         if self.joint:
             raise OptionError("This answer holds for several questions at once; ask each by itself to test it anew.")
-        return make_answer(self.name, self.combination, level=level, null=null, alternative=alternative)
+        return make_answer(self.name, self.combination, level=level, null=null, alternative=alternative, cap=self.cap)
 
     def __repr__(self) -> str:
         return self.to_text()
 
     def _title(self) -> str:
         test = f"test against {self.null:g} ({self.alternative})"
-        return f"{self.name}: {percent(self.level)} {self.interval} interval, {test}"
+        return f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {self.interval} interval, {test}"
 
     def _columns(self) -> list[Column]:
         return answer_columns([self], test=True)
@@ -79,13 +83,21 @@ class Answer(Table):
         """Return the answer's parts by name."""
         names = ("name", "estimate", "std_error", "low", "high", "level", "statistic", "p_value", "null",
                  "alternative", "interval")  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
 
     def _data(self) -> dict[str, Sequence[object] | Array]:
         return {name: [value] for name, value in self.to_dict().items()}
 
 
-def make_answer(name: str, combination: Combination, *, level: float, null: float, alternative: Alternative) -> Answer:
+def make_answer(
+    name: str,
+    combination: Combination,
+    *,
+    level: float,
+    null: float,
+    alternative: Alternative,
+    cap: float | None = None,
+) -> Answer:
     """Return the answer that a combination of arms gives."""
     statistic, below, above = combination.test(null)
     tail = (1 - level) / 2 if alternative == "two-sided" else 1 - level
@@ -106,6 +118,7 @@ def make_answer(name: str, combination: Combination, *, level: float, null: floa
         null=null,
         alternative=alternative,
         combination=combination,
+        cap=cap,
     )
 
 
@@ -118,6 +131,7 @@ class Contrasts(Table):
     interval: IntervalKind
     level: float
     simultaneous: bool
+    cap: float | None = None
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -128,7 +142,7 @@ class Contrasts(Table):
     def _title(self) -> str:
         kind = "simultaneous " if self.simultaneous else ""
         each = ", each by itself" if len(self) > 1 and not self.simultaneous else ""
-        return f"{self.estimator}: {percent(self.level)} {kind}{self.interval} intervals{each}"
+        return f"{self.estimator}{capped_at(self.cap)}: {percent(self.level)} {kind}{self.interval} intervals{each}"
 
     def _columns(self) -> list[Column]:
         names = [answer.name for answer in self.answers]
@@ -159,7 +173,7 @@ class Answers(Table):
     def _title(self) -> str:
         first = next(iter(self.answers.values()))
         kind = "simultaneous " if first.joint else ""
-        return f"{first.name}: {percent(first.level)} {kind}intervals, by {self.by}"
+        return f"{first.name}{capped_at(first.cap)}: {percent(first.level)} {kind}intervals, by {self.by}"
 
     def _columns(self) -> list[Column]:
         return [

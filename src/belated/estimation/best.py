@@ -17,6 +17,7 @@ from belated.estimation.answers import Answer
 from belated.estimation.intervals import KINDS
 from belated.estimation.multiplicity import sidak_tail
 from belated.estimation.winner import Limits, LimitsAt, Rivalry, winner
+from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
     from belated.estimation.estimate import Estimate
@@ -142,7 +143,8 @@ class Best(Table):
 
     def _title(self) -> str:
         name, arms = self.source.estimator.name, count(len(self.p_values), "arm")
-        return f"{name}: the best of {arms}, {percent(self.level)} {self.source.interval} intervals that hold together"
+        kind = f"{percent(self.level)} {self.source.interval} intervals"
+        return f"{name}{capped_at(self.source.cap)}: the best of {arms}, {kind} that hold together"
 
     def _notes(self) -> list[str]:
         left = [one_line(arm) for arm in self.left_out]

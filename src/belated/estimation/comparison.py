@@ -16,12 +16,13 @@ from belated.estimation.intervals import INTERVALS, Interval, fallback_interval,
 from belated.log.data import Data, require_data
 
 
-def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto") -> Comparison:
+def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap: float | None = None) -> Comparison:
     """Estimate with the estimators of the paper's table, side by side: "daipw" stands for "daipw_paper" too.
 
-    Those that need every arm's propensity are left out if the log does not have them.
+    Those that need every arm's propensity are left out if the log does not have them. The other arguments are those of
+    `estimate`.
     """
-    require_data(log)
+    log = require_data(log, cap)
     known = log.has_all_propensities
     chosen = {n: ESTIMATORS[n] for n in SIDE_BY_SIDE if known or not needs_all_propensities(ESTIMATORS[n])}
     parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
@@ -36,6 +37,7 @@ def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto") -> C
             level=fraction("level", level),
             interval=resolve_interval(fallback_interval(word, estimator), sums, estimator),
             as_of=log.as_of_text,
+            outcome=log.outcome_name,
         )
     next(iter(estimates.values())).warn()
     return Comparison(estimates)
@@ -75,8 +77,9 @@ class Comparison(Table):
     def _title(self) -> str:
         left_out = [name for name in SIDE_BY_SIDE if name not in self.estimates]
         why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
-        level = next(iter(self.estimates.values())).level
-        return f"{len(self.estimates)} estimators side by side, {percent(level)} intervals{why}"
+        first = next(iter(self.estimates.values()))
+        what = "" if first.cap is None else f", {first.estimand}"
+        return f"{len(self.estimates)} estimators side by side{what}, {percent(first.level)} intervals{why}"
 
     def _columns(self) -> list[Column]:
         rows = [(name, e.interval, answer) for name, e in self.estimates.items() for answer in e.arm_answers]

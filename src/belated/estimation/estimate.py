@@ -41,8 +41,9 @@ from belated.estimation.ledger import Ledger
 from belated.estimation.lift import Lift, find_lift
 from belated.estimation.multiplicity import joint_p_value, joint_tail
 from belated.estimation.target import Pair, Target, default_pairs
-from belated.log.data import Data
+from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
+from belated.summaries.caps import capped_at, quantity
 from belated.summaries.outcome_models import ModelLike
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -58,6 +59,7 @@ def estimate(
     normalisation: Normalisation | None = None,
     level: float = 0.95,
     interval: Interval = "auto",
+    cap: float | None = None,
 ) -> Estimate:
     """Estimate every arm's mean outcome from an experiment with late and missing outcomes.
 
@@ -75,6 +77,8 @@ def estimate(
         ``"auto"`` is ``"score"``, which holds for every outcome, rare and skewed ones too; ``"t"`` for
         estimators that are not normalised by 'hajek'. ``"wilson"`` needs outcomes that are 0 or 1;
         ``"normal"`` is the paper's.
+    cap : float, optional
+        Outcomes above it count as it, and the mean of the capped outcome is estimated; by default as the log has it.
 
     Returns
     -------
@@ -88,10 +92,14 @@ def estimate(
     0.25
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
+    name = "outcome"
     if isinstance(log, Data):
+        log = require_data(log, cap)
         check_propensities(chosen, known=log.has_all_propensities)
         sums = log.sums([chosen.parts], plain=chosen.needs_plain)[0][-1]
-        as_of, doubts = log.as_of_text, log.doubts_when_estimated()
+        as_of, doubts, name = log.as_of_text, log.doubts_when_estimated(), log.outcome_name
+    elif cap is not None:
+        raise OptionError("`cap` needs rows, and sums have none; give it to what the sums are made of.")
     else:
         sums, as_of, doubts = _checked_sums(log, chosen), None, []
     result = Estimate(
@@ -100,6 +108,7 @@ def estimate(
         level=fraction("level", level),
         interval=resolve_interval(one_of("interval", interval, INTERVALS), sums, chosen),
         as_of=as_of,
+        outcome=name,
     )
     result.warn()
     for words in doubts:
@@ -133,6 +142,8 @@ class Estimate(Table):
         The kind of interval in use: "score", "t", "wilson" or "normal".
     as_of : str or None
         The moment the log was looked at.
+    outcome : str
+        What the outcome is called.
     """
 
     sums: Sums
@@ -140,6 +151,17 @@ class Estimate(Table):
     level: float
     interval: IntervalKind
     as_of: str | None = None
+    outcome: str = "outcome"
+
+    @property
+    def cap(self) -> float | None:
+        """What larger outcomes count as; None: as they are."""
+        return None if self.sums.cap is None else self.sums.cap.value
+
+    @property
+    def estimand(self) -> str:
+        """What every arm's estimate is of, in words, such as "mean revenue, capped at 500"."""
+        return f"{quantity(self.outcome)}{capped_at(self.sums.cap)}"
 
     # ---------------------------------------------------------------- per arm
 
@@ -280,6 +302,7 @@ class Estimate(Table):
             interval=self.interval,
             level=self.level,
             simultaneous=simultaneous,
+            cap=self.cap,
         )
 
     def _jointly(self, answers: list[Answer], pairs: Sequence[Pair]) -> tuple[list[Answer], float]:
@@ -327,6 +350,7 @@ class Estimate(Table):
             level=self.level,
             null=0.0,
             alternative=one_of("alternative", alternative, ALTERNATIVES),
+            cap=self.cap,
         )
 
     @cached_property
@@ -369,23 +393,29 @@ class Estimate(Table):
         moved = np.abs(self.statistics.augmentation)
         robust = self.statistics.robust if self.estimator.start == "zero" else None
         far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
+        capped = [] if self.sums.cap is None else [self.sums.cap.note(self.sums["arrived"].sum())]
         if not far.any():
-            return []
+            return capped
         return [
+            *capped,
             "Note: before any outcome has arrived the outcome model is 0, far from the outcomes of "
             f"{self._listed(far)}, and that makes up most of the uncertainty here; "
-            "use 'daipw' or 'dipw'."
+            "use 'daipw' or 'dipw'.",
         ]
 
     def _title(self) -> str:
         rows = int(self.sums["assigned"].sum())
         as_of = f", as of {self.as_of}" if self.as_of else ""
-        return f"{self.estimator.name}: {percent(self.level)} {self.interval} intervals, {count(rows, 'row')}{as_of}"
+        what = "" if self.cap is None else f", {self.estimand}"
+        intervals = f"{percent(self.level)} {self.interval} intervals"
+        return f"{self.estimator.name}{what}: {intervals}, {count(rows, 'row')}{as_of}"
 
     def _columns(self) -> list[Column]:
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
         columns.append(Column("assigned", self.sums["assigned"].astype(int).tolist(), "count"))
         columns.append(Column("arrived", self.sums["arrived"].astype(int).tolist(), "count"))
+        if self.sums.cap is not None:
+            columns.append(Column("capped", self.sums.cap.above.astype(int).tolist(), "count"))
         if not np.isnan(self.sums["h"]).any():
             columns.append(Column("observed_share", self.observed_share.tolist(), "share"))
         columns.append(Column("effective_size", self.effective_size.tolist(), "count"))

@@ -16,6 +16,7 @@ from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.kernels.fields import H_ARRIVED
 from belated.log.log import Log
+from belated.summaries.caps import Cap
 from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.sums import Sums, complete, empty_bins
 from belated.summaries.weights import Weights
@@ -49,6 +50,8 @@ class Ledger:
     arms : sequence
     weights : {"sqrt", "uniform", "propensity"} or two_point(horizon, decay)
     outcome_model : {"running_mean", "zero"}
+    cap : float, optional
+        Outcomes above it count as it.
 
     Attributes
     ----------
@@ -66,11 +69,16 @@ class Ledger:
     """
 
     def __init__(
-        self, arms: Sequence[Label], weights: Weights | str = "sqrt", outcome_model: OutcomeModel | str = "running_mean"
+        self,
+        arms: Sequence[Label],
+        weights: Weights | str = "sqrt",
+        outcome_model: OutcomeModel | str = "running_mean",
+        *,
+        cap: float | None = None,
     ) -> None:
         if len(set(arms)) != len(arms) or not len(arms):
             raise OptionError(f"`arms` is {list(arms)!r}; it must name each arm once.")
-        sums = Sums.empty(arms, weights, outcome_model)
+        sums = Sums.empty(arms, weights, outcome_model, cap)
         if "given" in (sums.weights.name, sums.outcome_model.name):
             raise OptionError("A ledger computes weights and outcome model itself; name them.")
         if sums.weights.needs_horizon:
@@ -170,6 +178,9 @@ class Ledger:
 
     def _land_one(self, row: _Pending, y: float) -> None:
         sums, k = self._sums, row.arm
+        if sums.cap is not None and y > sums.cap.value:
+            y, one = sums.cap.value, np.bincount([k], minlength=len(sums.arms)).astype(float)
+            sums = replace(sums, cap=sums.cap + Cap(y, one))
         if row.h[k] / row.propensity > sums["w_max"][k]:  # the shift is the outcome with the largest weight
             shift = sums.shift.copy()
             shift[k] = y

@@ -21,6 +21,7 @@ from belated.base.tables import Column, Table
 from belated.base.text import change_text, one_line, percent
 from belated.estimation.estimators import ArmStatistics
 from belated.estimation.intervals import Alternative, IntervalKind, combine
+from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
     from belated.estimation.answers import Answer
@@ -53,6 +54,8 @@ class Lift(Table):
         Why there are no bounds.
     joint : bool
         Whether it holds together with others.
+    cap : float or None
+        What larger outcomes count as.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Lift(Table):
     alternative: Alternative
     why: str | None = None
     joint: bool = False
+    cap: float | None = None
 
     @property
     def words(self) -> str:
@@ -84,7 +88,8 @@ class Lift(Table):
         return self.to_text()
 
     def _title(self) -> str:
-        return f"{self.name}: {percent(self.level)} {self.interval} interval, test against 0 ({self.alternative})"
+        kind = f"{percent(self.level)} {self.interval} interval"
+        return f"{self.name}{capped_at(self.cap)}: {kind}, test against 0 ({self.alternative})"
 
     def _columns(self) -> list[Column]:
         return [*lift_columns([self], "estimate", "low", "high"), Column("p_value", [self.p_value], "p_value")]
@@ -150,6 +155,7 @@ def find_lift(
         alternative=contrast.alternative,
         why=why,
         joint=contrast.joint,
+        cap=contrast.cap,
     )
 
 

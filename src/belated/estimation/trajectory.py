@@ -38,13 +38,14 @@ def trajectory(
     normalisation: Normalisation | None = None,
     level: float = 0.95,
     interval: Interval = "auto",
+    cap: float | None = None,
 ) -> Trajectory:
     """Estimate as of many moments, in one pass over the log.
 
     Parameters
     ----------
     log : Log, or what `read` gives
-    estimator, weights, outcome_model, normalisation, level, interval
+    estimator, weights, outcome_model, normalisation, level, interval, cap
         As in `estimate`. The intervals are those of a single look: they do not hold at all
         moments together. ``"auto"`` is decided once, by all outcomes.
     at : int or sequence of moments
@@ -58,7 +59,7 @@ def trajectory(
         a horizon plan for all rows, at every moment.
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
-    require_data(log)
+    log = require_data(log, cap)
     check_propensities(chosen, known=log.has_all_propensities)
     word = one_of("interval", interval, INTERVALS)
     level = fraction("level", level)
@@ -68,7 +69,14 @@ def trajectory(
     kind = resolve_interval(word, sums[-1], chosen)
     clock = log.clock
     estimates = tuple(
-        Estimate(sums=at_moment, estimator=chosen, level=level, interval=kind, as_of=clock.text(moment))
+        Estimate(
+            sums=at_moment,
+            estimator=chosen,
+            level=level,
+            interval=kind,
+            as_of=clock.text(moment),
+            outcome=log.outcome_name,
+        )
         for at_moment, moment in zip(sums, moments, strict=True)
     )
     return Trajectory(tuple(clock.show(moment) for moment in moments), estimates)
@@ -126,7 +134,8 @@ class Trajectory(Table):
     def _title(self) -> str:
         last = self.estimates[-1]
         name, moments = last.estimator.name, count(len(self), "moment")
-        return f"{name} at {moments}: {percent(last.level)} {last.interval} intervals, each for a single look"
+        what = "" if last.cap is None else f", {last.estimand},"
+        return f"{name}{what} at {moments}: {percent(last.level)} {last.interval} intervals, each for a single look"
 
     def _columns(self) -> list[Column]:
         n = len(self.estimates[-1].arms)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.log.clock import Clock, Moment
+from belated.summaries.caps import Cap
 from belated.summaries.evidence import Evidence
 from belated.summaries.sums import Parts, Sums
 
@@ -35,6 +36,8 @@ class Data(ABC):
         What the log is called in sentences.
     within : str or None
         Of events, the window in words: the outcome is what happened within it.
+    cap : float or None
+        What larger outcomes count as, in every answer; None: as they are.
     notes : tuple of str
         What was noticed on reading, such as outcomes that belong to no assignment.
     """
@@ -44,6 +47,7 @@ class Data(ABC):
     moment: int | float | None
     name: str
     within: str | None
+    cap: float | None
     notes: tuple[str, ...]
 
     @property
@@ -77,6 +81,14 @@ class Data(ABC):
     @abstractmethod
     def at_number(self, moment: int | float) -> Data:
         """Return the same experiment as it stood at a moment given as a number of its clock."""
+
+    @abstractmethod
+    def capped(self, cap: float | None) -> Data:
+        """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
+
+    @abstractmethod
+    def above_cap(self, moments: Array | None = None) -> Array:
+        """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""
 
     @abstractmethod
     def sums(
@@ -126,6 +138,11 @@ class Data(ABC):
         """What a report says of where the rows are and how they were summed, as names and values."""
 
     @property
+    def capping(self) -> Cap | None:
+        """The cap, and how many outcomes are above it; None if there is none."""
+        return None if self.cap is None else Cap(self.cap, self.above_cap()[-1])
+
+    @property
     def as_of(self) -> Moment | None:
         """The moment the log is looked at; None: everything that ever arrived counts."""
         return None if self.moment is None else self.clock.show(self.moment)
@@ -136,8 +153,8 @@ class Data(ABC):
         return None if self.moment is None else self.clock.text(self.moment)
 
 
-def require_data(log: object) -> Data:
-    """Return `log` if it is a log, in memory or in a table."""
+def require_data(log: object, cap: float | None = None) -> Data:
+    """Return `log` if it is a log, in memory or in a table; with another cap, if one is given."""
     if not isinstance(log, Data):
         raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or what `read` gives.")
-    return log
+    return log if cap is None else log.capped(cap)

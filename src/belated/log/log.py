@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +22,9 @@ from belated.log.row_checks import Columns, check_rows
 from belated.log.row_summaries import RowEvidence, sums_of_rows
 from belated.log.schedule import Schedule
 from belated.summaries import signs
+from belated.summaries.caps import cap_text, check_cap, cut, read_cap
 from belated.summaries.evidence import Evidence
-from belated.summaries.sums import Parts, Sums
+from belated.summaries.sums import Parts, Sums, with_cap
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +39,7 @@ class LogColumns:
     arrived: Array | None  # None: at once
     clock: Clock
     moment: int | float | None
+    cap: float | None = None  # the outcomes are as they were before it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,6 +78,8 @@ class Log(Data, Table):
     as_of : optional
         The moment the log is looked at. Outcomes that arrived later are still out, and rows
         assigned later do not exist yet. By default everything that ever arrived counts.
+    cap : float, optional
+        Outcomes above it count as it: what is estimated is the mean of the capped outcome.
 
     Columns that need no conversion are kept as views: do not change them while the log is in use.
 
@@ -84,7 +88,7 @@ class Log(Data, Table):
     arms : tuple
         The arms' labels.
     code, outcome, propensity : array
-        Every row's arm as a position among `arms`, its outcome, its propensities; read-only.
+        Every row's arm as a position among `arms`, its outcome (cut at the cap), its propensities; read-only.
     clock : Clock
         The kind of time the log keeps.
     moment : int, float or None
@@ -120,6 +124,7 @@ class Log(Data, Table):
         arrived_at: Any = None,
         delay: Any = None,
         as_of: Any = None,
+        cap: float | None = None,
     ) -> None:
         if hasattr(propensity, "columns"):  # a dataframe: its columns have names
             from belated.log.frames import named_matrix
@@ -141,23 +146,31 @@ class Log(Data, Table):
         self._keep(
             LogColumns(
                 arms=labels, code=codes, outcome=y, propensity=pi, assigned=assigned, arrived=arrived, clock=clock,
-                moment=moment,
+                moment=moment, cap=None if cap is None else read_cap(cap),
             )
         )  # fmt: skip
+        self._check_cap()
 
     def _keep(self, columns: LogColumns, parts: Sequence[Log] = ()) -> None:
         """Keep the columns; their rows are checked, unless they are those of `parts`, which were."""
         self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
-        self.code, self.outcome, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
+        self.code, self._uncut, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
+        self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
         self._assigned = None if columns.assigned is None else locked(columns.assigned)
         self._arrived = None if columns.arrived is None else locked(columns.arrived)
         if parts:
             anchors, rarest = [log.anchor for log in parts], [log.rarest for log in parts]
         else:
-            checked = Columns(self.code, self.outcome, self.propensity, self.times)
+            checked = Columns(self.code, self._uncut, self.propensity, self.times)
             anchors, rarest = check_rows(self.arms, checked, self.clock)
+            anchors = [cut(anchor, columns.cap) for anchor in anchors]
         which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
         self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
+
+    def _check_cap(self) -> None:
+        if self.cap is not None:
+            arrived = self._uncut[self.arrived]
+            check_cap(self.cap, float(arrived.min(initial=math.inf)), len(arrived))
 
     @classmethod
     def of_numbers(cls, columns: LogColumns, *, parts: Sequence[Log] = ()) -> Log:
@@ -179,6 +192,7 @@ class Log(Data, Table):
         arrived_at: str | None = None,
         delay: str | None = None,
         as_of: Any = None,
+        cap: float | None = None,
     ) -> Log:
         """Build a log from a pandas, polars or pyarrow table (anything Narwhals knows).
 
@@ -191,7 +205,7 @@ class Log(Data, Table):
             The chosen arm's column; or a column of lists in the order of `arms`; or one column
             for every arm, best as ``{"A": "p_A", "B": "p_B"}``. A plain list of columns is
             matched to the arms by `arms`, or by what the names differ in.
-        arms, as_of
+        arms, as_of, cap
             As in `Log`.
         """
         from belated.log.frames import read_frame
@@ -200,7 +214,7 @@ class Log(Data, Table):
             "arm": arm, "outcome": outcome, "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay,
         }  # fmt: skip
         columns, arms = read_frame(frame, names, propensity, arms)
-        return cls(**columns, arms=arms, as_of=as_of)
+        return cls(**columns, arms=arms, as_of=as_of, cap=cap)
 
     # ---------------------------------------------------------------- what it holds
 
@@ -269,6 +283,7 @@ class Log(Data, Table):
             ("source", self.name),
             ("rows", count(len(self), "row")),
             ("as of", self.as_of_text or "everything that has arrived"),
+            *([] if self.cap is None else [("cap", cap_text(self.cap))]),
             ("engine", "memory, summed by the compiled kernel"),
         ]
 
@@ -284,11 +299,21 @@ class Log(Data, Table):
         """Return the same experiment as it stood at a moment given as a number of its clock."""
         # outcomes that were still out have not been looked at
         later = self.moment is not None and (moment is None or moment > self.moment)
-        columns = LogColumns(
-            arms=self.arms, code=self.code, outcome=self.outcome, propensity=self.propensity,
-            assigned=self._assigned, arrived=self._arrived, clock=self.clock, moment=moment,
+        return Log.of_numbers(replace(self._given, moment=moment), parts=() if later else (self,))
+
+    def capped(self, cap: float | None) -> Log:
+        """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
+        log = Log.of_numbers(replace(self._given, cap=None if cap is None else read_cap(cap)))
+        log._check_cap()
+        return log
+
+    @property
+    def _given(self) -> LogColumns:
+        """The columns that the log was made of, before the cap."""
+        return LogColumns(
+            arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
+            arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap,
         )  # fmt: skip
-        return Log.of_numbers(columns, parts=() if later else (self,))
 
     def joined(self, others: Sequence[Log]) -> Log:
         """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
@@ -298,6 +323,8 @@ class Log(Data, Table):
                 raise LogError("Parts of one experiment must have the same `arms` and the same kind of times.")
             if log.propensity.ndim != self.propensity.ndim or (log._arrived is None) != (self._arrived is None):
                 raise LogError("Parts of one experiment must have the same columns.")
+            if log.cap != self.cap:
+                raise LogError("Parts of one experiment must have the same `cap`.")
         if any(log._assigned is None for log in logs):
             raise LogError(
                 "Parts of one experiment need `assigned_at`: without it each starts at step 1.", column="assigned_at"
@@ -311,12 +338,13 @@ class Log(Data, Table):
         columns = LogColumns(
             arms=self.arms,
             code=np.concatenate([log.code for log in logs]),
-            outcome=np.concatenate([log.outcome for log in logs]),
+            outcome=np.concatenate([log._uncut for log in logs]),
             propensity=np.concatenate([log.propensity for log in logs]),
             assigned=joined([log._assigned for log in logs]),
             arrived=None if self._arrived is None else joined([log._arrived for log in logs]),
             clock=clock,
             moment=self.moment,
+            cap=self.cap,
         )
         return Log.of_numbers(columns, parts=logs)
 
@@ -326,7 +354,19 @@ class Log(Data, Table):
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
         """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
-        return [sums_of_rows(self, part, moments, plain, history) for part in parts]
+        sums = [sums_of_rows(self, part, moments, plain, history) for part in parts]
+        return sums if self.cap is None else with_cap(sums, self.cap, self.above_cap(moments))
+
+    def above_cap(self, moments: Array | None = None) -> Array:
+        """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""
+        above = self.arrived & (self._uncut > (math.inf if self.cap is None else self.cap))
+        bins = 1 if moments is None else len(moments)
+        counts = np.zeros((bins + 1, len(self.arms)))
+        when = np.zeros(above.sum(), dtype=np.intp)
+        if moments is not None:
+            when = np.searchsorted(moments, self.arrived_numbers[above])
+        np.add.at(counts, (when, self.code[above]), 1.0)
+        return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is read."""
@@ -429,7 +469,8 @@ class Log(Data, Table):
         as_of = "" if self.moment is None else f", as of {self.clock.text(self.moment)}"
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(len(self), 'row')} and {count(len(self.arms), 'arm')}"
-        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}"
+        cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
+        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}{cap}"
 
     def _columns(self) -> list[Column]:
         facts = self._facts

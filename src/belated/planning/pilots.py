@@ -80,6 +80,8 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
             few.append(f"{one_line(label)} has {n}")
         outcomes[label] = _outcomes(outcome[own & arrived])
         late[label] = delays.empirical(_delays(waited[own], arrived[own], pace))
+    if held.capping is not None:
+        notes.append(f"Of the pilot, {held.capping.note(arrived.sum())}")
     if few:
         notes.append(f"Few outcomes to go by, below {_FEW}: {', '.join(few)}.")
     if not arrived.all():

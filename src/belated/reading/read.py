@@ -22,6 +22,7 @@ from belated.reading.inputs import Input, arrow_table, table_beside
 from belated.reading.roles import Roles
 from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
 from belated.reading.source import Source
+from belated.summaries.caps import read_cap
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -48,6 +49,7 @@ def read(
     duplicates: Duplicates = "error",
     events: bool | Measure = False,
     window: Any = None,
+    cap: float | None = None,
 ) -> Source:
     """Read an experiment from a file, a dataframe or a table of any engine that Ibis speaks to.
 
@@ -82,6 +84,9 @@ def read(
         Only assignments whose window has closed by `as_of` count.
     window : int, float, str or timedelta, optional
         Of events: steps, or a duration such as ``"7d"``, ``"12h"`` or ``"30min"``.
+    cap : float, optional
+        Outcomes above it count as it, such as 500 for revenue: what is estimated is the mean of the capped outcome. Of
+        events, an assignment's outcome is capped, not each event.
 
     Returns
     -------
@@ -97,6 +102,8 @@ def read(
     (3, ('A', 'B'))
     """
     one_of("duplicates", duplicates, DUPLICATES)
+    if cap is not None:
+        read_cap(cap)
     if isinstance(events, str):
         one_of("events", events, MEASURES)
     if bool(events) != (window is not None):
@@ -126,7 +133,8 @@ def read(
     if arms is None and isinstance(propensity, Mapping):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    return Source(open_tables(query, name, arms, as_of))
+    opened = Source(open_tables(query, name, arms, as_of))
+    return opened if cap is None else opened.capped(cap)
 
 
 def _measure(events: bool | Measure, columns: Roles) -> Measure | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,10 @@ from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, row_name, stream_sums
 from belated.summaries import signs
+from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
-from belated.summaries.sums import Parts, Sums, SumsOf
+from belated.summaries.sums import Parts, Sums, SumsOf, with_cap
 from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
@@ -52,12 +54,16 @@ class Source(Data, Table):
         What was noticed on reading, such as outcomes that belong to no assignment.
     within : str or None
         Of events, the window in words: the outcome is what happened within it.
+    cap : float or None
+        What larger outcomes count as.
     """
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened, self._query, self._facts = opened, opened.query, opened.facts
+    def __init__(self, opened: Opened, cap: float | None = None) -> None:
+        self._uncut, self.cap = opened, cap
+        self._opened = opened if cap is None else replace(opened, rows=sums_query.with_cap(opened.rows, cap))
+        self._query, self._facts = opened.query, opened.facts
         self.name, self.arms, self.clock = opened.name, opened.arms, opened.clock
-        self.moment, self.notes, self.rows = opened.moment, opened.notes, opened.rows
+        self.moment, self.notes, self.rows = opened.moment, opened.notes, self._opened.rows
         self.roles = opened.query.roles
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
@@ -89,18 +95,51 @@ class Source(Data, Table):
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as it stood at a moment given as a number of its clock."""
         with sentences(self.name):
-            return Source(self._opened.at(moment))
+            return Source(self._uncut.at(moment), self.cap)
+
+    def capped(self, cap: float | None) -> Source:
+        """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
+        if cap is None:
+            return Source(self._uncut)
+        value = read_cap(cap)
+        if self._query.measure == "indicator":
+            raise OptionError("`cap` is given, but the outcome is whether an event happened, 0 or 1; it needs no cap.")
+        rows = self._uncut.rows
+        with sentences(self.name):
+            known = rows.filter(rows.arrived.notnull())
+            least = fetch(known.aggregate(n=known.count(), low=known.outcome.min())).to_pylist()[0]
+        check_cap(value, math.inf if least["low"] is None else least["low"], least["n"])
+        return Source(self._uncut, value)
+
+    def above_cap(self, moments: Array | None = None) -> Array:
+        """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""
+        return self._above_now if moments is None else self._count_above(moments)
+
+    @cached_property
+    def _above_now(self) -> Array:
+        return self._count_above(None)
+
+    def _count_above(self, moments: Array | None) -> Array:
+        bins = 1 if moments is None else len(moments)
+        counts = np.zeros((bins + 1, len(self.arms)))
+        if self.cap is not None and len(self):
+            rows = sums_query.with_codes(self._uncut.rows, self._facts.values)
+            cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
+            with sentences(self.name):
+                found = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
+            counts[found["bin"], found["code"]] = found["n"]
+        return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def log(self) -> Log:
         """Return the log in memory."""
         with sentences(self.name):
-            batches = self._reader.all_batches()
+            batches = self._reader_of(self._uncut).all_batches()
         if not batches:
             raise LogError("The log has no rows; it needs at least one assignment.")
         columns = {
             field.name: np.concatenate([getattr(batch, field.name) for batch in batches]) for field in fields(Batch)
         }
-        return Log.of_numbers(LogColumns(arms=self.arms, **columns, clock=self.clock, moment=self.moment))
+        return Log.of_numbers(LogColumns(arms=self.arms, **columns, clock=self.clock, moment=self.moment, cap=self.cap))
 
     @cached_property
     def coded(self) -> ir.Table:
@@ -109,7 +148,10 @@ class Source(Data, Table):
 
     @cached_property
     def _reader(self) -> RowReader:
-        return RowReader(self._opened, self.coded)
+        return self._reader_of(self._opened)
+
+    def _reader_of(self, opened: Opened) -> RowReader:
+        return RowReader(opened, sums_query.with_codes(opened.rows, self._facts.values))
 
     # ---------------------------------------------------------------- sums
 
@@ -132,8 +174,9 @@ class Source(Data, Table):
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
-                return [[Sums.empty(self.arms, *part) for _ in range(bins)] for part in choices]
-            return (self._streamed if self.is_streamed else self._computed)(choices, moments, plain)
+                return [[Sums.empty(self.arms, *part, cap=self.cap) for _ in range(bins)] for part in choices]
+            sums = (self._streamed if self.is_streamed else self._computed)(choices, moments, plain)
+        return sums if self.cap is None else with_cap(sums, self.cap, self.above_cap(moments))
 
     def _past_differs(self, parts: _Parts) -> bool:
         """Whether sums at an earlier moment are not a part of the sums at a later one."""
@@ -226,6 +269,7 @@ class Source(Data, Table):
             ("columns", self.roles.line(options=False).removeprefix("columns: ")),
             ("rows", count(len(self), "row")),
             ("as of", self.as_of_text or "everything that has arrived"),
+            *([] if self.cap is None else [("cap", cap_text(self.cap))]),
             ("engine", f"{self.engine}, {how}"),
         ]
 
@@ -303,7 +347,8 @@ class Source(Data, Table):
         span = f", assigned from {self.clock.text(facts.first)} to {self.clock.text(facts.last)}" if facts.rows else ""
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(facts.rows, 'row')} and {count(len(self.arms), 'arm')}"
-        return f"{self.name}, in {self.engine}: {size}, {share:.1%} arrived{span}{as_of}{known}"
+        cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
+        return f"{self.name}, in {self.engine}: {size}, {share:.1%} arrived{span}{as_of}{known}{cap}"
 
     def _columns(self) -> list[Column]:
         with np.errstate(invalid="ignore", divide="ignore"):

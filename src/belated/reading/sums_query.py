@@ -66,6 +66,28 @@ def anchors(rows: ir.Table, arms: int) -> ir.Table:
     return arrived.group_by("code").agg(anchor=arrived.outcome.argmin(arrived.own))
 
 
+# ---------------------------------------------------------------- caps
+
+
+def with_cap(rows: ir.Table, cap: float) -> ir.Table:
+    """Return the rows with outcomes above the cap as the cap; what is not finite stays, to be refused."""
+    return rows.mutate(outcome=rows.outcome.between(_exact(cap), _LARGEST).ifelse(_exact(cap), rows.outcome))
+
+
+def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:
+    """Return how many outcomes, `n`, are above the cap, by `code` and the `bin` of moments in which they arrived."""
+    found = rows.filter((rows.outcome > _exact(cap)) & rows.arrived.notnull())
+    found = found.select(code=found.code, bin=found.code * 0 if cuts is None else _bin(found.arrived, cuts))
+    return found.group_by("code", "bin").agg(n=found.count())
+
+
+def _exact(number: float) -> ir.Value:
+    """Return a number; from text, as PostgreSQL would take it for one of another kind."""
+    import ibis
+
+    return ibis.literal(repr(float(number))).cast("float64")
+
+
 # ---------------------------------------------------------------- sums
 
 
@@ -118,10 +140,8 @@ def _weight(weights: Weights, pi: ir.Column) -> ir.Column:
 
 
 def by_arm(code: ir.Column, values: Array) -> ir.Column:
-    """Return each arm's value; from text, as PostgreSQL would take a number for one of another kind."""
-    import ibis
-
-    return code.cases(*((k, ibis.literal(repr(float(v))).cast("float64")) for k, v in enumerate(values)), else_=None)
+    """Return each arm's value."""
+    return code.cases(*((k, _exact(v)) for k, v in enumerate(values)), else_=None)
 
 
 def _computed(table: ir.Table) -> ir.Table:

@@ -24,6 +24,7 @@ from belated.reports import formats
 from belated.reports.formats import PolicyAsked
 from belated.sequences.answers import SequenceAnswers
 from belated.sequences.sequence import ConfidenceSequence, sequence
+from belated.summaries.caps import capped_at, no_cap
 from belated.summaries.signs import single_value, single_value_words
 
 #: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.
@@ -190,13 +191,14 @@ class Analysis:
         joint, kind, level = self.questions.simultaneous, self.sequence.kind, self.sequence.level
         together = len(self.pairs) if joint else 1
         answers = tuple(self.sequence.contrast(a, b, together=together) for a, b in self.pairs)
-        return SequenceAnswers(answers=answers, kind=kind, level=level, simultaneous=joint)
+        return SequenceAnswers(answers=answers, kind=kind, level=level, simultaneous=joint, cap=self.sequence.cap)
 
     @property
     def estimand(self) -> str:
         """What is estimated, in words."""
         name = one_line(self.source.outcome_name)
-        return f"{name} within {self.source.within} of assignment" if self.source.within else name
+        within = f" within {self.source.within} of assignment" if self.source.within else ""
+        return f"{name}{within}{capped_at(self.source.cap)}"
 
     # ---------------------------------------------------------------- formats
 
@@ -232,7 +234,12 @@ class Analysis:
         ]
         if self.sequence is not None:
             rows += formats.sequence_rows(self.sequence, _by_pair(self.pairs, self.sequence_contrasts))
-        return formats.write_csv(rows, sequential=self.sequence is not None, simultaneous=self.questions.simultaneous)
+        return formats.write_csv(
+            rows,
+            sequential=self.sequence is not None,
+            simultaneous=self.questions.simultaneous,
+            capped=self.source.cap is not None,
+        )
 
     def to_json(self) -> str:
         """Return the answers as JSON; docs/json.md says what each name means. What is not finite is null."""
@@ -245,6 +252,8 @@ class Analysis:
         if self.sequence is not None:
             contrasts = _by_pair(self.pairs, self.sequence_contrasts)
             followed = {"sequence": formats.sequence_json(self.sequence, contrasts)}
+        sums = self.result.sums
+        capped = no_cap() if sums.cap is None else sums.cap.to_dict(sums["arrived"].sum())
         return json_text(
             "analysis",
             {
@@ -257,7 +266,7 @@ class Analysis:
                     "columns": source.columns,
                     "notes": list(source.notes),
                 },
-                "outcome": {"name": source.outcome_name, "within": source.within},
+                "outcome": {"name": source.outcome_name, "within": source.within, **capped},
                 "level": self.result.level,
                 "answers": answers,
                 **followed,

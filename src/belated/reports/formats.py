@@ -25,9 +25,11 @@ _CSV_NAMES = (
 # ---------------------------------------------------------------- CSV
 
 
-def write_csv(rows: Sequence[Mapping[str, object]], *, sequential: bool, simultaneous: bool = False) -> str:
-    """Return rows as CSV; those of a confidence sequence, and contrasts that hold together, need a column more."""
-    names = _CSV_NAMES + ("simultaneous",) * simultaneous + ("excluded_at",) * sequential
+def write_csv(
+    rows: Sequence[Mapping[str, object]], *, sequential: bool, simultaneous: bool = False, capped: bool = False
+) -> str:
+    """Return rows as CSV; a confidence sequence, contrasts that hold together, and a cap need a column more each."""
+    names = _CSV_NAMES + ("simultaneous",) * simultaneous + ("excluded_at",) * sequential + ("cap",) * capped
     return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
 
 
@@ -83,7 +85,8 @@ def estimate_json(
     """Return what an estimator says of arms, contrasts and policies."""
     sums = result.sums
     shares = [None] * len(result.arms) if math.isnan(sums["h"].sum()) else result.observed_share.tolist()
-    numbers = zip(sums["assigned"], sums["arrived"], shares, result.effective_size.tolist(), strict=True)
+    above = [None] * len(result.arms) if sums.cap is None else sums.cap.above.astype(int).tolist()
+    numbers = zip(sums["assigned"], sums["arrived"], above, shares, result.effective_size.tolist(), strict=True)
     return {
         "estimator": estimator,
         "interval": result.interval,
@@ -93,10 +96,11 @@ def estimate_json(
                 **_numbers(answer),
                 "assigned": int(assigned),
                 "arrived": int(arrived),
+                "capped": capped,
                 "observed_share": share,
                 "effective_size": size,
             }
-            for arm, answer, (assigned, arrived, share, size) in zip(
+            for arm, answer, (assigned, arrived, capped, share, size) in zip(
                 result.arms, result.arm_answers, numbers, strict=True
             )
         ],
@@ -125,6 +129,7 @@ def sequence_json(sequence: ConfidenceSequence, contrasts: Mapping[Pair, Sequenc
     return {
         "kind": sequence.kind,
         "target": sequence.target,
+        "bounds": sequence.design.bounds,
         "arms": [{"arm": arm, **_limits(sequence.arm(arm))} for arm in sequence.arms],
         "contrasts": [
             {"arm": a, "baseline": b, **_limits(answer, test=True), "simultaneous": answer.together > 1}

@@ -13,10 +13,12 @@ from belated.base.columns import Array
 from belated.base.errors import without_warnings
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
+from belated.estimation.estimate import Estimate
 from belated.estimation.trajectory import trajectory
 from belated.log.data import Data
 from belated.reports.analysis import Analysis
 from belated.reports.report import Arrivals, Chosen, Report
+from belated.sequences.design import KindOption
 from belated.sequences.sequence import sequence
 from belated.summaries.evidence import Evidence
 
@@ -43,11 +45,12 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         if compared is None:
             compared = compare(source, level=level, interval=questions.interval)
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
+        evidence = source.evidence()
         if followed is None and len(source) <= _MOST_FOLLOWED:
-            followed = sequence(source, level=level, looks=_MOMENTS, baseline=analysis.reference)
-    evidence = source.evidence()
+            kind = _sequence_kind(source, evidence)
+            followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
     return Report(
-        title=source.name if title is None else title,
+        title=_title(source, result) if title is None else title,
         estimate=result,
         baseline=analysis.reference,
         contrasts=analysis.default_contrasts,
@@ -61,12 +64,22 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         outcome=source.outcome_name,
         warnings=analysis.warnings,
         notes=source.notes,
-        diagnosis=checked(evidence, source.name),
+        diagnosis=checked(evidence, source.name, result.sums.cap),
         how=tuple(source.how_read),
         command=command,
         version=__version__,
         made_at=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+def _title(source: Data, result: Estimate) -> str:
+    return source.name if source.cap is None else f"{source.name}: {result.estimand}"
+
+
+def _sequence_kind(source: Data, evidence: Evidence) -> KindOption:
+    """Return the kind of sequence that is shown unasked: a cap alone does not bound outcomes below 0."""
+    unbounded = source.cap is not None and (source.cap <= 0 or (evidence.low < 0).any())
+    return "asymptotic" if unbounded else "auto"
 
 
 # ---------------------------------------------------------------- arrivals and choices

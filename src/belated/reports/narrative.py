@@ -21,7 +21,7 @@ _MOST_SENTENCES = 4
 def question(report: Report) -> str:
     """Return what was asked, in a sentence."""
     arms = report.estimate.arms
-    what = report.quantity
+    what = f"{report.quantity}{report.comma}"
     when = f" within {report.within} of assignment" if report.within else ""
     if len(arms) == 1:
         return f"What is the {what} of {_say(arms[0])}{when}?"
@@ -47,16 +47,16 @@ def _best(report: Report) -> str:
     estimate, highest = report.estimate, report.estimate.arms[report.ranked[0]]
     answers = estimate.arm_answers
     if len(estimate.arms) == 1:
-        return f"With {_say(highest)}, {report.measure} is {_interval(answers[0])}."
+        return f"With {_say(highest)}, {report.measure}{report.comma} is {_interval(answers[0])}."
     known = sum(not math.isnan(own.low) for own in answers)
     among = "Among the arms with an interval, " if known < len(answers) else ""
     if known < 2:
         words = _interval(estimate.arm(highest))
-        first = upper(f"{among}{report.measure} is highest with {_say(highest)}: {words}.")
+        first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(highest)}: {words}.")
         return f"{first} Nothing can be said about how certain that is."
     best = estimate.best()
     words = _interval(best, "which allows for its being chosen as the highest")
-    first = upper(f"{among}{report.measure} is highest with {_say(best.arm)}: {words}.")
+    first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(best.arm)}: {words}.")
     close = [arm for arm in best.contenders if arm != best.arm and arm not in best.left_out]
     if close:
         these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
@@ -114,7 +114,7 @@ def _apart(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
     near, far = ends if contrast.estimate > 0 else reversed(ends)
     way = "higher" if contrast.estimate > 0 else "lower"
     return (
-        f"{upper(report.measure)} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
+        f"{upper(report.measure)}{report.comma} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
         f"({percent(contrast.level)} interval {near} to {far} {way}{_p(contrast)}){_lift(contrast)}."
     )
 
@@ -122,9 +122,9 @@ def _apart(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
 def _alike(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
     low, high = _texts(contrast)[1:]
     return (
-        f"{_say(arm)} and {_say(other)} cannot be told apart: the difference in {report.measure} lies between "
-        f"{low} and {high} ({_say(arm)} minus {_say(other)}, {percent(contrast.level)} interval{_p(contrast)})"
-        f"{_lift(contrast)}."
+        f"{_say(arm)} and {_say(other)} cannot be told apart: "
+        f"the difference in {report.measure}{report.comma} lies between {low} and {high} "
+        f"({_say(arm)} minus {_say(other)}, {percent(contrast.level)} interval{_p(contrast)}){_lift(contrast)}."
     )
 
 

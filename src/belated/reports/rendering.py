@@ -33,6 +33,7 @@ def report(
     interval: Interval = "auto",
     simultaneous: bool = False,
     lift: bool = False,
+    cap: float | None = None,
 ) -> Path:
     """Write a report: one HTML file that opens anywhere, to be sent to those who did not run the experiment.
 
@@ -55,6 +56,8 @@ def report(
         Whether the intervals of the contrasts hold together; if not, each holds by itself, and the page says so.
     lift : bool
         Whether to give each contrast relative to its second arm, too.
+    cap : float, optional
+        Outcomes above it count as it; by default as the log has it.
     """
     check_place(path)
     questions = Questions(
@@ -67,7 +70,7 @@ def report(
         simultaneous=simultaneous,
         lift=lift,
     )
-    return write_report(analyse(require_data(log), questions), path, title=title)
+    return write_report(analyse(require_data(log, cap), questions), path, title=title)
 
 
 def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None, command: str | None = None) -> Path:
@@ -93,10 +96,11 @@ def render(report: Report) -> str:
 def _facts(report: Report) -> list[str]:
     assigned, arrived = (int(report.estimate.sums[name].sum()) for name in ("assigned", "arrived"))
     share = f" ({arrived / assigned:.1%})" if assigned else ""
-    as_of = report.estimate.as_of
+    as_of, cap = report.estimate.as_of, report.estimate.sums.cap
     return [
         count(assigned, "assignment"),
         f"{count(arrived, 'outcome')} arrived{share}",
+        *([] if cap is None else [cap.note(arrived).removesuffix(".")]),
         *([f"as of {as_of}"] if as_of else []),
         f"{report.estimate.estimator.name}, {percent(report.level)} intervals",
     ]

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from belated.assumptions.diagnosis import Diagnosis
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
-from belated.base.text import count, one_line
+from belated.base.text import count
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import default_pairs
 from belated.estimation.trajectory import Trajectory
 from belated.sequences.sequence import ConfidenceSequence
-from belated.summaries.evidence import SHARE_WITH_EVENT
+from belated.summaries.caps import capped_at, quantity
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -160,9 +160,15 @@ class Report:
     @property
     def measure(self) -> str:
         """What is estimated, in words."""
-        return self.quantity + (f" within {self.within}" if self.within else "")
+        within = f" within {self.within}" if self.within else ""
+        return f"{quantity(self.outcome)}{within}{capped_at(self.estimate.cap)}"
 
     @property
     def quantity(self) -> str:
-        """What is averaged, in words; the mean of whether something happened is a share."""
-        return SHARE_WITH_EVENT if self.outcome == SHARE_WITH_EVENT else f"mean {one_line(self.outcome)}"
+        """What is estimated, without the window."""
+        return f"{quantity(self.outcome)}{capped_at(self.estimate.cap)}"
+
+    @property
+    def comma(self) -> str:
+        """What closes `measure` and `quantity` inside a sentence."""
+        return "" if self.estimate.cap is None else ","

@@ -57,10 +57,11 @@ def arms_section(report: Report) -> Section:
     rows = [_row(estimate.arms[k], answers[k], look(report, estimate.arms[k])) for k in shown]
     columns = [Column("arm", list(estimate.arms), "label"), *_answer_columns(answers)]
     columns += [Column(name, sums[name].astype(int).tolist(), "count") for name in ("assigned", "arrived")]
+    columns += [] if sums.cap is None else [Column("capped", sums.cap.above.astype(int).tolist(), "count")]
     if not np.isnan(sums["h"]).any():
         columns.append(Column("ever comes", estimate.observed_share.tolist(), "share"))
     columns.append(Column("eff. size", estimate.effective_size.tolist(), "count"))
-    title = f"{upper(report.measure)} by arm"
+    title = f"{upper(report.measure)}{report.comma} by arm"
     part = Part(
         charts=[charts.forest(rows, title=title, level=report.level)],
         caption=f"{title}, with {percent(report.level)} intervals.{more}",
@@ -167,7 +168,7 @@ def moved_section(report: Report) -> Section | None:
     drawn = charts.ribbons(
         np.array(trajectory.moments),
         series,
-        title=f"{what} as outcomes came in",
+        title=f"{what}{report.comma} as outcomes came in",
         level=report.level,
         xlabel="as of",
         reference=reference,

@@ -11,6 +11,7 @@ from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.log.clock import Moment
 from belated.sequences.design import SequenceKind, kind_text
+from belated.summaries.caps import capped_at
 
 #: A moment as users write it.
 
@@ -49,10 +50,13 @@ class SequenceAnswer(Table):
     kind: SequenceKind
     why: str | None
     together: int = 1
+    cap: float | None = None
 
     def _title(self) -> str:
         joint = f", one of {self.together:,}" if self.together > 1 else ""
-        return f"{self.name}: {percent(self.level)} {kind_text(self.kind)} confidence sequence{joint}"
+        return (
+            f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {kind_text(self.kind)} confidence sequence{joint}"
+        )
 
     def _columns(self) -> list[Column]:
         return answer_columns([self])
@@ -63,7 +67,7 @@ class SequenceAnswer(Table):
     def to_dict(self) -> dict[str, Any]:
         """Return the answer's parts by name."""
         names = ("name", "estimate", "low", "high", "level", "p_value", "null", "excluded_at", "kind", "why")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
 
     def _data(self) -> dict[str, Any]:
         return {name: [value] for name, value in self.to_dict().items()}
@@ -77,6 +81,7 @@ class SequenceAnswers(Table):
     kind: SequenceKind
     level: float
     simultaneous: bool
+    cap: float | None = None
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -86,7 +91,7 @@ class SequenceAnswers(Table):
 
     def _title(self) -> str:
         joint = "simultaneous " if self.simultaneous else ""
-        return f"{percent(self.level)} {joint}{kind_text(self.kind)} confidence sequences"
+        return f"{percent(self.level)} {joint}{kind_text(self.kind)} confidence sequences{capped_at(self.cap)}"
 
     def _columns(self) -> list[Column]:
         return [Column("contrast", [answer.name for answer in self.answers], "label"), *answer_columns(self.answers)]
@@ -135,12 +140,14 @@ class Track(Table):
     fixed_high: Array
     null: float
     excluded_at: Moment | None
+    cap: float | None = None
 
     def __len__(self) -> int:
         return len(self.moments)
 
     def _title(self) -> str:
-        return f"{self.name}: {percent(self.level)} {kind_text(self.kind)} confidence sequence over time"
+        kind = f"{percent(self.level)} {kind_text(self.kind)}"
+        return f"{self.name}{capped_at(self.cap)}: {kind} confidence sequence over time"
 
     def _columns(self) -> list[Column]:
         errors = ((self.high - self.low) / 6).tolist()

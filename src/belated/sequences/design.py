@@ -78,6 +78,7 @@ class Design:
     bounds: tuple[float, float] | None
     baseline: int | None
     null: Array
+    cap: float | None = None
 
     @property
     def n_contrasts(self) -> int:
@@ -190,3 +191,19 @@ def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
     if not low < high:
         raise OptionError(f"`bounds` is {bounds!r}; the first must be below the second.")
     return low, high
+
+
+def bounds_with_cap(bounds: tuple[float, float] | None, cap: float, arrivals: ArrivedRows) -> tuple[float, float]:
+    """Return the bounds of capped outcomes: from 0, unless others are given."""
+    if bounds is not None:
+        if cap <= bounds[0]:
+            raise OptionError(f"`cap` is {cap:g}; it must be above the lower of the `bounds`, {bounds[0]:g}.")
+        return bounds[0], min(bounds[1], cap)
+    low = arrivals.outside(0, math.inf)
+    if low is not None or cap <= 0:
+        what = f"an outcome is {low:g}" if low is not None else f"the cap is {cap:g}"
+        raise OptionError(
+            f"A cap bounds outcomes from above; from below they are taken to be 0 or more, but {what}: give both ends, "
+            "`bounds=(low, high)`."
+        )
+    return 0.0, cap

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from belated.log.labels import arm_index
 from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.record import ArrivedRows, Record
+from belated.summaries.caps import Cap, cut
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -46,14 +48,19 @@ class History:
         The looks, as numbers of the clock.
     states : list of array (arms, state)
         How the record's state was at each look.
+    above : list of array (arms,)
+        How many outcomes had been above the cap.
+    outcome : str
+        What the outcome is called.
     single_value : str or None
         If a log's outcomes are recorded only when they happen: the sentence that says so.
     """
 
-    def __init__(self, design: Design, clock: Clock) -> None:
-        self.design, self.clock, self.record = design, clock, Record(design)
+    def __init__(self, design: Design, clock: Clock, outcome: str = "outcome") -> None:
+        self.design, self.clock, self.record, self.outcome = design, clock, Record(design), outcome
         self.times: list[int | float] = []
         self.states: list[Array] = []
+        self.above: list[Array] = []
         self.single_value: str | None = None
         self._gauges: Array | None = None
 
@@ -61,17 +68,26 @@ class History:
         """Add arrivals of a log, looking at the moments."""
         self._check(arrivals)
         jit.ready(len(arrivals) * (8 + len(self.design.arms)))
-        self._add(arrivals, moments)
+        self._add(arrivals, moments, log.above_cap(moments))
         self.single_value = self._single_value(log)
         if self.single_value is not None:
             warnings.warn(self.single_value, BelatedWarning, stacklevel=3)
 
     def append(self, arrivals: ArrivedRows) -> None:
         """Add arrivals that are in no log, looking after the last of them."""
+        arrivals, above = self._cut(arrivals)
         self._check(arrivals)
-        self._add(arrivals, arrivals.moments(slice(-1, None)))
+        self._add(arrivals, arrivals.moments(slice(-1, None)), above)
         if len(self.times) > _MOST_LOOKS:
-            del self.times[:-1:2], self.states[:-1:2]
+            del self.times[:-1:2], self.states[:-1:2], self.above[:-1:2]
+
+    def _cut(self, arrivals: ArrivedRows) -> tuple[ArrivedRows, Array]:
+        """Return arrivals with outcomes above the cap as the cap, and how many have been above it until now."""
+        columns, cap, arms = arrivals.columns, self.design.cap, len(self.design.arms)
+        above = columns.code[columns.outcome > (math.inf if cap is None else cap)]
+        before = self.above[-1] if self.above else np.zeros(arms)
+        total = np.array([before + np.bincount(above, minlength=arms)])
+        return replace(arrivals, columns=columns._replace(outcome=cut(columns.outcome, cap))), total
 
     def _check(self, arrivals: ArrivedRows) -> None:
         """Refuse outcomes that the sequence's kind does not allow."""
@@ -83,10 +99,11 @@ class History:
             raise LogError("A beta-binomial sequence needs outcomes that are 0 or 1.", column="outcome")
         raise LogError(f"An outcome is {bad:g}, outside `bounds`, {bounds[0]:g} to {bounds[1]:g}.", column="outcome")
 
-    def _add(self, arrivals: ArrivedRows, moments: Array) -> None:
+    def _add(self, arrivals: ArrivedRows, moments: Array, above: Array) -> None:
         self._gauges = None
         self.states += list(self.record.add(arrivals, moments))
         self.times += list(moments)
+        self.above += list(above)
 
     def _single_value(self, log: Log) -> str | None:
         """Return in words that a log records outcomes only when they happen, if it seems to."""
@@ -112,13 +129,14 @@ class History:
 
     def fixed(self, look: int) -> Estimate:
         """Return DIPW's estimate at a look, with intervals that hold at this one."""
-        dipw = ESTIMATORS["dipw"]
+        dipw, cap = ESTIMATORS["dipw"], self.design.cap
         return Estimate(
-            sums=self._sums(self.states[look]),
+            sums=replace(self._sums(self.states[look]), cap=None if cap is None else Cap(cap, self.above[look])),
             estimator=dipw,
             level=self.design.level,
             interval=resolve_interval("auto", self._sums(self.record.state), dipw),
             as_of=self.clock.text(self.times[look]),
+            outcome=self.outcome,
         )
 
     def _sums(self, state: Array) -> Sums:

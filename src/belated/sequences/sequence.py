@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,16 @@ from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
 from belated.log.log import Log
 from belated.sequences.answers import SequenceAnswer, SequenceAnswers, Track, answer_columns, reasons
-from belated.sequences.design import Design, KindOption, SequenceKind, kind_text, plan_design, read_bounds, resolve_kind
+from belated.sequences.design import (
+    Design,
+    KindOption,
+    SequenceKind,
+    bounds_with_cap,
+    kind_text,
+    plan_design,
+    read_bounds,
+    resolve_kind,
+)
 from belated.sequences.history import History, later_arrivals, read_arrivals
 from belated.sequences.intervals import interval, intervals, score_null, silence
 from belated.sequences.record import ArrivedRows
@@ -41,6 +51,7 @@ def sequence(
     looks: int | Sequence[Any] = 100,
     baseline: Label = None,
     null: float | ByArm[float] = 0.0,
+    cap: float | None = None,
 ) -> ConfidenceSequence:
     """Return intervals that hold at every look and any stopping time, for every arm and contrast.
 
@@ -69,6 +80,9 @@ def sequence(
         The arm that the others are compared with. Without it, all pairs of at most 32 arms are followed.
     null : float or mapping
         The value that is tested, for every arm or by arm; that of a contrast is the difference.
+    cap : float, optional
+        Outcomes above it count as it; by default as the log has it. With it ``"auto"`` is ``"bernstein"``, and the
+        `bounds` are 0 and the cap unless others are given.
 
     Returns
     -------
@@ -83,8 +97,12 @@ def sequence(
     >>> sequence.kind, sequence.contrast("B", "A").p_value < 0.05
     ('beta_binomial', True)
     """
-    memory = require_data(log).log()
+    data = require_data(log, cap)
+    memory = data.log()
     arrivals, limits = ArrivedRows.of(memory), read_bounds(bounds)
+    if memory.cap is not None and kind != "asymptotic":
+        limits = bounds_with_cap(limits, memory.cap, arrivals)
+        kind = "bernstein" if kind == "auto" else kind
     design = plan_design(
         resolve_kind(kind, arrivals, limits, sigma),
         memory.arms,
@@ -95,7 +113,7 @@ def sequence(
         baseline=baseline,
         null=null,
     )
-    history = History(design, memory.clock)
+    history = History(replace(design, cap=memory.cap), memory.clock, data.outcome_name)
     history.follow(memory, arrivals, _read_looks(memory, looks, arrivals))
     return ConfidenceSequence(history)
 
@@ -153,6 +171,11 @@ class ConfidenceSequence(Table):
         return self.design.target
 
     @property
+    def cap(self) -> float | None:
+        """What larger outcomes count as; None: as they are."""
+        return self.design.cap
+
+    @property
     def moments(self) -> tuple[Moment, ...]:
         """The looks."""
         return tuple(map(self._history.clock.show, self._history.times))
@@ -180,6 +203,10 @@ class ConfidenceSequence(Table):
             if outcome is not None or propensity is not None or at is not None:
                 raise OptionError("`update` takes a log, or the arms, outcomes and propensities; not both.")
             memory = arm.log()
+            if memory.cap is None and self.cap is not None:
+                memory = memory.capped(self.cap)
+            if memory.cap != self.cap:
+                raise OptionError(f"`update` needs the same cap; the log's is {memory.cap}, the sequence's {self.cap}.")
             self._history.follow(memory, *later_arrivals(self._history, memory))
             return self
         arrivals = read_arrivals(self._history, arm, outcome, propensity, at)
@@ -214,7 +241,9 @@ class ConfidenceSequence(Table):
             raise OptionError("Contrasts need at least two arms.")
         together = len(pairs) if simultaneous else 1
         answers = tuple(self._answer(a, b, together) for a, b in pairs)
-        return SequenceAnswers(answers=answers, kind=self.kind, level=self.level, simultaneous=simultaneous)
+        return SequenceAnswers(
+            answers=answers, kind=self.kind, level=self.level, simultaneous=simultaneous, cap=self.cap
+        )
 
     def _name(self, a: int, b: int | None) -> str:
         name = one_line(self.arms[a])
@@ -237,6 +266,7 @@ class ConfidenceSequence(Table):
             kind=self.kind,
             why=" ".join(dict.fromkeys(filter(None, silences))) or None,
             together=together,
+            cap=self.cap,
         )
 
     def _test(self, a: int, b: int | None, together: int) -> tuple[float, Moment | None]:
@@ -277,6 +307,7 @@ class ConfidenceSequence(Table):
             fixed_high=np.array([answer.high for answer in fixed]),
             null=self.design.null_of(a, b),
             excluded_at=self._test(a, b, together)[1],
+            cap=self.cap,
         )
 
     def plot(self, arm: Label, baseline: Label = None) -> Figure:
@@ -290,10 +321,9 @@ class ConfidenceSequence(Table):
     def _title(self) -> str:
         last_look = self._history.clock.text(self._history.times[-1])
         n = int(self._history.record.state[:, fields.ARRIVED].sum())
-        return (
-            f"{percent(self.level)} {kind_text(self.kind)} confidence sequence as of {last_look}, {n:,} arrivals; "
-            f"narrowest at {self.target:,} assignments"
-        )
+        what = "" if self.cap is None else f" of {self.fixed().estimand},"
+        kind = f"{percent(self.level)} {kind_text(self.kind)} confidence sequence"
+        return f"{kind}{what} as of {last_look}, {n:,} arrivals; narrowest at {self.target:,} assignments"
 
     def _columns(self) -> list[Column]:
         answers = [self.arm(arm) for arm in self.arms]
@@ -302,4 +332,5 @@ class ConfidenceSequence(Table):
         return [*columns, Column("arrived", arrived, "count")]
 
     def _notes(self) -> list[str]:
-        return reasons(silence(self._history, arm) for arm in range(len(self.arms)))
+        fixed, said = self.fixed().sums, reasons(silence(self._history, arm) for arm in range(len(self.arms)))
+        return said if fixed.cap is None else [*said, fixed.cap.note(fixed["arrived"].sum())]

@@ -15,6 +15,7 @@ from belated.base.checks import one_of
 from belated.base.columns import Array, Label
 from belated.base.errors import MergeError, OptionError
 from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, Field
+from belated.summaries.caps import Cap, cap_text, read_cap
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
 from belated.summaries.weights import Weights, WeightsLike, read_weights
 
@@ -55,7 +56,8 @@ class Sums:
     ``w3y2``, ``hw``, ``hwm``, ``hwr``, ``hwrm``, ``r``, ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``,
     ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
 
-    ``a + b`` merges the sums of two disjoint sets of rows.
+    ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were cut, `cap` says at what, and how many of
+    each arm.
     """
 
     arms: tuple[Label, ...]
@@ -64,6 +66,7 @@ class Sums:
     shift: Array
     spread: Array  # (fields, arms)
     own: Array  # (arms, fields)
+    cap: Cap | None = None
 
     def __getitem__(self, name: str) -> Array:
         if one_of("name", name, SPREAD + OWN) in SPREAD:
@@ -72,7 +75,11 @@ class Sums:
 
     @classmethod
     def empty(
-        cls, arms: Sequence[Label], weights: WeightsLike = "sqrt", outcome_model: ModelLike = "running_mean"
+        cls,
+        arms: Sequence[Label],
+        weights: WeightsLike = "sqrt",
+        outcome_model: ModelLike = "running_mean",
+        cap: float | None = None,
     ) -> Sums:
         """Return the sums of no rows."""
         spread, own = empty_bins(1, len(arms))
@@ -83,6 +90,7 @@ class Sums:
             shift=np.zeros(len(arms)),
             spread=spread[0],
             own=own[0],
+            cap=None if cap is None else Cap(read_cap(cap), np.zeros(len(arms))),
         )
 
     @classmethod
@@ -150,6 +158,9 @@ class Sums:
             if a != b:
                 kinds = [getattr(x, "name", x) for x in (a, b)]
                 raise MergeError(f"These sums cannot be merged: their {name} differ, {kinds[0]!r} and {kinds[1]!r}.")
+        caps = ["none" if sums.cap is None else cap_text(sums.cap.value) for sums in (self, other)]
+        if caps[0] != caps[1]:
+            raise MergeError(f"These sums cannot be merged: their caps differ, {caps[0]} and {caps[1]}.")
         if self.weights.cumulative:
             raise MergeError(
                 "Sums with two-point weights cannot be merged: each row's weight depends on all rows before it."
@@ -157,7 +168,8 @@ class Sums:
         # the shift is an outcome that weighs much, as in `Log.anchor`
         shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
         first, second = self.recentred(shift), other.recentred(shift)
-        return replace(first, spread=first.spread + second.spread, own=add_own(first.own, second.own))
+        cap = None if self.cap is None or other.cap is None else self.cap + other.cap
+        return replace(first, spread=first.spread + second.spread, own=add_own(first.own, second.own), cap=cap)
 
     def __radd__(self, other: object) -> Sums:
         return self if other == 0 else NotImplemented  # so that sum(parts) works
@@ -168,6 +180,16 @@ class Sums:
             for arm, n, m in zip(self.arms, self["arrived"], self["assigned"], strict=True)
         )
         return f"Sums(weights={self.weights.name!r}, outcome_model={self.outcome_model.name!r}, arrived {{{counts}}})"
+
+
+def with_cap(sums: list[list[Sums]], cap: float | None, above: Array) -> list[list[Sums]]:
+    """Return sums, for each of several choices at each moment, that know at what their outcomes were cut.
+
+    `above` (moments, arms) counts those that were above.
+    """
+    if cap is None:
+        return sums
+    return [[replace(s, cap=Cap(cap, counts)) for s, counts in zip(each, above, strict=True)] for each in sums]
 
 
 class SumsOf(NamedTuple):
