@@ -236,23 +236,67 @@ def wilson(rate, effective_size, inflation, level):
     return centre - reach, centre + reach
 
 
-def skewness(y):
-    """The third central moment over the standard deviation's third power, adjusted for the sample's size."""
-    n = len(y)
-    mean = sum(y) / n
-    second, third = (sum((v - mean) ** power for v in y) / n for power in (2, 3))
-    if n < 3 or second == 0:
-        return 0.0
-    return math.sqrt(n * (n - 1)) / (n - 2) * float(third) / float(second) ** 1.5
+def central(y, about=None):
+    """The second to fourth moments about the mean, or about another value."""
+    centre = sum(y) / len(y) if about is None else about
+    return [sum((v - centre) ** power for v in y) / len(y) for power in (2, 3, 4)]
 
 
-def skew(value, variance, effective_size, y, level):
-    """The t interval, whose side of the long tail reaches to where (x / r)^2 = 1 + 2 k x / r."""
-    t = stats.t.ppf((1 + level) / 2, max(effective_size - 1, 1))
-    g, r = skewness(y), t * math.sqrt(variance)
-    k = min(abs(g) / 2 * (1 + 4 / math.sqrt(len(y))) * t / math.sqrt(effective_size), 0.75)
-    far = r * max(np.roots([1, -2 * k, -1]).real)
-    return value - (far if g < 0 else r), value + (far if g > 0 else r)
+def asymmetry(second, third, fourth):
+    """Skewness, and how far the kurtosis exceeds its least value: 0 for two values, 2 for normal outcomes."""
+    if second == 0:
+        return 0.0, 0.0
+    g = float(third) / float(second) ** 1.5
+    return g, max(float((fourth * second - second**3 - third**2) / second**3), 0.0)
+
+
+def score(arms, everyone, coefficients, level):
+    """The score interval of sum c theta; arms are (value, variance, effective size, outcomes), exact outcomes.
+
+    The formulas of docs/method.md, one at a time.
+    """
+    g_all, r_all = asymmetry(*central(everyone))
+    rarer = len(everyone) * (1 - abs(g_all) / math.sqrt(g_all**2 + 4)) / 2
+    lam = min(1.0, 1 / rarer**2 + 30 * r_all / (1 + g_all**2 + r_all))
+    rows = []
+    for c, (value, variance, size, y) in zip(coefficients, arms, strict=True):
+        if len(set(y)) == 1:
+            second, third, fourth = central(everyone, y[0])
+            jump = float(third / second)
+            rows.append(SimpleNamespace(
+                c=c, value=value, size=size, sign=jump, far=abs(jump) / size, near=abs(jump) / size,
+                variance=variance + float((1 - third**2 / (second * fourth)) * second) / size,
+                curvature=1 - lam, doubt=min(1.0, (g_all**2 + r_all) / len(everyone)),
+            ))  # fmt: skip
+            continue
+        borrowed = lam * 2 / (len(y) + 2)
+        moments = central(y)
+        own = asymmetry(*moments)
+        g, r = ((1 - borrowed) * a + borrowed * b for a, b in zip(own, (g_all, r_all), strict=True))
+        rows.append(SimpleNamespace(
+            c=c, value=value, size=size, sign=g, far=abs(g) * math.sqrt(variance / size),
+            near=abs(g) * math.sqrt(moments[0]) / size, variance=variance,
+            curvature=(1 - lam) * max(0.0, 1 - r / 2), doubt=min(1.0, (g**2 + r) / len(y)),
+        ))  # fmt: skip
+    by_variance = sum(row.c**2 * (row.variance + row.far**2) for row in rows)
+    by_size = sum(row.c**2 / row.size for row in rows)
+    below = above = 0.0
+    for row in rows:
+        share = max(row.c**2 * (row.variance + row.far**2) / by_variance, row.c**2 / row.size / by_size)
+        sizes, spread = max(row.size - 1, 1) / share, lam * row.doubt * share / 2
+        t = stats.t.ppf((1 + level) / 2, max(1, 1 / max(1 / sizes, spread)))
+        s = stats.t.ppf((1 + level) / 2, max(1, 1 / max((1 - lam) / sizes, spread)) if lam else 1e9)
+        s = s if lam < 1 or spread > 0 else stats.norm.ppf((1 + level) / 2)
+        bend = 1 + share * s**2 * row.curvature / row.size
+        slope = s**2 * row.far * (1 + 2.5 * lam * row.doubt * share**2)
+        far = max(np.roots([bend, -slope, -(t**2) * row.variance]).real)
+        slope = t**2 * row.near * math.sqrt(share) * (1 - lam)
+        near = max(np.roots([bend, slope, -(t**2) * row.variance]).real)
+        up, down = (far if row.sign > 0 else near), (far if row.sign < 0 else near)
+        below += (row.c * (down if row.c > 0 else up)) ** 2
+        above += (row.c * (up if row.c > 0 else down)) ** 2
+    estimate = sum(row.c * row.value for row in rows)
+    return estimate - math.sqrt(below), estimate + math.sqrt(above)
 
 
 def mover(rates, intervals):

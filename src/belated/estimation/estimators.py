@@ -184,15 +184,16 @@ class ArmStatistics:
 
 
 class Moments(NamedTuple):
-    """Of each arm's arrived outcomes, unweighted: variance, skewness and kurtosis; then those of all arms together."""
+    """Unweighted central moments of each arm's arrived outcomes, then those of all arms together."""
 
-    variance: Array
-    skewness: Array  # 0 without spread
-    kurtosis: Array  # 1, the least there is, without spread
+    second: Array
+    third: Array
+    fourth: Array
+    offset: Array  # the mean of all arms together minus the arm's
     pooled_count: Array
-    pooled_variance: Array
-    pooled_skewness: Array
-    pooled_kurtosis: Array
+    pooled_second: Array
+    pooled_third: Array
+    pooled_fourth: Array
 
 
 def leverage_slope(largest: Array | float) -> Array:
@@ -263,35 +264,25 @@ def _central_moments(n: Array, first: Array, second: Array, third: Array, fourth
     return mean, m2, m3, np.maximum(m4, m2**2)
 
 
-def _shape(m2: Array, m3: Array, m4: Array) -> tuple[Array, Array]:
-    """Return skewness and kurtosis; 0 and 1 without spread."""
-    varies = m2 > 0
-    scale = np.where(varies, m2, 1.0)
-    skewness = np.where(varies, m3 / scale**1.5, 0.0)
-    return skewness, np.where(varies, np.maximum(m4 / scale**2, 1 + skewness**2), 1.0)
-
-
 def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments:
     """Return the moments of arms in the given shape, of which those in the last axis belong to one experiment."""
+    given = estimator.outcome_model.name == "given"
     names, shift = ("y", "y2", "y3", "y4"), sums.shift.reshape(shape)
-    if estimator.outcome_model.name == "given":
+    if given:
         names, shift = ("r", "r2", "r3", "r4"), np.zeros(shape)
     n, *powers = (sums[name].reshape(shape) for name in ("arrived", *names))
-    constant = (_spread(sums) == 0).reshape(shape)
+    constant = (_spread(sums) == 0).reshape(shape) & (not given)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean, m2, m3, m4 = _central_moments(n, *powers)
-        if estimator.outcome_model.name != "given":
-            m2 = np.where(constant, 0.0, m2)
-        skewness, kurtosis = _shape(m2, m3, m4)
-        # of all arms: about the mean of all
-        share = np.where(n > 0, n, 0.0) / n.sum(axis=-1, keepdims=True)
+        mean, *central = _central_moments(n, *powers)
+        second, third, fourth = (np.where(constant, 0.0, moment) for moment in central)
+        # of all arms together: about their mean, with means taken from an outcome of the largest arm
         anchor = np.take_along_axis(shift, np.argmax(n, axis=-1)[..., np.newaxis], axis=-1)
-        mean, m2, m3, m4 = (np.where(n > 0, m, 0.0) for m in (shift - anchor + mean, m2, m3, m4))
-        d = mean - (share * mean).sum(axis=-1, keepdims=True)
-        terms = (m2 + d**2, m3 + 3 * d * m2 + d**3, m4 + 4 * d * m3 + 6 * d**2 * m2 + d**4)
-        pooled = [(share * term).sum(axis=-1, keepdims=True) for term in terms]
-        together = [n.sum(axis=-1, keepdims=True), pooled[0], *_shape(*pooled)]
-    return Moments(np.where(n > 0, m2, np.nan), skewness, kurtosis, *(np.broadcast_to(x, shape) for x in together))
+        share = n / n.sum(axis=-1, keepdims=True)
+        own = [np.where(n > 0, moment, 0.0) for moment in (shift - anchor + mean, second, third, fourth)]
+        d = own[0] - (share * own[0]).sum(axis=-1, keepdims=True)
+        about = (own[1] + d**2, own[2] + 3 * d * own[1] + d**3, own[3] + 4 * d * own[2] + 6 * d**2 * own[1] + d**4)
+        pooled = [n.sum(axis=-1, keepdims=True), *((share * moment).sum(axis=-1, keepdims=True) for moment in about)]
+    return Moments(second, third, fourth, -d, *(np.broadcast_to(each, shape) for each in pooled))
 
 
 def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:

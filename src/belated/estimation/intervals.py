@@ -5,7 +5,7 @@ variance, adds the square of what the outcome model moved the estimate by, and u
 with Kish's effective size minus 1 degrees of freedom, at least 1 (Welch-Satterthwaite for
 combinations).
 `score`, the default, starts from the variance of `t` and reaches as far as the outcomes' skewness and kurtosis
-require, so that it also holds for rare and mostly-zero outcomes; see `_score_reach`. Combined over arms by MOVER.
+require, so that it also holds for rare and mostly-zero outcomes. Combined over arms by MOVER.
 `wilson`, for 0/1 outcomes, is the score interval at the effective size, reduced where those two
 variances exceed the homoskedastic one, with the same quantile, combined over arms by MOVER.
 
@@ -39,9 +39,10 @@ INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
-#: From arms, a tail and each arm's share of the combination's variance (None: the arm stands alone) to how far each
-#: arm's interval reaches down and up from its estimate.
-Reach = Callable[[ArmStatistics, float, Array | None], tuple[Array, Array]]
+#: From a tail to how far each arm's interval reaches down and up from its estimate; and, from arms and their
+#: coefficients in a combination, to that.
+ReachAt = Callable[[float], tuple[Array, Array]]
+Reach = Callable[[ArmStatistics, Array], ReachAt]
 
 
 # ---------------------------------------------------------------- kinds
@@ -59,7 +60,7 @@ def _vary(arms: ArmStatistics) -> Array:
 
 def _vary_somewhere(arms: ArmStatistics) -> Array:
     """Whether the outcomes of all arms together differ."""
-    return np.asarray(arms.moments.pooled_variance > 0)
+    return np.asarray(arms.moments.pooled_second > 0)
 
 
 def _are_binary(arms: ArmStatistics) -> Array:
@@ -116,76 +117,130 @@ class IntervalRule:
         return self.freedom(arms) if self.small_sample else np.full(arms.value.shape, np.inf)
 
 
-#: The tail of a 95 % interval.
-_USUAL_TAIL = 0.025
+#: How many outcomes the shape of all arms' outcomes counts for in an arm's; how much further an uncertain variance
+#: makes the interval reach; how fast sizes that differ count as spread out; and what is rounding.
+_BORROWED, _STRETCH, _SIZES, _ROUNDING = 2.0, 2.5, 30.0, 1e-9
 
 
 class Shape(NamedTuple):
-    """What the score interval reads of the arms' outcomes, beside their variance; arrays by arm."""
+    """What the score interval reads of the arms' outcomes; arrays by arm."""
 
-    spread: Array  # 0 if all outcomes of the log have two values, 1 if they are spread out or too few to tell
-    doubt: Array  # the relative variance of the estimated variance, at most 1
-    skewness: Array
+    spread: Array  # of all arms' outcomes: 0 if they have two values, 1 if their sizes vary or are too few to tell
+    variance: Array  # of the estimate
+    doubt: Array  # the relative variance of that variance, at most 1
+    tail: Array  # the side of the long tail: its sign counts
+    far: Array  # what one outcome in the long tail moves the estimate by, at the mean that is tested
+    near: Array  # the same, at the estimate
     curvature: Array  # of the variance as a function of the mean: 1 for two values, 0 for normal outcomes
-    jump: Array  # |skewness| times the standard deviation
-    asymmetry: Array  # the share of `doubt` that the skewness makes up
+
+    @classmethod
+    def of(cls, arms: ArmStatistics) -> Shape:
+        """Return the shape of outcomes; an arm of few, or of equal outcomes, takes it from all arms together."""
+        m, n, size = arms.moments, arms.arrived, arms.effective_size
+        skewness, rest = _skewness(m.pooled_second, m.pooled_third, m.pooled_fourth)
+        rarer = (
+            m.pooled_count * (1 - np.abs(skewness) / np.sqrt(skewness**2 + 4)) / 2
+        )  # count of the rarer of two values
+        spread = np.minimum(1.0, 1 / rarer**2 + _SIZES * rest / (1 + skewness**2 + rest))
+        borrowed = spread * _BORROWED / (n + _BORROWED)
+        own = _skewness(m.second, m.third, m.fourth)
+        g, r = ((1 - borrowed) * mine + borrowed * all_ for mine, all_ in zip(own, (skewness, rest), strict=True))
+        variance = KINDS["score"].variances(arms)
+        # of an arm of equal outcomes: the moments of all arms' outcomes about its value
+        d = m.offset
+        second, third = m.pooled_second + d**2, m.pooled_third + 3 * m.pooled_second * d + d**3
+        fourth = m.pooled_fourth + 4 * m.pooled_third * d + 6 * m.pooled_second * d**2 + d**4
+        unexplained = 1 - third**2 / (second * fourth)
+        jump = third / second
+        augmented = variance + np.where(unexplained < _ROUNDING, 0.0, unexplained) * second / size
+
+        def chosen(of_equal: Array, of_others: Array) -> Array:
+            return np.where(arms.constant, of_equal, of_others)
+
+        return cls(
+            spread=spread,
+            variance=chosen(augmented, variance),
+            doubt=np.minimum(1.0, chosen((skewness**2 + rest) / m.pooled_count, (g**2 + r) / n)),
+            tail=chosen(jump, g),
+            far=chosen(np.abs(jump) / size, np.abs(g) * np.sqrt(variance / size)),
+            near=chosen(np.abs(jump) / size, np.abs(g) * np.sqrt(m.second) / size),
+            curvature=(1 - spread) * chosen(np.ones_like(size), np.maximum(0.0, 1 - r / 2)),
+        )
 
 
-def _shape(arms: ArmStatistics) -> Shape:
-    m, n = arms.moments, arms.effective_size
-    excess = m.pooled_kurtosis - 1
-    between = 1 - m.pooled_skewness**2 / excess
-    few = np.minimum(1.0, excess / m.pooled_count)
-    spread = np.minimum(1.0, 4 * few**2 + 30 * np.where(between < 1e-9, 0.0, between))
-    jump = m.pooled_skewness * np.sqrt(m.pooled_variance)
-    square = m.skewness**2
-    return Shape(
-        spread=spread,
-        doubt=np.where(arms.constant, 1.0, np.minimum(1.0, (m.kurtosis - 1) / n)),
-        skewness=np.where(arms.constant, jump, m.skewness),
-        curvature=np.where(arms.constant, 1.0, np.maximum(0.0, 1 - (m.kurtosis - 1 - square) / 2)),
-        jump=np.where(arms.constant, np.abs(jump), np.abs(m.skewness) * np.sqrt(m.variance)),
-        asymmetry=np.where(arms.constant, 1.0, np.minimum(1.0, square / (m.kurtosis - 1))),
-    )
+def _skewness(second: Array, third: Array, fourth: Array) -> tuple[Array, Array]:
+    """Return the skewness g, and the kurtosis minus 1 + g^2: 0 for two values, 2 for normal outcomes."""
+    varies = second > 0
+    scale = np.where(varies, second, 1.0)
+    g = np.where(varies, third / scale**1.5, 0.0)
+    kurtosis = np.where(varies, fourth / scale**2, 1.0)
+    rest = kurtosis - 1 - g**2
+    return g, np.where(rest < _ROUNDING * kurtosis, 0.0, rest)
 
 
-def _score_reach(arms: ArmStatistics, tail: float, share: Array | None) -> tuple[Array, Array]:
-    """Return how far each arm's interval reaches down and up from its estimate."""
-    shape, n, variance = _shape(arms), arms.effective_size, KINDS["score"].variances(arms)
-    alone = share is None
-    part = np.ones_like(n) if share is None else share
+def _score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
+    """Return the reach of score intervals.
+
+    x on the side of the long tail solves x^2 = t^2 (V + slope x - curvature x^2): the variance is taken at the mean
+    that is x away, as in Wilson's interval, which this is for two values. Where sizes vary, Student's t has the degrees
+    of freedom of the variance's own uncertainty.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        degrees = _score_degrees(arms, shape, part)
-        t2 = special.stdtrit(degrees, tail) ** 2
-        bend = 1 + part * t2 * shape.curvature / n
-        slope = t2 / 2 * np.where(arms.constant, shape.jump / n, np.abs(shape.skewness) * np.sqrt(variance / n))
-        more = 1 + shape.spread * (2.2 if alone else 1.0) * (shape.doubt * part) ** 0.7
-        outward = slope * np.sqrt(np.minimum(1.0, 6 * part)) * more
-        less = 1 - shape.spread * (1 - (0.4 if alone else 0.0) * shape.asymmetry)
-        inward = t2 / 2 * shape.jump / n * np.sqrt(part) * less
-        far = (outward + np.sqrt(outward**2 + bend * t2 * variance)) / bend
-        near = (np.sqrt(inward**2 + bend * t2 * variance) - inward) / bend
-    return np.where(shape.skewness < 0, far, near), np.where(shape.skewness > 0, far, near)
+        shape, size = Shape.of(arms), arms.effective_size
+        part = _shares(arms, shape, coefficients)
+        by_size, by_spread = np.maximum(size - 1, 1.0) / part, 2 / (shape.spread * shape.doubt * part)
+        degrees, far_degrees = np.minimum(by_size, by_spread), np.minimum(by_size / (1 - shape.spread), by_spread)
+        curvature = part * shape.curvature / size
+        outward = shape.far / 2 * (1 + _STRETCH * shape.spread * shape.doubt * part**2)
+        inward = shape.near / 2 * np.sqrt(part) * (1 - shape.spread)
+
+    def reach(tail: float) -> tuple[Array, Array]:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            t2, s2 = (_student(each, tail) ** 2 for each in (degrees, far_degrees))
+            bend = 1 + s2 * curvature
+            square = bend * t2 * shape.variance
+            far = (s2 * outward + np.sqrt((s2 * outward) ** 2 + square)) / bend
+            near = np.where(square > 0, t2 * shape.variance / (t2 * inward + np.sqrt((t2 * inward) ** 2 + square)), 0.0)
+        return np.where(shape.tail < 0, far, near), np.where(shape.tail > 0, far, near)
+
+    return reach
 
 
-def _score_degrees(arms: ArmStatistics, shape: Shape | None = None, part: Array | float = 1.0) -> Array:
-    """Return the degrees of freedom of the score interval: fewer where the variance itself is uncertain."""
-    shape = _shape(arms) if shape is None else shape
-    with np.errstate(divide="ignore", invalid="ignore"):
-        known = 2 / (shape.spread * shape.doubt * part)
-        return np.asarray(np.maximum(1.0, np.minimum(np.maximum(arms.effective_size - 1, 1.0) / part, known)))
+def _shares(arms: ArmStatistics, shape: Shape, coefficients: Array) -> Array:
+    """Return each arm's share of what is uncertain in a combination, by variance or by size; 1 of a single arm."""
+    parts = [coefficients**2 * each for each in (shape.variance + shape.far**2, 1 / arms.effective_size)]
+    share = np.fmax(*(part / np.sum(part, axis=-1, keepdims=True) for part in parts))
+    return np.where(share > 0, share, 1.0)
 
 
-def _wilson_reach(arms: ArmStatistics, tail: float, share: Array | None) -> tuple[Array, Array]:
-    """Return how far each arm's score interval (Wilson 1927), at its effective size, reaches down and up."""
+def _student(degrees: Array, tail: float) -> Array:
+    """Return Student's quantile; with at least 1 degree of freedom, and the normal one if they are unlimited."""
+    quantile = special.stdtrit(np.clip(degrees, 1.0, 1e8), tail)
+    return np.asarray(np.where(degrees < 1e8, quantile, special.ndtri(tail)))
+
+
+def _score_degrees(arms: ArmStatistics) -> Array:
+    """Return the degrees of freedom of an arm's own score interval: fewer where the variance itself is uncertain."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shape = Shape.of(arms)
+        known = np.minimum(np.maximum(arms.effective_size - 1, 1.0), 2 / (shape.spread * shape.doubt))
+        return np.asarray(np.maximum(known, 1.0))
+
+
+def _wilson_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
+    """Return the reach of score intervals of rates (Wilson 1927), at the effective size."""
     q, n = KINDS["wilson"].within(arms.value), arms.effective_size / arms.inflation
-    near = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
-    n = n / (1 + arms.augmentation**2 * n / (near * (1 - near)))
-    with np.errstate(divide="ignore", over="ignore"):
-        s = 1 / (1 + n / special.stdtrit(student_degrees(arms), tail) ** 2)  # z^2 / (n + z^2)
-    centre = q * (1 - s) + s / 2
-    reach = np.sqrt(s * (1 - s) * q * (1 - q) + s**2 / 4)
-    return np.maximum(q - centre + reach, 0.0), np.maximum(centre + reach - q, 0.0)
+    middle = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
+    size = n / (1 + arms.augmentation**2 * n / (middle * (1 - middle)))
+
+    def reach(tail: float) -> tuple[Array, Array]:
+        with np.errstate(divide="ignore", over="ignore"):
+            s = 1 / (1 + size / special.stdtrit(student_degrees(arms), tail) ** 2)  # z^2 / (n + z^2)
+        centre = q * (1 - s) + s / 2
+        half = np.sqrt(s * (1 - s) * q * (1 - q) + s**2 / 4)
+        return np.maximum(q - centre + half, 0.0), np.maximum(centre + half - q, 0.0)
+
+    return reach
 
 
 #: Every kind of interval.
@@ -289,8 +344,8 @@ class Combination:
 
     def limits(self, tail: float) -> tuple[Array, Array]:
         """Return the limits that leave `tail` on either side, NaN where there is no interval."""
-        if self.entry.reach is not None:
-            low, high = self._mover(self.entry.reach, tail)
+        if self._reach is not None:
+            low, high = self._mover(self._reach, tail)
         else:
             reach = -self._quantile(tail) * self.std_error
             low, high = self.estimate - reach, self.estimate + reach
@@ -300,8 +355,8 @@ class Combination:
         """Return the statistic of one experiment against `null`, and the chances of a smaller and a larger one."""
         if not self.has_interval:
             return math.nan, math.nan, math.nan
-        if self.entry.reach is not None:
-            statistic = self._inverted(self.entry.reach, null)
+        if self._reach is not None:
+            statistic = self._inverted(self._reach, null)
             return statistic, float(special.ndtr(statistic)), float(special.ndtr(-statistic))
         distance = float(self.estimate - null)
         if self.std_error == 0:
@@ -338,25 +393,17 @@ class Combination:
         return np.asarray(np.sum(self.coefficients * self.entry.within(self.arms.value), axis=-1))
 
     @cached_property
-    def _shares(self) -> Array | None:
-        """Each arm's share of what is uncertain, by its own interval or by its size alone; None of a single arm."""
-        if self.coefficients.shape[-1] == 1 or self.entry.reach is None:
-            return None
-        own = np.max(self.entry.reach(self.arms, _USUAL_TAIL, None), axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            parts = self.coefficients**2 * own**2
-            sizes = self.coefficients**2 / self.arms.effective_size
-            shares = [each / np.sum(each, axis=-1, keepdims=True) for each in (parts, sizes)]
-        return np.asarray(np.fmax(*shares))
+    def _reach(self) -> ReachAt | None:
+        return None if self.entry.reach is None else self.entry.reach(self.arms, self.coefficients)
 
-    def _mover(self, reach: Reach, tail: float) -> tuple[Array, Array]:
+    def _mover(self, reach: ReachAt, tail: float) -> tuple[Array, Array]:
         """Combine the arms' intervals (Zou and Donner 2008)."""
         c = self.coefficients
-        down, up = reach(self.arms, tail, self._shares)
+        down, up = reach(tail)
         below, above = c * np.where(c > 0, down, up), c * np.where(c > 0, up, down)
         return self._centre - np.sqrt(np.sum(below**2, axis=-1)), self._centre + np.sqrt(np.sum(above**2, axis=-1))
 
-    def _inverted(self, reach: Reach, null: float) -> float:
+    def _inverted(self, reach: ReachAt, null: float) -> float:
         """Return the normal quantile of the tail at which a limit meets `null`."""
         centre, error = float(self.coefficients @ self.entry.within(self.arms.value)), float(self.std_error)
         if centre == null:
