@@ -269,7 +269,7 @@ def score(arms, everyone, coefficients, level):
                 curvature=1 - lam, doubt=min(1.0, (g_all**2 + r_all) / len(everyone)),
             ))  # fmt: skip
             continue
-        borrowed = lam * 2 / (len(y) + 2)
+        borrowed = lam / (len(y) + 1)
         moments = central(y)
         own = asymmetry(*moments)
         g, r = ((1 - borrowed) * a + borrowed * b for a, b in zip(own, (g_all, r_all), strict=True))
@@ -288,7 +288,7 @@ def score(arms, everyone, coefficients, level):
         s = stats.t.ppf((1 + level) / 2, max(1, 1 / max((1 - lam) / sizes, spread)) if lam else 1e9)
         s = s if lam < 1 or spread > 0 else stats.norm.ppf((1 + level) / 2)
         bend = 1 + share * s**2 * row.curvature / row.size
-        slope = s**2 * row.far * (1 + 2.5 * lam * row.doubt * share**2)
+        slope = s**2 * row.far * min(1, 3 * math.sqrt(share)) * (1 + 2.5 * lam * row.doubt * share**2)
         far = max(np.roots([bend, -slope, -(t**2) * row.variance]).real)
         slope = t**2 * row.near * math.sqrt(share) * (1 - lam)
         near = max(np.roots([bend, slope, -(t**2) * row.variance]).real)

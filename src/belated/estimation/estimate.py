@@ -380,6 +380,8 @@ class Estimate(Table):
 
     def _constant_words(self) -> str:
         """Return what follows for arms whose outcomes are all equal."""
+        if self.interval == "wilson":
+            return "are equal: the interval takes them for rates of 0 and 1."
         if self.interval != "score" or not (self.statistics.moments.pooled_second > 0).any():
             return "are equal: they do not show how much they vary, so there is no interval."
         return "are equal: the interval takes from the other arms how much outcomes vary."

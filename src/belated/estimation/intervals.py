@@ -118,8 +118,9 @@ class IntervalRule:
 
 
 #: How many outcomes the shape of all arms' outcomes counts for in an arm's; how much further an uncertain variance
-#: makes the interval reach; how fast sizes that differ count as spread out; and what is rounding.
-_BORROWED, _STRETCH, _SIZES, _ROUNDING = 2.0, 2.5, 30.0, 1e-9
+#: makes the interval reach; from which share of a combination on an arm's skewness counts in full, over its root; how
+#: fast sizes that differ count as spread out; and what is rounding.
+_BORROWED, _STRETCH, _FULL, _SIZES, _ROUNDING = 1.0, 2.5, 3.0, 30.0, 1e-9
 
 
 class Shape(NamedTuple):
@@ -191,7 +192,8 @@ def _score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
         by_size, by_spread = np.maximum(size - 1, 1.0) / part, 2 / (shape.spread * shape.doubt * part)
         degrees, far_degrees = np.minimum(by_size, by_spread), np.minimum(by_size / (1 - shape.spread), by_spread)
         curvature = part * shape.curvature / size
-        outward = shape.far / 2 * (1 + _STRETCH * shape.spread * shape.doubt * part**2)
+        outward = shape.far / 2 * np.minimum(1.0, _FULL * np.sqrt(part))
+        outward *= 1 + _STRETCH * shape.spread * shape.doubt * part**2
         inward = shape.near / 2 * np.sqrt(part) * (1 - shape.spread)
 
     def reach(tail: float) -> tuple[Array, Array]:
