@@ -14,7 +14,7 @@ from simulated_logs import changed, chosen, played, waits
 import belated as bl
 from belated.kernels.fields import OWN, SPREAD
 from belated.log.data import Data, require_data
-from belated.summaries.evidence import ArrivalCounts
+from belated.summaries.evidence import ArrivalCounts, Shape
 
 ROWS = 600
 
@@ -183,6 +183,9 @@ def test_evidence_field_by_field(both):
             close(first.delays, second.delays, "delays", float(first.delays.max()))
             close(first.counts, second.counts, "counts")
             assert first.followed == pytest.approx(second.followed)
+        elif isinstance(first, Shape):
+            for name, mine, other in zip(Shape._fields, first, second, strict=True):
+                close(mine, other, name, ours.rows)
         elif isinstance(first, np.ndarray):
             close(first, second, field.name, ours.rows)
         else:
