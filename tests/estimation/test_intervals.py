@@ -24,6 +24,7 @@ import belated as bl
 from belated.estimation.intervals import (
     INTERVALS,
     KINDS,
+    combine,
     fallback_interval,
     settle_interval,
 )
@@ -275,3 +276,12 @@ def test_tests_and_intervals_are_inversions_of_each_other(make, question):
     assert greater.p_value + less.p_value == pytest.approx(1)
     assert answer.test(0).p_value == pytest.approx(2 * min(greater.p_value, less.p_value))
     assert answer.at_level(0.99).low < answer.low < answer.estimate < answer.high < answer.at_level(0.99).high
+
+
+@pytest.mark.parametrize("interval", list(KINDS))
+def test_many_p_values_at_once_are_those_of_each(interval):
+    est = bl.estimate(binary_log() if interval == "wilson" else skewed_log(), interval=interval)
+    pairs = np.array([[0, 1], [1, 0], [2, 1], [0, 2]])
+    together = combine(est.statistics.subset(pairs), np.array([1.0, -1.0]), interval).p_not_above()
+    each = [est.contrast("ABC"[a], "ABC"[b], alternative="greater").p_value for a, b in pairs]
+    np.testing.assert_allclose(together, each, rtol=1e-8)

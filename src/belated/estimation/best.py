@@ -14,9 +14,9 @@ from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer
-from belated.estimation.intervals import KINDS
+from belated.estimation.intervals import KINDS, Combination, combine
 from belated.estimation.multiplicity import sidak_tail
-from belated.estimation.winner import Limits, LimitsAt, Rivalry, winner
+from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, winner
 from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
@@ -177,6 +177,11 @@ class _Rivals(NamedTuple):
     values: Array
     limits: LimitsAt
     degrees: Array
+    duels: Duels
+
+    def rivalry(self, level: float) -> Rivalry:
+        """Return them against each other."""
+        return Rivalry.of(self.values, self.limits, self.degrees, level, self.duels)
 
 
 def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
@@ -190,12 +195,17 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
         low, high = alone.limits(tail)
         return _turned((low[arms], high[arms]), largest)
 
+    def duels(better: Array, worse: Array) -> Combination:
+        pairs = estimate.statistics.subset(arms[np.stack([better, worse], axis=-1)])
+        return combine(pairs, np.array([1.0, -1.0] if largest else [-1.0, 1.0]), estimate.interval)
+
     values = kind.within(estimate.values)[arms]
     return _Rivals(
         arms=arms,
         values=values if largest else -values,
         limits=limits,
         degrees=alone.degrees[arms, 0],
+        duels=duels,
     )
 
 
@@ -203,7 +213,7 @@ def find_best(estimate: Estimate, level: float, largest: bool) -> Best:
     """Return which arm has the best estimate, and what is known of its mean although that chose it."""
     rivals = _rivals(estimate, level, largest)
     selected = winner(rivals.values, rivals.limits, rivals.degrees, level)
-    rivalry = Rivalry.of(rivals.values, rivals.limits, rivals.degrees, level)
+    rivalry = rivals.rivalry(level)
     index = int(rivals.arms[selected.index])
     p_values = np.full(len(estimate.arms), math.nan)
     p_values[rivals.arms] = rivalry.not_best()
@@ -236,7 +246,7 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
     rivals = _rivals(estimate, estimate.level, largest)
     if len(rivals.arms) < 2:
         raise OptionError("Contrasts with the best need at least two arms that have an interval.")
-    rivalry = Rivalry.of(rivals.values, rivals.limits, rivals.degrees, estimate.level)
+    rivalry = rivals.rivalry(estimate.level)
     low, high = _turned(rivalry.against_best(estimate.level), largest)
     p_values = rivalry.not_best()
     first, second = np.argsort(-rivals.values, kind="stable")[:2]

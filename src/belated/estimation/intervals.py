@@ -26,7 +26,7 @@ from scipy import special
 
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.base.roots import find_root
+from belated.base.roots import bisect_each, find_root
 from belated.estimation.estimators import ArmStatistics, Estimator
 from belated.summaries.sums import Sums
 
@@ -41,7 +41,7 @@ ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
 #: From a tail to how far each arm's interval reaches down and up from its estimate; and, from arms and their
 #: coefficients in a combination, to that.
-ReachAt = Callable[[float], tuple[Array, Array]]
+ReachAt = Callable[[float | Array], tuple[Array, Array]]
 Reach = Callable[[ArmStatistics, Array], ReachAt]
 
 
@@ -196,7 +196,7 @@ def _score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
         outward *= 1 + _STRETCH * shape.spread * shape.doubt * part**2
         inward = shape.near / 2 * np.sqrt(part) * (1 - shape.spread)
 
-    def reach(tail: float) -> tuple[Array, Array]:
+    def reach(tail: float | Array) -> tuple[Array, Array]:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t2, s2 = (_student(each, tail) ** 2 for each in (degrees, far_degrees))
             bend = 1 + s2 * curvature
@@ -215,7 +215,7 @@ def _shares(arms: ArmStatistics, shape: Shape, coefficients: Array) -> Array:
     return np.where(share > 0, share, 1.0)
 
 
-def _student(degrees: Array, tail: float) -> Array:
+def _student(degrees: Array, tail: float | Array) -> Array:
     """Return Student's quantile; with at least 1 degree of freedom, and the normal one if they are unlimited."""
     quantile = special.stdtrit(np.clip(degrees, 1.0, 1e8), tail)
     return np.asarray(np.where(degrees < 1e8, quantile, special.ndtri(tail)))
@@ -235,7 +235,7 @@ def _wilson_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
     middle = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
     size = n / (1 + arms.augmentation**2 * n / (middle * (1 - middle)))
 
-    def reach(tail: float) -> tuple[Array, Array]:
+    def reach(tail: float | Array) -> tuple[Array, Array]:
         with np.errstate(divide="ignore", over="ignore"):
             s = 1 / (1 + size / special.stdtrit(student_degrees(arms), tail) ** 2)  # z^2 / (n + z^2)
         centre = q * (1 - s) + s / 2
@@ -344,12 +344,15 @@ class Combination:
         low, high = self.limits(float(special.ndtr(-1.0)))
         return np.where((root == 0) | self.entry.error_by_width, (high - low) / 2, root)
 
-    def limits(self, tail: float) -> tuple[Array, Array]:
-        """Return the limits that leave `tail` on either side, NaN where there is no interval."""
+    def limits(self, tail: float | Array) -> tuple[Array, Array]:
+        """Return the limits that leave `tail` on either side, NaN where there is no interval.
+
+        A tail for each of many experiments has shape (..., 1), as arms have.
+        """
         if self._reach is not None:
             low, high = self._mover(self._reach, tail)
         else:
-            reach = -self._quantile(tail) * self.std_error
+            reach = -self._quantile(tail if isinstance(tail, float) else tail[..., 0]) * self.std_error
             low, high = self.estimate - reach, self.estimate + reach
         return np.where(self.has_interval, low, np.nan), np.where(self.has_interval, high, np.nan)
 
@@ -370,6 +373,23 @@ class Combination:
         degrees = self._welch()
         return statistic, float(special.stdtr(degrees, statistic)), float(special.stdtr(degrees, -statistic))
 
+    def p_not_above(self) -> Array:
+        """Return, for each of many experiments, the p-value of the hypothesis that the combination is not above 0."""
+        z = np.abs(self.estimate) / np.where(self.std_error > 0, self.std_error, 1.0)
+        if self._reach is None:
+            z = np.where((self.std_error == 0) & (self.estimate != 0), math.inf, z)
+            freedom = np.minimum(self._welch(), 1e9) if self.entry.small_sample else np.full(z.shape, 1e9)
+            p = special.stdtr(freedom, -z) if self.entry.small_sample else special.ndtr(-z)
+            return np.asarray(np.where(self.estimate > 0, p, 1 - p))
+
+        def is_inside(z: Array) -> Array:  # whether the limit at the tail of this deviate has not met 0
+            low, high = self.limits(np.maximum(special.ndtr(-z), 1e-300)[..., np.newaxis])
+            return np.asarray(np.where(self._centre > 0, low > 0, high < 0))
+
+        inside, _ = bisect_each(is_inside, np.zeros(z.shape), np.full(z.shape, 37.5), steps=50)
+        p = special.ndtr(-np.where(self._centre == 0, 0.0, inside))
+        return np.asarray(np.where(self._centre > 0, p, 1 - p))
+
     # ---------------------------------------------------------------- variances that add
 
     @property
@@ -377,7 +397,7 @@ class Combination:
         """What each arm adds to the variance."""
         return np.asarray(self.coefficients**2 * self.entry.variances(self.arms))
 
-    def _quantile(self, tail: float) -> Array:
+    def _quantile(self, tail: float | Array) -> Array:
         return np.asarray(special.stdtrit(self._welch(), tail) if self.entry.small_sample else special.ndtri(tail))
 
     def _welch(self) -> Array:
@@ -398,7 +418,7 @@ class Combination:
     def _reach(self) -> ReachAt | None:
         return None if self.entry.reach is None else self.entry.reach(self.arms, self.coefficients)
 
-    def _mover(self, reach: ReachAt, tail: float) -> tuple[Array, Array]:
+    def _mover(self, reach: ReachAt, tail: float | Array) -> tuple[Array, Array]:
         """Combine the arms' intervals (Zou and Donner 2008)."""
         c = self.coefficients
         down, up = reach(tail)

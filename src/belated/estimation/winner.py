@@ -23,6 +23,7 @@ from scipy import special
 from belated.base.columns import Array
 from belated.base.roots import bisect_each
 from belated.base.sidak import sidak_level, sidak_p_value
+from belated.estimation.intervals import Combination
 from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
 #: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
@@ -43,6 +44,12 @@ _RIVALS = 64
 
 #: From a tail to the arms' limits that leave it on either side.
 LimitsAt = Callable[[float], tuple[Array, Array]]
+
+#: From numbers of arms to the contrasts of the first minus the second, many at once.
+Duels = Callable[[Array, Array], Combination]
+
+#: Arms up to which every two are compared as their contrast; of more, by their own intervals.
+_MOST_DUELS = 512
 
 
 _Number = TypeVar("_Number", float, Array)
@@ -216,20 +223,25 @@ def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
 
 @dataclass(frozen=True)
 class Rivalry:
-    """Arms against each other: estimates, standard errors below and above them, and degrees of freedom, by arm."""
+    """Arms against each other: estimates, standard errors below and above them, and degrees of freedom, by arm.
+
+    With `duels`, two arms are compared exactly as their contrast is.
+    """
 
     values: Array
     down: Array
     up: Array
     degrees: Array
+    duels: Duels | None = None
 
     @classmethod
-    def of(cls, values: Array, limits: LimitsAt, degrees: Array, level: float) -> Rivalry:
+    def of(cls, values: Array, limits: LimitsAt, degrees: Array, level: float, duels: Duels | None = None) -> Rivalry:
         """Return the arms with standard errors that give their simultaneous limits."""
         tail = sidak_tail(1 - level, len(values))
         low, high = limits(tail)
         q = -special.stdtrit(np.minimum(degrees, 1e9), tail)
-        return cls(values, np.maximum(values - low, 0.0) / q, np.maximum(high - values, 0.0) / q, degrees)
+        down, up = np.maximum(values - low, 0.0) / q, np.maximum(high - values, 0.0) / q
+        return cls(values, down, up, degrees, duels if len(values) <= _MOST_DUELS else None)
 
     def errors(self, better: Array, worse: Array) -> tuple[Array, Array]:
         """Return the standard error, and Welch's degrees of freedom, of one arm being above another."""
@@ -240,8 +252,19 @@ class Rivalry:
 
     def exceeds(self, better: Array, worse: Array) -> Array:
         """Return the p-values of one arm's mean not being above another's."""
+        if self.duels is not None:
+            return self.duels(better, worse).p_not_above()
         _, degrees = self.errors(better, worse)
         return np.asarray(special.stdtr(degrees, -self._statistic(better, worse)))
+
+    def _reach(self, better: Array, worse: Array, z: Array) -> Array:
+        """Return how far the interval of one arm minus another reaches down, at a normal deviate."""
+        better, worse, z = np.broadcast_arrays(better, worse, z)
+        if self.duels is not None:
+            contrasts = self.duels(better, worse)
+            return np.asarray(contrasts.estimate - contrasts.limits(special.ndtr(-z)[..., np.newaxis])[0])
+        error, degrees = self.errors(better, worse)
+        return np.asarray(_from_normal(z, degrees) * error)
 
     def _statistic(self, better: Array, worse: Array) -> Array:
         error, _ = self.errors(better, worse)
@@ -299,13 +322,11 @@ class Rivalry:
         tails, _ = bisect_each(lambda tails: self.adjusted(tails) < 1 - level, sidak, single, steps=20, geometric=True)
         worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
         gap = self.values[worse] - self.values[better]
-        error, degrees = self.errors(better, worse)
         z = -special.ndtri(tails)
-        most = gap + _from_normal(z[:, np.newaxis], degrees) * error  # of arm minus other, were the arm the best
+        most = gap + self._reach(better, worse, z[:, np.newaxis])  # of arm minus other, were the arm the best
         np.fill_diagonal(most, np.inf)
         upper = np.maximum(most.min(axis=1), 0.0)
-        error, degrees = self.errors(worse, better)
-        least = gap - _from_normal(z[np.newaxis, :], degrees) * error  # of arm minus other, were the other the best
+        least = gap - self._reach(worse, better, z[np.newaxis, :])  # of arm minus other, were the other the best
         np.fill_diagonal(least, np.inf)
         least[:, upper == 0] = np.inf
         return Limits(np.minimum(least.min(axis=1), 0.0), upper)
