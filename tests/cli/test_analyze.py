@@ -87,6 +87,8 @@ def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, 
 def test_a_question_that_does_not_fit_the_log(call, log):
     for arguments, sentence in {
         ("--target", "5"): "`target` is given without `sequential`",
+        ("--bounds", "0", "1"): "give them with `sequential`",
+        ("--sequential", "--kind", "bernstien"): "Did you mean 'bernstein'?",
         ("--baseline", "C"): "There is no arm 'C'",
         ("--contrast", "A"): "two arms with a dash",
     }.items():
@@ -168,3 +170,5 @@ def test_a_report_of_capped_outcomes_below_zero_is_written(call, tmp_path):
     done = call("analyze", path, "--cap", 1, "--sequential")
     assert done.exit_code == 2
     assert "`bounds=(low, high)`" in done.stderr.splitlines()[-1]
+    bounded = call("analyze", path, "--cap", 1, "--sequential", "--bounds", -5, 5)
+    assert bounded.exit_code == 0, bounded.output

@@ -89,6 +89,21 @@ def analyze(
         int | None,
         option("The number of assignments at which those should be narrowest; default: the log's.", QUESTIONS, least=1),
     ] = None,
+    kind: Annotated[
+        str,
+        option(
+            "What those are: beta_binomial for outcomes that are 0 or 1, bernstein for bounded ones, sub_gaussian, "
+            "asymptotic, or auto.",
+            QUESTIONS,
+        ),
+    ] = "auto",
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="The least and the largest outcome that there can be, such as 0 500, for those.",
+            rich_help_panel=QUESTIONS,
+        ),
+    ] = None,
     form: options.Format = "table",
     report: Annotated[Path | None, option("Write a report to send: one HTML file.", ANSWERS)] = None,
     title: Annotated[str | None, option("Of the report.", ANSWERS)] = None,
@@ -111,6 +126,7 @@ def analyze(
     from belated.estimation.intervals import INTERVALS
     from belated.estimation.target import find_arm, read_contrast, read_policy
     from belated.reports.analysis import ESTIMATOR_OPTIONS, Questions, analyse
+    from belated.sequences.design import KIND_OPTIONS
 
     shown_as = check_format(form)
     chosen = None if estimator is None else one_of("estimator", estimator, ESTIMATOR_OPTIONS)
@@ -135,6 +151,8 @@ def analyze(
         lift=lift,
         sequential=sequential,
         target=target,
+        kind=one_of("kind", kind, KIND_OPTIONS),
+        bounds=bounds,
     )
     analysis = analyse(log, questions)
     for words in analysis.warnings:

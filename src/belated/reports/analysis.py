@@ -23,6 +23,7 @@ from belated.log.labels import arm_index
 from belated.reports import formats
 from belated.reports.formats import PolicyAsked
 from belated.sequences.answers import SequenceAnswers
+from belated.sequences.design import KindOption
 from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.summaries.caps import capped_at, no_cap
 from belated.summaries.signs import single_value, single_value_words
@@ -68,6 +69,10 @@ class Questions:
         Whether to give intervals that hold at every look, too.
     target : int or None
         The number of assignments at which those are narrowest.
+    kind : str
+        What kind those are, as in `sequence`.
+    bounds : (float, float) or None
+        The least and the largest outcome that there can be, for those.
     """
 
     estimator: EstimatorOption | Estimator | None = None
@@ -80,10 +85,14 @@ class Questions:
     lift: bool = False
     sequential: bool = False
     target: int | None = None
+    kind: KindOption = "auto"
+    bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and not self.sequential:
             raise OptionError("`target` is given without `sequential`; it says when a sequence should be narrowest.")
+        if (self.kind != "auto" or self.bounds is not None) and not self.sequential:
+            raise OptionError("`kind` and `bounds` are those of a sequence; give them with `sequential`.")
 
     def about(self, arms: tuple[Label, ...]) -> Questions:
         """Return the same questions with the arms' own labels; refuse arms that are not there."""
@@ -299,7 +308,14 @@ def analyse(source: Data, questions: Questions) -> Analysis:
         raise LogError(single_value_words(value, out), column="outcome")
     followed = None
     if questions.sequential:
-        followed = sequence(source, level=questions.level, target=questions.target, baseline=questions.baseline)
+        followed = sequence(
+            source,
+            questions.kind,
+            level=questions.level,
+            target=questions.target,
+            bounds=questions.bounds,
+            baseline=questions.baseline,
+        )
     return Analysis(
         source=source,
         questions=questions,

@@ -18,6 +18,7 @@ from belated.reports.gather import gather
 from belated.reports.narrative import answer, question
 from belated.reports.report import Report
 from belated.reports.sections import sections
+from belated.sequences.design import KindOption
 
 
 def report(
@@ -33,6 +34,10 @@ def report(
     interval: Interval = "auto",
     simultaneous: bool = False,
     lift: bool = False,
+    sequential: bool = False,
+    target: int | None = None,
+    kind: KindOption = "auto",
+    bounds: tuple[float, float] | None = None,
     cap: float | None = None,
 ) -> Path:
     """Write a report: one HTML file that opens anywhere, to be sent to those who did not run the experiment.
@@ -56,6 +61,9 @@ def report(
         Whether the intervals of the contrasts hold together; if not, each holds by itself, and the page says so.
     lift : bool
         Whether to give each contrast relative to its second arm, too.
+    sequential, target, kind, bounds
+        Whether to follow the log with the sequence that `sequence(log, kind, target=target, bounds=bounds)` is; by
+        default a log that is not too long is followed by a sequence of kind "auto".
     cap : float, optional
         Outcomes above it count as it; by default as the log has it.
     """
@@ -69,6 +77,10 @@ def report(
         interval=interval,
         simultaneous=simultaneous,
         lift=lift,
+        sequential=sequential,
+        target=target,
+        kind=kind,
+        bounds=bounds,
     )
     return write_report(analyse(require_data(log, cap), questions), path, title=title)
 
