@@ -56,3 +56,12 @@ def test_arrivals_before_the_assignment_are_refused():
     early = columns([1.0, 2.0], [0.5, 0.5], [1, 1])
     with pytest.raises(bl.LogError, match=r"`arrived_at` in row 1 is 1, before its assignment at 2"):
         check_rows(("A", "B"), early, Clock())
+
+
+def test_probabilities_rounded_to_six_decimals_may_sum_to_one_millionth_more():
+    row = [0.999985, 0.000004, 0.000004, 0.000004, 0.000004]
+    assert sum(row) > 1 + 1e-6 - 1e-15
+    log = bl.Log([0, 1], [1.0, 2.0], [row, row], arms=range(5))
+    assert len(log) == 2
+    with pytest.raises(bl.LogError, match="sums to 1.000002"):
+        bl.Log([0], [1.0], [[0.999986, *row[1:]]], arms=range(5))

@@ -14,7 +14,7 @@ import numpy as np
 from belated.base.errors import OptionError
 
 #: How far probabilities may be from summing to 1.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
 
 _Word = TypeVar("_Word", bound=str)
 
