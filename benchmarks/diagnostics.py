@@ -173,8 +173,9 @@ def print_small(pool: ProcessPoolExecutor, replications: int) -> None:
     print(f"| policy | outcomes | {heads} |\n|:--|:--|" + "--:|" * len(sizes))
     grid = list(itertools.product(SMALL_POLICIES, SMALL_OUTCOMES))
     each = max(replications // len(SMALL_DELAYS), 1)
-    jobs = [((*size, *cell, d), each, i) for i, cell in enumerate(grid) for size in sizes for d in SMALL_DELAYS]
-    results = pool.map(small, jobs)
+    cells = [(*size, *cell, d) for cell in grid for size in sizes for d in SMALL_DELAYS]
+    # a seed each: the same draws under several delays would be one log counted several times
+    results = pool.map(small, [(cell, each, 1000 + i) for i, cell in enumerate(cells)])
     everything, total, logs = Counter(), 0, 0
     for policy, outcomes in grid:
         shares = []

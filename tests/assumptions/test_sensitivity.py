@@ -19,17 +19,17 @@ from belated.cli.app import app
 # ---------------------------------------------------------------- beside the library's own intervals
 
 
-@pytest.mark.parametrize("kind", ["wilson", "t", "skew"])
-def test_at_1_the_interval_is_that_of_dipw(kind):
+@pytest.mark.parametrize("outcomes", ["rates", "normal", "exponential"])
+def test_at_1_the_interval_is_that_of_dipw(outcomes):
     arms = {
-        "wilson": {"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)},
-        "t": {"A": bl.arms.normal(0.3), "B": bl.arms.normal(0.4)},
-        "skew": {"A": bl.arms.exponential(1.0), "B": bl.arms.exponential(1.2)},
+        "rates": {"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)},
+        "normal": {"A": bl.arms.normal(0.3), "B": bl.arms.normal(0.4)},
+        "exponential": {"A": bl.arms.exponential(1.0), "B": bl.arms.exponential(1.2)},
     }
-    log = experiment(arms[kind])
+    log = experiment(arms[outcomes])
     ours = bl.sensitivity(log, ("B", "A"), mature=0).at(1)
-    theirs = bl.estimate(log, "dipw").contrast("B", "A")
-    assert theirs.interval == kind
+    kind = "wilson" if outcomes == "rates" else "score"
+    theirs = bl.estimate(log, "dipw", interval=kind).contrast("B", "A")
     assert ours.bound_low == pytest.approx(theirs.estimate)
     assert ours.bound_high == pytest.approx(theirs.estimate)
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
@@ -102,12 +102,35 @@ def test_arms_with_few_arrivals_have_no_interval():
     assert never.to_json()
 
 
-def test_equal_outcomes_of_one_arm_are_said():
+@pytest.mark.parametrize("others", ["vary", "equal"])
+def test_what_an_arm_of_equal_outcomes_hides_cannot_be_told(others):
     rng = np.random.default_rng(3)
     code = rng.integers(0, 2, 200)
-    y = np.where(code == 0, 2.5, rng.normal(size=200))
+    y = np.where(code == 0, 0.0, np.where(rng.random(200) < 0.2, 50.0, 0.0) if others == "vary" else 0.0)
     y[rng.random(200) < 0.3] = math.nan
-    assert "no G moves" in bl.sensitivity(bl.Log(code, y, [0.5] * 200), (1, 0)).to_text()
+    log = bl.Log(code, y, [0.5] * 200)
+    for found in (bl.sensitivity(log, 0, null=1.5), bl.sensitivity(log, (1, 0), null=-3)):
+        assert math.isnan(found.tipping_point)
+        assert math.isnan(found.shift.tipping_point)
+        assert math.isnan(found.at(2).low)
+        assert math.isnan(found.at(2).high)
+        assert math.isfinite(found.at(2).bound_high)
+        assert found.conclusion.startswith("It cannot be told: among the rows that count, all ")
+        assert "outcomes of 0" in found.conclusion
+        assert "that have arrived are equal" in found.to_text()
+        assert "however" not in found.to_text()
+        assert json.loads(found.to_json())["gamma"]["tipping_point"] is None
+
+
+def test_of_outcomes_known_to_be_0_and_1_equal_ones_say_something():
+    rng = np.random.default_rng(3)
+    code = rng.integers(0, 2, 400)
+    y = np.where(code == 0, 0.0, rng.random(400) < 0.6)
+    y[rng.random(400) < 0.3] = math.nan
+    found = bl.sensitivity(bl.Log(code, y, [0.5] * 400), (1, 0))
+    assert found.at(1).low > found.at(3).low
+    assert found.tipping_point > 1
+    assert "no G moves that bound, only the interval" in found.to_text()
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ class MissingOutcomes:
     statistics : ArmStatistics
         Of `dipw`, which they are if arrival does not depend on the outcome.
     interval : str
-        The kind that `estimate` would use: wilson, skew or t.
+        Wilson's of outcomes that are 0 and 1, else score.
     tail : float
     """
 
@@ -223,7 +223,10 @@ class MissingOutcomes:
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
             arms.append(ArmOutcomes(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
         statistics = evaluate(sums, estimator).subset(used)
-        kind: IntervalKind = "wilson" if is_binary(sums, used) else "score"
+        # if only 0, or only 1, has been seen, outcomes may be amounts
+        ones = float(np.sum(sums["y"] + sums.shift * sums["arrived"]))
+        both = 0.5 < ones < sums["arrived"].sum() - 0.5
+        kind: IntervalKind = "wilson" if both and is_binary(sums) else "score"
         return cls(
             coefficients=coefficients[used],
             arms=tuple(arms),
@@ -238,9 +241,15 @@ class MissingOutcomes:
         return math.sqrt(sum(arm.sd**2 for arm in self.arms) / len(self.arms))
 
     @property
+    def unvaried(self) -> list[bool]:
+        """Whether each arm's outcomes are all equal, and not known to be 0 or 1: others may be among the missing."""
+        known = KINDS[self.interval].needs_binary
+        return [bool(same) and not known for same in self.statistics.constant]
+
+    @property
     def has_interval(self) -> bool:
-        """Whether every arm has the two arrivals that an interval needs."""
-        return all(arm.n >= 2 for arm in self.arms)
+        """Whether every arm has the two arrivals, and the variation, that an interval needs."""
+        return all(arm.n >= 2 for arm in self.arms) and not any(self.unvaried)
 
     def limits(self, assumption: Assumption) -> tuple[float, float, float, float]:
         """Return the least and the largest estimate, and the interval's limits."""
@@ -259,6 +268,8 @@ class MissingOutcomes:
         c = self.coefficients
         extremes = [assumption.of(arm, (each > 0) == up) for each, arm in zip(c, self.arms, strict=True)]
         value, variance, size = np.array(extremes).T
+        if not self.has_interval:
+            return float(c @ value), math.nan
         statistics = replace(self.statistics, value=value, robust=variance, effective_size=size)
         answer = combine(statistics, c, self.interval)
         return float(answer.estimate), float(answer.limits(self.tail)[int(up)])

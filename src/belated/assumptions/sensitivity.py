@@ -202,7 +202,7 @@ class Sensitivity(Table):
         """The smallest G at which the interval includes `null`.
 
         1 if it does already without any dependence; infinite if no factor up to 10,000 makes it; NaN if there is no
-        interval.
+        interval, as where an arm's outcomes do not vary.
         """
         return tipping_point(self.missing, self.null, math.exp, Odds)
 
@@ -251,12 +251,15 @@ class Sensitivity(Table):
         return f"{what} is {'above' if above else 'below'} {self.null:g}"
 
     def _why_none(self) -> str:
-        few = [
-            f"{one_line(repr(arm))} has {count(rows.n, 'arrived outcome')}"
-            for arm, rows in zip(self.asked, self.missing.arms, strict=True)
-            if rows.n < 2
-        ]
-        return f"There is no interval: among the rows that count, {' and '.join(few)}; it takes two."
+        arms = list(zip(self.asked, self.missing.arms, self.missing.unvaried, strict=True))
+        few = [f"{one_line(repr(arm))} has {count(rows.n, 'arrived outcome')}" for arm, rows, _ in arms if rows.n < 2]
+        if few:
+            return f"There is no interval: among the rows that count, {' and '.join(few)}; it takes two."
+        same = [f"all {rows.n:,} outcomes of {one_line(repr(arm))}" for arm, rows, equal in arms if equal]
+        return (
+            f"It cannot be told: among the rows that count, {' and '.join(same)} that have arrived are equal, which "
+            "does not show what those that have not come may be."
+        )
 
     # ---------------------------------------------------------------- display
 
@@ -324,10 +327,10 @@ class Sensitivity(Table):
             )
         constant = zip(self.observed_share.items(), self.missing.statistics.constant, strict=True)
         same = [one_line(repr(arm)) for (arm, share), is_constant in constant if is_constant and share < 1]
-        if same:
+        if same and self.missing.has_interval:
             notes.append(
                 f"All arrived outcomes of {', '.join(same)} are equal, and missing ones are taken to be like some of "
-                "them: no G moves that mean."
+                "them: no G moves that bound, only the interval."
             )
         return notes
 
