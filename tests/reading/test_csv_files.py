@@ -18,13 +18,37 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("labels", [("01", "02"), ("1", "B"), ("+1", "+2"), ("1", "2"), ("1.5", "2.5"), ("A", "NA")])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("01", "02"), ("1", "B"), ("+1", "+2"), ("1", "2"), ("1.5", "2.5"), ("A", "NA"), ("1.1", "1.10", "1.2"),
+        ("1", "1.0"), ("1.0", "1.00"), ("1.0", "2.0"), ("1000", "1e3"), ("0.1", "0.10"), ("1", "2.5"), ("-0", "0"),
+        ("false", "true"), ("False", "True"), ("inf", "nan"), ("1", "99999999999999999999"), ("1000", "1_000"),
+    ],
+)  # fmt: skip
 def test_arms_of_a_csv_file_keep_their_names(labels):
     drawn = Drawn(labels)
-    pa.csv.write_csv(drawn.table({f"p{k}": f"p_{label}" for k, label in enumerate(labels)}), "a.csv")
-    source = bl.read("a.csv")
-    assert tuple(map(str, source.arms)) == labels
-    same(source, drawn)
+    for name in ("p_{}", "{}_prob"):
+        pa.csv.write_csv(drawn.table({f"p{k}": name.format(label) for k, label in enumerate(labels)}), "a.csv")
+        source = bl.read("a.csv")
+        assert tuple(map(str, source.arms)) == labels
+        assert tuple(map(str, source.log().arms)) == labels
+        same(source, drawn)
+        same(bl.read("a.csv", arms=labels), drawn)
+
+
+def test_labels_are_numbers_or_truths_only_where_all_are_written_so():
+    kinds = {("1", "2"): int, ("1.5", "2.5"): float, ("1", "2.5"): str, ("True", "False"): bool, ("true", "false"): str}
+    for labels, kind in kinds.items():
+        drawn = Drawn(labels)
+        pa.csv.write_csv(drawn.table({f"p{k}": f"p_{label}" for k, label in enumerate(labels)}), "a.csv")
+        assert {type(arm) for arm in bl.read("a.csv").arms} == {kind}
+
+
+def test_arms_given_as_numbers_are_found_among_labels_that_are_text():
+    drawn = Drawn(("1", "2.5"))
+    pa.csv.write_csv(drawn.table({"p0": "p_1", "p1": "p_2.5"}), "a.csv")
+    assert same(bl.read("a.csv", arms=[2.5, 1]), drawn).arms == ("2.5", "1")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import os
 import re
 from collections import Counter
@@ -12,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
+from belated.base.columns import Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
 from belated.reading.columns import ColumnKind
 from belated.reading.engines import fetch, kept, sentences
-from belated.reading.inputs import Input
+from belated.reading.inputs import FIRST_ROWS, Input
 
 if TYPE_CHECKING:
-    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
     from ibis.backends.duckdb import Backend as DuckDBConnection
 
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 _NOTHING = ["", "NA", "N/A", "NULL", "null", "None", "none", "<NA>", "NaT"]
 
 
-#: Rows of a CSV file that are looked at before it is read.
-_SAMPLE = 10_000
-
-
 #: What is meant as a number, if not always written as one, and dates of which it is sure what is the day.
 _MEANT = r"^\s*[$€£]?\s*[-+]?[$€£]?(\d[\d.,_' ]*([eE][-+]?\d+)?|\.\d+|(?i:nan|inf|infinity))\s*[%$€£]?\s*$"
+
+
+#: What labels may be if they are written as such, and what DuckDB calls it.
+_KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
 
 
 _SURE = r"^\d{4}|^(1[3-9]|[23]\d)\D|^\d\d?\D(1[3-9]|[23]\d)\D|^\d\d?\."
@@ -89,8 +90,15 @@ class CsvFile(Input):
                 labels = fetch(plain.filter(plain[arm].isin(_NOTHING)).select(arm).distinct())[arm].to_pylist()
                 table = self._read(wanted, types, [text for text in _NOTHING if text not in labels])
             if arm in wanted:
-                table = _with_labels(table, arm, self.table[arm].type())
+                table = _with_labels(table, arm)
         return replace(self, table=table)
+
+    def first_labels(self, arm: str) -> list[Label]:
+        """Return the arms of the first rows, as `loaded` would have them."""
+        texts = _read_csv(self.connection, self.path, _NOTHING, types={arm: "VARCHAR"}).select(arm)
+        labels = fetch(texts.limit(FIRST_ROWS))[arm].drop_null().unique().to_pylist()
+        kind = _kind_of_labels(labels)
+        return labels if kind is None else [text == "True" if kind is bool else kind(text) for text in labels]
 
     def _read(self, columns: list[str], types: Mapping[str, str], nothing: list[str]) -> ir.Table:
         """Read columns once; whole numbers that turn out not to be are numbers."""
@@ -118,7 +126,7 @@ def csv_file(connection: DuckDBConnection, path: str, name: str, role: str) -> C
     if len(columns) == 1 and re.search(r"[,;\t|]", columns[0]):
         raise LogError(f"`{name}` cannot be read: {csv_fault(path)}")
     _check_names(path, name, columns)
-    some = fetch(_read_csv(connection, path, _NOTHING, all_varchar=True).limit(_SAMPLE))
+    some = fetch(_read_csv(connection, path, _NOTHING, all_varchar=True).limit(FIRST_ROWS))
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
     kinds: dict[str, ColumnKind] = {}
@@ -168,7 +176,7 @@ def csv_fault(path: str) -> str:
         with _opened(path) as file:
             reader = csv.reader(file, delimiter=separator, strict=True)
             width = len(next(reader))
-            for fields in islice(reader, 10 * _SAMPLE):
+            for fields in islice(reader, 10 * FIRST_ROWS):
                 line = reader.line_num
                 if fields and len(fields) != width:
                     return f"line {line:,} has {len(fields)} fields, but the first line has {width}."
@@ -181,14 +189,24 @@ def csv_fault(path: str) -> str:
     return "it is not a table in CSV, with a line of names and as many fields in every line."
 
 
-def _with_labels(table: ir.Table, arm: str, dtype: dt.DataType) -> ir.Table:
-    """Return arms that were read as text as the type that they seem to have, if nothing of their names is lost."""
-    labels = fetch(table.select(arm).distinct())[arm].drop_null().to_pylist()
-    as_text = dtype.is_string() or (
-        dtype.is_integer() and not all(re.fullmatch("-?(0|[1-9][0-9]*)", x) for x in labels)
-    )
-    if as_text:
-        return table
-    labels_read = table[arm].try_cast(dtype)
-    lost = fetch(table.filter(labels_read.isnull() & table[arm].notnull()).limit(1)).num_rows
-    return table if lost else table.mutate(**{arm: labels_read})
+def _with_labels(table: ir.Table, arm: str) -> ir.Table:
+    """Return arms that were read as text as numbers or truths, if that is how each of them would be written."""
+    kind = _kind_of_labels(fetch(table.select(arm).distinct())[arm].drop_null().to_pylist())
+    return table if kind is None else table.mutate(**{arm: table[arm].cast(_KINDS_OF_LABELS[kind])})
+
+
+def _kind_of_labels(labels: Iterable[str]) -> type | None:
+    """Return what labels can be taken for without changing or merging any, as 1.1 and 1.10 would be."""
+    texts = list(labels)
+    return next((kind for kind in _KINDS_OF_LABELS if all(_is_written(kind, text) for text in texts)), None)
+
+
+def _is_written(kind: type, text: str) -> bool:
+    """Whether text is how a value of a kind is written, to the letter."""
+    if kind is bool:
+        return text in ("True", "False")
+    try:
+        value = kind(text)
+    except ValueError:
+        return False
+    return str(value) == text and (abs(value) < 2**63 if kind is int else math.isfinite(value))

@@ -125,9 +125,9 @@ def _look(
         raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
     if moment is not None and arms is None:
         facts = facts.among(fetch(query.arms())["arm"].to_pylist())
-    if arms is not None:  # as text, from a command line
+    if arms is not None:  # numbers may be given as text, as on a command line, and be text in a file
         texts = {str(value): value for value in facts.values}
-        arms = [texts.get(arm, arm) if isinstance(arm, str) else arm for arm in arms]
+        arms = [arm if arm in facts.values else texts.get(str(arm), arm) for arm in arms]
     query = replace(query, roles=_settled(query.roles, facts.values, arms or ()))
     labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
     return Opened(

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import one_of
+from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.reading.columns import ColumnKind
-from belated.reading.engines import engine_of, first_line, sentences, sql_text
+from belated.reading.engines import engine_of, fetch, first_line, sentences, sql_text
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from ibis.backends import BaseBackend
     from ibis.backends.duckdb import Backend as DuckDBConnection
+
+
+#: Rows that are looked at before a file is read.
+FIRST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,11 @@ class Input:
     def loaded(self, types: Mapping[str, str], columns: Iterable[str], arm: str) -> Input:
         """Return the same table, its columns of the types that they must have, where types are only guessed."""
         return self
+
+    def first_labels(self, arm: str) -> list[Label]:
+        """Return the arms of the first rows."""
+        rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
+        return [label for label in rows["arm"].unique().to_pylist() if label is not None]
 
 
 def arrow_table(frame: Any, role: str) -> pa.Table:

@@ -14,7 +14,7 @@ from belated.base.text import one_line
 from belated.log.durations import read_window
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.csv_files import CsvFile
-from belated.reading.engines import connect, engine_of, fetch, register, sentences
+from belated.reading.engines import connect, engine_of, register, sentences
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
@@ -27,9 +27,6 @@ from belated.summaries.caps import read_cap
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     from ibis.backends.duckdb import Backend as DuckDBConnection
-
-#: Rows of a CSV file that tell which arms there are, before it is read.
-_SAMPLE = 10_000
 
 
 def read(
@@ -184,10 +181,8 @@ def _chances(assignments: Input, columns: Roles) -> list[str]:
     instead = () if propensity.instead is None else propensity.instead.columns
     if propensity.kind != "guess":
         return [*propensity.columns, *instead]
-    arm = assignments.table[columns.arm].name("arm").as_table()
-    arms = [value for value in fetch(arm.limit(_SAMPLE))["arm"].unique().to_pylist() if value is not None]
     try:
-        likely = columns.settled(arms).propensity or propensity
+        likely = columns.settled(assignments.first_labels(columns.arm)).propensity or propensity
     except LogError:  # whatever is a number beyond doubt
         kinds = _kinds(assignments)
         return [*(column for column in propensity.columns if kinds[column] != "mixed"), *instead]
