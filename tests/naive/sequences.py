@@ -10,7 +10,6 @@ from scipy import optimize, special
 
 SHARE = 0.6
 SIZES, WEIGHTS = (1.0, 1 / 12, 1 / 150), (0.85, 0.1, 0.05)
-GROWTH = 128
 
 
 def arrivals(arm, outcome, propensity, assigned, arrived, as_of=None):
@@ -42,15 +41,16 @@ def normal_reach(data, threshold, size, sigma):
     if sigma is None:
         mean = sum(y for y, _ in data) / n
         variance = sum((y - mean) ** 2 for y, _ in data) / n
-        binary = all(y in (0, 1) for y, _ in data)
-        few = binary and min(sum(y for y, _ in data), n - sum(y for y, _ in data)) < 10
-        if w**2 / v < 25 or variance <= 1e-14 or few:
+        if w**2 / v < 25 - 1e-6 or variance <= 1e-14:
             return q, math.inf, math.inf
         skew = sum((y - mean) ** 3 for y, _ in data) / n / variance**1.5 * sum(u**3 for _, u in data) / v**1.5
-        if abs(skew) > 0.5:
+        doubt = (sum((y - mean) ** 4 for y, _ in data) / n / variance**2 - 1) / (w**2 / v)
+        if abs(skew) > 0.5 or doubt > 0.1 + 1e-9:
             return q, math.inf, math.inf
         sigma = math.sqrt(variance * n / (n - 1))
-        below, above = 1 + max(-skew, 0), 1 + max(skew, 0)
+        s = abs(skew)
+        further = (1 + s) * math.sqrt(1 + 3 * s + 10 * s**2 + 40 * s * math.sqrt(max(doubt - s**2, 0)))
+        below, above = (further, 1.0) if skew < 0 else (1.0, further)
     reach = sigma / w * math.sqrt((v + size) * (2 * threshold + math.log((v + size) / size)))
     return q, reach * below, reach * above
 

@@ -34,12 +34,13 @@ from belated.kernels.sequence_bounds import (
 
 #: Functions to compile, helpers before their callers.
 KERNELS = (
-    "sum_blocks", "sum_bets", "add_arrival", "question_score", "widest_gauges", "largest_score", "score_ends",
-    "next_block", "judge_block",
+    "sum_blocks", "sum_bets", "add_arrival", "is_due", "rate_pair_score", "question_score", "widest_gauges",
+    "largest_score", "score_ends", "next_block", "measure", "judge_block",
 )  # fmt: skip
 
-#: An arm's beta-binomial limits are found anew when its arrivals have grown by this share.
-REFRESH = 128
+#: An arm's beta-binomial reaches are found anew when its arrivals have grown by this share. Until then they shrink by
+#: at most 1.2 %: those that would exclude something if they were this much of what they are, are found anew at once.
+REFRESH, NEAR = 128, 0.97
 
 
 class Blocks(NamedTuple):
@@ -80,14 +81,14 @@ class Verdicts(NamedTuple):
     """What arrivals have shown of the questions.
 
     `best` are the largest scores, `first` (2, questions) the places of the arrivals after which they first passed the
-    thresholds, alone and together; -1: not yet. `gauges` (arms, gauge) are the arms' latest, and `stale` the numbers
-    of arrivals at which beta-binomial ones are due again.
+    thresholds, alone and together; -1: not yet. `gauges` (arms, gauge) are the arms' latest, and `measured` how many
+    arrivals beta-binomial ones know of.
     """
 
     best: Array
     first: Array
     gauges: Array
-    stale: Array
+    measured: Array
 
 
 def sum_blocks(blocks: Blocks, first: int, last: int, columns: ArrivalColumns, weighted: bool) -> None:
@@ -163,46 +164,60 @@ def add_arrival(state: Array, a: int, y: float, pi: float, shift: float, plan: B
     rows.land(state, a, y, shift, math.nan, math.sqrt(pi), pi, False)
 
 
+def is_due(measured: float, n: float) -> bool:
+    """Return whether reaches measured after so many of an arm's arrivals are out of date after n."""
+    return n >= measured + max(1.0, measured // REFRESH)
+
+
+def rate_pair_score(now: Array, a: int, b: int, apart: float, shrink: float, plan: BoundPlan) -> float:
+    """Return the larger of the thresholds that a contrast of rates passes, its reach shrunk to a share; 0: neither.
+
+    The gauges of arms may be different: the highest of one, the lowest of the other.
+    """
+    d = now[a, CENTRE] - now[b, CENTRE] - apart
+    up, down = (a, b) if d > 0.0 else (b, a)
+    value = 0.0
+    for j in range(2):
+        p, q = now[up, LOWER + 2 * j], now[down, UPPER + 2 * j]
+        if d * d > shrink * shrink * (p * p + q * q):
+            value = max(value, plan.levels[2 * j])
+    return value
+
+
 def question_score(now: Array, state: Array, shift: Array, a: int, b: int, null: Array, plan: BoundPlan) -> float:
     """Return the score of one question: of arm a if b is -1, else of a minus b."""
     apart = null[a] - (null[b] if b >= 0 else 0.0)
     if plan.kind != BETA_BINOMIAL:
         return bounds.score(now, a, apart, plan.kind) if b < 0 else bounds.pair_score(now, a, b, apart, plan.kind)
-    if b < 0:
-        n = state[a, fields.ARRIVED]
-        ones = state[a, fields.Y] + n * shift[a]
-        if 0.0 < apart < 1.0:
-            return bounds.mixture(ones, n - ones, apart, plan)
-        against = ones if apart <= 0.0 else n - ones
-        return math.inf if against > 0.5 or apart < 0.0 or apart > 1.0 else 0.0
-    d = now[a, CENTRE] - now[b, CENTRE] - apart
-    up, down = (a, b) if d > 0.0 else (b, a)
-    value = 0.0
-    for j in range(2):
-        p = now[up, CENTRE] - now[up, LOWER + 2 * j]
-        q = now[down, UPPER + 2 * j] - now[down, CENTRE]
-        if d * d > p * p + q * q:
-            value = max(value, plan.levels[2 * j])
-    return value
+    if b >= 0:
+        return rate_pair_score(now, a, b, apart, 1.0, plan)
+    n = state[a, fields.ARRIVED]
+    ones = state[a, fields.Y] + n * shift[a]
+    if 0.0 < apart < 1.0:
+        return bounds.mixture(ones, n - ones, apart, plan)
+    against = ones if apart <= 0.0 else n - ones
+    return math.inf if against > 0.5 or apart < 0.0 or apart > 1.0 else 0.0
 
 
-def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: BoundPlan) -> None:
+def widest_gauges(ends: Array, now: Array, a: int, block: int, blocks: Blocks, plan: BoundPlan) -> None:
     """Fill `ends` with gauges of arm `a` that no arrival of a block can pass: its highest centre, then its lowest.
 
     Sums of squares, costs and prices only grow: they are no less than where the block begins, and weights no more than
-    where it ends. Skewness only widens.
+    where it ends. Skewness, and doubt about the variance, only widen. Beta-binomial reaches are `now`, the latest.
     """
     state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
     about = blocks.about[a]
     arms = len(blocks.about)
-    field = BETS if plan.kind == BERNSTEIN else fields.W
+    field = BETS if plan.kind == BERNSTEIN else fields.ARRIVED if plan.kind == BETA_BINOMIAL else fields.W
     w, most = state[a, field], after[a, field]
+    unit, price, lower, upper = 1.0, 0.0, 0.0, 0.0
     if plan.kind == BERNSTEIN:
         unit = plan.extent
         lean = state[a, BET_Y] - w * (about - plan.bottom) / unit
-        lower, upper, price = most / unit, state[a, COST], 0.0
+        lower, upper = most / unit, state[a, COST]
+    elif plan.kind == BETA_BINOMIAL:
+        lean = state[a, fields.Y] + w * (blocks.shift[a] - about)
     else:
-        unit = 1.0
         lean = state[a, fields.WY] + w * (blocks.shift[a] - about)
         v, n = state[a, fields.W2], state[a, fields.ARRIVED]
         variance = plan.sigma * plan.sigma
@@ -212,26 +227,34 @@ def widest_gauges(ends: Array, a: int, block: int, blocks: Blocks, plan: BoundPl
         lower = upper = variance * (v + plan.eta) / (most * most)
         price = math.log1p(v / plan.eta)
     for side in range(2):
+        end = ends[a + side * arms]
         furthest = lean + path[a, side]
         inward = furthest < 0.0 if side == 0 else furthest > 0.0
-        ends[a + side * arms, CENTRE] = about + unit * furthest / (most if inward else w)
-        ends[a + side * arms, LOWER] = lower
-        ends[a + side * arms, UPPER] = upper
-        ends[a + side * arms, PRICE] = price
+        if plan.kind == BETA_BINOMIAL:
+            end[:] = now[a]
+        else:
+            end[LOWER] = lower
+            end[UPPER] = upper
+            end[PRICE] = price
+        least = most if inward else w
+        end[CENTRE] = about + unit * furthest / least if least > 0.0 else (1.0 - 2.0 * side) * math.inf
 
 
 def largest_score(
-    ends: Array, stale: Array, a: int, b: int, block: int, blocks: Blocks, null: Array, plan: BoundPlan
+    ends: Array, measured: Array, a: int, b: int, block: int, blocks: Blocks, null: Array, plan: BoundPlan
 ) -> float:
-    """Return a score that a question cannot have passed within a block; beta-binomial contrasts: may have reached."""
+    """Return a score that a question cannot have passed within a block."""
     state, after, path = blocks.states[block], blocks.states[block + 1], blocks.paths[block]
     kind, arms = plan.kind, len(null)
     if b >= 0:
-        if kind == BETA_BINOMIAL:
-            due = after[a, fields.ARRIVED] >= stale[a] or after[b, fields.ARRIVED] >= stale[b]
-            return plan.levels[2] if due else 0.0
         apart = null[a] - null[b]
-        return max(bounds.pair_score(ends, a, b + arms, apart, kind), bounds.pair_score(ends, a + arms, b, apart, kind))
+        if kind != BETA_BINOMIAL:
+            high = bounds.pair_score(ends, a, b + arms, apart, kind)
+            return max(high, bounds.pair_score(ends, a + arms, b, apart, kind))
+        if is_due(measured[a], after[a, fields.ARRIVED]) or is_due(measured[b], after[b, fields.ARRIVED]):
+            return plan.levels[2]
+        high = rate_pair_score(ends, a, b + arms, apart, NEAR, plan)
+        return max(high, rate_pair_score(ends, a + arms, b, apart, NEAR, plan))
     if kind != BETA_BINOMIAL:
         return max(bounds.score(ends, a, null[a], kind), bounds.score(ends, a + arms, null[a], kind))
     if not 0.0 < null[a] < 1.0:
@@ -278,9 +301,8 @@ def next_block(
     ends = np.empty((2 * arms, GAUGE))
     while block < len(blocks.paths):
         state, after = blocks.states[block], blocks.states[block + 1]
-        if plan.kind != BETA_BINOMIAL:
-            for a in range(arms):
-                widest_gauges(ends, a, block, blocks, plan)
+        for a in range(arms):
+            widest_gauges(ends, verdicts.gauges, a, block, blocks, plan)
         n = 0
         for q in range(len(questions.arms)):
             a, b = questions.arms[q, 0], questions.arms[q, 1]
@@ -290,7 +312,7 @@ def next_block(
                 b < 0 or after[b, fields.ARRIVED] == state[b, fields.ARRIVED]
             ):
                 continue
-            value = largest_score(ends, verdicts.stale, a, b, block, blocks, null, plan)
+            value = largest_score(ends, verdicts.measured, a, b, block, blocks, null, plan)
             value += 1e-9 * abs(value)  # rounding
             may = not value <= best[q]
             for j in range(2):
@@ -304,6 +326,12 @@ def next_block(
     return block, 0
 
 
+def measure(now: Array, measured: Array, a: int, state: Array, shift: Array, plan: BoundPlan) -> None:
+    """Find the gauge of arm `a` anew."""
+    bounds.gauge(now, a, state, shift, plan)
+    measured[a] = state[a, fields.ARRIVED]
+
+
 def judge_block(
     candidates: Array,
     arrivals: BlockArrivals,
@@ -315,16 +343,15 @@ def judge_block(
 ) -> None:
     """Judge questions at every moment of a block, which begins at `state`; the state is changed."""
     code, outcome, pi, last = arrivals.code, arrivals.outcome, arrivals.propensity, arrivals.last
-    null, best, first, now, stale = questions.null, verdicts.best, verdicts.first, verdicts.gauges, verdicts.stale
+    null, best, first, now, measured = questions.null, verdicts.best, verdicts.first, verdicts.gauges, verdicts.measured
     arms = len(null)
-    pairs = candidates[-1] >= arms
+    rates, pairs = plan.kind == BETA_BINOMIAL, candidates[-1] >= arms
     fresh = np.zeros(arms, np.bool_)
     touched = np.empty(arms, np.int64)
     n_touched = 0
     for a in range(arms):  # of beta-binomial arms, only those that pairs may find out of date
-        if plan.kind != BETA_BINOMIAL or (pairs and state[a, fields.ARRIVED] >= stale[a]):
-            bounds.gauge(now, a, state, shift, plan)
-            stale[a] = state[a, fields.ARRIVED] + max(1.0, state[a, fields.ARRIVED] // REFRESH)
+        if not rates or (pairs and is_due(measured[a], state[a, fields.ARRIVED])):
+            measure(now, measured, a, state, shift, plan)
     for i in range(len(code)):
         add_arrival(state, code[i], outcome[i], pi[i], shift[code[i]], plan)
         if not fresh[code[i]]:
@@ -333,20 +360,24 @@ def judge_block(
             n_touched += 1
         if not last[i]:
             continue
-        renewed = plan.kind != BETA_BINOMIAL
         for t in range(n_touched):
             a = touched[t]
             n = state[a, fields.ARRIVED]
-            if plan.kind != BETA_BINOMIAL or (pairs and n >= stale[a]):
-                bounds.gauge(now, a, state, shift, plan)
-                stale[a] = n + max(1.0, n // REFRESH)
-                renewed = True
+            if not rates or (pairs and is_due(measured[a], n)):
+                measure(now, measured, a, state, shift, plan)
+            elif pairs:
+                now[a, CENTRE] = shift[a] + state[a, fields.Y] / n
         for q in candidates:
-            if q >= arms and not renewed:
-                break
             a, b = questions.arms[q, 0], questions.arms[q, 1]
             touches = fresh[a] or (b >= 0 and fresh[b])
             if touches and state[a, fields.ARRIVED] > 0.0 and (b < 0 or state[b, fields.ARRIVED] > 0.0):
+                if rates and b >= 0:
+                    near = rate_pair_score(now, a, b, null[a] - null[b], NEAR, plan)
+                    if near == 0.0 or near <= best[q]:
+                        continue
+                    for arm in (a, b):
+                        if measured[arm] < state[arm, fields.ARRIVED]:
+                            measure(now, measured, arm, state, shift, plan)
                 value = question_score(now, state, shift, a, b, null, plan)
                 best[q] = max(best[q], value)
                 for j in range(2):

@@ -14,8 +14,8 @@ from belated.kernels import fields
 
 #: Functions to compile, helpers before their callers.
 KERNELS = (
-    "mixture", "limit", "gauge_bounded", "gauge_binary", "gauge_normal", "gauge", "gauges", "score", "pair_score",
-    "stake", "stake_cost",
+    "mixture", "limit", "shape", "gauge_bounded", "gauge_binary", "gauge_normal", "gauge", "gauges", "score",
+    "pair_score", "stake", "stake_cost",
 )  # fmt: skip
 
 # What an arm's state holds beyond the sums of `fields.OWN`: of empirical Bernstein's bets l, with y scaled to [0, 1],
@@ -26,13 +26,17 @@ BETS, BET_Y, COST = range(len(fields.OWN), len(fields.OWN) + 3)
 ASYMPTOTIC, SUB_GAUSSIAN, BERNSTEIN, BETA_BINOMIAL = range(4)
 
 # A gauge: what may be said of an arm now. Its estimate, the squared scales of its lower and its upper reach and the
-# price of looking always (normal mixtures), or the bets, their cost (Bernstein), or limits, alone and together
-# (beta-binomial).
+# price of looking always (normal mixtures), or the bets, their cost (Bernstein), or the lower and upper reach, alone
+# and together (beta-binomial).
 CENTRE, LOWER, UPPER, PRICE = 0, 1, 2, 3
 GAUGE = 5
 
-#: Where the normal approximation of an asymptotic sequence begins to hold.
-LEAST_SIZE, MOST_SKEW, LEAST_KIND = 25.0, 0.5, 10.0
+#: Where the normal approximation of an asymptotic sequence begins to hold: from this effective size on, up to this
+#: skewness of the weighted sum, up to this relative variance of the estimated variance.
+LEAST_SIZE, MOST_SKEW, MOST_DOUBT = 25.0, 0.5, 0.1
+
+#: How much rounding may move what is held against these: however sums are added up, the verdict is the same.
+ROUNDING = 1e-9
 
 #: Bets below which a series is the cost: its ninth term is the first that it lacks.
 SMALL = 1 / 32
@@ -133,6 +137,25 @@ def limit(successes: float, failures: float, threshold: float, upper: bool, plan
     return x
 
 
+def shape(state: Array, a: int) -> tuple[float, float, float]:
+    """Return the variance of an arm's outcomes, the skewness of their weighted sum, and the doubt about the variance.
+
+    The doubt is the relative variance of the estimated variance, (kurtosis - 1) / effective size. All are 0 if no two
+    outcomes differ. No unit and no place of 0 changes skewness or doubt: two values are two values in any coding.
+    """
+    n, w, v = state[a, fields.ARRIVED], state[a, fields.W], state[a, fields.W2]
+    y2, y3 = state[a, fields.Y2], state[a, fields.Y3]
+    mean = state[a, fields.Y] / n
+    spread = y2 - n * mean * mean
+    if not spread > 1e-12 * y2:
+        return 0.0, 0.0, 0.0
+    third = y3 - mean * (3.0 * y2 - 2.0 * n * mean * mean)
+    fourth = state[a, fields.Y4] - mean * (4.0 * y3 - mean * (6.0 * y2 - 3.0 * n * mean * mean))
+    skew = third / (spread * math.sqrt(spread / n)) * state[a, fields.W3] / (v * math.sqrt(v))
+    doubt = max(n * fourth / (spread * spread) - 1.0, 0.0) * v / (w * w)
+    return spread / (n - 1.0), skew, doubt
+
+
 def gauge_bounded(now: Array, a: int, state: Array, plan: BoundPlan) -> None:
     """Fill `now[a]` for empirical Bernstein."""
     now[a, CENTRE] = plan.bottom + plan.extent * state[a, BET_Y] / state[a, BETS]
@@ -150,13 +173,13 @@ def gauge_binary(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan
         if j == 1 and threshold == plan.levels[0]:
             now[a, LOWER + 2], now[a, UPPER + 2] = now[a, LOWER], now[a, UPPER]
             continue
-        now[a, LOWER + 2 * j] = limit(successes, n - successes, threshold, False, plan)
-        now[a, UPPER + 2 * j] = limit(successes, n - successes, threshold, True, plan)
+        now[a, LOWER + 2 * j] = now[a, CENTRE] - limit(successes, n - successes, threshold, False, plan)
+        now[a, UPPER + 2 * j] = limit(successes, n - successes, threshold, True, plan) - now[a, CENTRE]
 
 
 def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan) -> None:
     """Fill `now[a]` for a normal mixture; asymptotic ones are infinite until their approximation holds."""
-    n, w, v = state[a, fields.ARRIVED], state[a, fields.W], state[a, fields.W2]
+    w, v = state[a, fields.W], state[a, fields.W2]
     now[a, CENTRE] = shift[a] + state[a, fields.WY] / w
     now[a, PRICE] = math.log1p(v / plan.eta)
     scale = (v + plan.eta) / (w * w)
@@ -164,25 +187,20 @@ def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan
         now[a, LOWER] = plan.sigma * plan.sigma * scale
         now[a, UPPER] = now[a, LOWER]
         return
-    if w * w < LEAST_SIZE * v:
+    if w * w < (1.0 - ROUNDING) * LEAST_SIZE * v:
         return
-    if state[a, fields.NONBINARY] == 0.0:
-        successes = state[a, fields.Y] + n * shift[a]
-        if min(successes, n - successes) < LEAST_KIND - 0.5:
-            return
-    mean = state[a, fields.Y] / n
-    spread = state[a, fields.Y2] - n * mean * mean
-    if not spread > 1e-12 * state[a, fields.Y2]:
+    variance, skew, doubt = shape(state, a)
+    lean = abs(skew)
+    if variance == 0.0 or lean > (1.0 + ROUNDING) * MOST_SKEW or doubt > (1.0 + ROUNDING) * MOST_DOUBT:
         return
-    third = state[a, fields.Y3] - mean * (3.0 * state[a, fields.Y2] - 2.0 * n * mean * mean)
-    # of the weighted sum, by its own weights
-    skew = third / (spread * math.sqrt(spread / n)) * state[a, fields.W3] / (v * math.sqrt(v))
-    if abs(skew) > MOST_SKEW:
-        return
-    scale *= spread / (n - 1.0)
-    # a skewed sum's studentised value is skewed the other way: reach further on the side of the long tail
-    now[a, LOWER] = scale * (1.0 + max(-skew, 0.0)) ** 2
-    now[a, UPPER] = scale * (1.0 + max(skew, 0.0)) ** 2
+    # a skewed sum's studentised value is skewed the other way, and a variance in doubt is too small when the mean is:
+    # reach further on the side of the long tail
+    further = (1.0 + lean) ** 2 * (
+        1.0 + 3.0 * lean + 10.0 * lean * lean + 40.0 * lean * math.sqrt(max(doubt - lean * lean, 0.0))
+    )
+    scale *= variance
+    now[a, LOWER] = scale * (further if skew < 0.0 else 1.0)
+    now[a, UPPER] = scale * (further if skew > 0.0 else 1.0)
 
 
 def gauge(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan) -> None:

@@ -250,14 +250,15 @@ def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:
 
 def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -> str:
     """Say where a sequence's interval is now, and since when it leaves out 0."""
-    if answer.why:
-        return f"Nothing can be said yet: {answer.why}"
+    excluded = is_contrast and answer.excluded_at is not None
     low, high = Column("", [answer.low, answer.high], "estimate", [error] * 2).texts()
     words = f"Now it lies between {low} and {high}."
-    if not is_contrast:
+    if answer.why:
+        words = f"Nothing can be said {'now' if excluded else 'yet'}: {answer.why}"
+    if not is_contrast or (answer.why and not excluded):
         return words
     when = Column("", [answer.excluded_at], "number").texts()[0]
-    since = "It has never left out 0" if answer.excluded_at is None else f"It first left out 0 as of {when}"
+    since = f"It first left out 0 as of {when}" if excluded else "It has never left out 0"
     return f"{words} {since} (always-valid p {p_words(answer.p_value)})."
 
 

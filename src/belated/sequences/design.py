@@ -47,15 +47,22 @@ _PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
 def resolve_kind(
     option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
 ) -> SequenceKind:
-    """Return the kind that an option stands for: "auto" is the one that assumes most among those that may be."""
+    """Return the kind that an option stands for.
+
+    "auto" is what is declared; of bounds of 0 and 1, or if nothing is, whether outcomes are 0 or 1 is read from them,
+    once both have been seen: all 0, they may as well be money.
+    """
     one_of("kind", option, KIND_OPTIONS)
     if option != "auto":
         return option
-    if len(arrivals) and arrivals.outside(0, 1, ends=True) is None:
-        return "beta_binomial"
-    if bounds is not None:
+    if bounds not in (None, (0, 1)):
         return "bernstein"
-    return "asymptotic" if sigma is None else "sub_gaussian"
+    if bounds is None and sigma is not None:
+        return "sub_gaussian"
+    both_seen = arrivals.outside(0, 0) is not None and arrivals.outside(1, 1) is not None
+    if both_seen and arrivals.outside(0, 1, ends=True) is None:
+        return "beta_binomial"
+    return "asymptotic" if bounds is None else "bernstein"
 
 
 def kind_text(kind: SequenceKind) -> str:
@@ -123,6 +130,13 @@ class Design:
     def pair_question(self, a: int, b: int) -> int | None:
         """Return the place in `questions` of two arms' contrast; None: it is not followed. An arm's is its own."""
         return self._pair_places.get(frozenset((a, b)))
+
+    def allows(self, a: int, b: int | None) -> bool:
+        """Return whether the bounds of outcomes, if there are any, allow the tested value of an arm or a contrast."""
+        if self.bounds is None:
+            return True
+        bottom, top = self.bounds if b is None else (self.bounds[0] - self.bounds[1], self.bounds[1] - self.bounds[0])
+        return bottom <= self.null_of(a, b) <= top
 
     def null_of(self, a: int, b: int | None) -> float:
         """Return the tested value of an arm, or of two arms' contrast."""

@@ -78,6 +78,8 @@ class History:
         arrivals, above = self._cut(arrivals)
         self._check(arrivals)
         self._add(arrivals, arrivals.moments(slice(-1, None)), above)
+        if self.record.state[:, fields.Y2].any():
+            self.single_value = None
         if len(self.times) > _MOST_LOOKS:
             del self.times[:-1:2], self.states[:-1:2], self.above[:-1:2]
 
@@ -96,7 +98,11 @@ class History:
         if bounds is None or bad is None:
             return
         if binary:
-            raise LogError("A beta-binomial sequence needs outcomes that are 0 or 1.", column="outcome")
+            raise LogError(
+                f"An outcome is {bad:g}, but a beta-binomial sequence needs outcomes that are 0 or 1, and the kind of "
+                "a sequence stays: begin one of another kind, such as kind='asymptotic'.",
+                column="outcome",
+            )
         raise LogError(f"An outcome is {bad:g}, outside `bounds`, {bounds[0]:g} to {bounds[1]:g}.", column="outcome")
 
     def _add(self, arrivals: ArrivedRows, moments: Array, above: Array) -> None:

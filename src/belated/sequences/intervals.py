@@ -11,7 +11,7 @@ from belated.base.roots import bisect
 from belated.base.text import one_line
 from belated.kernels import fields
 from belated.kernels import sequence_bounds as kernel
-from belated.kernels.sequence_bounds import LEAST_KIND, LEAST_SIZE
+from belated.kernels.sequence_bounds import LEAST_SIZE, MOST_DOUBT, ROUNDING
 from belated.sequences.history import History
 
 
@@ -73,6 +73,10 @@ def score_null(history: History, a: int, b: int | None, together: int) -> tuple[
     A pair that is not followed from arrival to arrival is judged at the looks.
     """
     design, record = history.design, history.record
+    if not design.allows(a, b):
+        return math.inf, record.began
+    if history.single_value is not None:
+        return 0.0, None
     if b is None:
         return record.verdict(a, joint=together > 1)
     pair = design.pair_question(a, b)
@@ -116,19 +120,25 @@ def silence(history: History, arm: int) -> str | None:
         return history.single_value
     if history.design.kind != "asymptotic" or math.isfinite(reach(history, -1, arm, 1.0)[1]):
         return None
+    bounded = "one with bounds (`bounds=`, or `cap=`, `--cap`) does not"
     size = state[fields.W] ** 2 / state[fields.W2]
-    if size < LEAST_SIZE:
+    if size < (1 - ROUNDING) * LEAST_SIZE:
         return (
             f"Arm {name} has {n:,} arrived outcomes that weigh as much as {size:.3g} equal ones; an asymptotic "
-            f"sequence needs {LEAST_SIZE:.0f}."
+            f"sequence needs {LEAST_SIZE:.0f}, {bounded}."
         )
-    ones = state[fields.Y] + n * history.record.shift[arm]
-    if state[fields.NONBINARY] == 0 and min(ones, n - ones) < LEAST_KIND - 0.5:
-        value, times = (1, ones) if ones < n - ones else (0, n - ones)
+    variance, _, doubt = kernel.shape(history.record.state, arm)
+    if variance == 0:
         return (
-            f"Of arm {name}, {times:.0f} of {n:,} outcomes are {value}; an asymptotic sequence needs "
-            f"{LEAST_KIND:.0f}, a beta-binomial one none."
+            f"All {n:,} arrived outcomes of arm {name} are {history.record.shift[arm]:g}: they show no variance. An "
+            f"asymptotic sequence needs it; {bounded}, nor does one of 0/1 outcomes (kind='beta_binomial')."
         )
-    if state[fields.Y2] - state[fields.Y] ** 2 / n <= 1e-12 * state[fields.Y2]:
-        return f"All arrived outcomes of arm {name} are equal: they show no variance."
-    return f"The outcomes of arm {name} are too skewed for so few of them: their mean is not yet near normal."
+    if doubt > MOST_DOUBT:
+        return (
+            f"The variance of arm {name}'s outcomes is known to {math.sqrt(doubt):.0%} only, as few of them make up "
+            f"most of it; an asymptotic sequence needs {math.sqrt(MOST_DOUBT):.0%}, {bounded}."
+        )
+    return (
+        f"The outcomes of arm {name} are too skewed for so few of them: their mean is not yet near normal. An "
+        f"asymptotic sequence needs that; {bounded}."
+    )

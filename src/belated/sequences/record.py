@@ -34,6 +34,8 @@ class Record:
         Sums of what has arrived of each arm, outcomes minus its `shift`.
     shift : array (arms,)
         Each arm's first outcome.
+    began : number of the clock or None
+        When the first outcome of any arm arrived.
     best : array (questions,)
     first : array (2, questions) of numbers of the clock or None
         Alone, and together with the others.
@@ -43,7 +45,8 @@ class Record:
         k, n = len(design.arms), len(design.questions.arms)
         self._design = design
         self.state, self.shift = np.zeros((k, len(STATE))), np.zeros(k)
-        self._gauges, self._stale = np.zeros((k, GAUGE)), np.zeros(k)
+        self._gauges, self._measured = np.zeros((k, GAUGE)), np.zeros(k)
+        self.began: int | float | None = None
         self.best = np.zeros(n)
         self.first = np.full((2, n), None, dtype=object)
 
@@ -51,6 +54,7 @@ class Record:
         """Add arrivals in their order, and return the states at the moments."""
         if len(arrivals) == 0:
             return np.repeat(self.state[np.newaxis], len(moments), axis=0)
+        self.began = arrivals.moment(0) if self.began is None else self.began
         looks = arrivals.count_by(moments)
         ends = arrivals.count_by(arrivals.moments(self._grid(len(arrivals)) - 1))
         cuts = np.unique(np.concatenate([[0], ends, looks]))
@@ -91,7 +95,7 @@ class Record:
         """Note the largest scores, and the moments after which they first passed the thresholds."""
         plan, questions = self._design.plan, self._design.questions
         known = np.array([when is not None for when in self.first.flat]).reshape(self.first.shape)
-        verdicts = Verdicts(best=self.best, first=np.where(known, 0, -1), gauges=self._gauges, stale=self._stale)
+        verdicts = Verdicts(best=self.best, first=np.where(known, 0, -1), gauges=self._gauges, measured=self._measured)
         kernel.score_ends(questions, blocks, plan, verdicts)
         candidates, block = np.empty(len(self.best), dtype=np.int64), 0
         while block < len(blocks.paths):

@@ -252,7 +252,7 @@ class ConfidenceSequence(Table):
     def _answer(self, a: int, b: int | None, together: int) -> SequenceAnswer:
         history, design = self._history, self.design
         estimate, low, high = interval(history, -1, a, b, design.threshold(together))
-        score, first = self._test(a, b, together)
+        p_value, first = self._test(a, b, together)
         silences = (silence(history, arm) for arm in ((a,) if b is None else (a, b)))
         return SequenceAnswer(
             name=self._name(a, b),
@@ -260,7 +260,7 @@ class ConfidenceSequence(Table):
             low=low,
             high=high,
             level=self.level,
-            p_value=min(1.0, together * math.exp(-score)),
+            p_value=p_value,
             null=design.null_of(a, b),
             excluded_at=first,
             kind=self.kind,
@@ -270,11 +270,12 @@ class ConfidenceSequence(Table):
         )
 
     def _test(self, a: int, b: int | None, together: int) -> tuple[float, Moment | None]:
-        """Return the largest score against the null, and when it first passed the threshold; of one value, nothing."""
-        if self._history.single_value is not None:
-            return 0.0, None
+        """Return the always-valid p-value, and when it first came down to 1 - level: neither without the other."""
         score, first = score_null(self._history, a, b, together)
-        return score, None if first is None else self._history.clock.show(first)
+        p_value, alpha = min(1.0, together * math.exp(-score)), 1 - self.level
+        if first is None:
+            return max(p_value, math.nextafter(alpha, 1.0)), None
+        return min(p_value, alpha), self._history.clock.show(first)
 
     # ---------------------------------------------------------------- over time
 
