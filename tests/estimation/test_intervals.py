@@ -285,3 +285,17 @@ def test_many_p_values_at_once_are_those_of_each(interval):
     together = combine(est.statistics.subset(pairs), np.array([1.0, -1.0]), interval).p_not_above()
     each = [est.contrast("ABC"[a], "ABC"[b], alternative="greater").p_value for a, b in pairs]
     np.testing.assert_allclose(together, each, rtol=1e-8)
+
+
+def test_no_limit_is_above_the_cap():
+    rng = np.random.default_rng(5)
+    outcome = np.where(rng.random(120) < 0.05, rng.lognormal(4, 1.5, 120), 0.0)
+    log = bl.Log(rng.integers(2, size=120), outcome, np.full((120, 2), 0.5))
+    free, capped = (quietly(bl.estimate, log, cap=cap) for cap in (None, 40.0))
+    assert max(free.arm(k).high for k in (0, 1)) > 40
+    for k in (0, 1):
+        answer = capped.arm(k)
+        assert answer.estimate < answer.high <= 40
+        assert answer.at_level(0.999).high <= 40
+        assert answer.test(41.0).p_value < 1e-12
+    assert capped.contrast(0, 1).high <= 40 - capped.arm(1).low

@@ -63,5 +63,5 @@ def test_probabilities_rounded_to_six_decimals_may_sum_to_one_millionth_more():
     assert sum(row) > 1 + 1e-6 - 1e-15
     log = bl.Log([0, 1], [1.0, 2.0], [row, row], arms=range(5))
     assert len(log) == 2
-    with pytest.raises(bl.LogError, match="sums to 1.000002"):
+    with pytest.raises(bl.LogError, match=r"sums to 1\.000002"):
         bl.Log([0], [1.0], [[0.999986, *row[1:]]], arms=range(5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, NamedTuple, get_args
@@ -167,6 +168,7 @@ class ArmStatistics:
     inflation: Array  # of the leverage-corrected variance over the homoskedastic one, at least 1
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
+    ceiling: Array  # the largest mean that there can be: the cap of the outcomes, or infinity
     moments: Moments
 
     def subset(self, arms: Array) -> ArmStatistics:
@@ -301,8 +303,9 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
     hc0, hc3, homoskedastic, moved = _model_variances(sums) if given else _variances(sums, centre, augmentation)
     robust = np.maximum(homoskedastic, hc3) + moved
     return _in_shape(
+        sums,
+        estimator,
         shape,
-        moments(sums, estimator, shape),
         value=sums.shift + about,
         variance=hc0,
         robust=np.where(n >= 2, robust, np.nan),
@@ -314,8 +317,10 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
     )
 
 
-def _in_shape(shape: tuple[int, ...], moments: Moments, **values: Array) -> ArmStatistics:
-    return ArmStatistics(moments=moments, **{name: array.reshape(shape) for name, array in values.items()})
+def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values: Array) -> ArmStatistics:
+    ceiling = np.full(shape, math.inf if sums.cap is None else sums.cap.value)
+    arrays = {name: array.reshape(shape) for name, array in values.items()}
+    return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, **arrays)
 
 
 def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
@@ -359,8 +364,9 @@ def _plain(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
     variance = _second_moment(sums["h2"], z, z2, about) / h**2
     arrived = n > 0
     return _in_shape(
+        sums,
+        estimator,
         shape,
-        moments(sums, estimator, shape),
         value=np.where(arrived, sums.shift + about, np.nan),
         variance=np.where(arrived, variance, np.nan),
         augmentation=np.zeros_like(h),

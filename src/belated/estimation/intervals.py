@@ -203,7 +203,8 @@ def _score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
             square = bend * t2 * shape.variance
             far = (s2 * outward + np.sqrt((s2 * outward) ** 2 + square)) / bend
             near = np.where(square > 0, t2 * shape.variance / (t2 * inward + np.sqrt((t2 * inward) ** 2 + square)), 0.0)
-        return np.where(shape.tail < 0, far, near), np.where(shape.tail > 0, far, near)
+        up = np.minimum(np.where(shape.tail > 0, far, near), np.maximum(arms.ceiling - arms.value, 0.0))
+        return np.where(shape.tail < 0, far, near), up
 
     return reach
 
