@@ -314,3 +314,16 @@ def test_an_estimator_plans_for_rows_only_if_it_must():
     assert bl.ESTIMATORS["daipw"].planned_for(10) == bl.ESTIMATORS["daipw"]
     planned = bl.Estimator(bl.two_point(), name="mine").planned_for(10)
     assert (planned.weights.horizon, planned.name) == (10, "mine")
+
+
+def test_outcomes_are_equal_whatever_has_not_arrived_yet():
+    # the row that weighs most is what sums are taken about, and its outcome, 9.99, comes later
+    propensity = np.full((30, 2), 0.5)
+    propensity[7] = 0.05, 0.95
+    outcome, delay = np.zeros(30), np.zeros(30)
+    outcome[7], delay[7] = 9.99, 50
+    log = bl.Log(["A"] * 15 + ["B"] * 15, outcome, propensity, delay=delay, as_of=30)
+    statistics = quietly(bl.estimate, log).statistics
+    assert statistics.constant.all()
+    assert (statistics.moments.pooled_second == 0).all()
+    assert np.isnan(quietly(bl.estimate, log).arm("A").low)

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from experiments import quietly
 
 import belated as bl
 
@@ -47,3 +48,18 @@ def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
             expected, found = getattr(theirs, part), getattr(ours, part)
             if expected is not None:
                 np.testing.assert_allclose(found[r], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name} {part}")
+
+
+@pytest.mark.parametrize("values", [[9.99] * 3 + [0.0] * 97, [-1.0] * 19 + [1.0], [0.0] * 97 + [3.7, 12.1, 0.3]])
+def test_arms_that_have_given_one_value_only_are_seen_to(values):
+    arm, policy = bl.arms.empirical(values), bl.policies.epsilon_greedy()
+    bandit = bl.Bandit(dict.fromkeys("ABC", arm), bl.delays.geometric(3).censored(0.1))
+    study = bl.study(bandit, policy, 60, 60, targets=["A", ("B", "A")], seed=3)
+    theirs = [quietly(bl.estimate, bl.simulate(bandit, policy, 60, 3, replication=r)) for r in range(60)]
+    constant = np.array([estimate.statistics.constant for estimate in theirs])
+    assert 0.1 < constant.mean() < 0.9
+    np.testing.assert_array_equal(study.statistics("daipw").constant, constant)
+    for target in ("A", ("B", "A")):
+        cell = study.cell("daipw", target, "auto")
+        answers = [e.arm(target) if target == "A" else e.contrast(*target) for e in theirs]
+        np.testing.assert_allclose(cell.high, [a.high for a in answers], rtol=1e-6, atol=1e-6)

@@ -198,6 +198,10 @@ class Moments(NamedTuple):
     pooled_fourth: Array
 
 
+#: Differences so small, over what they are differences of, are rounding: equal outcomes need not be equal to the shift.
+_ROUNDING = 1e-12
+
+
 def leverage_slope(largest: Array | float) -> Array:
     """Return s such that 1 + l s, l a leverage, is 1 / (1 - l)^2 at the largest leverage, and more below it.
 
@@ -253,8 +257,9 @@ def _second_moment(zeroth: Array, first: Array, second: Array, about: Array) -> 
 
 
 def _spread(sums: Sums) -> Array:
-    """Sum of (Y - mean)^2 over arrived outcomes, unweighted."""
-    return np.asarray(np.maximum(sums["y2"] - sums["y"] ** 2 / sums["arrived"], 0.0))
+    """Sum of (Y - mean)^2 over arrived outcomes, unweighted; 0 if they are equal, whatever the shift."""
+    spread = sums["y2"] - sums["y"] ** 2 / sums["arrived"]
+    return np.where(spread > _ROUNDING * sums["y2"], spread, 0.0)
 
 
 def _central_moments(n: Array, first: Array, second: Array, third: Array, fourth: Array) -> tuple[Array, ...]:
@@ -282,6 +287,8 @@ def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments
         share = n / n.sum(axis=-1, keepdims=True)
         own = [np.where(n > 0, moment, 0.0) for moment in (shift - anchor + mean, second, third, fourth)]
         d = own[0] - (share * own[0]).sum(axis=-1, keepdims=True)
+        scale = np.max(np.where(n > 0, np.abs(shift - anchor) + np.abs(mean), 0.0), axis=-1, keepdims=True)
+        d = np.where(np.abs(d) > _ROUNDING * scale, d, 0.0)
         about = (own[1] + d**2, own[2] + 3 * d * own[1] + d**3, own[3] + 4 * d * own[2] + 6 * d**2 * own[1] + d**4)
         pooled = [n.sum(axis=-1, keepdims=True), *((share * moment).sum(axis=-1, keepdims=True) for moment in about)]
     return Moments(second, third, fourth, -d, *(np.broadcast_to(each, shape) for each in pooled))
