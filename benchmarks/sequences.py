@@ -1,7 +1,7 @@
-"""How often confidence sequences ever miss, looking at every arrival, and how wide they are at their target.
+"""How often confidence sequences are ever wrong, looking at every arrival, and how wide they are at their target.
 
-python benchmarks/sequences.py > benchmarks/SEQUENCES.md      # an hour on one core
-python benchmarks/sequences.py --speed                        # only the time that ten million arrivals take
+python benchmarks/sequences.py --machine "..." > benchmarks/SEQUENCES.md    # an hour on one core
+python benchmarks/sequences.py --speed                                      # only the time of ten million arrivals
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from numba import njit
+from scipy import special, stats
 
 import belated as bl
 from belated.kernels import jit
@@ -77,6 +78,111 @@ SETTINGS = [
     ("normal", "turning", "none", 2, 0.0), ("normal", "uniform", "none", 20, 0.0),
     ("normal", "t^-0.7", "Pareto 0.3", 5, 0.3),
 ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- what people measure
+
+
+def of_counts(mean: float) -> bl.Arm:
+    """Return an arm of Poisson counts, as a sample of 100,000."""
+    return bl.arms.empirical(stats.poisson.ppf((np.arange(100_000) + 0.5) / 100_000, mean))
+
+
+def mostly_zero(share: float, scale: float) -> bl.Arm:
+    """Return an arm of outcomes that are 0 but for a share of lognormal ones of mean 50, as a sample of 100,000."""
+    n = round(100_000 * share)
+    sizes = np.exp(scale * special.ndtri((np.arange(n) + 0.5) / n))
+    return bl.arms.empirical(np.concatenate([np.zeros(100_000 - n), 50 * sizes / sizes.mean()]))
+
+
+METRICS = {
+    "mostly 0, .03 lognormal 1": lambda: mostly_zero(0.03, 1.0),
+    "mostly 0, .1 lognormal 1": lambda: mostly_zero(0.1, 1.0),
+    "mostly 0, .1 lognormal 1.5": lambda: mostly_zero(0.1, 1.5),
+    "0 or 9.99 at .03": lambda: bl.arms.empirical([0.0] * 97 + [9.99] * 3),
+    "counts of mean .1": lambda: of_counts(0.1),
+    "counts of mean 1": lambda: of_counts(1.0),
+    "lognormal 1": lambda: bl.arms.lognormal(0, 1.0),
+    "lognormal 1.5": lambda: bl.arms.lognormal(0, 1.5),
+    "lognormal 2": lambda: bl.arms.lognormal(0, 2.0),
+    "exponential": lambda: bl.arms.exponential(1.0),
+    "normal, mean 0": lambda: bl.arms.normal(0),
+    "normal, mean 20 sd": lambda: bl.arms.normal(20),
+    **{f"0/1 at {rate}": lambda rate=rate: bl.arms.bernoulli(rate) for rate in (0.005, 0.03, 0.3, 0.97)},
+}
+CHOICES = {
+    "coin": lambda arm: bl.policies.uniform(),
+    "epsilon-greedy": lambda arm: bl.policies.epsilon_greedy(decay=0.5),
+    "clipped Thompson": lambda arm: bl.policies.thompson_normal(0.5, 0.3, arm.sd, 100 * arm.sd),
+}
+ROWS = (30, 100, 300, 1000, 20_000)
+AFRESH = 25
+
+
+def ever_wrong(job: tuple) -> tuple[np.ndarray, float]:
+    """Return how often two equal arms and their contrast were ever excluded, and the share of finite contrasts."""
+    metric, choice, rows, replications, afresh = job
+    arm = METRICS[metric]()
+    bandit, policy = bl.Bandit({0: arm, 1: arm}, bl.delays.none()), CHOICES[choice](arm)
+    jit.compile_kernels()
+    seed = 1000 * list(METRICS).index(metric) + 10 * list(CHOICES).index(choice) + ROWS.index(rows)
+    wrong, finite = np.zeros(3), 0
+    for r in range(replications):
+        log = bl.simulate(bandit, policy, rows, seed, r)
+        looks = [rows * i // AFRESH for i in range(1, AFRESH + 1)] if afresh else [rows]
+        excluded = np.zeros(3, bool)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bl.BelatedWarning)
+            for look in looks:
+                found = bl.sequence(log.at(look) if afresh else log, null=arm.mean, looks=1)
+                answers = [found.arm(0), found.arm(1), found.contrast(1, 0)]
+                excluded |= [answer.excluded_at is not None for answer in answers]
+        wrong += excluded
+        finite += np.isfinite(answers[2].high) and answers[2].why is None
+    return wrong / replications, finite / replications
+
+
+def few(replications: int, rows: int) -> int:
+    """Return how many runs of so many rows there are."""
+    return replications if rows <= 1000 else max(replications * 3 // 10, 1)
+
+
+def print_ever_wrong(replications: int, pool: ProcessPoolExecutor) -> None:
+    """Print the tables of `ever_wrong`."""
+    jobs = [(m, c, rows, few(replications, rows), False) for m in METRICS for rows in ROWS for c in CHOICES]
+    errors = [100 * (0.05 * 0.95 / few(replications, rows)) ** 0.5 for rows in (ROWS[0], ROWS[-1])]
+    print(
+        "## What people measure\n\nTwo equal arms, no delays, `bl.sequence(log)` as it comes: the share of runs, in "
+        "%, in which a 95 % interval left out the truth at some arrival, and so a wrong exclusion (`excluded_at`, p at "
+        "most 0.05) was claimed: worse arm / contrast; in brackets, how many of the contrasts are finite at the end. "
+        f"{few(replications, ROWS[0]):,} runs, {few(replications, ROWS[-1]):,} of {ROWS[-1]:,} rows (Monte Carlo error "
+        f"at 5 %: {errors[0]:.1f} and {errors[1]:.1f} points). Not in it: arms that differ, more than two arms, and "
+        "late outcomes (the table below has these), outcomes that drift, policies that stop choosing an arm.\n"
+    )
+    print(f"| outcomes | rows | {' | '.join(CHOICES)} |\n|:--|--:|{':--|' * len(CHOICES)}", flush=True)
+    cells, worst = [], [0.0, 0.0]
+    for (metric, _, rows, *_), (wrong, finite) in zip(jobs, pool.map(ever_wrong, jobs), strict=True):
+        arms, contrast = 100 * wrong[:2].max(), 100 * wrong[2]
+        worst = [max(worst[0], arms), max(worst[1], contrast)]
+        cells.append(f"{arms:.1f} / {contrast:.1f} ({100 * finite:.0f})")
+        if len(cells) == len(CHOICES):
+            print(f"| {metric} | {rows:,} | {' | '.join(cells)} |", flush=True)
+            cells = []
+    print(f"\nWorst: arms {worst[0]:.1f}, contrasts {worst[1]:.1f}.\n")
+    runs = few(replications, ROWS[-1])
+    print(
+        f"### Looking afresh\n\nThe same with a coin and 1,000 rows, but at {AFRESH} looks a new `bl.sequence(log)` is "
+        "made from what has arrived, with its own kind and target: the share of runs, in %, in which any of them was "
+        f"ever wrong: first arm / second arm / contrast. {runs:,} runs (Monte Carlo error at 5 %: {errors[1]:.1f} "
+        "points). Nothing but the stated target promises 5 % here.\n\n| outcomes | ever wrong |\n|:--|:--|"
+    )
+    jobs = [(metric, "coin", 1000, runs, True) for metric in METRICS]
+    for metric, (wrong, _) in zip(METRICS, pool.map(ever_wrong, jobs), strict=True):
+        print(f"| {metric} | {' / '.join(f'{x:.1f}' for x in 100 * wrong)} |", flush=True)
+    print()
+
+
+# ---------------------------------------------------------------- kinds, policies, delays, widths
 
 
 def cell(job: tuple) -> dict:
@@ -149,49 +255,58 @@ def speed(arrivals: int) -> list[str]:
     return lines
 
 
+def print_kinds(replications: int, horizon: int, only: str, pool: ProcessPoolExecutor) -> None:
+    """Print the tables of `cell`."""
+    chosen = [s for s in SETTINGS if s[0].startswith(only)]
+    jobs = [(s, horizon, replications, 100 + SETTINGS.index(s)) for s in chosen]
+    error = 100 * (0.05 * 0.95 / replications) ** 0.5
+    print(
+        "## Kinds, policies, delays and widths\n\nLooking at every arrival: the share of runs in which a 95 % sequence "
+        "ever missed the truth, from the moment it was finite (first arm, second arm, second minus first); its width "
+        "at the target over that of the default fixed-time interval (median), over the paper's normal one, and the "
+        f"share of runs in which it said anything by then. {horizon:,} assignments, the target being the "
+        f"last; {replications:,} replications (Monte Carlo error at 5 %: {error:.1f} points).\n"
+    )
+    print("| outcomes | policy | delays | arms | kind | ever missed, % | width / default | / paper's | finite, % |")
+    print("|:--|:--|:--|--:|:--|:--|:--|:--|:--|", flush=True)
+    worst: dict[str, list[float]] = {}
+    for setting, summary in zip(chosen, pool.map(cell, jobs), strict=True):
+        family, policy, delay, arms, margin = setting
+        for kind, (missed, ratio, classic, finite) in summary.items():
+            what = f"{family}{f', margin {margin}' if margin else ''} | {policy} | {delay} | {arms} | {kind}"
+            cells = [" / ".join(f"{x:.1f}" for x in 100 * missed)]
+            cells += [" / ".join("–" if np.isnan(x) else f"{x:.2f}" for x in r) for r in (ratio, classic)]
+            cells.append(" / ".join(f"{x:.0f}" for x in 100 * finite))
+            print(f"| {what} | {' | '.join(cells)} |", flush=True)
+            old = worst.get(kind, [0.0, 0.0, 0.0])
+            often = np.where(finite >= 0.5, ratio, 0.0)
+            new = missed[:2].max(), missed[2], np.nanmax(often)
+            worst[kind] = [max(pair) for pair in zip(old, new, strict=True)]
+    print("\n| worst over all settings | arms, % | contrast, % | width / default |\n|:--|--:|--:|--:|")
+    for kind, (arm, contrast, width) in worst.items():
+        print(f"| {kind} | {100 * arm:.1f} | {100 * contrast:.1f} | {width:.2f} |")
+    print("\nWorst widths are of questions that were finite in at least half of the runs.\n")
+
+
 def main() -> None:
     """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replications", type=int, default=2000)
+    parser.add_argument("--replications", type=int, default=1000, help="three tenths of these at 20,000 rows")
     parser.add_argument("--horizon", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", default="", help="settings whose family begins so")
     parser.add_argument("--arrivals", type=int, default=10_000_000)
     parser.add_argument("--speed", action="store_true", help="only the speed")
+    parser.add_argument("--machine", default="", help="on which it runs, for the report")
     options = parser.parse_args()
     if not options.speed:
-        chosen = [s for s in SETTINGS if s[0].startswith(options.only)]
-        jobs = [(s, options.horizon, options.replications, 100 + SETTINGS.index(s)) for s in chosen]
-        error = 100 * (0.05 * 0.95 / options.replications) ** 0.5
-        print(
-            "# Confidence sequences\n\nLooking at every arrival: the share of runs in which a 95 % sequence ever "
-            "missed the truth, from the moment it was finite (first arm, second arm, second minus first); its width "
-            "at the target over that of the default fixed-time interval (median), over the paper's normal one, and the "
-            "share "
-            f"of runs in which it said anything by then. {options.horizon:,} assignments, the target being the "
-            f"last; {options.replications:,} replications (Monte Carlo error at 5 %: {error:.1f} points).\n"
-        )
-        print("| outcomes | policy | delays | arms | kind | ever missed, % | width / default | / paper's | finite, % |")
-        print("|:--|:--|:--|--:|:--|:--|:--|:--|:--|")
-        worst: dict[str, list[float]] = {}
+        print(f"# Confidence sequences\n{options.machine and f'{chr(10)}Machine: {options.machine}.{chr(10)}'}")
         with ProcessPoolExecutor(options.workers) as pool:
-            for setting, summary in zip(chosen, pool.map(cell, jobs), strict=True):
-                family, policy, delay, arms, margin = setting
-                for kind, (missed, ratio, classic, finite) in summary.items():
-                    what = f"{family}{f', margin {margin}' if margin else ''} | {policy} | {delay} | {arms} | {kind}"
-                    cells = [" / ".join(f"{x:.1f}" for x in 100 * missed)]
-                    cells += [" / ".join("–" if np.isnan(x) else f"{x:.2f}" for x in r) for r in (ratio, classic)]
-                    cells.append(" / ".join(f"{x:.0f}" for x in 100 * finite))
-                    print(f"| {what} | {' | '.join(cells)} |", flush=True)
-                    old = worst.get(kind, [0.0, 0.0, 0.0])
-                    often = np.where(finite >= 0.5, ratio, 0.0)
-                    new = missed[:2].max(), missed[2], np.nanmax(often)
-                    worst[kind] = [max(pair) for pair in zip(old, new, strict=True)]
-        print("\n| worst over all settings | arms, % | contrast, % | width / default |\n|:--|--:|--:|--:|")
-        for kind, (arm, contrast, width) in worst.items():
-            print(f"| {kind} | {100 * arm:.1f} | {100 * contrast:.1f} | {width:.2f} |")
-        print("\nWorst widths are of questions that were finite in at least half of the runs.\n")
-    print(f"Speed: {options.arrivals:,} arrivals, two arms, both timed from the same log in one run.\n")
+            if not options.only:
+                print_ever_wrong(options.replications, pool)
+            print_kinds(few(options.replications, options.horizon), options.horizon, options.only, pool)
+        print("## Speed\n")
+    print(f"{options.arrivals:,} arrivals, two arms, both timed from the same log in one run.\n")
     print("| sequence | estimate, s | sequence, s | ratio |\n|:--|--:|--:|--:|")
     print("\n".join(speed(options.arrivals)))
 

@@ -62,3 +62,24 @@ def test_auto_takes_what_is_given():
     assert bl.sequence(log, bounds=(0, 1)).kind == "bernstein"
     assert bl.sequence(log, "sub_gaussian", bounds=(0, 1)).design.sigma == 0.5
     assert bl.sequence(bl.Log(["A", "B"] * 20, y > 0.5, np.full(40, 0.5))).kind == "beta_binomial"
+
+
+def test_0_and_1_are_a_kind_once_both_have_been_seen():
+    def kind(y, **options):
+        return bl.sequence(bl.Log(["A", "B"] * 5, y, np.full(10, 0.5)), **options).kind
+
+    zeros, both = np.zeros(10), np.arange(10) % 3 == 0
+    assert (kind(zeros), kind(zeros + 1), kind(both)) == ("asymptotic", "asymptotic", "beta_binomial")
+    assert kind(zeros, bounds=(0, 1)) == "bernstein"
+    assert kind(both, bounds=(0, 1)) == "beta_binomial"
+    assert kind(both, bounds=(0, 5)) == "bernstein"
+    assert kind(both, sigma=0.5) == "sub_gaussian"
+
+
+def test_a_kind_stays():
+    found = bl.sequence(bl.Log(["A", "B"] * 5, np.zeros(10), np.full(10, 0.5)))
+    assert found.update("A", 1.0, 0.5).kind == "asymptotic"
+    rates = bl.sequence(bl.Log(["A", "B"] * 5, np.arange(10) % 2, np.full(10, 0.5)))
+    with pytest.raises(bl.LogError, match="An outcome is 2, but a beta-binomial sequence needs"):
+        rates.update("A", 2.0, 0.5)
+    assert rates.update("A", 1.0, 0.5).arm("A").estimate == pytest.approx(1 / 6)

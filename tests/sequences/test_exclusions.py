@@ -25,11 +25,48 @@ def test_equal_rates_are_told_apart_no_more_often_than_promised(rows):
     for run in range(runs):
         rng = np.random.default_rng([rows, run])
         arm, outcome = rng.integers(0, 2, rows), (rng.random(rows) < 0.3).astype(float)
-        found = bl.sequence(bl.Log(arm, outcome, np.full((rows, 2), 0.5), arms=[0, 1]))
-        answer = found.contrast(1, 0)
-        excluded += answer.excluded_at is not None
-        if run % 10:
-            continue
-        track = found.track(1, 0)
-        assert (answer.excluded_at is not None) == bool(((track.low > 0) | (track.high < 0)).any())
+        found = bl.sequence(bl.Log(arm, outcome, np.full((rows, 2), 0.5), arms=[0, 1]), looks=1)
+        excluded += found.contrast(1, 0).excluded_at is not None
     assert stats.binomtest(excluded, runs, 0.05, alternative="greater").pvalue > 0.001
+
+
+#: What people measure, from a generator and a number of rows; and its mean.
+METRICS = {
+    "mostly 0": (lambda rng, n: (rng.random(n) < 0.1) * rng.lognormal(0, 1, n), 0.1 * np.exp(0.5)),
+    "lognormal 1.5": (lambda rng, n: rng.lognormal(0, 1.5, n), np.exp(1.125)),
+    "a price": (lambda rng, n: 9.99 * (rng.random(n) < 0.1), 0.999),
+    "counts": (lambda rng, n: 1.0 * rng.poisson(0.1, n), 0.1),
+    "far from 0": (lambda rng, n: rng.normal(20, 1, n), 20),
+    "rare": (lambda rng, n: 1.0 * (rng.random(n) < 0.03), 0.03),
+}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("rows", "looks"), [(100, 1), (300, 1), (200, 5)])
+def test_the_truth_is_excluded_no_more_often_than_promised(metric, rows, looks):
+    """Also if a sequence is made anew at every look, with the kind that outcomes then seem to have."""
+    jit.compile_kernels()
+    draw, truth = METRICS[metric]
+    runs, wrong = 200 if looks == 1 else 60, np.zeros(3)
+    for run in range(runs):
+        rng = np.random.default_rng([rows, looks, run])
+        arm, outcome = rng.integers(0, 2, rows), draw(rng, rows)
+        excluded = np.zeros(3, bool)
+        for look in range(1, looks + 1):
+            n = rows * look // looks
+            found = bl.sequence(bl.Log(arm[:n], outcome[:n], np.full(n, 0.5), arms=[0, 1]), null=truth, looks=1)
+            answers = (found.arm(0), found.arm(1), found.contrast(1, 0))
+            excluded |= [answer.excluded_at is not None for answer in answers]
+        wrong += excluded
+    for n in wrong:
+        assert stats.binomtest(int(n), runs, 0.05, alternative="greater").pvalue > 0.001
+
+
+def test_outcomes_that_are_all_0_bound_nothing():
+    found = bl.sequence(bl.Log(["A", "B"] * 200, np.zeros(400), np.full(400, 0.5)))
+    answer = found.arm("A")
+    assert (found.kind, answer.low, answer.high) == ("asymptotic", -np.inf, np.inf)
+    assert answer.why.startswith("All 200 arrived outcomes of arm 'A' are 0: they show no variance.")
+    assert "kind='beta_binomial'" in answer.why
+    declared = bl.sequence(bl.Log(["A", "B"] * 200, np.zeros(400), np.full(400, 0.5)), "beta_binomial")
+    assert declared.arm("A").high < 0.1
