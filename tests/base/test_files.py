@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import stat
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -56,6 +57,47 @@ def test_places(tmp_path):
     }.items():
         with pytest.raises(OptionError, match=words):
             check_place(path)
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_file_is_for_its_owner_alone_and_one_that_was_there_keeps_its_mode(tmp_path):
+    before = os.umask(0o022)
+    try:
+        assert mode(write_whole(tmp_path / "new", "data")) == 0o600
+        assert mode(write_whole(tmp_path / "open", "no data", private=False)) == 0o644
+        for bits in (0o640, 0o444, 0o666):
+            (tmp_path / "new").chmod(bits)
+            assert mode(write_whole(tmp_path / "new", str(bits))) == bits
+            assert (tmp_path / "new").read_text() == str(bits)
+    finally:
+        os.umask(before)
+
+
+def test_a_link_stays_one(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "real").write_text("old")
+    (tmp_path / "link").symlink_to("folder/real")
+    write_whole(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "folder" / "real").read_text() == "new"
+
+
+def test_what_is_read_is_no_place_to_write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "in").write_text("")
+    (tmp_path / "other").write_text("")
+    (tmp_path / "link").symlink_to("in")
+    os.link("in", "hard")
+    for same in ("in", tmp_path / "in", "folder/../in", "./in", "link", "hard"):
+        for read in ("in", tmp_path / "in", "link", "hard"):
+            with pytest.raises(OptionError, match="it is what is read, and would be lost"):
+                check_place(same, ["nowhere", read])
+    for apart in ("other", "new"):
+        assert check_place(apart, ["in", "a\0b", "x" * 5000, ""]).name == apart
 
 
 def test_csv_of_odd_values():

@@ -70,4 +70,4 @@ def test_stopping_before_anything_runs(monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         run()
     assert left.value.code == 130
-    assert capsys.readouterr().err == "Stopped; nothing was written.\n"
+    assert capsys.readouterr().err == "Stopped; no file is left half written.\n"

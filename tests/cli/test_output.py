@@ -72,13 +72,46 @@ def test_a_figure_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ["analyze", "log.csv", "--report", "log.csv"],
+        ["analyze", "log.csv", "--report", "hard"],
+        ["analyze", "folder/../log.csv", "--report", "link"],
+        ["analyze", "link.csv", "--report", "log.csv"],
+        ["analyze", "log.cs[v]", "--report", "log.csv"],
+        ["analyze", "folder", "--report", "folder/part.parquet"],
+        ["analyze", "folder", "--outcomes", "log.csv", "--report", "log.csv"],
+        ["sensitivity", "log.csv", "--contrast", "A-B", "--plot", "drawn"],
+        ["plan", "log.csv", "--half-width", "0.1", "--plot", "drawn"],
+        ["plan", "e.toml", "--half-width", "0.1", "--policy", "log.csv", "--plot", "drawn"],
+        ["plan", "e.toml", "--half-width", "0.1", "--plot", "e"],
+        ["study", "e.toml", "--save", "e.toml"],
+        ["study", "e.toml", "--plot", "e"],
+        ["simulate", "e.csv", "-o", "e.csv"],
+    ],
+)
+def test_no_command_writes_over_what_it_reads(arguments, tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    files = [Path(name) for name in ("log.csv", "e.toml", "folder/part.parquet")]
+    for file in files:
+        file.write_text("of great value")
+    for link, file in {"hard": files[0], "drawn.svg": files[0], "e.csv": files[1], "e.png": files[1]}.items():
+        Path(link).hardlink_to(file)
+    for link in ("link", "link.csv"):
+        Path(link).symlink_to("log.csv")
+    assert "it is what is read, and would be lost" in refused(*arguments)
+    assert {file.read_text() for file in files} == {"of great value"}
+
+
+@pytest.mark.parametrize(
     ("error", "code", "words"),
     [
         (bl.OptionError("This cannot be."), 2, "Error: This cannot be.\n"),
         (FileNotFoundError(2, "No such file or directory", "x.csv"), 2, "Error: `x.csv`: No such file or directory.\n"),
         (OSError(28, "No space left on device"), 2, "Error: No space left on device.\n"),
         (MemoryError(), 2, "Error: there is not enough memory for this.\n"),
-        (KeyboardInterrupt(), 130, "Stopped; nothing was written.\n"),
+        (KeyboardInterrupt(), 130, "Stopped; no file is left half written.\n"),
         (BrokenPipeError(), 0, ""),
     ],
 )

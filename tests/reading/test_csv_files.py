@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +137,43 @@ def test_dates_that_can_be_read_in_two_ways():
     months = [f"{1 + i % 12:02}/{1 + i // 12:02}/2026" for i in range(ROWS)]
     write("a.csv", DRAWN.csv(assigned_at=pa.array(months)).replace("arrived_at", "note", 1))
     refused("dates such as '01/01/2026', which can be read in two ways", "a.csv", delay="")
+
+
+def flipped(packed, name, flips):
+    """Read a file with one bit flipped, each time another; return how often the answer was the same."""
+    rng, right = np.random.default_rng(4), 0
+    wanted = bl.estimate(bl.read(write(name, packed)))
+    for _ in range(flips):
+        damaged, bit = bytearray(packed), int(rng.integers(8 * len(packed)))
+        damaged[bit // 8] ^= 1 << (bit % 8)
+        write(name, bytes(damaged))
+        try:
+            got = bl.estimate(bl.read(name))
+        except bl.BelatedError:
+            continue
+        assert got.values.tolist() == wanted.values.tolist()
+        right += 1
+    return right
+
+
+def test_a_damaged_gzip_file_never_gives_another_answer():
+    packed = gzip.compress(DRAWN.csv().encode(), mtime=0)
+    assert flipped(packed, "a.csv.gz", 100) < 5  # bits of the header that mean nothing
+    for end in range(1, len(packed), 150):
+        refused("not a GZIP file, or not all of it, or it is damaged", write("b.csv.gz", packed[:end]))
+    content = DRAWN.csv().encode()
+    same(bl.read(write("A.CSV.GZ", gzip.compress(content[:1000]) + gzip.compress(content[1000:]))))
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="no `zstd` to pack with")
+def test_a_damaged_zstd_file_never_gives_another_answer():
+    write("a.csv", DRAWN.csv())
+    subprocess.run([str(shutil.which("zstd")), "-q", "a.csv"], check=True)
+    packed = Path("a.csv.zst").read_bytes()
+    same(bl.read("a.csv.zst"))
+    assert flipped(packed, "b.csv.zst", 30) < 3
+    for end in range(1, len(packed), 150):
+        refused("not a ZSTD file, or not all of it, or it is damaged", write("b.csv.zst", packed[:end]))
 
 
 def late(rows, **columns):

@@ -45,7 +45,13 @@ def check_library() -> None:
         raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.")
 
 
-def save(figure: Figure, path: str | Path, title: str) -> list[Path]:
+def figure_files(path: str | Path) -> dict[str, Path]:
+    """Return the files of a figure by their kind, from a path without suffix."""
+    base = Path(path)
+    return {suffix: base.with_name(f"{base.name}.{suffix}") for suffix in ("png", "svg")}
+
+
+def save(figure: Figure, path: str | Path, title: str, *, private: bool = True) -> list[Path]:
     """Write a figure as PNG and SVG, each whole or not at all; the same figure gives the same bytes.
 
     Parameters
@@ -55,18 +61,20 @@ def save(figure: Figure, path: str | Path, title: str) -> list[Path]:
         Without suffix.
     title : str
         What the files say they show, to programs and to those who cannot see it.
+    private : bool
+        Whether new files are for their owner alone.
 
     Returns
     -------
     list of Path
     """
-    base, written = Path(path), []
-    about = one_line(title, longest=500)
-    for suffix, unwanted in (("png", "Software"), ("svg", "Date")):
+    written = []
+    about, unwanted = one_line(title, longest=500), {"png": "Software", "svg": "Date"}
+    for suffix, file in figure_files(path).items():
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix, dpi=150, metadata={"Title": about, unwanted: None})
+        figure.savefig(buffer, format=suffix, dpi=150, metadata={"Title": about, unwanted[suffix]: None})
         content = _renumbered(buffer.getvalue()) if suffix == "svg" else buffer.getvalue()
-        written.append(write_whole(base.with_name(f"{base.name}.{suffix}"), content))
+        written.append(write_whole(file, content, private=private))
     return written
 
 

@@ -1,22 +1,32 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, readable by those who could read what was there before."""
 
 from __future__ import annotations
 
 import os
-import threading
+import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 
 from belated.base.errors import OptionError
 
 
-def write_whole(path: str | Path, content: str | bytes) -> Path:
-    """Write a file beside its place, then put it there, so that nobody ever sees half of it."""
+def write_whole(path: str | Path, content: str | bytes, *, private: bool = True) -> Path:
+    """Write a file beside its place, then put it there, so that nobody ever sees half of it.
+
+    It has the mode of the file that it replaces, also one that a link leads to. A new one is for its owner alone,
+    unless what is in it is not `private`.
+    """
     path = Path(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    place = Path(os.path.realpath(path))
+    beside = place.with_name(f".belated-{token_hex(8)}")
     try:
-        beside.write_bytes(content if isinstance(content, bytes) else content.encode())
-        beside.replace(path)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        with suppress(FileNotFoundError):
+            beside.chmod(stat.S_IMODE(place.stat().st_mode))
+        beside.replace(place)
     except OSError as error:
         raise OptionError(f"`{path}` cannot be written: {error.strerror}.") from None
     except UnicodeEncodeError:
@@ -27,8 +37,8 @@ def write_whole(path: str | Path, content: str | bytes) -> Path:
     return path
 
 
-def check_place(path: str | Path) -> Path:
-    """Return a path at which a file can appear: in a folder that exists, and not a folder itself."""
+def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """Return a path at which a file can appear: in a folder that exists, no folder itself, none of the inputs."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OptionError(f"`{path}` cannot be written: there is no folder `{path.parent}`.")
@@ -36,4 +46,14 @@ def check_place(path: str | Path) -> Path:
         raise OptionError(f"`{path}` cannot be written: it is a folder.")
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
+    if path.exists() and any(_is_same(path, given) for given in inputs):
+        raise OptionError(f"`{path}` cannot be written: it is what is read, and would be lost; choose another name.")
     return path
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    """Whether two paths lead to one file, be it by links, other cases or other folders' names."""
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):  # there is no other
+        return False

@@ -131,13 +131,14 @@ def analyze(
     shown_as = check_format(form)
     chosen = None if estimator is None else one_of("estimator", estimator, ESTIMATOR_OPTIONS)
     interval_kind, share = one_of("interval", interval, INTERVALS), fraction("level", level)
-    if report is not None:
-        check_place(report)
-    log = LogOptions(
+    tables = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
-    ).read()  # fmt: skip
+    )  # fmt: skip
+    if report is not None:
+        check_place(report, tables.files)
+    log = tables.read()
     if estimator is None and not log.has_all_propensities:
         typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
     questions = Questions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -141,6 +142,17 @@ class LogOptions:
     delay: str | None
     key: str | None
     arms: str | None
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are read, as far as they are there."""
+        from belated.reading.formats import find_files
+
+        found: list[str] = []
+        for given in (self.source, self.outcomes):
+            with suppress(OptionError):  # said when it is read
+                found += [] if given is None else find_files(given, "source", None).paths
+        return found
 
     def read(self) -> sources.Source:
         """Return the log, having said on stderr what was guessed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
@@ -23,7 +23,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 #: Exit codes: the question or the data cannot be; the user stopped it.
 WRONG, STOPPED = 2, 130
-STOPPED_WORDS = "Stopped; nothing was written."
+STOPPED_WORDS = "Stopped; no file is left half written."
 
 
 # ---------------------------------------------------------------- answers
@@ -70,12 +70,14 @@ def _whole(result: Formats) -> str:
 # ---------------------------------------------------------------- figures
 
 
-def check_plot(path: Path | None) -> None:
+def check_plot(path: Path | None, inputs: Iterable[str | Path] = ()) -> None:
     """Say, before anything is computed, if a figure that was asked for cannot be drawn or written."""
     if path is not None:
-        from belated.base.figures import check_library
+        from belated.base.figures import check_library, figure_files
 
-        check_place(path)
+        read = list(inputs)
+        for file in figure_files(path).values():
+            check_place(file, read)
         check_library()
 
 

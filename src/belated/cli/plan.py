@@ -87,12 +87,12 @@ def plan(
     from belated.planning.asking import ask
 
     shown_as = check_format(form)
-    check_plot(plot)
     pilot = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
     )  # fmt: skip
+    check_plot(plot, [source, policy or "", *pilot.files])
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
         patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,

@@ -58,13 +58,14 @@ def sensitivity(
 
     shown_as = check_format(form)
     fraction("level", level)
-    check_plot(plot)
     gammas = None if gamma is None else _factors(gamma)
-    log = LogOptions(
+    tables = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
-    ).read()  # fmt: skip
+    )  # fmt: skip
+    check_plot(plot, tables.files)
+    log = tables.read()
     answer = ask(log, read_contrast(log.arms, contrast), gammas=gammas, level=level, mature=mature)
     show(answer, shown_as, answer.shift)
     write_plot(plot, answer.plot, f"Sensitivity of {answer.name}")

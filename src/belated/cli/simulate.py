@@ -29,7 +29,7 @@ def simulate(
     from belated.simulation.log_files import check_log_path, write_log
     from belated.simulation.simulate import simulate as run
 
-    check_log_path(output)
+    check_log_path(output, [description])
     about = descriptions.read(description)
     steps = max(about.horizons) if horizon is None else horizon
     log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)

@@ -33,8 +33,8 @@ def study(
 
     shown_as = check_format(form)
     if save is not None:
-        check_place(save)
-    check_plot(plot)
+        check_place(save, [description])
+    check_plot(plot, [description])
     about = descriptions.read(description)
     chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}
     result = run(

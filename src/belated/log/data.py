@@ -40,6 +40,8 @@ class Data(ABC):
         What larger outcomes count as, in every answer; None: as they are.
     notes : tuple of str
         What was noticed on reading, such as outcomes that belong to no assignment.
+    files : tuple of str
+        The files that the rows are in, which no answer may be written over.
     """
 
     arms: tuple[Label, ...]
@@ -49,6 +51,7 @@ class Data(ABC):
     within: str | None
     cap: float | None
     notes: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
     @property
     @abstractmethod

@@ -33,6 +33,10 @@ _NOTHING = ["", "NA", "N/A", "NULL", "null", "None", "none", "<NA>", "NaT"]
 _MEANT = r"^\s*[$€£]?\s*[-+]?[$€£]?(\d[\d.,_' ]*([eE][-+]?\d+)?|\.\d+|(?i:nan|inf|infinity))\s*[%$€£]?\s*$"
 
 
+#: How the names of compressed files end, and what Arrow calls that.
+_PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+
+
 #: What labels may be if they are written as such, and what DuckDB calls it.
 _KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
 
@@ -121,6 +125,7 @@ def csv_file(connection: DuckDBConnection, path: str, name: str, role: str) -> C
     """Return a CSV file, after a look at its first rows: what they hold, as text, tells more than their types."""
     import pyarrow.compute as pc
 
+    _check_packed(path, name)
     table = _read_csv(connection, path, _NOTHING)
     columns = list(table.columns)
     if len(columns) == 1 and re.search(r"[,;\t|]", columns[0]):
@@ -140,6 +145,26 @@ def csv_file(connection: DuckDBConnection, path: str, name: str, role: str) -> C
         elif dtype.is_temporal() and not pc.any(pc.match_substring_regex(texts, _SURE)).as_py():
             unsure[column] = texts[0].as_py()
     return CsvFile(table=table, name=name, ordered=True, path=path, guessed=kinds, unsure=unsure)
+
+
+def _check_packed(path: str, name: str) -> None:
+    """Unpack a compressed file once, to its end: DuckDB looks neither at checksums nor for a missing end."""
+    import pyarrow as pa
+
+    packing = next((packing for suffix, packing in _PACKINGS.items() if path.lower().endswith(suffix)), None)
+    if packing is None:
+        return
+    block = bytearray(1 << 20)
+    try:
+        with pa.input_stream(path, compression=packing) as unpacked:
+            while unpacked.readinto(block):
+                pass
+    except OSError as error:
+        if error.errno is not None:  # the file system's, not the packing's
+            raise
+        raise LogError(
+            f"`{name}` cannot be read: it is not a {packing.upper()} file, or not all of it, or it is damaged."
+        ) from None
 
 
 def _check_names(path: str, name: str, columns: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,14 +104,12 @@ def read_files(connection: DuckDBConnection, files: Files) -> Input:
         raise OptionError(
             f"`{one_line(files.path)}` holds files of different kinds, such as {files.paths[0]!r} and {odd!r}."
         )
-    if format_.is_database:
-        return format_.read(connection, files)
-    if files.table is not None:
+    if files.table is not None and not format_.is_database:
         raise OptionError(
             f"`table` is {files.table!r}, but `{one_line(files.path)}` is not a database; it is one table itself."
         )
     with sentences(files.name):
-        return format_.read(connection, files)
+        return replace(format_.read(connection, files), files=tuple(files.paths))
 
 
 def _is_part(file: Path, inside: Path) -> bool:

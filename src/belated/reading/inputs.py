@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +39,14 @@ class Input:
     name : str
     ordered : bool
         Whether its rows have an order, as those of files and dataframes do.
+    files : tuple of str
+        The files that it is in.
     """
 
     table: ir.Table
     name: str
     ordered: bool
+    files: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def connection(self) -> BaseBackend:
@@ -134,7 +137,8 @@ def table_beside(beside: Input, name: str) -> Input | None:
     tables = {table: schema for schema, table in _tables(connection, space.catalog)}
     if name not in tables:
         raise OptionError(f"There is no file and no table `{one_line(name)}` beside `{beside.name}`.")
-    return Input(connection.table(name, database=(space.catalog, tables[name])), one_line(name), ordered=True)
+    table = connection.table(name, database=(space.catalog, tables[name]))
+    return Input(table, one_line(name), ordered=True, files=beside.files)
 
 
 def _tables(connection: DuckDBConnection, catalog: str) -> list[tuple[str, str]]:

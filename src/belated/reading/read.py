@@ -130,7 +130,8 @@ def read(
     if arms is None and isinstance(propensity, Mapping):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    opened = Source(open_tables(query, name, arms, as_of))
+    files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
+    opened = Source(open_tables(query, name, arms, as_of), files=files)
     return opened if cap is None else opened.capped(cap)
 
 

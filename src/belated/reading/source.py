@@ -56,10 +56,12 @@ class Source(Data, Table):
         Of events, the window in words: the outcome is what happened within it.
     cap : float or None
         What larger outcomes count as.
+    files : tuple of str
+        The files that are read, if it is in files.
     """
 
-    def __init__(self, opened: Opened, cap: float | None = None) -> None:
-        self._uncut, self.cap = opened, cap
+    def __init__(self, opened: Opened, cap: float | None = None, files: tuple[str, ...] = ()) -> None:
+        self._uncut, self.cap, self.files = opened, cap, files
         self._opened = opened if cap is None else replace(opened, rows=sums_query.with_cap(opened.rows, cap))
         self._query, self._facts = opened.query, opened.facts
         self.name, self.arms, self.clock = opened.name, opened.arms, opened.clock
@@ -95,12 +97,12 @@ class Source(Data, Table):
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as it stood at a moment given as a number of its clock."""
         with sentences(self.name):
-            return Source(self._uncut.at(moment), self.cap)
+            return Source(self._uncut.at(moment), self.cap, self.files)
 
     def capped(self, cap: float | None) -> Source:
         """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
         if cap is None:
-            return Source(self._uncut)
+            return Source(self._uncut, files=self.files)
         value = read_cap(cap)
         if self._query.measure == "indicator":
             raise OptionError("`cap` is given, but the outcome is whether an event happened, 0 or 1; it needs no cap.")
@@ -109,7 +111,7 @@ class Source(Data, Table):
             known = rows.filter(rows.arrived.notnull())
             least = fetch(known.aggregate(n=known.count(), low=known.outcome.min())).to_pylist()[0]
         check_cap(value, math.inf if least["low"] is None else least["low"], least["n"])
-        return Source(self._uncut, value)
+        return Source(self._uncut, value, self.files)
 
     def above_cap(self, moments: Array | None = None) -> Array:
         """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""

@@ -67,7 +67,8 @@ def report(
     cap : float, optional
         Outcomes above it count as it; by default as the log has it.
     """
-    check_place(path)
+    data = require_data(log, cap)
+    check_place(path, data.files)
     questions = Questions(
         estimator=estimator,
         baseline=baseline,
@@ -82,7 +83,7 @@ def report(
         kind=kind,
         bounds=bounds,
     )
-    return write_report(analyse(require_data(log, cap), questions), path, title=title)
+    return write_report(analyse(data, questions), path, title=title)
 
 
 def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None, command: str | None = None) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,9 +29,9 @@ def columns_of(log: Log) -> dict[str, Array | list[float | None]]:
     return columns
 
 
-def check_log_path(path: str | Path) -> Path:
-    """Return a path at which a log can be written."""
-    path = check_place(path)
+def check_log_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """Return a path at which a log can be written, and which is none of the inputs."""
+    path = check_place(path, inputs)
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError(f"`{path}` must end in .csv or .parquet.")
     if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:

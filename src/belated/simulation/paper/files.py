@@ -39,11 +39,11 @@ def write(paper: Paper, folder: str | Path, version: str) -> list[Path]:
         raise OptionError(f"`{folder}` cannot be a folder: {error.strerror}.") from None
     files = []
     for name in paper.figures:
-        files += save(draw(paper, FIGURES[name]), folder / name, FIGURES[name].caption)
+        files += save(draw(paper, FIGURES[name]), folder / name, FIGURES[name].caption, private=False)
     differences = paper.comparison()
-    files.append(write_whole(folder / "numbers.csv", _csv(paper.numbers())))
-    files.append(write_whole(folder / "comparison.csv", _csv([d.row() for d in differences])))
-    files.append(write_whole(folder / "index.html", _page(paper, differences, version)))
+    files.append(write_whole(folder / "numbers.csv", _csv(paper.numbers()), private=False))
+    files.append(write_whole(folder / "comparison.csv", _csv([d.row() for d in differences]), private=False))
+    files.append(write_whole(folder / "index.html", _page(paper, differences, version), private=False))
     return files
 
 
