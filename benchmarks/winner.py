@@ -8,16 +8,15 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from dataclasses import fields
 
 import numpy as np
 from scipy import special
 
 import belated as bl
 from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import KINDS, are_skewed, combine
+from belated.estimation.intervals import combine
 from belated.estimation.multiplicity import joint_tail
-from belated.estimation.winner import Rivalry, Winner, winner
+from belated.estimation.winner import Rivalry, Winner, duels_of, winner
 
 POLICIES = {
     "uniform": lambda arms, family: bl.policies.uniform(),
@@ -27,45 +26,43 @@ POLICIES = {
         bl.policies.thompson_beta if family == "binary" else bl.policies.thompson_normal
     )(1 / arms, 0.5).batched(20),
 }
-FAMILIES = [("normal", 0.0, 0.5), ("binary", 0.5, 0.2), ("binary", 0.05, 0.05), ("exponential", 1.0, 0.5)]
+FAMILIES = [
+    ("normal", 0.0, 0.5), ("binary", 0.5, 0.2), ("binary", 0.05, 0.05), ("exponential", 1.0, 0.5),
+    ("revenue", 1.5, 0.5),
+]  # fmt: skip
+DEFAULT = "score"
+
+#: Mostly zero: 3 in 100 are above it, lognormal with sigma 1; of mean 1.
+REVENUE = np.random.default_rng(3)
+REVENUE = np.where(REVENUE.random(100_000) < 0.03, REVENUE.lognormal(0.0, 1.0, 100_000), 0.0)
+REVENUE /= REVENUE.mean()
 
 
 def arm_of(family: str, mean: float) -> bl.simulation.arms.Arm:
     """Return an arm of a family."""
+    if family == "revenue":
+        return bl.arms.empirical(mean * REVENUE)
     kinds = {"normal": bl.arms.normal, "binary": bl.arms.bernoulli, "exponential": bl.arms.exponential}
     return kinds[family](mean)
 
 
 def taken(statistics: ArmStatistics, rows: np.ndarray, arms: np.ndarray) -> ArmStatistics:
     """Return the statistics of some runs, of other arms in each."""
-    parts = {f.name: getattr(statistics, f.name) for f in fields(statistics)}
-    return ArmStatistics(**{k: None if v is None else v[rows[:, None], arms] for k, v in parts.items()})
+    return statistics.at((rows[:, None], arms))
 
 
-def each_alone(statistics: ArmStatistics, kind: str) -> tuple:
+def each_alone(statistics: ArmStatistics) -> tuple:
     """Return what `winner` needs of every run: values, limits by tail, degrees."""
-    alone = combine(statistics.reshaped((*statistics.value.shape, 1)), np.ones(1), kind)
-    return KINDS[kind].within(statistics.value), alone.limits, alone.degrees[..., 0]
+    alone = combine(statistics.reshaped((*statistics.value.shape, 1)), np.ones(1), DEFAULT)
+    return statistics.value, alone.limits, alone.degrees[..., 0]
 
 
-def by_kind(statistics: ArmStatistics, family: str) -> list[tuple[str, ArmStatistics]]:
-    """Return the runs for which each kind of interval is the default."""
-    if family == "binary":
-        return [("wilson", statistics)]
-    skewed, arms = are_skewed(statistics), np.arange(statistics.value.shape[1])
-    groups = [("skew", np.flatnonzero(skewed)), ("t", np.flatnonzero(~skewed))]
-    return [(kind, taken(statistics, rows, arms)) for kind, rows in groups if len(rows)]
+def selected(statistics: ArmStatistics, means: np.ndarray, level: float = 0.95) -> dict[str, np.ndarray]:
+    """Return, by run, whether each interval held the winner's mean, and the hybrid's width over the band's.
 
-
-def selected(statistics: ArmStatistics, family: str, means: np.ndarray) -> dict[str, np.ndarray]:
-    """Return, by run, whether each interval held the winner's mean, and the hybrid's width over the band's."""
-    parts = [selected_of(some, kind, means) for kind, some in by_kind(statistics, family)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def selected_of(statistics: ArmStatistics, kind: str, means: np.ndarray, level: float = 0.95) -> dict[str, np.ndarray]:
-    """Return the same with one kind of interval; as in `Estimate.best`, arms with few arrivals take no part."""
-    live = (statistics.arrived >= 2) & np.isfinite(statistics.value)
+    As in `Estimate.best`, arms without an interval take no part.
+    """
+    live = np.isfinite(each_alone(statistics)[1](0.025)[0])
     order = np.argsort(~live, axis=1, kind="stable")
     out: dict[str, list] = {}
     for m in np.unique(live.sum(axis=1)):
@@ -73,14 +70,14 @@ def selected_of(statistics: ArmStatistics, kind: str, means: np.ndarray, level: 
             continue
         rows = np.flatnonzero(live.sum(axis=1) == m)
         arms = order[rows, :m]
-        w = winner(*each_alone(taken(statistics, rows, arms), kind), level)
+        w = winner(*each_alone(taken(statistics, rows, arms)), level)
         truth = means[arms[np.arange(len(rows)), w.index]]
-        for name, value in judged(w, truth, kind).items():
+        for name, value in judged(w, truth).items():
             out.setdefault(name, []).append(value)
     return {name: np.concatenate(parts) for name, parts in out.items()}
 
 
-def judged(w: Winner, truth: np.ndarray, kind: str) -> dict[str, np.ndarray]:
+def judged(w: Winner, truth: np.ndarray) -> dict[str, np.ndarray]:
     """Return whether the intervals of many runs held the truth."""
     reported = [np.where(w.near_tie, s, h) for s, h in zip(w.simultaneous, w.hybrid, strict=True)]
     held = {
@@ -92,43 +89,42 @@ def judged(w: Winner, truth: np.ndarray, kind: str) -> dict[str, np.ndarray]:
             ("reported", reported),
         )
     }
-    cut = KINDS[kind].within
-    band = cut(w.simultaneous.high) - cut(w.simultaneous.low)
+    band = w.simultaneous.high - w.simultaneous.low
     with np.errstate(invalid="ignore", divide="ignore"):
-        held["width"] = np.where(band > 0, (cut(w.hybrid.high) - cut(w.hybrid.low)) / band, 1.0)
-        held["reported width"] = np.where(band > 0, (cut(reported[1]) - cut(reported[0])) / band, 1.0)
+        held["width"] = np.where(band > 0, (w.hybrid.high - w.hybrid.low) / band, 1.0)
+        held["reported width"] = np.where(band > 0, (reported[1] - reported[0]) / band, 1.0)
     held["below"] = w.median < truth
     return held
 
 
-def naive(statistics: ArmStatistics, kind: str, means: np.ndarray) -> float:
+def naive(statistics: ArmStatistics, means: np.ndarray) -> float:
     """Return how often the selected arm's own interval held its mean."""
-    values, limits, _ = each_alone(statistics, kind)
+    values, limits, _ = each_alone(statistics)
     low, high = limits(0.025)
     rows, index = np.arange(len(values)), np.nanargmax(np.where(np.isfinite(low), values, -np.inf), axis=1)
     return float(np.mean((low[rows, index] <= means[index]) & (means[index] <= high[rows, index])))
 
 
-def all_pairs(statistics: ArmStatistics, kind: str, means: np.ndarray) -> float:
+def all_pairs(statistics: ArmStatistics, means: np.ndarray) -> float:
     """Return how often the simultaneous intervals of all pairs held all of them."""
     arms = len(means)
     pairs = list(itertools.combinations(range(arms), 2))
     tail, held = joint_tail(np.ones(len(pairs)), None, 0.025), np.ones(len(statistics.value), dtype=bool)
     for a, b in pairs:
-        low, high = combine(statistics, np.eye(arms)[b] - np.eye(arms)[a], kind).limits(tail)
+        low, high = combine(statistics, np.eye(arms)[b] - np.eye(arms)[a], DEFAULT).limits(tail)
         held &= np.isnan(low) | ((low <= means[b] - means[a]) & (means[b] - means[a] <= high))
     return float(held.mean())
 
 
-def best_of(statistics: ArmStatistics, kind: str, means: np.ndarray, runs: int) -> tuple[float, float, float, float]:
+def best_of(statistics: ArmStatistics, means: np.ndarray, runs: int) -> tuple[float, float, float, float]:
     """Return how often the contenders held the best arm, their mean number, false claims, and Hsu's intervals."""
     held, number, false, hsu = 0, 0, 0, 0
-    values, limits, degrees = each_alone(statistics, kind)
+    values, limits, degrees = each_alone(statistics)
     gap = means - np.array([np.max(np.delete(means, k)) for k in range(len(means))])
     best, count = np.flatnonzero(means == means.max()), 0
     known = {}
     for r in range(min(runs, len(values))):
-        if (statistics.arrived[r] < 2).any():
+        if not np.isfinite(limits(0.025)[0][r]).all():
             continue
         count += 1
 
@@ -137,7 +133,7 @@ def best_of(statistics: ArmStatistics, kind: str, means: np.ndarray, runs: int) 
                 known[tail] = limits(tail)
             return known[tail][0][r], known[tail][1][r]
 
-        rivalry = Rivalry.of(values[r], mine, degrees[r], 0.95)
+        rivalry = Rivalry.of(values[r], mine, degrees[r], 0.95, duels_of(statistics.at(r), DEFAULT))
         p_values, index = rivalry.not_best(), int(np.argmax(values[r]))
         held += bool(p_values[best[0]] > 0.05)
         number += int((p_values > 0.05).sum())
@@ -173,7 +169,7 @@ def exact_draws(runs: int) -> None:
             own, rows = limits(0.025), np.arange(runs)
             truth = means[w.index]
             simple = np.mean((own[0][rows, w.index] <= truth) & (truth <= own[1][rows, w.index]))
-            shown = line(simple, judged(w, truth, "t"))
+            shown = line(simple, judged(w, truth))
             print(f"| {arms} | {'∞' if np.isinf(nu) else f'{nu:.0f}'} | {name} | {shown} |", flush=True)
 
 
@@ -188,7 +184,7 @@ def line(simple: float, found: dict[str, np.ndarray]) -> str:
 def logs(runs: int, horizons: list[int], arms_of: list[int]) -> None:
     """Print coverage on logs of bandits."""
     print("\n## Logs\n\nThe interval for the mean of the arm that came out best, from DAIPW with the default "
-          "intervals (wilson for 0/1 outcomes, skew for skewed ones, t otherwise). "
+          "interval. "
           "Pareto delays of exponent 0.75, half of the first arm "
           "never reports. Equal means, or in equal steps up to a margin (normal 0.5, rates 0.5 + 0.2 and 0.05 + 0.05, "
           f"exponential 1 + 0.5). {runs:,} runs (Monte Carlo error {100 * (0.95 * 0.05 / runs) ** 0.5:.1f}).\n"
@@ -203,10 +199,9 @@ def logs(runs: int, horizons: list[int], arms_of: list[int]) -> None:
         means = base + (np.zeros(arms) if equal else np.linspace(0, margin, arms))
         study = run(means, family, name, horizon, runs)
         statistics = study.statistics("daipw")
-        found = selected(statistics, family, means)
+        found = selected(statistics, means)
         what = family if family != "binary" else f"binary, {base}"
-        simple = [(naive(some, kind, means), len(some.value)) for kind, some in by_kind(statistics, family)]
-        shown = line(np.average([share for share, _ in simple], weights=[n for _, n in simple]), found)
+        shown = line(naive(statistics, means), found)
         print(f"| {horizon:,} | {arms} | {name} | {what} | {'equal' if equal else 'steps'} | {shown} |", flush=True)
         for which in ("hybrid", "reported"):
             lows.setdefault((family, which), []).append(100 * found[which].mean())
@@ -239,12 +234,9 @@ def together(runs: int) -> None:
         (2, 5, 20), list(POLICIES)[::3], FAMILIES[::2], (True, False)
     ):
         means = base + (np.zeros(arms) if equal else np.linspace(0, margin, arms))
-        statistics, kind = (
-            run(means, family, name, 3000, runs).statistics("daipw"),
-            "wilson" if family == "binary" else "t",
-        )
-        held, number, false, hsu = best_of(statistics, kind, means, runs // 2 if arms < 20 else runs // 5)
-        pairs = all_pairs(statistics, kind, means)
+        statistics = run(means, family, name, 3000, runs).statistics("daipw")
+        held, number, false, hsu = best_of(statistics, means, runs // 2 if arms < 20 else runs // 5)
+        pairs = all_pairs(statistics, means)
         print(f"| {arms} | {name} | {family} | {'equal' if equal else 'steps'} | {100 * held:.1f} | {number:.1f} "
               f"| {100 * false:.1f} | {100 * hsu:.1f} | {100 * pairs:.1f} |", flush=True)  # fmt: skip
 

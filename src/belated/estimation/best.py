@@ -14,9 +14,9 @@ from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer
-from belated.estimation.intervals import KINDS, Combination, combine
+from belated.estimation.intervals import KINDS
 from belated.estimation.multiplicity import sidak_tail
-from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, winner
+from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, duels_of, winner
 from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
@@ -195,17 +195,13 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
         low, high = alone.limits(tail)
         return _turned((low[arms], high[arms]), largest)
 
-    def duels(better: Array, worse: Array) -> Combination:
-        pairs = estimate.statistics.subset(arms[np.stack([better, worse], axis=-1)])
-        return combine(pairs, np.array([1.0, -1.0] if largest else [-1.0, 1.0]), estimate.interval)
-
     values = kind.within(estimate.values)[arms]
     return _Rivals(
         arms=arms,
         values=values if largest else -values,
         limits=limits,
         degrees=alone.degrees[arms, 0],
-        duels=duels,
+        duels=duels_of(estimate.statistics.subset(arms), estimate.interval, largest),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -174,6 +174,10 @@ class ArmStatistics:
     def subset(self, arms: Array) -> ArmStatistics:
         """Return the statistics of some arms."""
         return self._changed(lambda values: values[..., arms])
+
+    def at(self, index: Any) -> ArmStatistics:
+        """Return the statistics at an index of their arrays, such as those of one experiment of many."""
+        return self._changed(lambda values: values[index])
 
     def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
         """Return the statistics of arms in another shape."""

@@ -23,7 +23,8 @@ from scipy import special
 from belated.base.columns import Array
 from belated.base.roots import bisect_each
 from belated.base.sidak import sidak_level, sidak_p_value
-from belated.estimation.intervals import Combination
+from belated.estimation.estimators import ArmStatistics
+from belated.estimation.intervals import Combination, IntervalKind, combine
 from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
 #: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
@@ -219,6 +220,16 @@ def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
 
     low, high = bisect_each(below, -c, c, steps=60)
     return np.asarray((low + high) / 2)
+
+
+def duels_of(arms: ArmStatistics, kind: IntervalKind, largest: bool = True) -> Duels:
+    """Return what compares arms of one experiment two by two; the smaller is the better one unless `largest`."""
+
+    def duels(better: Array, worse: Array) -> Combination:
+        pairs = arms.subset(np.stack([better, worse], axis=-1))
+        return combine(pairs, np.array([1.0, -1.0] if largest else [-1.0, 1.0]), kind)
+
+    return duels
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def variation(evidence: Evidence) -> Verdict:
     return Verdict(
         "amber",
         f"{finding}: they do not show how much they vary.",
-        "Wait for more of them; with 0/1 outcomes the wilson interval (the default) allows for it.",
+        "Wait for more of them; until then the arm's interval takes from the other arms how much outcomes vary.",
         numbers,
     )
 
