@@ -120,6 +120,17 @@ def test_a_report_shows_the_band_for_every_look(tmp_path):
     assert "Nothing can be said yet: Arm " in early[early.index("If you look more than once") :]
 
 
+def test_what_a_sequence_left_out_is_said_when_it_says_nothing_now(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.normal(np.arange(400) % 2, 0.5)
+    y[-2] = 1e6
+    log = bl.Log(np.where(np.arange(400) % 2, "B", "A"), y, np.full(400, 0.5))
+    html = unescape(bl.report(log, tmp_path / "r.html").read_text())
+    part = html[html.index("If you look more than once") :]
+    assert "Nothing can be said now: The variance of arm" in part
+    assert "It first left out 0 as of" in part
+
+
 # ---------------------------------------------------------------- the command and the library
 
 

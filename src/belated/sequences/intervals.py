@@ -120,7 +120,7 @@ def silence(history: History, arm: int) -> str | None:
         return history.single_value
     if history.design.kind != "asymptotic" or math.isfinite(reach(history, -1, arm, 1.0)[1]):
         return None
-    bounded = "one with bounds (`bounds=`, or `cap=`, `--cap`) does not"
+    bounded = "one with bounds (`bounds=`, `cap=`; --bounds, --cap) does not"
     size = state[fields.W] ** 2 / state[fields.W2]
     if size < (1 - ROUNDING) * LEAST_SIZE:
         return (
@@ -131,7 +131,7 @@ def silence(history: History, arm: int) -> str | None:
     if variance == 0:
         return (
             f"All {n:,} arrived outcomes of arm {name} are {history.record.shift[arm]:g}: they show no variance. An "
-            f"asymptotic sequence needs it; {bounded}, nor does one of 0/1 outcomes (kind='beta_binomial')."
+            f"asymptotic sequence needs it; {bounded}, nor does one of 0/1 outcomes (kind='beta_binomial'; --kind)."
         )
     if doubt > MOST_DOUBT:
         return (
