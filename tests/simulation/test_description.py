@@ -278,10 +278,10 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ({"estimators": "daipw"}, "`estimators` is 'daipw'; it must be a list of one or more."),
         (
             {"estimators": ["daipw", "hajk"]},
-            "`estimators[1]` is 'hajk'; it must be one of 'daipw', 'dipw', 'mean', 'hajek', 'nh', 'nh0', 'iad'. "
-            "Did you mean 'hajek'?",
+            "`estimators[1]` is 'hajk'; it must be one of 'daipw', 'daipw_paper', 'dipw', 'mean', 'hajek', 'nh', "
+            "'nh0', 'iad'. Did you mean 'hajek'?",
         ),
-        ({"intervals": [1]}, "`intervals[0]` is 1; it must be one of 'auto', 'normal', 't', 'skew', 'wilson'."),
+        ({"intervals": [1]}, "`intervals[0]` is 1; it must be one of 'auto', 'normal', 't', 'score', 'wilson'."),
         ({"targets": ["A", "C"]}, "`targets[1]` names 'C', which is not one of the arms ['A']."),
         ({"targets": [["A", ["A"]]]}, "`targets[0]` names ['A'], which is not one of the arms ['A']."),
         ({"targets": [{"A": "x"}]}, "`targets[0].A` is 'x'; it must be a finite number."),

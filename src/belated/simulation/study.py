@@ -69,7 +69,7 @@ def study(
     targets : list
         Each an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients
         for a policy or any linear combination. Default: every arm, and every contrast with the first.
-    intervals : sequence of {"normal", "t", "skew", "wilson", "auto"}
+    intervals : sequence of {"auto", "normal", "t", "score", "wilson"}
     level : float
     seed : int
     workers : int, optional

@@ -22,7 +22,7 @@ from belated.simulation.views import View
 if TYPE_CHECKING:
     from belated.simulation.results import Study
 
-_FORMAT = "belated study 2"
+_FORMAT = "belated study 3"
 
 
 class Fields(TypedDict):
@@ -70,7 +70,7 @@ def load(path: str | Path) -> Fields:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             if about["format"] != _FORMAT:
-                raise KeyError("format")
+                raise OptionError(f"{str(path)!r} was saved by another version of belated; run the study again.")
             return {
                 "bandit": bandit_from(about["bandit"]),
                 "policy": policy_from(about["policy"]),
