@@ -359,3 +359,23 @@ def epsilon_greedy_run(means, sds, tables, never, tails, c, decay, burn_in, batc
         rows.delay.append(0.0 if at_once else delay_from(lateness[at], tables[arm], never[arm], tails[arm]))
         rows.propensity.append(p)
     return rows
+
+
+def contrast_about_model(h, mu, arm, outcome, propensity, arrived, a, b):
+    """The variance of arm a minus arm b about a given model: the sum of squares of what each row adds to it."""
+    total = 0
+    rows = range(len(arm))
+    terms = []
+    for k in (a, b):
+        own = [t for t in rows if arm[t] == k and arrived[t] is not None]
+        w = {t: h[t][k] / propensity[t][k] for t in own}
+        sum_w, sum_h = sum(w.values()), sum(h[t][k] for t in rows)
+        residual = sum(w[t] * (outcome[t] - mu[t][k]) for t in own) / sum_w
+        model = sum(h[t][k] * mu[t][k] for t in rows) / sum_h
+        part = [h[t][k] * (mu[t][k] - model) / sum_h for t in rows]
+        for t in own:
+            part[t] += w[t] * (outcome[t] - mu[t][k] - residual) / sum_w
+        terms.append(part)
+    for first, second in zip(*terms, strict=True):
+        total += (first - second) ** 2
+    return total

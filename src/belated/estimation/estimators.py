@@ -14,6 +14,7 @@ from belated.base.columns import Array
 from belated.base.errors import OptionError, PropensitiesNeededError
 from belated.log.data import Data
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
+from belated.summaries.pair_sums import PairSums
 from belated.summaries.sums import Sums
 from belated.summaries.weights import Weights, WeightsLike, read_weights
 
@@ -170,10 +171,12 @@ class ArmStatistics:
     constant: Array  # whether all arrived outcomes are equal
     ceiling: Array  # the largest mean that there can be: the cap of the outcomes, or infinity
     moments: Moments
+    shared: Shared | None = None  # of a given outcome model
 
     def subset(self, arms: Array) -> ArmStatistics:
-        """Return the statistics of some arms."""
-        return self._changed(lambda values: values[..., arms])
+        """Return the statistics of some arms; or of arms in another order, or of several sets of arms."""
+        shared = None if self.shared is None else self.shared.subset(arms)
+        return replace(self._changed(lambda values: values[..., arms]), shared=shared)
 
     def at(self, index: Any) -> ArmStatistics:
         """Return the statistics at an index of their arrays, such as those of one experiment of many."""
@@ -184,9 +187,21 @@ class ArmStatistics:
         return self._changed(lambda values: values.reshape(shape))
 
     def _changed(self, change: Callable[[Array], Array]) -> ArmStatistics:
-        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "moments"}
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("moments", "shared")}
         changed = {name: change(values) for name, values in known.items() if values is not None}
-        return replace(self, moments=Moments(*map(change, self.moments)), **changed)
+        return replace(self, moments=Moments(*map(change, self.moments)), shared=None, **changed)
+
+
+class Shared(NamedTuple):
+    """What ties the arms' estimates together: an outcome model's mean over the same rows."""
+
+    covariance: Array  # (arms, arms), 0 on the diagonal
+    variance: Array  # the part of each arm's own variance that comes from the model
+
+    def subset(self, arms: Array) -> Shared:
+        """Return the same of some arms."""
+        index = np.flatnonzero(arms) if np.asarray(arms).dtype == bool else np.asarray(arms)
+        return Shared(self.covariance[index[..., :, np.newaxis], index[..., np.newaxis, :]], self.variance[..., index])
 
 
 class Moments(NamedTuple):
@@ -310,10 +325,12 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
         # where no outcome had arrived before any row, the model is the same throughout: no augmentation
         augmentation = np.where((sums["h_modelled"] == 0) & (w > 0), 0.0, augmentation)
     about = centre + augmentation
-    given = estimator.outcome_model.name == "given"
-    hc0, hc3, homoskedastic, moved = _model_variances(sums) if given else _variances(sums, centre, augmentation)
+    pairs = sums.pairs  # there are some of a given outcome model
+    hc0, hc3, homoskedastic, moved = (
+        _variances(sums, centre, augmentation) if pairs is None else _model_variances(sums, pairs)
+    )
     robust = np.maximum(homoskedastic, hc3) + moved
-    return _in_shape(
+    statistics = _in_shape(
         sums,
         estimator,
         shape,
@@ -326,12 +343,16 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
         arrived=n,
         constant=(n > 0) & (_spread(sums) == 0),
     )
+    if pairs is None:
+        return statistics
+    covariance = pairs.covariance(sums["h"], w, sums["hm"] / sums["h"], (sums["wy"] - sums["wm"]) / w)
+    return replace(statistics, shared=Shared(covariance, np.maximum(moved, 0.0)))
 
 
 def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values: Array) -> ArmStatistics:
     ceiling = np.full(shape, math.inf if sums.cap is None else sums.cap.value)
     arrays = {name: array.reshape(shape) for name, array in values.items()}
-    return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, **arrays)
+    return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, shared=None, **arrays)
 
 
 def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
@@ -346,7 +367,7 @@ def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, A
     return hc0, hc3, _spread(sums) / (sums["arrived"] - 1) * w2 / w**2, augmentation**2
 
 
-def _model_variances(sums: Sums) -> tuple[Array, Array, Array, Array]:
+def _model_variances(sums: Sums, pairs: PairSums) -> tuple[Array, Array, Array, Array]:
     """Return the same about a given model: of the weighted residuals, and of the model's mean over all rows.
 
     With r = Y - mu, the estimate is sum w r / W + sum h mu / H. Its variance is that of a sum of
@@ -359,7 +380,8 @@ def _model_variances(sums: Sums) -> tuple[Array, Array, Array, Array]:
     hc3 = (squares + leverage_slope(sums["w_max"] / w) * cubes / w) / w**2
     homoskedastic = np.maximum(sums["r2"] - sums["r"] ** 2 / n, 0.0) / (n - 1) * w2 / w**2
     of_model = _second_moment(sums["h2"], sums["h2m"], sums["h2m2"], model) / h**2
-    cross = sums["hwrm"] - centre * sums["hwm"] - model * sums["hwr"] + centre * model * sums["hw"]
+    hw, hwr, hwm, hwrm = np.diagonal(pairs.own, axis1=1, axis2=2)
+    cross = hwrm - centre * hwm - model * hwr + centre * model * hw
     moved = np.maximum(of_model + 2 * cross / (w * h), of_model - squares / w**2)  # the whole is not below of_model
     return squares / w**2 + moved, hc3, homoskedastic, moved
 

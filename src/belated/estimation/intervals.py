@@ -139,9 +139,8 @@ class Shape(NamedTuple):
         """Return the shape of outcomes; an arm of few, or of equal outcomes, takes it from all arms together."""
         m, n, size = arms.moments, arms.arrived, arms.effective_size
         skewness, rest = _skewness(m.pooled_second, m.pooled_third, m.pooled_fourth)
-        rarer = (
-            m.pooled_count * (1 - np.abs(skewness) / np.sqrt(skewness**2 + 4)) / 2
-        )  # count of the rarer of two values
+        # how often the rarer value occurs, if there are two
+        rarer = m.pooled_count * (1 - np.abs(skewness) / np.sqrt(skewness**2 + 4)) / 2
         spread = np.minimum(1.0, 1 / rarer**2 + _SIZES * rest / (1 + skewness**2 + rest))
         borrowed = spread * _BORROWED / (n + _BORROWED)
         own = _skewness(m.second, m.third, m.fourth)
@@ -339,7 +338,7 @@ class Combination:
     @cached_property
     def std_error(self) -> Array:
         """The standard error that the interval uses; for `wilson`, or if 0, half the width at one normal deviation."""
-        root = np.asarray(np.sqrt(np.sum(self._variance_parts, axis=-1)))
+        root = np.asarray(self._tied * np.sqrt(np.sum(self._variance_parts, axis=-1)))
         if self.entry.reach is None or not (self.entry.error_by_width or (root == 0).any()):
             return root
         low, high = self.limits(float(special.ndtr(-1.0)))
@@ -398,6 +397,20 @@ class Combination:
         """What each arm adds to the variance."""
         return np.asarray(self.coefficients**2 * self.entry.variances(self.arms))
 
+    @cached_property
+    def _tied(self) -> Array | float:
+        """The standard error of arms that an outcome model ties together, over that of independent ones."""
+        if self.arms.shared is None:
+            return 1.0
+        c, (covariance, of_model) = self.coefficients, self.arms.shared
+        apart = np.sum(self._variance_parts, axis=-1)
+        together, least = (
+            apart + np.einsum("a,...ab,b->...", c, covariance, c),
+            apart - np.sum(c**2 * of_model, axis=-1),
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.sqrt(np.maximum(together, least) / apart))
+
     def _quantile(self, tail: float | Array) -> Array:
         return np.asarray(special.stdtrit(self._welch(), tail) if self.entry.small_sample else special.ndtri(tail))
 
@@ -424,7 +437,8 @@ class Combination:
         c = self.coefficients
         down, up = reach(tail)
         below, above = c * np.where(c > 0, down, up), c * np.where(c > 0, up, down)
-        return self._centre - np.sqrt(np.sum(below**2, axis=-1)), self._centre + np.sqrt(np.sum(above**2, axis=-1))
+        down, up = (self._tied * np.sqrt(np.sum(each**2, axis=-1)) for each in (below, above))
+        return self._centre - down, self._centre + up
 
     def _inverted(self, reach: ReachAt, null: float) -> float:
         """Return the normal quantile of the tail at which a limit meets `null`."""

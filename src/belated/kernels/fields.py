@@ -65,8 +65,6 @@ OWN_FIELDS = (
     Field("w3", "own arrived", w=3),
     Field("w3y", "own arrived", w=3, y=1),
     Field("w3y2", "own arrived", w=3, y=2),
-    Field("hw", "own arrived", h=1, w=1, plain=True),
-    Field("hwm", "own arrived", h=1, w=1, m=1, plain=True),
     Field("hwr", "own arrived", h=1, w=1, r=1, plain=True),
     Field("hwrm", "own arrived", h=1, w=1, r=1, m=1, plain=True),
     Field("r", "own arrived", r=1, plain=True),
@@ -87,7 +85,7 @@ OWN = tuple(field.name for field in OWN_FIELDS)
 H, H2, H_MODELLED, HM, H2M, H2M2, H_ARRIVED = range(len(SPREAD))
 (
     ASSIGNED, ARRIVED, NONBINARY, Y, Y2, Y3, Y4, W, WY, W_MODELLED, WM, W2, W2Y, W2Y2, W3, W3Y, W3Y2,
-    HW, HWM, HWR, HWRM, R, R2, R3, R4, W2R, W2R2, W3R, W3R2, W_MAX,
+    HWR, HWRM, R, R2, R3, R4, W2R, W2R2, W3R, W3R2, W_MAX,
 ) = range(len(OWN))  # fmt: skip
 
 #: The fields that are NaN in sums made for estimators of Hajek's kind without a given model.

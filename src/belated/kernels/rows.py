@@ -22,8 +22,6 @@ from belated.kernels.fields import (
     H_ARRIVED,
     H_MODELLED,
     HM,
-    HW,
-    HWM,
     HWR,
     HWRM,
     NONBINARY,
@@ -166,8 +164,6 @@ def land(own: Array, at: int, outcome: float, shift: float, m: float, h: float, 
         x = m if m == m else -shift
         r = y - x
         r2 = r * r
-        own[at, HW] += h * w
-        own[at, HWM] += h * w * x
         own[at, HWR] += h * w * r
         own[at, HWRM] += h * w * r * x
         own[at, R] += r

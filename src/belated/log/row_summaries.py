@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +31,7 @@ from belated.summaries.evidence import (
     settled,
 )
 from belated.summaries.outcome_models import given_means, read_outcome_model
+from belated.summaries.pair_sums import PairSums
 from belated.summaries.sums import Parts, Sums, SumsOf, add_own, empty_bins
 from belated.summaries.weights import read_weights
 
@@ -233,12 +236,33 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
     weights.check(log.has_all_propensities)
     about = SumsOf(arms=log.arms, weights=weights, outcome_model=model, full=log.has_all_propensities, plain=plain)
     modelling = model.modelling(log) if means is None else given_means(means)
-    spread, own = _added(log, about, bins, modelling)
-    return Sums.of_bins(about, log.anchor, spread, own)
+    needs_pairs = model.name == "given" and plain and (about.full or not weights.need_all_propensities)
+    h = np.empty((len(log.code) if needs_pairs else 0, len(log.arms)))
+    spread, own = _added(log, about, bins, modelling, h)
+    sums = Sums.of_bins(about, log.anchor, spread, own)
+    if not needs_pairs:
+        return sums
+    pairs = accumulate(_pair_sums(log, h, modelling.given - log.anchor, bins))
+    return [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
 
 
-def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelling) -> tuple[Array, Array]:
-    """Add a log's rows, in stretches."""
+def _pair_sums(log: Log, h: Array, m: Array, bins: kernel.Bins) -> Iterator[PairSums]:
+    """Return what each bin adds to the sums of pairs of arms; `h` and `m` are (rows, arms)."""
+    existing = np.arange(len(log.code))[log.schedule.existing]
+    begins = np.searchsorted(bins.edges, np.arange(len(existing)), side="right")
+    arrived = existing[log.schedule.due[existing] >= 0]
+    arrives = bins.arrival[arrived] if len(bins.arrival) else np.zeros(len(arrived), np.intp)
+    for bin_ in range(len(bins.edges)):
+        rows, landed = existing[begins == bin_], arrived[arrives == bin_]
+        code = log.code[landed]
+        pi = log.propensity_matrix[landed, code if log.has_all_propensities else 0]
+        y = log.outcome[landed] - log.anchor[code]
+        own = PairSums.of_arrived(h[landed], m[landed], code, h[landed, code] / pi, y - m[landed, code])
+        yield PairSums.of(h[rows], m[rows]) + own
+
+
+def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelling, h: Array) -> tuple[Array, Array]:
+    """Add a log's rows, in stretches; `h` receives every arm's weights, unless it is empty."""
     arms, rows, schedule = len(log.arms), log.kernel_rows, log.schedule
     jit.ready(schedule.rows * (arms + 8))
     kind, learns = schedule.due.dtype, modelling.kind == kernel.RUNNING_MEAN
@@ -246,12 +270,12 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
         last=np.full(schedule.rows if learns else 0, -1, dtype=kind),
         previous=np.empty(len(log.code) if learns else 0, dtype=kind),
     )
-    weighting = about.weights.weighting(log)
+    weighting, m = about.weights.weighting(log), np.empty(len(h))
 
     def add(start: int, stop: int) -> tuple[Array, Array]:
         spread, own = empty_bins(len(bins.edges), arms)
         kernel.accumulate(
-            kernel.Totals(spread, own, h=np.empty((0, arms)), m=np.empty(0)),
+            kernel.Totals(spread, own, h=h, m=m),
             rows,
             calendar,
             bins,

@@ -17,6 +17,7 @@ from belated.base.errors import MergeError, OptionError
 from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, Field
 from belated.summaries.caps import Cap, cap_text, read_cap
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
+from belated.summaries.pair_sums import PairSums
 from belated.summaries.weights import Weights, WeightsLike, read_weights
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Sums:
 
     over the arm's arrived rows: ``nonbinary`` (the sum of abs(Y (1 - Y)), 0 if every outcome is 0
     or 1), ``y``, ``y2``, ``y3``, ``y4``, ``w``, ``wy``, ``w2``, ``w2y``, ``w2y2``, ``w3``, ``w3y``,
-    ``w3y2``, ``hw``, ``hwm``, ``hwr``, ``hwrm``, ``r``, ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``,
+    ``w3y2``, ``hwr``, ``hwrm``, ``r``, ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``,
     ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
 
     ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were cut, `cap` says at what, and how many of
@@ -67,6 +68,7 @@ class Sums:
     spread: Array  # (fields, arms)
     own: Array  # (arms, fields)
     cap: Cap | None = None
+    pairs: PairSums | None = None  # of a given outcome model
 
     def __getitem__(self, name: str) -> Array:
         if one_of("name", name, SPREAD + OWN) in SPREAD:
@@ -148,7 +150,8 @@ class Sums:
             spread[field] += factor * d**power * self.spread[source]
         for field, source, factor, power in _shifts(OWN_FIELDS):
             own[:, field] += factor * d**power * self.own[:, source]
-        return replace(self, shift=np.array(shift, dtype=np.float64), spread=spread, own=own)
+        pairs = None if self.pairs is None else self.pairs.recentred(d)
+        return replace(self, shift=np.array(shift, dtype=np.float64), spread=spread, own=own, pairs=pairs)
 
     def __add__(self, other: Sums) -> Sums:
         if not isinstance(other, Sums):
@@ -169,7 +172,9 @@ class Sums:
         shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
         first, second = self.recentred(shift), other.recentred(shift)
         cap = None if self.cap is None or other.cap is None else self.cap + other.cap
-        return replace(first, spread=first.spread + second.spread, own=add_own(first.own, second.own), cap=cap)
+        pairs = None if first.pairs is None or second.pairs is None else first.pairs + second.pairs
+        own = add_own(first.own, second.own)
+        return replace(first, spread=first.spread + second.spread, own=own, cap=cap, pairs=pairs)
 
     def __radd__(self, other: object) -> Sums:
         return self if other == 0 else NotImplemented  # so that sum(parts) works
