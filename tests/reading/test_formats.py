@@ -115,6 +115,41 @@ def test_files_that_are_not_what_they_are_named():
     same(bl.read(write("ok.csv.gz", packed)))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an outcome may become 1e200, whose square is too large
+def test_a_damaged_file_is_refused_or_read_but_never_more_than_that():
+    table, rng = DRAWN.wide(), np.random.default_rng(5)
+    coded = table.set_column(0, "arm", table["arm"].dictionary_encode())
+    pa.feather.write_feather(table, "plain.arrow", compression="uncompressed")
+    pa.feather.write_feather(table, "packed.arrow")
+    pa.feather.write_feather(coded, "coded.arrow", compression="uncompressed")
+    pa.parquet.write_table(table, "plain.parquet")
+    # the first of each made DuckDB read memory that was not its own
+    known = {"plain.arrow": [(831, 239)], "packed.arrow": [(1018, 98)], "coded.arrow": [(1158, 98)]}
+    for name in ("plain.arrow", "packed.arrow", "coded.arrow", "plain.parquet"):
+        whole, told = Path(name).read_bytes(), 0
+        drawn = [(int(rng.integers(len(whole))), int(rng.integers(1, 256))) for _ in range(20)]
+        for place, change in known.get(name, []) + drawn:
+            damaged = bytearray(whole)
+            damaged[place] ^= change
+            try:
+                bl.estimate(bl.read(write(f"damaged-{name}", bytes(damaged))))
+            except bl.BelatedError:
+                told += 1
+        assert told > 4
+
+
+def test_offsets_that_lead_out_of_an_arrow_file_are_refused():
+    offsets = np.array([0, 10**6, 2], dtype=np.int32)
+    column = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"AB")])
+    with pa.OSFile("a.arrow", "wb") as file:
+        batch = pa.RecordBatch.from_arrays([column], names=["arm"])
+        with pytest.raises(pa.ArrowInvalid):
+            batch.validate(full=True)
+        with pa.ipc.new_file(file, batch.schema) as writer:
+            writer.write_batch(batch)
+    refused("it is not an Arrow file, or not all of it, or it is damaged", "a.arrow")
+
+
 def test_tables_without_rows():
     none = DRAWN.wide().slice(0, 0)
     pa.parquet.write_table(none, "a.parquet")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from belated.base.errors import OptionError
+from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.reading.csv_files import csv_file, literal_path
 from belated.reading.engines import register, sentences
@@ -154,8 +154,27 @@ def _arrow_dataset(paths: list[str]) -> ds.Dataset:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    for path in paths:
+        _check_arrow(path)
     schemas = [ds.dataset(path, format="ipc").schema for path in paths]
     return ds.dataset(paths, format="ipc", schema=pa.unify_schemas(schemas, promote_options="permissive"))
+
+
+def _check_arrow(path: str) -> None:
+    """Look at all of an Arrow file, batch by batch: whoever trusts its offsets reads memory that is not its own."""
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(path) as file, pa.ipc.open_file(file) as reader:
+            for i in range(reader.num_record_batches):
+                reader.get_batch(i).validate(full=True)
+    except (pa.ArrowException, MemoryError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the file system's
+            raise
+        name = one_line(Path(path).name)
+        raise LogError(
+            f"`{name}` cannot be read: it is not an Arrow file, or not all of it, or it is damaged."
+        ) from None
 
 
 def _read_database(connection: DuckDBConnection, files: Files) -> Input:

@@ -118,11 +118,12 @@ def table_of_file(connection: DuckDBConnection, path: str, table: str | None) ->
         tables = _tables(connection, catalog)
     often = Counter(name for _, name in tables)
     names = [name if often[name] == 1 else f"{schema}.{name}" for schema, name in tables]
-    if table is None:
-        if len(tables) != 1:
-            known = ", ".join(map(repr, map(one_line, names[:20]))) or "none"
-            raise OptionError(f"`{one_line(path)}` holds {len(tables)} tables ({known}); say which with `table`.")
-        table = names[0]
+    if not tables or (table is not None and table not in names):
+        _refuse_view(connection, catalog, table)
+    if not tables or (table is None and len(tables) > 1):
+        known = ", ".join(map(repr, map(one_line, names[:20]))) or "none"
+        raise OptionError(f"`{one_line(path)}` holds {len(tables)} tables ({known}); say which with `table`.")
+    table = names[0] if table is None else table
     schema, name = tables[names.index(one_of("table", table, names))]
     with sentences(one_line(name)):
         return Input(connection.table(name, database=(catalog, schema)), one_line(name), ordered=True)
@@ -136,15 +137,29 @@ def table_beside(beside: Input, name: str) -> Input | None:
     connection = beside.connection
     tables = {table: schema for schema, table in _tables(connection, space.catalog)}
     if name not in tables:
+        _refuse_view(connection, space.catalog, name)
         raise OptionError(f"There is no file and no table `{one_line(name)}` beside `{beside.name}`.")
     table = connection.table(name, database=(space.catalog, tables[name]))
     return Input(table, one_line(name), ordered=True, files=beside.files)
 
 
 def _tables(connection: DuckDBConnection, catalog: str) -> list[tuple[str, str]]:
-    """Return the schema and the name of each table."""
+    """Return the schema and the name of each table that is stored: what a view does is anybody's guess."""
     rows = connection.con.execute(
-        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1, 2",
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ? AND NOT internal ORDER BY 1, 2",
         [catalog],
     )
     return list(rows.fetchall())
+
+
+def _refuse_view(connection: DuckDBConnection, catalog: str, name: str | None = None) -> None:
+    """Say that what was asked for is a view, if it is one; without a name, any."""
+    rows = connection.con.execute(
+        "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = ? AND NOT internal", [catalog]
+    )
+    view = next((view for schema, view in rows.fetchall() if name in (None, view, f"{schema}.{view}")), None)
+    if view is not None:
+        raise OptionError(
+            f"`{one_line(view)}` is a view; of a database file only stored tables are read, as a view may do anything. "
+            "Store it with CREATE TABLE ... AS, or give a table of your own Ibis connection."
+        )

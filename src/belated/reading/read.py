@@ -13,10 +13,10 @@ from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.log.durations import read_window
 from belated.reading.columns import ColumnKind, kinds_of
-from belated.reading.csv_files import CsvFile
-from belated.reading.engines import connect, engine_of, register, sentences
+from belated.reading.csv_files import CsvFile, literal_path
+from belated.reading.engines import confine, connect, engine_of, register, sentences
 from belated.reading.first_look import open_tables
-from belated.reading.formats import find_files, looks_like_a_file, read_files
+from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, table_beside
 from belated.reading.roles import Roles
@@ -108,6 +108,9 @@ def read(
         raise OptionError(f"`{given}` is given without `{missing}`; events count within a window, such as window='7d'.")
     assignments = open_input(source, table, role="source")
     deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes")
+    files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
+    if not _is_ibis(source):
+        _confine(assignments, files)
     if deliveries is not None and deliveries.connection is not assignments.connection:
         raise OptionError("`source` and `outcomes` must be in one engine: give tables of the same Ibis connection.")
     if events in ("indicator", "count") and outcome is None:
@@ -130,9 +133,15 @@ def read(
     if arms is None and isinstance(propensity, Mapping):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
     opened = Source(open_tables(query, name, arms, as_of), files=files)
     return opened if cap is None else opened.capped(cap)
+
+
+def _confine(assignments: Input, files: Sequence[str]) -> None:
+    """Keep what is in a database file, which may be anybody's, from reading other files."""
+    if any(format_of(file).is_database for file in files):
+        others = [file for file in files if not format_of(file).is_database]
+        confine(assignments.connection, [*others, *map(literal_path, others)])
 
 
 def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
