@@ -6,6 +6,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,15 +103,29 @@ def test_what_is_read_is_no_place_to_write(tmp_path, monkeypatch):
 
 def test_csv_of_odd_values():
     columns = {"a": ["x,y", 'say "hi"', "two\nlines", None], "b": [1, 0.1, True, ""]}
-    assert csv_text(columns) == 'a,b\n"x,y",1\n"say ""hi""",0.1\n"two\nlines",True\n,\n'
+    assert csv_text(columns, as_written=True) == 'a,b\n"x,y",1\n"say ""hi""",0.1\n"two\nlines",True\n,\n'
 
 
 @given(st.lists(st.tuples(st.text(), st.floats(allow_nan=False)), max_size=10))
 def test_csv_comes_back(rows):
-    text = csv_text({"label": [label for label, _ in rows], "number": [number for _, number in rows]})
+    text = csv_text({"label": [label for label, _ in rows], "number": [number for _, number in rows]}, as_written=True)
     read = list(csv.reader(io.StringIO(text, newline="")))
     assert read[0] == ["label", "number"]
     assert [(label, float(number)) for label, number in read[1:]] == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("=1+1", "'=1+1"), ("+1", "+1"), ("-1.5e-7", "-1.5e-7"), ("-1+1", "'-1+1"), ("-x", "'-x"),
+        ("@SUM(A1)", "'@SUM(A1)"), ("  =1", "'  =1"), ("A-B", "A-B"), ("\x1b[31mred", "\\x1b[31mred"),
+        ("\t=1", "\\t=1"), ("\r=1", "\\r=1"), ("\uff1d1", "'\uff1d1"), ("a\n=1", "a\\n=1"),
+        ("\x9b31m", "\\x9b31m"), ("\x07", "\\x07"), ("\u202egnp", "\\u202egnp"), ("é", "é"), ("'x", "'x"),
+    ],
+)  # fmt: skip
+def test_csv_is_harmless_to_terminals_and_spreadsheets(text, written):
+    rows = list(csv.reader(io.StringIO(csv_text({text: [text, -1.5, -2, None, np.float64(-3.0)]}), newline="")))
+    assert [row[0] if row else "" for row in rows] == [written, written, "-1.5", "-2", "", "-3.0"]
 
 
 def test_columns_of_uneven_length_are_a_mistake():

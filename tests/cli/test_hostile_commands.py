@@ -17,6 +17,7 @@ from drawn import DRAWN, NAMES, Drawn, named
 from typer.testing import CliRunner
 
 import belated as bl
+from belated.base.text import printable
 from belated.cli.app import app
 from belated.reports.analysis import Questions, analyse
 from belated.reports.rendering import write_report
@@ -43,9 +44,9 @@ def test_no_name_escapes_from_any_output():
     arms = json.loads(found.to_json())["answers"][0]["arms"]
     assert [arm["arm"] for arm in arms] == list(NAMES)
     rows = csv.DictReader(io.StringIO(found.to_csv(), newline=""))
-    assert [row["question"] for row in rows if row["kind"] == "arm"] == list(NAMES)
+    assert [row["question"] for row in rows if row["kind"] == "arm"] == list(map(printable, NAMES))
     text, markdown = found.to_text(), found.to_markdown()
-    assert not re.search("[\0\x1b\u202e\r]", text + markdown)
+    assert not re.search("[\0\x1b\u202e\r]", text + markdown + found.to_csv())
     assert not re.search(r"(?<!\\)<script", markdown)
     assert not re.search(r"(?<!\\)\]\(java", markdown)
     write_report(found, "r.html", title=NAMES[3], command=f"belated {NAMES[3]}")

@@ -5,16 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
 
+from belated.base.text import printable
 from belated.base.version import __version__
 
 #: The kinds of JSON documents.
 Document = Literal["analysis", "diagnosis", "plan", "sensitivity", "study"]
+
+#: How cells begin that spreadsheets compute; full-width signs count as the plain ones in some.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+#: What is a number, and no formula.
+_NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 
 #: The schema of each kind of document, as docs/json.md has it: raised when a name or a meaning changes, not when
 #: names are added.
@@ -56,13 +64,31 @@ def plain(value: object) -> object:
 # ---------------------------------------------------------------- CSV
 
 
-def csv_text(columns: Mapping[str, Iterable[object]]) -> str:
-    """Return columns as CSV; None is an empty field."""
+def csv_text(columns: Mapping[str, Iterable[object]], *, as_written: bool = False) -> str:
+    """Return columns as CSV; None is an empty field.
+
+    It can be shown on terminals and opened in spreadsheets whatever the labels are: in text, characters that are not
+    printable are written as their escapes, and an apostrophe stands before what could be a formula. With `as_written`
+    text is as it is, to be read again.
+    """
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    write = _as_it_is if as_written else _harmless
+    writer.writerow(map(write, columns))
+    writer.writerows(map(write, row) for row in zip(*columns.values(), strict=True))
     return "".join(f"{line.removesuffix(writer.dialect.lineterminator)}\n" for line in lines)
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+def _harmless(value: object) -> object:
+    """Return text that no terminal obeys and no spreadsheet computes; numbers and what is missing as they are."""
+    if value is None or isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) and not re.fullmatch(_NUMBER, text) else text
 
 
 # ---------------------------------------------------------------- HTML

@@ -158,7 +158,11 @@ class Table:
         return {column.name: list(column.values) for column in self._columns()}
 
     def to_csv(self) -> str:
-        """Return the table's columns as CSV, unrounded."""
+        """Return the table's columns as CSV, unrounded; labels are made harmless to terminals and spreadsheets.
+
+        In them, characters that are not printable are written as their escapes, and an apostrophe stands before what
+        begins with =, +, - or @.
+        """
         return csv_text(self.to_dict())
 
     def to_json(self) -> str:

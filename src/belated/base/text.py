@@ -23,9 +23,14 @@ def percent(level: float) -> str:
     return f"{100 * level:.6g}%"
 
 
+def printable(value: object) -> str:
+    """Return text in which characters that are not printable, such as ends of lines, are written as their escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
 def one_line(value: object, longest: int = 60) -> str:
     """Return a label on one line of bearable length, without control characters."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    text = printable(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -50,4 +50,5 @@ def write_log(log: Log, path: str | Path) -> Path:
         sink = pyarrow.BufferOutputStream()
         parquet.write_table(pyarrow.table(columns), sink)
         return write_whole(path, sink.getvalue().to_pybytes())
-    return write_whole(path, csv_text({n: c.tolist() if isinstance(c, np.ndarray) else c for n, c in columns.items()}))
+    plain = {name: c.tolist() if isinstance(c, np.ndarray) else c for name, c in columns.items()}
+    return write_whole(path, csv_text(plain, as_written=True))

@@ -84,7 +84,9 @@ def _alt(figure: Figure) -> str:
 
 def _csv(rows: Sequence[Row]) -> str:
     names = list(rows[0]) if rows else []
-    return csv_text({n: [f"{r[n]:.6g}" if isinstance(r[n], float) else r[n] for r in rows] for n in names})
+    return csv_text(
+        {n: [f"{r[n]:.6g}" if isinstance(r[n], float) else r[n] for r in rows] for n in names}, as_written=True
+    )
 
 
 def _page(paper: Paper, differences: list[Difference], version: str) -> str:
