@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import copy
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import naive
 import numpy as np
 import pytest
@@ -55,6 +61,54 @@ def test_a_refused_batch_leaves_nothing_behind():
             ledger.assign(arm, propensity, keys)
     assert str(ledger) == before
     assert ledger.assign(["A"], [HALF]) == [0]
+
+
+def shared(ledger, threads, batches, rows):
+    """Assign and land from several threads at once; return the keys that each was given."""
+    rng = np.random.default_rng(1)
+    outcomes = rng.integers(0, 3, (threads, batches, rows)).astype(float)
+    start = threading.Barrier(threads)
+
+    def work(thread):
+        start.wait()
+        given = []
+        for batch in range(batches):
+            keys = ledger.assign(["A", "B"] * (rows // 2), [HALF] * rows)
+            given += keys
+            seen = ledger.sums
+            assert seen["assigned"].sum() % rows == seen["arrived"].sum() % rows == 0
+            ledger.land(keys, outcomes[thread, batch])
+        return given
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, range(threads))), outcomes
+
+
+@pytest.mark.parametrize("model", ["zero", "running_mean"])
+def test_threads_that_share_a_ledger_lose_nothing(model):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        ledger = bl.Ledger(["A", "B"], "sqrt", model)
+        given, outcomes = shared(ledger, threads=4, batches=40, rows=4)
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(key for keys in given for key in keys) == list(range(640))
+    assert str(ledger) == "Ledger(arms=('A', 'B'), 640 assigned, 640 landed, 0 out)"
+    if model == "zero":  # in any order
+        log = bl.Log(["A", "B"] * 320, outcomes.ravel(), [HALF] * 640)
+        estimator = bl.Estimator("sqrt", "zero", "hajek")
+        assert bl.estimate(ledger, estimator).values == pytest.approx(bl.estimate(log, estimator).values, rel=1e-12)
+
+
+def test_a_copy_of_a_ledger_goes_its_own_way():
+    ledger = bl.Ledger(["A", "B"])
+    (first,) = ledger.assign(["A"], [HALF])
+    for other in (copy.copy(ledger), copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):  # noqa: S301
+        other.land([first], [2.0])
+        other.assign(["B"], [HALF])
+        assert str(other) == "Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)"
+    assert str(ledger) == "Ledger(arms=('A', 'B'), 1 assigned, 0 landed, 1 out)"
 
 
 def test_outcomes_land_all_or_not_at_all():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +25,9 @@ from belated.summaries.sums import Sums, complete, empty_bins
 from belated.summaries.weights import Weights
 
 _NONE = np.empty(0, dtype=np.int32)
+
+#: What of a ledger is changed in place.
+_CHANGING = ("_out", "_remaining", "_arrived_n", "_arrived_y")
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ def _hashable(key: object) -> Hashable:
 
 class Ledger:
     """Assignments now, outcomes later: the same answers as from the whole log, without keeping it.
+
+    Threads may share one: a batch is assigned or landed as a whole before the next, and `sums` is between two.
 
     Parameters
     ----------
@@ -83,6 +91,7 @@ class Ledger:
             raise OptionError("A ledger computes weights and outcome model itself; name them.")
         if sums.weights.needs_horizon:
             raise OptionError("A ledger needs the horizon of two-point weights: two_point(horizon, decay).")
+        self._lock = threading.RLock()
         self._sums = sums
         self._out: dict[Hashable, _Pending] = {}
         self._next = 0
@@ -93,7 +102,17 @@ class Ledger:
     @property
     def sums(self) -> Sums:
         """What has been assigned and has landed so far."""
-        return self._sums
+        with self._lock:
+            return self._sums
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:  # which no copy can share
+            state = self.__dict__ | {name: copy(getattr(self, name)) for name in _CHANGING}
+        return {name: value for name, value in state.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     def assign(
         self, arm: Iterable[Label], propensity: ArrayLike, keys: Iterable[Hashable] | None = None
@@ -109,8 +128,13 @@ class Ledger:
         keys : iterable, optional
             Names by which the outcomes will be landed; 0, 1, 2, ... by default.
         """
-        sums, labels = self._sums, list(arm)
-        log = Log(labels, np.full(len(labels), np.nan), propensity, arms=sums.arms)  # checks the rows
+        labels = list(arm)
+        log = Log(labels, np.full(len(labels), np.nan), propensity, arms=self._sums.arms)  # checks the rows
+        with self._lock:
+            return self._assign(log, keys)
+
+    def _assign(self, log: Log, keys: Iterable[Hashable] | None) -> list[Hashable]:
+        sums = self._sums
         rows, full = len(log.code), log.has_all_propensities
         sums.weights.check(full)
         names = self._new_keys(rows) if keys is None else list(keys)
@@ -163,6 +187,10 @@ class Ledger:
             raise LogError(f"`keys` has {len(names)} values but `outcome` has {len(values)}.", column="keys")
         if len(set(names)) != len(names):
             raise LogError("`keys` names an assignment twice.", column="keys")
+        with self._lock:
+            self._land(names, values)
+
+    def _land(self, names: list[Hashable], values: list[float]) -> None:
         for row, name in enumerate(names):
             if name not in self._out:
                 raise LogError(
@@ -195,5 +223,7 @@ class Ledger:
         self._sums = replace(sums, spread=spread, own=own)
 
     def __repr__(self) -> str:
-        assigned, arrived = int(self.sums["assigned"].sum()), int(self.sums["arrived"].sum())
-        return f"Ledger(arms={self.sums.arms!r}, {assigned:,} assigned, {arrived:,} landed, {len(self._out):,} out)"
+        with self._lock:
+            sums, out = self._sums, len(self._out)
+        assigned, arrived = int(sums["assigned"].sum()), int(sums["arrived"].sum())
+        return f"Ledger(arms={sums.arms!r}, {assigned:,} assigned, {arrived:,} landed, {out:,} out)"

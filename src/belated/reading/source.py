@@ -45,6 +45,8 @@ class _Scans:
 class Source(Data, Table):
     """A log that stays where it is; `read` makes it, and `estimate`, `compare` and `trajectory` take it as a `Log`.
 
+    It holds a connection to its engine, and is for one thread at a time; `log()` is for any.
+
     Attributes
     ----------
     arms : tuple
