@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import copy
+import json
+import math
+
 import numpy as np
 import pytest
 
@@ -41,3 +45,103 @@ def test_what_is_not_a_study_is_refused(tmp_path):
         bl.Study.load(path.with_suffix(".npz"))
     with pytest.raises(FileNotFoundError):
         bl.Study.load(tmp_path / "nowhere")
+
+
+#: What somebody may have made of a value.
+ODD = (None, 5, -1, 0.5, 2.5, "x", "", True, [], [1], {}, {"a": 1}, [[]], 10**400, "inf", [None], math.nan, math.inf)
+
+
+def alterations(value, path=()):
+    """Yield the places of a document, from the whole to its leaves."""
+    yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, entry in entries:
+        yield from alterations(entry, (*path, key))
+
+
+def altered(document, path, change):
+    """Return a copy of a document with something else at one place; ... takes it out."""
+    if not path:
+        return change
+    other = copy.copy(document)
+    if len(path) == 1 and change is ...:
+        del other[path[0]]
+    else:
+        other[path[0]] = altered(document[path[0]], path[1:], change)
+    return other
+
+
+def used(path):
+    """Load a study and do what can be done with it."""
+    study = bl.Study.load(path)
+    assert 0 < study.level < 1
+    assert str(study)
+    assert str(study.policy_table)
+    study.to_json()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """Save a study; give its file's path, and what is in it."""
+    path = tmp_path_factory.mktemp("study") / "a.study"
+    policy = bl.policies.fixed({"A": 0.5, "B": 0.5}).batched(3)
+    bl.study(PAPERS, policy, [30, 40], 10, targets=["A", ("B", "A")], estimators=["daipw", "nh"]).save(path)
+    with np.load(path) as file:
+        return path, {name: file[name] for name in file.files}
+
+
+def test_whatever_is_altered_in_a_study_is_told_or_does_no_harm(saved, tmp_path):
+    path, content = saved
+    used(path)
+    about, rng, told = json.loads(str(content["about"])), np.random.default_rng(2), 0
+    places = list(alterations(about))
+    cases = [(place, ...) for place in places if place]
+    cases += [(places[int(rng.integers(len(places)))], ODD[int(rng.integers(len(ODD)))]) for _ in range(150)]
+    for place, change in cases:
+        document = altered(about, place, change)
+        other = tmp_path / "b.study"
+        with other.open("wb") as file:
+            np.savez(file, **(content | {"about": np.array(json.dumps(document))}))
+        try:
+            used(other)
+        except bl.OptionError as error:
+            told += 1
+            sentence = str(error)
+        else:
+            sentence = ""
+        assert "\n" not in sentence
+    assert told > len(cases) / 2
+
+
+@pytest.mark.parametrize("level", [5, 0, 1, -0.5, "0.95", None, True, math.nan])
+def test_a_level_that_cannot_be(saved, tmp_path, level):
+    about = json.loads(str(saved[1]["about"])) | {"level": level}
+    np.savez(tmp_path / "b.npz", **(saved[1] | {"about": np.array(json.dumps(about))}))
+    with pytest.raises(bl.OptionError, match="is not a study that was saved: `level` is"):
+        bl.Study.load(tmp_path / "b.npz")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m[:1], lambda m: m[:, :1], lambda m: m[:, :, :-1], lambda m: m[0], lambda m: m * np.nan, lambda m: -m,
+        lambda m: m.astype("float32"), lambda m: m.astype(str), lambda m: m + 0.5, lambda m: 2 * m, np.zeros_like,
+    ],
+)  # fmt: skip
+def test_runs_that_cannot_be(saved, tmp_path, change):
+    np.savez(tmp_path / "b.npz", **(saved[1] | {"moments_30": change(saved[1]["moments_30"])}))
+    with pytest.raises(bl.OptionError, match="is not a study that was saved: its runs at horizon 30"):
+        bl.Study.load(tmp_path / "b.npz")
+
+
+def test_a_damaged_study_is_told(saved, tmp_path):
+    whole, rng = saved[0].read_bytes(), np.random.default_rng(3)
+    for _ in range(100):
+        damaged, bit = bytearray(whole), int(rng.integers(8 * len(whole)))
+        damaged[bit // 8] ^= 1 << (bit % 8)
+        (tmp_path / "b.study").write_bytes(bytes(damaged))
+        try:
+            again = bl.Study.load(tmp_path / "b.study")
+        except bl.OptionError:
+            continue
+        assert same(again.moments, bl.Study.load(saved[0]).moments)

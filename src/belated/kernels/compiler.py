@@ -1,11 +1,13 @@
-"""numba.njit with a cache on disk where there can be one."""
+"""numba.njit with a cache on disk where there can be one; what is wrong with it stops nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
 
 
 def compiled(function: Any = None, *, cache: bool = True, **options: Any) -> Any:
@@ -21,9 +23,31 @@ def compiled(function: Any = None, *, cache: bool = True, **options: Any) -> Any
 
 def _with(cache: bool, options: dict[str, Any]) -> Callable[[Any], Any]:
     def compile_(function: Any) -> Any:
-        try:
-            return numba.njit(cache=cache, **options)(function)
-        except RuntimeError:  # no folder that could hold the cache: compile for this process only
-            return numba.njit(**options)(function)
+        dispatcher = numba.njit(**options)(function)
+        if cache:
+            with suppress(RuntimeError, OSError):  # no folder that could hold it: compile for this process only
+                dispatcher._cache = OnlyACache(function)
+        return dispatcher
 
     return compile_
+
+
+class OnlyACache(FunctionCache):
+    """A cache that is made anew if it cannot be read, and done without if it cannot be written.
+
+    Files may be cut short, name what another version had, or be in a folder that is full or was taken away.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return what was kept for a signature; None if nothing was, or nothing that can be used."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever unpickling runs into
+            with suppress(Exception):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled for a signature, if that can be."""
+        with suppress(Exception):
+            super().save_overload(sig, data)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.checks import real, whole
+from belated.base.columns import Array, locked
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import write_whole
 from belated.estimation.target import Target
+from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS, MOMENTS
 from belated.simulation.bandits import Bandit
 from belated.simulation.description import bandit_from, bandit_to, policy_from, policy_to
 from belated.simulation.policies import Policy
@@ -65,30 +68,77 @@ def save(study: Study, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Fields:
-    """Read the fields of a study that was saved."""
+    """Read the fields of a study that was saved; what could not have been saved is refused."""
     try:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             if about["format"] != _FORMAT:
-                raise OptionError(f"{str(path)!r} was saved by another version of belated; run the study again.")
-            return {
-                "bandit": bandit_from(about["bandit"]),
-                "policy": policy_from(about["policy"]),
-                "seed": about["seed"],
-                "as_published": about["as_published"],
-                "moments": {horizon: file[f"moments_{horizon}"] for horizon in about["horizons"]},
-                "seconds": dict(zip(about["horizons"], about["seconds"], strict=True)),
-                "view": View(
-                    estimators=tuple(about["estimators"]),
-                    targets=tuple(Target(name=name, coefficients=np.array(c)) for name, c in about["targets"]),
-                    intervals=tuple(about["intervals"]),
-                    level=about["level"],
-                ),
-                "asked": about["asked"],
-                "left_out": about["left_out"],
-                "wait": float(about.get("wait", 0.0)),
-            }
-    except (FileNotFoundError, BelatedError):
+                raise KeyError("format")
+            return _fields(about, lambda horizon: file[f"moments_{horizon}"])
+    except FileNotFoundError:
         raise
-    except Exception as error:
+    except BelatedError as error:
+        raise OptionError(f"{str(path)!r} is not a study that was saved: {error}") from None
+    except (Exception, RecursionError) as error:
         raise OptionError(f"{str(path)!r} is not a study that was saved ({type(error).__name__}).") from None
+
+
+def _fields(about: Mapping[str, Any], moments_of: Callable[[int], Array]) -> Fields:
+    """Return the fields, each checked as if a user had given it."""
+    bandit, policy = bandit_from(about["bandit"]), policy_from(about["policy"])
+    horizons = [whole("horizons", horizon, least=1) for horizon in _listed("horizons", about["horizons"])]
+    seconds = [real("seconds", number) for number in _listed("seconds", about["seconds"])]
+    if not horizons or len(set(horizons)) < len(horizons) or len(seconds) != len(horizons) or min(seconds) < 0:
+        raise OptionError("its horizons, and the seconds that each took, do not fit.")
+    if not isinstance(about["as_published"], bool):
+        raise OptionError(f"`as_published` is {about['as_published']!r}; it must be true or false.")
+    wait = about.get("wait", 0.0)
+    wait = math.inf if wait == "inf" else real("wait", wait)
+    if wait < 0:
+        raise OptionError(f"`wait` is {wait!r}; it must be 0 or more.")
+    view = View.read(
+        bandit,
+        estimators=_listed("estimators", about["estimators"]),
+        targets=[_target(given, len(bandit.arms)) for given in _listed("targets", about["targets"])],
+        intervals=_listed("intervals", about["intervals"]),
+        level=about["level"],
+    )
+    return {
+        "bandit": bandit,
+        "policy": policy,
+        "seed": whole("seed", about["seed"], least=0),
+        "as_published": about["as_published"],
+        "moments": {horizon: _moments(moments_of(horizon), horizon, len(bandit.arms)) for horizon in horizons},
+        "seconds": dict(zip(horizons, seconds, strict=True)),
+        "view": view,
+        "asked": whole("asked", about["asked"], least=0),
+        "left_out": whole("left_out", about["left_out"], least=0),
+        "wait": wait,
+    }
+
+
+def _listed(name: str, given: object) -> list[Any]:
+    if not isinstance(given, list):
+        raise OptionError(f"`{name}` is {given!r}; it must be a list.")
+    return given
+
+
+def _target(given: object, arms: int) -> Target:
+    """Return a target from its name and coefficients."""
+    if not (isinstance(given, list) and len(given) == 2 and isinstance(given[0], str)):
+        raise OptionError(f"`targets` holds {given!r}; it must hold names and coefficients.")
+    coefficients = np.array([real("targets", number) for number in _listed("targets", given[1])])
+    if len(coefficients) != arms or not coefficients.any():
+        raise OptionError(f"`targets` holds {given!r}; it must have a coefficient for each of {arms} arms, not all 0.")
+    return Target(name=given[0], coefficients=locked(coefficients))
+
+
+def _moments(given: Array, horizon: int, arms: int) -> Array:
+    """Return the moments of the runs at a horizon, if that many rows could have made them."""
+    if given.dtype != np.float64 or given.ndim != 3 or len(given) < 2 or given.shape[1:] != (arms, len(MOMENTS)):
+        raise OptionError(f"its runs at horizon {horizon:,} are of shape {given.shape} and type {given.dtype}.")
+    assigned, arrived = given[:, :, ASSIGNED_ROWS], given[:, :, ARRIVED_ROWS]
+    fits = (arrived >= 0) & (arrived <= assigned) & (assigned % 1 == 0) & (arrived % 1 == 0)
+    if np.isnan(given).any() or not fits.all() or (assigned.sum(axis=1) != horizon).any():
+        raise OptionError(f"its runs at horizon {horizon:,} do not have that many assignments, or hold no numbers.")
+    return given
