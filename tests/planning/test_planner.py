@@ -14,7 +14,7 @@ def test_half_that_never_come_take_twice_as_many_and_waiting_is_no_help():
     half = bl.Bandit(PROMPT.arms, bl.delays.none().censored(0.5))
     found = bl.plan(half, UNIFORM, half_width=0.2)
     full = bl.plan(half, UNIFORM, half_width=0.2, wait="full")
-    assert found.horizon == pytest.approx(8 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.04)
+    assert found.horizon == pytest.approx(8 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.06)
     assert found.wait == full.wait == 0
     assert len(found.options) == 1
 

@@ -91,10 +91,10 @@ def analyze(
     ] = None,
     kind: Annotated[
         str,
-        option(
-            "What those are: beta_binomial for outcomes that are 0 or 1, bernstein for bounded ones, sub_gaussian, "
-            "asymptotic, or auto.",
-            QUESTIONS,
+        typer.Option(
+            help="What those are: beta_binomial for outcomes that are 0 or 1, bernstein for bounded ones, "
+            "sub_gaussian, asymptotic, or auto.",
+            rich_help_panel=QUESTIONS,
         ),
     ] = "auto",
     bounds: Annotated[

@@ -457,7 +457,7 @@ class Combination:
         while (at_outside := gap(outside)) > 0:
             inside, at_inside, outside = outside, at_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here
-                return sign * math.inf
+                return sign * max(inside, distance / error if error > 0 else math.inf)
         return sign * find_root(gap, inside, outside, at_low=at_inside, at_high=at_outside)
 
 
