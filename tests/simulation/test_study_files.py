@@ -121,6 +121,13 @@ def test_a_level_that_cannot_be(saved, tmp_path, level):
         bl.Study.load(tmp_path / "b.npz")
 
 
+def test_a_study_of_another_version_is_told(saved, tmp_path):
+    about = json.loads(str(saved[1]["about"])) | {"format": "belated study 2"}
+    np.savez(tmp_path / "b.npz", **(saved[1] | {"about": np.array(json.dumps(about))}))
+    with pytest.raises(bl.OptionError, match="another version of belated saved it; run the study again"):
+        bl.Study.load(tmp_path / "b.npz")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -73,7 +73,7 @@ def load(path: str | Path) -> Fields:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             if about["format"] != _FORMAT:
-                raise KeyError("format")
+                raise OptionError("another version of belated saved it; run the study again.")
             return _fields(about, lambda horizon: file[f"moments_{horizon}"])
     except FileNotFoundError:
         raise
