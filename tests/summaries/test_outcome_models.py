@@ -13,15 +13,21 @@ LOG = bl.Log(["A", "B", "A", "A"], [1.0, 2.0, 3.0, 5.0], np.full((4, 2), 0.5), d
 
 def test_the_running_mean_is_that_of_what_had_arrived_before():
     means = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [2.0, 2.0]])
-    for field in ("hm", "wm", "h2m2", "w2r2"):
-        running, given = bl.Sums.of(LOG)[field], bl.Sums.of(LOG, "sqrt", means)[field]
-        np.testing.assert_allclose(running, given, atol=1e-12)
+    running, given = bl.Sums.of(LOG), bl.Sums.of(LOG, "sqrt", means)
+    for field in ("h2m2", "w2r2"):
+        np.testing.assert_allclose(running[field], given[field], atol=1e-12)
+    known = np.sqrt(0.5) * np.array([3, 2])  # rows after an arm's first arrival
+    np.testing.assert_allclose(running["h_modelled"], known, atol=1e-12)
+    np.testing.assert_allclose(running["hm"] + running.shift * known, np.sqrt(0.5) * means.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(running["w_modelled"], np.sqrt(2) * np.array([2, 0]), atol=1e-12)
 
 
 def test_the_zero_model_is_0_whatever_the_shift():
     zero, given = bl.Sums.of(LOG, "sqrt", "zero"), bl.Sums.of(LOG, "sqrt", np.zeros((4, 2)))
-    for field in ("hm", "h2m", "h2m2", "wm", "hwrm"):
+    for field in ("h2m", "h2m2", "hwrm"):
         np.testing.assert_allclose(zero[field], given[field], atol=1e-12)
+    for field in ("h_modelled", "w_modelled", "hm", "wm"):
+        assert not zero[field].any()
 
 
 def test_which_model_learns():
