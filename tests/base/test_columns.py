@@ -75,3 +75,21 @@ def test_samples():
     for values in ("12", 3):
         with pytest.raises(LogError, match="it must be a sample of numbers"):
             columns.sample("x", values)
+
+
+def nested(value, depth):
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("values", [nested(1.0, 5000), [nested(1.0, 5000)], [1.0, nested(1.0, 5000)], nested(1.0, 100)])
+def test_lists_nested_deep_are_no_column(values):
+    for dimensions in ((1,), (1, 2)):
+        with pytest.raises(LogError, match="`y` holds lists of lists of lists"):
+            columns.numbers("y", values, dimensions=dimensions)
+
+
+def test_rows_of_uneven_length_and_labels_that_are_tuples_are_not_deep():
+    assert columns.as_array("arm", [("a", ("b", "c")), ("d",)]).tolist() == [("a", ("b", "c")), ("d",)]
+    assert columns.as_array("p", [[1.0], [1.0, 2.0]]).shape == (2,)

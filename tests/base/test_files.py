@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from belated.base.documents import csv_text
 from belated.base.errors import OptionError
-from belated.base.files import check_place, write_whole
+from belated.base.files import check_file, check_place, write_whole
 
 
 def test_a_file_appears_whole_and_leaves_nothing_beside_it(tmp_path):
@@ -131,3 +131,14 @@ def test_csv_is_harmless_to_terminals_and_spreadsheets(text, written):
 def test_columns_of_uneven_length_are_a_mistake():
     with pytest.raises(ValueError, match="shorter"):
         csv_text({"a": [1, 2], "b": [1]})
+
+
+def test_pipes_and_devices_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    (tmp_path / "file.csv").write_text("")
+    for path in (tmp_path / "file.csv", tmp_path, tmp_path / "nowhere"):
+        check_file(path)
+    for name in ("pipe.csv", "zero.csv"):
+        with pytest.raises(OptionError, match=f"{name}` is not a file but a pipe or a device"):
+            check_file(tmp_path / name)

@@ -129,3 +129,11 @@ def test_changes(value, error, words):
 def test_what_is_not_a_number_is_no_number():
     with pytest.raises(TypeError, match="'x' is not a number"):
         text.as_number("x")
+
+
+def test_a_value_is_shown_however_deep_it_is():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    assert text.shown(deep) == "a list that is nested too deep"
+    assert text.shown(["a", 1]) == "['a', 1]"

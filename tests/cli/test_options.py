@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 
 import pytest
 import typer
@@ -82,3 +83,17 @@ def test_a_log_is_read_and_what_was_guessed_is_said(log, capsys):
 def test_a_measure_is_of_events(log):
     with pytest.raises(bl.OptionError, match="`measure` is given without `events`"):
         LogOptions(**NONE | {"source": str(log), "measure": "sum"}).read()
+
+
+@pytest.mark.parametrize(
+    ("command", "suffix", "options"),
+    [
+        ("analyze", "csv", []), ("analyze", "parquet", []), ("diagnose", "duckdb", []), ("study", "toml", []),
+        ("sensitivity", "arrow", ["--contrast", "B-A"]), ("plan", "toml", ["--half-width", "1"]),
+        ("simulate", "toml", ["-o", "log.csv"]),
+    ],
+)  # fmt: skip
+def test_no_command_waits_for_a_pipe(command, suffix, options, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(f"pipe.{suffix}")
+    assert "is not a file but a pipe or a device" in refused(command, f"pipe.{suffix}", *options)

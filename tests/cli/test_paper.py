@@ -17,3 +17,9 @@ def test_the_output_must_be_a_folder_and_the_figure_one_of_the_papers(refused, f
 def test_without_matplotlib_nothing_runs(refused, tmp_path, monkeypatch):
     monkeypatch.setattr("belated.base.figures.find_spec", lambda name: None)
     assert "pip install matplotlib" in refused("paper", "-o", tmp_path / "out")
+
+
+def test_two_replications_are_enough_for_an_answer(call, tmp_path):
+    done = call("paper", "--figure", "no-delay", "--replications", 2, "-o", tmp_path / "out")
+    assert done.exit_code == 0
+    assert "within two Monte Carlo errors" in done.stdout

@@ -38,3 +38,9 @@ def test_a_plan_from_a_pilot_says_what_was_guessed_and_is_drawn(call, log, tmp_p
 )
 def test_what_cannot_be_is_one_sentence(refused, file, arguments, sentence):
     assert sentence in refused("plan", file, "--half-width", 0.5, *arguments)
+
+
+def test_a_half_width_out_of_reach(call, file):
+    done = call("plan", file, "--half-width", "1e-300", "--max-horizon", 1000, "--replications", 100)
+    assert (done.exit_code, done.exception) == (0, None)
+    assert "1,000" in done.stdout

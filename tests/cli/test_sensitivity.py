@@ -48,3 +48,10 @@ def test_a_contrast_is_needed(call, log):
     done = call("sensitivity", log)
     assert done.exit_code == 2
     assert "--contrast" in done.stderr
+
+
+@pytest.mark.parametrize("gamma", ["1e308", "1,1e200"])
+def test_a_factor_beyond_all_bounds_draws_no_warning_of_numpys(call, log, gamma):
+    done = call("sensitivity", log, "--contrast", "B-A", "--gamma", gamma)
+    assert (done.exit_code, done.exception) == (0, None)
+    assert "Warning" not in done.stderr

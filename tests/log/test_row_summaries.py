@@ -111,3 +111,31 @@ def test_with_their_history_parts_add_up_to_the_whole():
     wanted = bl.Sums.of(whole).recentred(added.shift)
     np.testing.assert_allclose(added.own, wanted.own, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(added.spread, wanted.spread, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+def test_rows_that_are_all_there_several_times_draw_a_word(copies):
+    def log(rows, times):
+        rng = np.random.default_rng(1)
+        arm, y, p = rng.integers(0, 2, rows), rng.normal(size=rows), np.full((rows, 2), 0.5)
+        at = {"assigned_at": np.arange(rows), "arrived_at": np.arange(rows) + 2.0} if times else {}
+        columns = [np.concatenate([column] * copies) for column in (arm, y, p)]
+        return bl.Log(*columns, **{name: np.concatenate([times] * copies) for name, times in at.items()})
+
+    for times in (True, False):
+        said = " ".join(log(200, times).oddities())
+        assert ("Every row is in the log" in said) == (copies > 1)
+        assert log(9, times).oddities() == []
+    if copies == 2:
+        assert "twice. If it was put together or joined so by mistake" in said
+        assert "1.41 times too short" in said
+
+
+def test_equal_rows_are_no_copies_while_some_are_fewer():
+    half = np.full((1200, 2), 0.5)
+    binary = np.random.default_rng(1).integers(0, 2, (2, 1200))
+    assert bl.Log(binary[0], binary[1], half).oddities() == []
+    y = np.repeat(np.random.default_rng(1).normal(size=600), 2)
+    assert "twice" in bl.Log(binary[0].repeat(2)[:1200], y, half).oddities()[0]
+    y[-1] += 1
+    assert bl.Log(binary[0].repeat(2)[:1200], y, half).oddities() == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from engines import source_of
 
@@ -59,3 +60,20 @@ def test_nothing_to_count(pair):
     _, source = pair
     with pytest.raises(bl.LogError, match="no rows as of its moment"):
         evidence_query.evidence(source.at(0))
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_rows_that_are_all_there_twice_draw_a_word(timed):
+    rng, rows = np.random.default_rng(1), 300
+    table = pa.table({
+        "arm": rng.choice(["A", "B"], rows), "outcome": pa.array(rng.normal(size=rows), mask=rng.random(rows) < 0.2),
+        "p_A": np.full(rows, 0.5), "p_B": np.full(rows, 0.5),
+    })  # fmt: skip
+    if timed:
+        table = table.append_column("assigned_at", pa.array(np.arange(rows) // 2))
+    assert bl.read(table).oddities() == []
+    for copies, words in ((2, "twice"), (4, "4 times")):
+        (said,) = bl.read(pa.concat_tables([table] * copies)).oddities()
+        assert said.startswith(f"Every row is in the log {words}.")
+    assert bl.read(pa.concat_tables([table, table.slice(1)])).oddities() == []
+    assert bl.read(pa.concat_tables([table.slice(0, 9)] * 2)).oddities() == []

@@ -609,6 +609,9 @@ def test_what_joining_shows_is_noted():
         "1 outcome belongs to no assignment and was left out.",
     )
     assert bl.read(SENT, delivered([1, 1, 1], [1.0] * 3)).notes == ("2 repeated outcomes counted once.",)
+    assert bl.read(SENT, delivered([1, None], [1.0, 2.0])).notes == (
+        "1 outcome belongs to no assignment and was left out.",
+    )
     early = bl.read(SENT, delivered([1, 3], [1.0, 2.0], [2, 2]), events=True, window=2, as_of=9)
     assert early.notes == ("1 event happened before the assignment and did not count.",)
 

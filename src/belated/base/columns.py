@@ -44,11 +44,23 @@ def as_array(name: str, values: Any) -> Array:
     except ValueError:  # rows of uneven length
         array = np.empty(len(values), dtype=object)
         array[:] = list(values)
+        if any(_is_deep(value) for value in array):
+            what = "holds lists of lists of lists; it must have one value for every row"
+            raise LogError(f"`{name}` {what}.", column=name) from None
     if array.ndim == 0:
         raise LogError(f"`{name}` is {values!r}; it must be a column with one value for every row.", column=name)
     if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
         array = np.array(values, dtype=object)  # np.asarray(["a", 1]) turns 1 into "1"
     return array
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value holds lists of lists."""
+    for _ in range(2):
+        if not isinstance(value, (list, tuple)):
+            return False
+        value = next((entry for entry in value if isinstance(entry, (list, tuple))), None)
+    return isinstance(value, (list, tuple))
 
 
 def _rows_of_lists(name: str, array: Array) -> Array:

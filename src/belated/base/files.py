@@ -10,6 +10,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from belated.base.errors import OptionError
+from belated.base.text import one_line
 
 
 def write_whole(path: str | Path, content: str | bytes, *, private: bool = True) -> Path:
@@ -35,6 +36,12 @@ def write_whole(path: str | Path, content: str | bytes, *, private: bool = True)
         with suppress(OSError):
             beside.unlink(missing_ok=True)
     return path
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that leads to a pipe or a device: those may have no end, or nobody who writes into them."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise OptionError(f"`{one_line(path, 200)}` is not a file but a pipe or a device; write it to a file first.")
 
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:

@@ -28,6 +28,14 @@ def printable(value: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
 
 
+def shown(value: object) -> str:
+    """Return a value as Python writes it, for a sentence, however deep its lists are nested."""
+    try:
+        return one_line(repr(value))
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep"
+
+
 def one_line(value: object, longest: int = 60) -> str:
     """Return a label on one line of bearable length, without control characters."""
     text = printable(value)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from belated.base.columns import Array, Label, numbers
 from belated.base.errors import LogError, OptionError
+from belated.base.text import shown
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.kernels.fields import H_ARRIVED
@@ -44,7 +45,7 @@ def _hashable(key: object) -> Hashable:
     try:
         hash(key)
     except TypeError:
-        raise LogError(f"`keys` holds {key!r}; a key must be text, a number or another hashable value.") from None
+        raise LogError(f"`keys` holds {shown(key)}; a key must be text, a number or another hashable value.") from None
     return key
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from belated.base.columns import Array, Label, as_array, is_missing
 from belated.base.errors import BelatedWarning, LogError, UnknownArmError
+from belated.base.text import shown
 
 #: Labels looked at together: few enough to stay in the cache.
 _BLOCK = 1 << 15
@@ -35,7 +36,7 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
         labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
         hash(labels)
     except TypeError:
-        raise LogError(f"`arms` is {arms!r}; it must list the arms' labels.", column="arms") from None
+        raise LogError(f"`arms` is {shown(arms)}; it must list the arms' labels.", column="arms") from None
     if len(set(labels)) != len(labels):
         raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
     if columns is not None and len(labels) != columns:
@@ -104,7 +105,8 @@ def _hashable(array: Array) -> list[Label]:
     if any(kind.__hash__ is None for kind in set(map(type, values))):
         row = next(i for i, x in enumerate(values) if type(x).__hash__ is None)
         raise LogError(
-            f"`arm` in row {row} is {values[row]!r}; an arm's label must be text, a number or another hashable value.",
+            f"`arm` in row {row} is {shown(values[row])}; an arm's label must be text, a number or another hashable "
+            "value.",
             column="arm",
             row=row,
         )

@@ -381,7 +381,7 @@ class Log(Data, Table):
         if not len(self):
             return []
         rows = RowEvidence(self)
-        return signs.oddities(rows.calibration(rows.early), rows.recorded())
+        return signs.oddities(rows.calibration(rows.early), rows.recorded(), rows.copies())
 
     # ---------------------------------------------------------------- order of events
 

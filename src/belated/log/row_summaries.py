@@ -17,9 +17,11 @@ from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.summaries.evidence import (
     AT_MEAN,
+    COPIES,
     DELAY_BINS,
     ENOUGH,
     GRAINS,
+    LOOKED_AT,
     STRETCHES,
     TINY,
     ArrivalCounts,
@@ -185,6 +187,20 @@ class RowEvidence:
             rows=np.bincount(early, minlength=self.arms).astype(float),
             arrived=np.bincount(early[arrived], minlength=self.arms).astype(float),
         )
+
+    def copies(self) -> int:
+        """Return how many times every row is there: what divides how often each is; 1 if nothing does."""
+        log, rows = self.log, self.log.schedule.existing
+        columns = [np.where(self.arrived, log.outcome[rows], math.inf), self.code, *np.atleast_2d(self.p.T)]
+        if len(log.arrival_times):
+            columns = [self.assigned_at, np.where(self.arrived, log.arrived_numbers[rows], -1), *columns]
+        looked_at = np.isin(columns[0], columns[0][:LOOKED_AT])
+        for which in (looked_at, np.ones(len(self.code), dtype=bool)):
+            _, counts = np.unique(np.column_stack([column[which] for column in columns]), axis=0, return_counts=True)
+            copies = int(np.gcd.reduce(counts))
+            if copies == 1:
+                return 1
+        return copies if len(counts) >= COPIES else 1
 
     def _chances(self, rarest: Array) -> dict[str, Array]:
         """Sum up every arm's probabilities."""

@@ -178,7 +178,8 @@ class HalfWidth(Goal):
     def guess(self, sds: Array, coefficients: Array) -> float:
         """Return the horizon if all arms were equally likely and every outcome came at once."""
         variance = float(np.sum(coefficients[coefficients != 0] ** 2 * sds[coefficients != 0] ** 2))
-        return len(sds) * variance * (self._normal_quantile / self.asked) ** 2
+        ratio = self._normal_quantile / self.asked
+        return len(sds) * variance * ratio * ratio  # infinite if it is too large, where a power would raise
 
     def sentence(self, interval: str) -> str:
         """Return the half-width asked for, in words."""

@@ -14,9 +14,11 @@ from belated.reading.engines import fetch, sentences
 from belated.reading.sums_query import by_arm, chosen
 from belated.summaries.evidence import (
     AT_MEAN,
+    COPIES,
     DELAY_BINS,
     ENOUGH,
     GRAINS,
+    LOOKED_AT,
     STRETCHES,
     TINY,
     ArrivalCounts,
@@ -236,6 +238,26 @@ def recorded(source: Source) -> Recorded:
         columns = fetch(least).to_pydict()
     low = min((value for value in columns["low"] if value is not None), default=math.nan)
     return Recorded(low, np.array(columns["n"], dtype=float), np.array(columns["arrived"], dtype=float))
+
+
+def copies(source: Source) -> int:
+    """Return how many times every row is there: what divides how often each is; 1 if nothing does.
+
+    Those that share their time with one of the first rows are looked at before all are.
+    """
+    timed = source.roles.assigned_at is not None
+    left_out = ("first",) if timed else ("first", "assigned", "arrived")
+    rows = source.rows.drop(*(name for name in left_out if name in source.rows.columns))
+    when = "assigned" if timed else "outcome"
+    first = rows.filter(rows[when].notnull()).select(some=when).limit(LOOKED_AT)
+    with sentences(source.name):
+        for looked_at in (rows.semi_join(first, rows[when] == first.some), rows):
+            each = looked_at.group_by(looked_at.columns).agg(copies=looked_at.count())
+            counts = fetch(each.group_by("copies").agg(rows=each.count())).to_pydict()
+            often = math.gcd(*counts["copies"])
+            if often < 2:
+                return 1
+    return often if sum(counts["rows"]) >= COPIES else 1
 
 
 def dependence(source: Source) -> Array:

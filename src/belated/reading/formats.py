@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from belated.base.errors import LogError, OptionError
+from belated.base.files import check_file
 from belated.base.text import one_line
 from belated.reading.csv_files import csv_file, literal_path
 from belated.reading.engines import register, sentences
@@ -88,6 +89,8 @@ def find_files(path: str, role: str, table: str | None) -> Files:
             raise OptionError(f"No file matches `{one_line(path)}`.")
     else:
         raise OptionError(f"There is no file `{one_line(path, 200)}`; `{role}` must be a file, a folder or a table.")
+    for found in paths:
+        check_file(found)
     return Files(path, paths, role, table)
 
 

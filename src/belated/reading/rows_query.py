@@ -355,7 +355,7 @@ def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = 
     if strays:
         verb = "belongs to no assignment and was" if strays == 1 else "belong to no assignment and were"
         notes.append(f"{count(strays, what)} {verb} left out.")
-    repeats = delivered["n"] - delivered["keys"]
+    repeats = delivered["keyed"] - delivered["keys"]
     if repeats and can_clash:
         notes.append(f"{count(repeats, 'repeated outcome')} counted once.")
     early = 0 if query.measure is None else rows_in(_early_events(query, moment))
@@ -422,9 +422,9 @@ def _conflicts(query: RowsQuery, moment: int | float | None) -> ir.Table:
 
 
 def _delivered_counts(query: RowsQuery, moment: int | float | None) -> ir.Table:
-    """Return how many deliveries there are by a moment, `n`, and of how many `keys`."""
+    """Return how many deliveries there are by a moment, `n`, how many have a key, `keyed`, and how many `keys`."""
     delivered = query.raw_deliveries(moment)
-    return delivered.aggregate(n=delivered.count(), keys=delivered.key_.nunique())
+    return delivered.aggregate(n=delivered.count(), keyed=delivered.key_.count(), keys=delivered.key_.nunique())
 
 
 def _early_events(query: RowsQuery, moment: int | float | None) -> ir.Table:

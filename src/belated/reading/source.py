@@ -317,7 +317,9 @@ class Source(Data, Table):
         if not len(self):
             return []
         calibration = evidence_query.calibration(self, evidence_query.early(self))
-        return signs.oddities(calibration, evidence_query.recorded(self) if self.within is None else None)
+        recorded = evidence_query.recorded(self) if self.within is None else None
+        copies = evidence_query.copies(self) if self._query.deliveries is None else 1  # else keys name one row each
+        return signs.oddities(calibration, recorded, copies)
 
     # ---------------------------------------------------------------- time
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of, real, whole
 from belated.base.errors import BelatedError, OptionError
+from belated.base.files import check_file
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.simulation.arms import Arm
@@ -74,6 +75,7 @@ def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Descrip
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the table that a TOML file holds."""
+    check_file(path)
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:

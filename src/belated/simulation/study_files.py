@@ -14,7 +14,7 @@ import numpy as np
 from belated.base.checks import real, whole
 from belated.base.columns import Array, locked
 from belated.base.errors import BelatedError, OptionError
-from belated.base.files import write_whole
+from belated.base.files import check_file, write_whole
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS, MOMENTS
 from belated.simulation.bandits import Bandit
@@ -69,6 +69,7 @@ def save(study: Study, path: str | Path) -> None:
 
 def load(path: str | Path) -> Fields:
     """Read the fields of a study that was saved; what could not have been saved is refused."""
+    check_file(path)
     try:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))

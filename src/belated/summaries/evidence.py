@@ -33,6 +33,9 @@ ENOUGH = 1_000_000
 #: Standard deviations within which an outcome is its arm's mean.
 AT_MEAN = 1e-6
 
+#: Different rows from which it means something that each is there twice, and rows that are looked at first.
+COPIES, LOOKED_AT = 20, 64
+
 #: What stands for a probability of 0 where its logarithm is taken.
 TINY = 1e-300
 

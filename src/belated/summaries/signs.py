@@ -329,7 +329,7 @@ def doubts(dependence: Array) -> list[str]:
     return [dependence_remark(p_value, z).text] if p_value < SURE else []
 
 
-def oddities(choices: tuple[Array, Array] | None, recorded: Recorded | None) -> list[str]:
+def oddities(choices: tuple[Array, Array] | None, recorded: Recorded | None, copies: int = 1) -> list[str]:
     """Return what looks like a mistake in a log, or in how it was read, in words.
 
     Parameters
@@ -338,13 +338,27 @@ def oddities(choices: tuple[Array, Array] | None, recorded: Recorded | None) -> 
         As in `miscalibration`, over the rows followed longest; None if not all propensities are known.
     recorded : Recorded or None
         None if what does not happen counts as 0.
+    copies : int
+        How many times every row is there.
     """
     remarks = []
+    if copies > 1:
+        remarks.append(copies_remark(copies))
     if choices is not None and miscalibration(*choices) < BLATANT:
         remarks.append(Remark("The arms were not chosen as their logged probabilities say.", CALIBRATION_ADVICE))
     if recorded is not None and recorded.lowest > 0 and is_sparse(recorded.rows, recorded.arrived):
         remarks.append(positive_remark(most_recorded(recorded.rows, recorded.arrived)))
     return [remark.text for remark in remarks]
+
+
+def copies_remark(copies: int) -> Remark:
+    """Return what is said of a log in which every row is there several times."""
+    often = {2: "twice", 3: "three times"}.get(copies, f"{copies:,} times")
+    return Remark(
+        f"Every row is in the log {often}.",
+        f"If it was put together or joined so by mistake, leave out the copies: the intervals are {copies**0.5:.3g} "
+        "times too short.",
+    )
 
 
 def dependence_remark(p_value: float, z: Array) -> Remark:

@@ -104,3 +104,9 @@ def test_some_figures_run_only_what_they_need(ours):
     assert list(ours.studies) == [paper.Scenario("NODELAY", 0.5), paper.Scenario("PARETO", 0.0)]
     with pytest.raises(bl.OptionError, match="Did you mean 'no-delay'"):
         paper.reproduce(["nodelay"])
+
+
+def test_without_any_error_a_difference_is_none_or_infinite():
+    given = {"scenario": paper.FIGURES["no-delay"].scenario, "horizon": 1, "estimator": "daipw", "quantity": "bias"}
+    differences = [paper.Difference(**given, ours=ours, authors=1.0, monte_carlo_error=0.0) for ours in (0.5, 1.0, 2.0)]
+    assert [difference.z for difference in differences] == [-np.inf, 0.0, np.inf]

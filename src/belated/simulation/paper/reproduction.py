@@ -380,7 +380,9 @@ class Difference:
 
     @property
     def z(self) -> float:
-        """The difference in Monte Carlo errors."""
+        """The difference in Monte Carlo errors; without any, as of two replications that agree, it is infinite or 0."""
+        if self.monte_carlo_error == 0:
+            return math.copysign(math.inf, self.difference) if self.difference else 0.0
         return self.difference / self.monte_carlo_error
 
     def row(self) -> Row:
