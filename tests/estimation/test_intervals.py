@@ -299,3 +299,21 @@ def test_no_limit_is_above_the_cap():
         assert answer.at_level(0.999).high <= 40
         assert answer.test(41.0).p_value < 1e-12
     assert capped.contrast(0, 1).high <= 40 - capped.arm(1).low
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-90, 1e90, 1e140])
+def test_outcomes_beyond_what_fourth_powers_can_hold_have_no_interval(factor):
+    log = log_of(outcome=factor * log_of().outcome)
+    est = quietly(bl.estimate, log)
+    for answer in (est.arm("A"), est.contrast("B", "A")):
+        assert np.isnan([answer.low, answer.high, answer.p_value]).all()
+    with pytest.raises(bl.OptionError, match="No arm has an interval"):
+        est.best()
+
+
+@pytest.mark.parametrize("factor", [1e-60, 1e60])
+def test_very_small_and_very_large_units_are_units(factor):
+    one, other = (bl.estimate(log_of(outcome=f * log_of().outcome)).contrast("B", "A") for f in (1.0, factor))
+    assert (other.low / factor, other.high / factor, other.p_value) == pytest.approx(
+        (one.low, one.high, one.p_value), rel=1e-9
+    )

@@ -59,8 +59,11 @@ def _vary(arms: ArmStatistics) -> Array:
 
 
 def _vary_somewhere(arms: ArmStatistics) -> Array:
-    """Whether the outcomes of all arms together differ."""
-    return np.asarray(arms.moments.pooled_second > 0)
+    """Whether the outcomes of all arms together differ, and their fourth powers are numbers that a computer has."""
+    m = arms.moments
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
+        own, pooled = m.fourth / m.second**2, m.pooled_fourth / m.pooled_second**2
+    return np.asarray((arms.constant | np.isfinite(own)) & np.isfinite(pooled))
 
 
 def _are_binary(arms: ArmStatistics) -> Array:
@@ -201,7 +204,9 @@ def _score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
             bend = 1 + s2 * curvature
             square = bend * t2 * shape.variance
             far = (s2 * outward + np.sqrt((s2 * outward) ** 2 + square)) / bend
-            near = np.where(square > 0, t2 * shape.variance / (t2 * inward + np.sqrt((t2 * inward) ** 2 + square)), 0.0)
+            near = np.where(
+                square != 0, t2 * shape.variance / (t2 * inward + np.sqrt((t2 * inward) ** 2 + square)), 0.0
+            )
         up = np.minimum(np.where(shape.tail > 0, far, near), np.maximum(arms.ceiling - arms.value, 0.0))
         return np.where(shape.tail < 0, far, near), up
 
