@@ -191,8 +191,8 @@ def gauge_normal(now: Array, a: int, state: Array, shift: Array, plan: BoundPlan
         return
     variance, skew, doubt = shape(state, a)
     lean = abs(skew)
-    if variance == 0.0 or lean > (1.0 + ROUNDING) * MOST_SKEW or doubt > (1.0 + ROUNDING) * MOST_DOUBT:
-        return
+    if variance == 0.0 or not (lean <= (1.0 + ROUNDING) * MOST_SKEW and doubt <= (1.0 + ROUNDING) * MOST_DOUBT):
+        return  # also if a power is beyond what numbers can hold
     # a skewed sum's studentised value is skewed the other way, and a variance in doubt is too small when the mean is:
     # reach further on the side of the long tail
     further = (1.0 + lean) ** 2 * (
