@@ -4,7 +4,7 @@
 >>> log = bl.Log(["A", "B"] * 4, [1, 2, 3, 1, None, 2, 3, 4], [[0.5, 0.5]] * 8, delay=[3, 0, 1, 1, None, 0, 2, 0])
 >>> est = bl.estimate(log)  # the paper's estimator, with an interval that covers
 >>> est.contrast("B", "A").interval
-'t'
+'score'
 """
 
 from belated.assumptions.checks.check import Check
