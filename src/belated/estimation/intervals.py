@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import special
@@ -28,6 +28,7 @@ from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.base.roots import bisect_each, find_root
 from belated.estimation.estimators import ArmStatistics, Estimator
+from belated.estimation.score_interval import ReachAt, score_degrees, score_reach, show_their_spread
 from belated.summaries.sums import Sums
 
 #: The kinds of intervals, and what may be asked for.
@@ -39,9 +40,7 @@ INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
-#: From a tail to how far each arm's interval reaches down and up from its estimate; and, from arms and their
-#: coefficients in a combination, to that.
-ReachAt = Callable[[float | Array], tuple[Array, Array]]
+#: From arms and their coefficients in a combination to how far their intervals reach.
 Reach = Callable[[ArmStatistics, Array], ReachAt]
 
 
@@ -56,14 +55,6 @@ def student_degrees(arms: ArmStatistics) -> Array:
 def _vary(arms: ArmStatistics) -> Array:
     """Whether each arm's own outcomes differ."""
     return np.asarray(~arms.constant)
-
-
-def _vary_somewhere(arms: ArmStatistics) -> Array:
-    """Whether the outcomes of all arms together differ, and their fourth powers are numbers that a computer has."""
-    m = arms.moments
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
-        own, pooled = m.fourth / m.second**2, m.pooled_fourth / m.pooled_second**2
-    return np.asarray((arms.constant | np.isfinite(own)) & np.isfinite(pooled))
 
 
 def _are_binary(arms: ArmStatistics) -> Array:
@@ -120,120 +111,6 @@ class IntervalRule:
         return self.freedom(arms) if self.small_sample else np.full(arms.value.shape, np.inf)
 
 
-#: How many outcomes the shape of all arms' outcomes counts for in an arm's; how much further an uncertain variance
-#: makes the interval reach; from which share of a combination on an arm's skewness counts in full, over its root; how
-#: fast sizes that differ count as spread out; and what is rounding.
-_BORROWED, _STRETCH, _FULL, _SIZES, _ROUNDING = 1.0, 2.5, 3.0, 30.0, 1e-9
-
-
-class Shape(NamedTuple):
-    """What the score interval reads of the arms' outcomes; arrays by arm."""
-
-    spread: Array  # of all arms' outcomes: 0 if they have two values, 1 if their sizes vary or are too few to tell
-    variance: Array  # of the estimate
-    doubt: Array  # the relative variance of that variance, at most 1
-    tail: Array  # the side of the long tail: its sign counts
-    far: Array  # what one outcome in the long tail moves the estimate by, at the mean that is tested
-    near: Array  # the same, at the estimate
-    curvature: Array  # of the variance as a function of the mean: 1 for two values, 0 for normal outcomes
-
-    @classmethod
-    def of(cls, arms: ArmStatistics) -> Shape:
-        """Return the shape of outcomes; an arm of few, or of equal outcomes, takes it from all arms together."""
-        m, n, size = arms.moments, arms.arrived, arms.effective_size
-        skewness, rest = _skewness(m.pooled_second, m.pooled_third, m.pooled_fourth)
-        # how often the rarer value occurs, if there are two
-        rarer = m.pooled_count * (1 - np.abs(skewness) / np.sqrt(skewness**2 + 4)) / 2
-        spread = np.minimum(1.0, 1 / rarer**2 + _SIZES * rest / (1 + skewness**2 + rest))
-        borrowed = spread * _BORROWED / (n + _BORROWED)
-        own = _skewness(m.second, m.third, m.fourth)
-        g, r = ((1 - borrowed) * mine + borrowed * all_ for mine, all_ in zip(own, (skewness, rest), strict=True))
-        variance = KINDS["score"].variances(arms)
-        # of an arm of equal outcomes: the moments of all arms' outcomes about its value
-        d = m.offset
-        second, third = m.pooled_second + d**2, m.pooled_third + 3 * m.pooled_second * d + d**3
-        fourth = m.pooled_fourth + 4 * m.pooled_third * d + 6 * m.pooled_second * d**2 + d**4
-        unexplained = 1 - third**2 / (second * fourth)
-        jump = third / second
-        augmented = variance + np.where(unexplained < _ROUNDING, 0.0, unexplained) * second / size
-
-        def chosen(of_equal: Array, of_others: Array) -> Array:
-            return np.where(arms.constant, of_equal, of_others)
-
-        return cls(
-            spread=spread,
-            variance=chosen(augmented, variance),
-            doubt=np.minimum(1.0, chosen((skewness**2 + rest) / m.pooled_count, (g**2 + r) / n)),
-            tail=chosen(jump, g),
-            far=chosen(np.abs(jump) / size, np.abs(g) * np.sqrt(variance / size)),
-            near=chosen(np.abs(jump) / size, np.abs(g) * np.sqrt(m.second) / size),
-            curvature=(1 - spread) * chosen(np.ones_like(size), np.maximum(0.0, 1 - r / 2)),
-        )
-
-
-def _skewness(second: Array, third: Array, fourth: Array) -> tuple[Array, Array]:
-    """Return the skewness g, and the kurtosis minus 1 + g^2: 0 for two values, 2 for normal outcomes."""
-    varies = second > 0
-    scale = np.where(varies, second, 1.0)
-    g = np.where(varies, third / scale**1.5, 0.0)
-    kurtosis = np.where(varies, fourth / scale**2, 1.0)
-    rest = kurtosis - 1 - g**2
-    return g, np.where(rest < _ROUNDING * kurtosis, 0.0, rest)
-
-
-def _score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
-    """Return the reach of score intervals.
-
-    x on the side of the long tail solves x^2 = t^2 (V + slope x - curvature x^2): the variance is taken at the mean
-    that is x away, as in Wilson's interval, which this is for two values. Where sizes vary, Student's t has the degrees
-    of freedom of the variance's own uncertainty.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shape, size = Shape.of(arms), arms.effective_size
-        part = _shares(arms, shape, coefficients)
-        by_size, by_spread = np.maximum(size - 1, 1.0) / part, 2 / (shape.spread * shape.doubt * part)
-        degrees, far_degrees = np.minimum(by_size, by_spread), np.minimum(by_size / (1 - shape.spread), by_spread)
-        curvature = part * shape.curvature / size
-        outward = shape.far / 2 * np.minimum(1.0, _FULL * np.sqrt(part))
-        outward *= 1 + _STRETCH * shape.spread * shape.doubt * part**2
-        inward = shape.near / 2 * np.sqrt(part) * (1 - shape.spread)
-
-    def reach(tail: float | Array) -> tuple[Array, Array]:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            t2, s2 = (_student(each, tail) ** 2 for each in (degrees, far_degrees))
-            bend = 1 + s2 * curvature
-            square = bend * t2 * shape.variance
-            far = (s2 * outward + np.sqrt((s2 * outward) ** 2 + square)) / bend
-            near = np.where(
-                square != 0, t2 * shape.variance / (t2 * inward + np.sqrt((t2 * inward) ** 2 + square)), 0.0
-            )
-        up = np.minimum(np.where(shape.tail > 0, far, near), np.maximum(arms.ceiling - arms.value, 0.0))
-        return np.where(shape.tail < 0, far, near), up
-
-    return reach
-
-
-def _shares(arms: ArmStatistics, shape: Shape, coefficients: Array) -> Array:
-    """Return each arm's share of what is uncertain in a combination, by variance or by size; 1 of a single arm."""
-    parts = [coefficients**2 * each for each in (shape.variance + shape.far**2, 1 / arms.effective_size)]
-    share = np.fmax(*(part / np.sum(part, axis=-1, keepdims=True) for part in parts))
-    return np.where(share > 0, share, 1.0)
-
-
-def _student(degrees: Array, tail: float | Array) -> Array:
-    """Return Student's quantile; with at least 1 degree of freedom, and the normal one if they are unlimited."""
-    quantile = special.stdtrit(np.clip(degrees, 1.0, 1e8), tail)
-    return np.asarray(np.where(degrees < 1e8, quantile, special.ndtri(tail)))
-
-
-def _score_degrees(arms: ArmStatistics) -> Array:
-    """Return the degrees of freedom of an arm's own score interval: fewer where the variance itself is uncertain."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shape = Shape.of(arms)
-        known = np.minimum(np.maximum(arms.effective_size - 1, 1.0), 2 / (shape.spread * shape.doubt))
-        return np.asarray(np.maximum(known, 1.0))
-
-
 def _wilson_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
     """Return the reach of score intervals of rates (Wilson 1927), at the effective size."""
     q, n = KINDS["wilson"].within(arms.value), arms.effective_size / arms.inflation
@@ -254,7 +131,7 @@ def _wilson_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
 KINDS: dict[IntervalKind, IntervalRule] = {
     "normal": IntervalRule(small_sample=False),
     "t": IntervalRule(),
-    "score": IntervalRule(reach=_score_reach, needs_hajek=True, freedom=_score_degrees, knows_spread=_vary_somewhere),
+    "score": IntervalRule(reach=score_reach, needs_hajek=True, freedom=score_degrees, knows_spread=show_their_spread),
     "wilson": IntervalRule(
         reach=_wilson_reach,
         needs_binary=True,
