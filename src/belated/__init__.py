@@ -7,45 +7,52 @@
 'score'
 """
 
-from belated.assumptions.checks.check import Check
-from belated.assumptions.diagnosis import Diagnosis, diagnose
-from belated.assumptions.sensitivity import Sensitivity, sensitivity
-from belated.base.errors import (
-    BelatedError,
-    BelatedWarning,
-    LogError,
-    MergeError,
-    MissingLibraryError,
-    OptionError,
-    PolicyError,
-    PropensitiesNeededError,
-    UnknownArmError,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from belated.base.version import __version__
-from belated.estimation.answers import Answer, Answers, Contrasts
-from belated.estimation.best import Best
-from belated.estimation.comparison import Comparison, compare
-from belated.estimation.estimate import Estimate, estimate
-from belated.estimation.estimators import ESTIMATORS, Estimator
-from belated.estimation.ledger import Ledger
-from belated.estimation.lift import Lift
-from belated.estimation.trajectory import Trajectory, trajectory
-from belated.log.log import Log
-from belated.planning.pilots import Pilot, pilot
-from belated.planning.plan import plan
-from belated.planning.results import Plan
-from belated.reading.read import read
-from belated.reading.source import Source
-from belated.reports.rendering import report
-from belated.sequences.sequence import ConfidenceSequence, sequence
-from belated.simulation import arms, delays, policies
-from belated.simulation.bandits import Bandit
-from belated.simulation.results import Study
-from belated.simulation.simulate import simulate
-from belated.simulation.study import study
-from belated.summaries.outcome_models import OutcomeModel
-from belated.summaries.sums import Sums
-from belated.summaries.weights import Weights, two_point
+
+if TYPE_CHECKING:
+    from belated.assumptions.checks.check import Check
+    from belated.assumptions.diagnosis import Diagnosis, diagnose
+    from belated.assumptions.sensitivity import Sensitivity, sensitivity
+    from belated.base.errors import (
+        BelatedError,
+        BelatedWarning,
+        LogError,
+        MergeError,
+        MissingLibraryError,
+        OptionError,
+        PolicyError,
+        PropensitiesNeededError,
+        UnknownArmError,
+    )
+    from belated.estimation.answers import Answer, Answers, Contrasts
+    from belated.estimation.best import Best
+    from belated.estimation.comparison import Comparison, compare
+    from belated.estimation.estimate import Estimate, estimate
+    from belated.estimation.estimators import ESTIMATORS, Estimator
+    from belated.estimation.ledger import Ledger
+    from belated.estimation.lift import Lift
+    from belated.estimation.trajectory import Trajectory, trajectory
+    from belated.log.log import Log
+    from belated.planning.pilots import Pilot, pilot
+    from belated.planning.plan import plan
+    from belated.planning.results import Plan
+    from belated.reading.read import read
+    from belated.reading.source import Source
+    from belated.reports.rendering import report
+    from belated.sequences.sequence import ConfidenceSequence, sequence
+    from belated.simulation import arms, delays, policies
+    from belated.simulation.bandits import Bandit
+    from belated.simulation.results import Study
+    from belated.simulation.simulate import simulate
+    from belated.simulation.study import study
+    from belated.summaries.outcome_models import OutcomeModel
+    from belated.summaries.sums import Sums
+    from belated.summaries.weights import Weights, two_point
 
 __all__ = [
     "ESTIMATORS",
@@ -99,3 +106,52 @@ __all__ = [
     "trajectory",
     "two_point",
 ]
+
+#: The module of each name. It is imported when the name is first used, so that `import belated` is quick.
+_MODULES = {
+    "assumptions.checks.check": "Check",
+    "assumptions.diagnosis": "Diagnosis diagnose",
+    "assumptions.sensitivity": "Sensitivity sensitivity",
+    "base.errors": "BelatedError BelatedWarning LogError MergeError MissingLibraryError OptionError PolicyError "
+    "PropensitiesNeededError UnknownArmError",
+    "estimation.answers": "Answer Answers Contrasts",
+    "estimation.best": "Best",
+    "estimation.comparison": "Comparison compare",
+    "estimation.estimate": "Estimate estimate",
+    "estimation.estimators": "ESTIMATORS Estimator",
+    "estimation.ledger": "Ledger",
+    "estimation.lift": "Lift",
+    "estimation.trajectory": "Trajectory trajectory",
+    "log.log": "Log",
+    "planning.pilots": "Pilot pilot",
+    "planning.plan": "plan",
+    "planning.results": "Plan",
+    "reading.read": "read",
+    "reading.source": "Source",
+    "reports.rendering": "report",
+    "sequences.sequence": "ConfidenceSequence sequence",
+    "simulation.arms": "arms",
+    "simulation.bandits": "Bandit",
+    "simulation.delays": "delays",
+    "simulation.policies": "policies",
+    "simulation.results": "Study",
+    "simulation.simulate": "simulate",
+    "simulation.study": "study",
+    "summaries.outcome_models": "OutcomeModel",
+    "summaries.sums": "Sums",
+    "summaries.weights": "Weights two_point",
+}
+_MODULE_OF = {name: f"belated.{module}" for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'belated' has no attribute {name!r}")
+    module = import_module(_MODULE_OF[name])
+    value = getattr(module, name, module)  # arms, delays and policies are modules themselves
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

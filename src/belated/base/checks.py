@@ -9,8 +9,6 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import SupportsFloat, SupportsIndex, TypeVar
 
-import numpy as np
-
 from belated.base.errors import OptionError
 
 #: How far probabilities may be from summing to 1.
@@ -41,7 +39,8 @@ def fraction(name: str, value: object) -> float:
 def real(name: str, value: object) -> float:
     """Return `value` as a finite float."""
     number = math.nan
-    if isinstance(value, (SupportsFloat, SupportsIndex)) and not isinstance(value, (str, bytes, bool, np.bool_)):
+    is_truth = isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool"
+    if isinstance(value, (SupportsFloat, SupportsIndex)) and not isinstance(value, (str, bytes)) and not is_truth:
         with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
     if not math.isfinite(number):

@@ -11,11 +11,11 @@ import typer
 
 from belated.base.checks import one_of
 from belated.base.errors import BelatedError
-from belated.base.files import check_place
-from belated.base.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from belated.base.tables import Table
 
 #: How an answer may be shown.
 Format = Literal["table", "markdown", "csv", "json"]
@@ -64,6 +64,8 @@ def show(result: Formats, form: Format, *others: Table) -> None:
 
 
 def _whole(result: Formats) -> str:
+    from belated.base.tables import Table
+
     return result.to_text(every=True) if isinstance(result, Table) else result.to_text()
 
 
@@ -74,6 +76,7 @@ def check_plot(path: Path | None, inputs: Iterable[str | Path] = ()) -> None:
     """Say, before anything is computed, if a figure that was asked for cannot be drawn or written."""
     if path is not None:
         from belated.base.figures import check_library, figure_files
+        from belated.base.files import check_place
 
         read = list(inputs)
         for file in figure_files(path).values():

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from belated.base.files import check_place
 from belated.cli import options
 from belated.cli.options import option
 from belated.cli.output import STOPPED, check_format, check_plot, show, write_plot
@@ -28,6 +27,7 @@ def study(
 
     Example: `belated study experiment.toml --replications 10000 --plot coverage`
     """
+    from belated.base.files import check_place
     from belated.simulation import description as descriptions
     from belated.simulation.study import study as run
 
