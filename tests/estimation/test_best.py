@@ -179,3 +179,17 @@ def test_a_thousand_arms():
     assert best.low < best.estimate < best.high
     assert len(best.contenders) > 10
     assert str(best).count("\n") < 40
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5])
+def test_arms_that_share_an_outcome_model_have_a_winner(arms):
+    rng = np.random.default_rng(arms)
+    arm, x = rng.integers(arms, size=300), rng.normal(size=300)
+    outcome = x + rng.normal(scale=0.5, size=300) + 0.5 * arm
+    log = bl.Log(arm, outcome, np.full((300, arms), 1 / arms))
+    est = bl.estimate(log, outcome_model=np.repeat(x[:, np.newaxis], arms, axis=1))
+    best = est.best()
+    assert best.arm == arms - 1
+    # a rival is ruled out exactly as its contrast with the best arm says
+    others = [est.contrast(best.arm, k, alternative="greater").p_value for k in range(arms - 1)]
+    assert best.p_value == pytest.approx(2 * max(others), rel=1e-6)

@@ -201,7 +201,8 @@ class Shared(NamedTuple):
     def subset(self, arms: Array) -> Shared:
         """Return the same of some arms."""
         index = np.flatnonzero(arms) if np.asarray(arms).dtype == bool else np.asarray(arms)
-        return Shared(self.covariance[index[..., :, np.newaxis], index[..., np.newaxis, :]], self.variance[..., index])
+        pairs = index[..., :, np.newaxis], index[..., np.newaxis, :]
+        return Shared(self.covariance[(..., *pairs)], self.variance[..., index])
 
 
 class Moments(NamedTuple):
