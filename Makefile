@@ -1,16 +1,26 @@
-# Needs Python 3.11+ and make; everything else is set up here.
+# Needs Python 3.11+ and make; everything else is set up here. Another Python: make PYTHON=python3.13
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One environment that grows: first what the package needs, which is all that the demo needs, then the tools of the tests.
+PACKAGE := $(VENV)/.package-ready
 READY := $(VENV)/.ready
+SOURCES := pyproject.toml src/belated/base/version.py
 
-.PHONY: demo test lint bench evidence clean
+.PHONY: demo test test-all lint bench evidence dist dist-test release clean
 
-demo: $(READY)
+demo: $(PACKAGE)
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)
 	$(BIN)/pytest -n auto
+
+# On every supported Python that this machine has, each in an environment of its own.
+test-all:
+	@pythons=$$(.ci/pythons) && for each in $$pythons; do \
+	  version=$$($$each -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  echo "Python $$version: $$each"; \
+	  $(MAKE) test PYTHON=$$each VENV=.venv-$$version || exit 1; done
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -29,12 +39,32 @@ evidence: $(READY)
 	for each in lift sequences winner batches diagnostics sensitivity planning; do \
 	  $(BIN)/python benchmarks/$$each.py > benchmarks/$$(echo $$each | tr a-z A-Z).md || exit 1; done
 
-$(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "belated needs Python 3.11 or newer; say which with make PYTHON=python3.11"; exit 1; }
+# The wheel and the source distribution, as they are uploaded.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+
+# Tests from the unpacked source distribution: all of them, or TESTS="tests/cli tests/test_packaging.py".
+dist-test: dist
+	rm -rf dist/unpacked && mkdir dist/unpacked
+	tar -xzf dist/belated-*.tar.gz -C dist/unpacked --strip-components=1
+	cd dist/unpacked && PYTHONPATH=$$PWD/src $(abspath $(BIN))/pytest -n auto $(TESTS)
+	rm -rf dist/unpacked
+
+# A release: make release VERSION=0.2.0; see CONTRIBUTING.md.
+release: $(READY)
+	$(BIN)/python .ci/release.py $(VERSION)
+
+$(PACKAGE): EXTRAS :=
+$(READY): EXTRAS := [dev]
+$(PACKAGE) $(READY): $(SOURCES)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "belated needs Python 3.11 or newer; choose it with make PYTHON=python3.11"; exit 1; }
+	@rm -f $(PACKAGE) $(READY)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	@touch $@
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(EXTRAS)"
+	@touch $(PACKAGE) $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-* dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
