@@ -7,7 +7,7 @@ PACKAGE := $(VENV)/.package-ready
 READY := $(VENV)/.ready
 SOURCES := pyproject.toml src/belated/base/version.py
 
-.PHONY: demo test test-all lint bench evidence dist dist-test release clean
+.PHONY: docs-refresh demo test test-all lint bench evidence dist dist-test release clean
 
 demo: $(PACKAGE)
 	@$(BIN)/python examples/demo.py
@@ -21,6 +21,11 @@ test-all:
 	  version=$$($$each -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	  echo "Python $$version: $$each"; \
 	  $(MAKE) test PYTHON=$$each VENV=.venv-$$version || exit 1; done
+
+# Writes what the blocks of README and docs print now into the pages; PAGES="README or planning" for some of them.
+PAGES ?= md
+docs-refresh: $(READY)
+	BELATED_REFRESH_DOCS=1 $(BIN)/pytest -n auto tests/test_documentation.py -k "every_block and ($(PAGES))"
 
 lint: $(READY)
 	$(BIN)/ruff check .
