@@ -1,6 +1,7 @@
 """One test, every engine: DuckDB in memory, a PostgreSQL server of our own, a local Spark.
 
-The fixture `engine` runs a test once per engine. A server starts when the first test asks for it and
+The fixture `engine` runs a test once per engine, and twice on PostgreSQL: `postgres` sums up rows there, `copied`
+copies them first. A server starts when the first test asks for it and
 stops with the session; an engine that is not there is left out, with its reason, unless
 ``BELATED_ALL_ENGINES=1`` says that none may be missing. Among several workers, each server's tests go to one, so
 that it starts once.
@@ -32,8 +33,12 @@ import pyarrow as pa
 import pytest
 
 import belated as bl
+from belated.reading.engines import ENGINES
 
 _COUNTER = itertools.count(1)
+
+#: Engines that are another's server, used in another way.
+_SERVERS = {"copied": "postgres"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out a test whose engine is not there; here, not in the fixture, so that the summary has one line each."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     for name, title in (("postgres", "PostgreSQL"), ("spark", "Spark")):
-        if name == parameters.get("engine") or f"{name}_engine" in getattr(item, "fixturenames", ()):
+        if name == _SERVERS.get(wanted := parameters.get("engine"), wanted) or f"{name}_engine" in getattr(
+            item, "fixturenames", ()
+        ):
             if (reason := _lacking(name)) is None:
                 continue
             reason = f"{title} tests left out: {reason}"
@@ -286,11 +293,18 @@ def _parameter(name: str) -> Any:
     return pytest.param(name, marks=pytest.mark.filterwarnings(*_FORGIVEN))
 
 
-@pytest.fixture(scope="session", params=[_parameter(name) for name in ("duckdb", "postgres", "spark")])
+@pytest.fixture(scope="session", params=[_parameter(name) for name in ("duckdb", "postgres", "copied", "spark")])
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
-    found: Engine = request.getfixturevalue(f"{request.param}_engine")
+    found: Engine = request.getfixturevalue(f"{_SERVERS.get(request.param, request.param)}_engine")
     return found
+
+
+@pytest.fixture(autouse=True)
+def _copying(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have PostgreSQL sum up the rows itself in the tests that are for that."""
+    if getattr(getattr(request.node, "callspec", None), "params", {}).get("engine") == "postgres":
+        monkeypatch.setattr(ENGINES["postgres"], "copies", False)
 
 
 def only(*names: str) -> pytest.MarkDecorator:
@@ -306,7 +320,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             parameters = nodeid.partition("[")[2].removesuffix("]").split("-")
-            return next((name for name in ("postgres", "spark") if name in parameters), nodeid)
+            servers = [_SERVERS.get(name, name) for name in parameters]
+            return next((name for name in ("postgres", "spark") if name in servers), nodeid)
 
     return Scheduling(config, log)
 

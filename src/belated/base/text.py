@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 
@@ -11,6 +12,10 @@ NOTHING = "–"
 
 #: Units of durations, in seconds, the largest first.
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+
+#: What of a URL is secret: what stands between a user's name and the last @, and parameters of such names.
+_PASSWORD = re.compile(r"(://[^:/?#\s]*):\S*(?=@)")
+SECRET = re.compile(r"([?&;][^=&;\s]*(?:pass|pwd|secret|token|key|cred)[^=&;\s]*=)[^&;\s]*", re.IGNORECASE)
 
 
 def count(number: int, noun: str) -> str:
@@ -40,6 +45,11 @@ def one_line(value: object, longest: int = 60) -> str:
     """Return a label on one line of bearable length, without control characters."""
     text = printable(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def masked(text: str) -> str:
+    """Return text in which the passwords of URLs are stars."""
+    return SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***", text)) if "://" in text else text
 
 
 def moment_text(moment: np.datetime64) -> str:

@@ -17,7 +17,7 @@ from belated.cli.output import check_format, show
 def analyze(
     source: options.Source,
     outcomes: options.Outcomes = None,
-    table: options.DuckdbTable = None,
+    table: options.DatabaseTable = None,
     arm: options.Arm = None,
     outcome: options.Outcome = None,
     propensity: options.Propensity = None,
@@ -32,6 +32,7 @@ def analyze(
     window: options.Window = None,
     measure: options.Measure = None,
     cap: options.Cap = None,
+    copy_limit: options.CopyLimit = None,
     baseline: Annotated[str | None, option("The arm that the others are compared with.", QUESTIONS)] = None,
     contrast: Annotated[
         list[str] | None,
@@ -119,6 +120,8 @@ def analyze(
 
     Example: `belated analyze log.parquet --baseline A --policy A=0.2,B=0.8 --report report.html`
 
+    Example: `belated analyze postgresql://ann@db.example.com/shop --table sent --outcomes bought`
+
     Example: `belated analyze sent.csv --outcomes paid.csv --key customer_id --events --window 7d --as-of 2026-03-01`
     """
     from belated.base.checks import fraction, one_of
@@ -134,7 +137,7 @@ def analyze(
     tables = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
     )  # fmt: skip
     if report is not None:
         check_place(report, tables.files)
@@ -159,9 +162,11 @@ def analyze(
     for words in analysis.warnings:
         typer.echo(f"Warning: {words}", err=True)
     if report is not None:
+        from belated.base.text import masked
         from belated.reports.rendering import write_report
 
-        write_report(analysis, report, title=title, command=shlex.join(["belated", *sys.argv[1:]]))
+        command = shlex.join(["belated", *map(masked, sys.argv[1:])])
+        write_report(analysis, report, title=title, command=command)
     show(analysis, shown_as)
     if report is not None:
         typer.echo(f"Report: {report}", err=True)

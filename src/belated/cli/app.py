@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from belated.base.text import masked
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
@@ -65,7 +66,7 @@ def run() -> None:
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:
-        sentence = error.format_message() if sys.argv[1:] else ""
+        sentence = masked(error.format_message()) if sys.argv[1:] else ""
         if not sentence:  # nothing was asked
             error.show()
         else:

@@ -10,7 +10,7 @@ from belated.cli.output import check_format, show
 def diagnose(
     source: options.Source,
     outcomes: options.Outcomes = None,
-    table: options.DuckdbTable = None,
+    table: options.DatabaseTable = None,
     arm: options.Arm = None,
     outcome: options.Outcome = None,
     propensity: options.Propensity = None,
@@ -25,6 +25,7 @@ def diagnose(
     window: options.Window = None,
     measure: options.Measure = None,
     cap: options.Cap = None,
+    copy_limit: options.CopyLimit = None,
     form: options.Format = "table",
 ) -> None:
     """Hold an experiment against what its answers assume: a light for each assumption, in words, and what to do.
@@ -41,6 +42,6 @@ def diagnose(
     log = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
     ).read()  # fmt: skip
     show(check(log), shown_as)

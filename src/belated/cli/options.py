@@ -36,7 +36,8 @@ def _format(panel: str | None) -> Any:
 Source = Annotated[
     str,
     typer.Argument(
-        help="The assignments: a .csv, .parquet, .arrow or .duckdb file, a folder of Parquet files, or a glob.",
+        help="The assignments: a .csv, .parquet, .arrow or .duckdb file, a folder of Parquet files, a glob, or the URL "
+        "of a database, such as postgresql://user@host/db.",
         show_default=False,
     ),
 ]
@@ -44,7 +45,16 @@ Outcomes = Annotated[
     str | None,
     option("Outcomes or events, if they are in a table of their own: a file, or a table of the same database.", TABLES),
 ]
-DuckdbTable = Annotated[str | None, option("Which table of a DuckDB file.", TABLES)]
+DatabaseTable = Annotated[str | None, option("Which table of the database, such as sent or schema.sent.", TABLES)]
+CopyLimit = Annotated[
+    int | None,
+    option(
+        "Tables of a database of up to so many rows are copied once, larger ones are summed up there; default: "
+        "10,000,000.",
+        TABLES,
+        least=0,
+    ),
+]
 AsOf = Annotated[
     str | None,
     option(
@@ -142,20 +152,24 @@ class LogOptions:
     delay: str | None
     key: str | None
     arms: str | None
+    copy_limit: int | None
 
     @property
     def files(self) -> list[str]:
         """The files that are read, as far as they are there."""
+        from belated.reading.databases import path_of
         from belated.reading.formats import find_files
 
         found: list[str] = []
         for given in (self.source, self.outcomes):
             with suppress(OptionError):  # said when it is read
-                found += [] if given is None else find_files(given, "source", None).paths
+                path = None if given is None else path_of(given, ("duckdb", "file", "sqlite")) or given
+                found += [] if path is None else find_files(path, "source", None).paths
         return found
 
     def read(self) -> sources.Source:
         """Return the log, having said on stderr what was guessed."""
+        from belated.reading.copying import COPY_LIMIT
         from belated.reading.read import read
         from belated.reading.rows_query import DUPLICATES, MEASURES
 
@@ -178,6 +192,7 @@ class LogOptions:
             events=one_of("events", self.measure, MEASURES) if self.measure else self.events,
             window=self.window,
             cap=self.cap,
+            copy_limit=COPY_LIMIT if self.copy_limit is None else self.copy_limit,
         )
         for words in (log.roles.line(cli=True), *log.notes):
             typer.echo(words, err=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from belated.base.tables import Table
+from belated.base.text import masked
 
 #: How an answer may be shown.
 Format = Literal["table", "markdown", "csv", "json"]
@@ -104,7 +105,7 @@ def sentences() -> Iterator[None]:
         with np.errstate(all="ignore"):  # numbers too large to square are for the answer to tell, not for NumPy
             yield
     except BelatedError as error:
-        typer.echo(f"Error: {error}", err=True)
+        typer.echo(f"Error: {masked(str(error))}", err=True)
         raise typer.Exit(WRONG) from None
     except BrokenPipeError:  # whoever read our output has enough of it
         raise typer.Exit(0) from None

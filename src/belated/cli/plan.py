@@ -14,7 +14,7 @@ from belated.cli.output import check_format, check_plot, show, write_plot
 def plan(
     source: options.Source,
     outcomes: options.Outcomes = None,
-    table: options.DuckdbTable = None,
+    table: options.DatabaseTable = None,
     arm: options.Arm = None,
     outcome: options.Outcome = None,
     propensity: options.Propensity = None,
@@ -29,6 +29,7 @@ def plan(
     window: options.Window = None,
     measure: options.Measure = None,
     cap: options.Cap = None,
+    copy_limit: options.CopyLimit = None,
     half_width: Annotated[float | None, option("Of the interval, to be reached.", QUESTIONS)] = None,
     power: Annotated[
         float | None, option("Instead: the chance that the interval excludes 0, such as 0.8.", QUESTIONS)
@@ -90,7 +91,7 @@ def plan(
     pilot = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
     )  # fmt: skip
     check_plot(plot, [source, policy or "", *pilot.files])
     answer = ask(

@@ -14,7 +14,7 @@ from belated.cli.output import check_format, check_plot, show, write_plot
 def sensitivity(
     source: options.Source,
     outcomes: options.Outcomes = None,
-    table: options.DuckdbTable = None,
+    table: options.DatabaseTable = None,
     arm: options.Arm = None,
     outcome: options.Outcome = None,
     propensity: options.Propensity = None,
@@ -29,6 +29,7 @@ def sensitivity(
     window: options.Window = None,
     measure: options.Measure = None,
     cap: options.Cap = None,
+    copy_limit: options.CopyLimit = None,
     *,
     contrast: Annotated[str, option("The first arm minus the second, such as B-A.", QUESTIONS)],
     gamma: Annotated[
@@ -62,7 +63,7 @@ def sensitivity(
     tables = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap,
+        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
     )  # fmt: skip
     check_plot(plot, tables.files)
     log = tables.read()

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from belated.kernels import arrivals, rows, sequence_blocks, sequence_bounds
+from belated.kernels import arrivals, records, rows, sequence_blocks, sequence_bounds
 
 #: Row-arm visits that the interpreter may make before compiling: about as long as loading the compiler takes.
 BUDGET = 600_000
@@ -66,7 +66,7 @@ def compile_kernels() -> None:
             return
         from belated.kernels.compiler import compiled
 
-        for module in (rows, arrivals, sequence_bounds, sequence_blocks):
+        for module in (rows, arrivals, records, sequence_bounds, sequence_blocks):
             for name in module.KERNELS:
                 setattr(module, name, compiled(getattr(module, name), nogil=True, error_model="numpy"))
         _compiled = True

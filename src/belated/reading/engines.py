@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,20 @@ BATCH = 1 << 19
 _NUMBER = r"^\s*(?:[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?Infinity|NaN)\s*$"
 
 
+class UncopiedError(BelatedError):
+    """Rows that are not to be copied, and why: the end of a sentence."""
+
+    @classmethod
+    def of_size(cls, limit: int) -> UncopiedError:
+        """Return the error that there are more rows than the limit."""
+        return cls(f"there are more than {limit:,} (`copy_limit`)")
+
+    @classmethod
+    def of_type(cls, column: str) -> UncopiedError:
+        """Return the error that a column's values would not stay the same."""
+        return cls(f"column {one_line(repr(column))} has a type that is not copied")
+
+
 class Engine:
     """Any engine that Ibis speaks to.
 
@@ -45,10 +59,13 @@ class Engine:
     is_embedded : bool
         Whether it runs in this process: files and dataframes are read into it, and its rows are streamed through the
         compiled kernel.
+    copies : bool
+        Whether rows that are not too many are copied into the embedded engine, rather than summed up where they are.
     """
 
     packages: ClassVar[tuple[str, ...]] = ("ibis", "pyarrow", "sqlalchemy")
     is_embedded: ClassVar[bool] = False
+    copies: ClassVar[bool] = True
 
     def fetch(self, expression: ir.Table) -> pa.Table:
         """Return the result of an expression."""
@@ -57,6 +74,26 @@ class Engine:
     def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
         """Yield the result of an expression in batches."""
         yield from self.fetch(rows).to_batches()
+
+    def copied(
+        self, table: ir.Table, columns: Sequence[str], *, keys: Collection[str], documents: Collection[str], limit: int
+    ) -> pa.Table:
+        """Return columns of a table in memory, or say why not.
+
+        Parameters
+        ----------
+        table : ibis table
+        columns : sequence of str
+        keys : collection of str
+            Those whose values must stay apart: decimals are not rounded.
+        documents : collection of str
+            Those that may be lists, structs, maps or JSON.
+        limit : int
+            Rows at most.
+        """
+        if table.count().to_pyarrow().as_py() > limit:
+            raise UncopiedError.of_size(limit)
+        return self.fetch(table.select(*columns))
 
     def understood(self, table: ir.Table) -> ir.Table:
         """Return a table without types that Ibis does not know."""
@@ -146,6 +183,14 @@ class PostgreSQL(Engine):
 
     packages = ("psycopg",)
 
+    def copied(
+        self, table: ir.Table, columns: Sequence[str], *, keys: Collection[str], documents: Collection[str], limit: int
+    ) -> pa.Table:
+        """Return columns of a table in memory by binary COPY."""
+        from belated.reading.postgres import copied
+
+        return copied(table, columns, keys=keys, documents=documents, limit=limit)
+
     def takes_apart(self, dtype: dt.DataType) -> bool:
         """Whether a column is a list or struct; a map is hstore, which Ibis cannot take apart."""
         return bool(dtype.is_array() or dtype.is_struct())
@@ -189,10 +234,39 @@ class PostgreSQL(Engine):
         return _builtin("substring", "string", 2)(text, _NUMBER).cast("float64")
 
 
+class SQLite(Engine):
+    """SQLite, whose columns may hold values of any type, whatever they were declared as."""
+
+    packages = ("sqlite3",)
+
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Return the values as they are; Ibis would cut numbers to the type of the first."""
+        import pyarrow as pa
+
+        names = expression.columns
+        rows = expression.get_backend().con.execute(compiled(expression)).fetchall()
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+        return pa.table({name: self._column(name, values, expression[name].type()) for name, values in columns.items()})
+
+    def _column(self, name: str, values: Sequence[Any], dtype: dt.DataType) -> pa.Array:
+        import pyarrow as pa
+
+        kinds = {type(value) for value in values} - {type(None)}
+        if not kinds:
+            return pa.array(values, type=pa.float64() if dtype.is_numeric() else pa.string())
+        if kinds == {int} and dtype.is_boolean():
+            return pa.array([None if value is None else bool(value) for value in values])
+        if len(kinds) > 1 and kinds != {int, float}:
+            odd = next(value for value in values if isinstance(value, (str, bytes)))
+            raise LogError(f"Column {one_line(repr(name))} holds numbers and text, such as {one_line(repr(odd))}.")
+        return pa.array(values, type=pa.float64() if float in kinds else None)
+
+
 class Spark(Engine):
-    """Spark."""
+    """Spark, where moving rows is dear."""
 
     packages = ("pyspark", "py4j")
+    copies = False
 
     def fetch(self, expression: ir.Table) -> pa.Table:
         """Return the result around Ibis, which would take it through pandas, where NaN and null are one."""
@@ -217,7 +291,7 @@ class Spark(Engine):
 
 
 #: The engines that are special, by the names that Ibis has for them.
-ENGINES: dict[str, Engine] = {"duckdb": DuckDB(), "postgres": PostgreSQL(), "pyspark": Spark()}
+ENGINES: dict[str, Engine] = {"duckdb": DuckDB(), "postgres": PostgreSQL(), "sqlite": SQLite(), "pyspark": Spark()}
 
 _ANY = Engine()
 

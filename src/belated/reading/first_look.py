@@ -96,13 +96,15 @@ class Opened:
         return _look(self.query, self.name, self.arms, self.clock, moment, notes)
 
 
-def open_tables(query: RowsQuery, name: str, arms: Sequence[Label] | None, as_of: Any) -> Opened:
+def open_tables(
+    query: RowsQuery, name: str, arms: Sequence[Label] | None, as_of: Any, notes: Sequence[str] = ()
+) -> Opened:
     """Look at the tables once, and settle arms, propensities and the moment."""
     with sentences(name):
         clock = clock_of(query.rows(0 if query.measure else None).assigned)
         moment = None if as_of is None or as_of == math.inf else clock.read("as_of", _as_moment(clock, as_of))
         _refuse_nan(query)
-        notes = joining_notes(query, moment) if query.deliveries is not None else []
+        notes = [*notes, *(joining_notes(query, moment) if query.deliveries is not None else [])]
         if query.measure is not None and moment is None:
             moment, event = _last_moment(query, clock)
             ends = "" if event == moment else f"; the last event is of {clock.text(event)}"

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from belated.base.checks import one_of
+from belated.base.checks import one_of, whole
 from belated.base.columns import ByArm, Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.log.durations import read_window
 from belated.reading.columns import ColumnKind, kinds_of
+from belated.reading.copying import COPY_LIMIT, can_copy, copy_tables
 from belated.reading.csv_files import CsvFile, literal_path
-from belated.reading.engines import confine, connect, engine_of, register, sentences
+from belated.reading.databases import is_url, open_url, path_of, table_named
+from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
@@ -47,21 +49,23 @@ def read(
     events: bool | Measure = False,
     window: Any = None,
     cap: float | None = None,
+    copy_limit: int = COPY_LIMIT,
 ) -> Source:
-    """Read an experiment from a file, a dataframe or a table of any engine that Ibis speaks to.
+    """Read an experiment from a file, a dataframe, a database or a table of any engine that Ibis speaks to.
 
     The rows stay where they are: what comes back from `estimate`, `compare` and `trajectory` is computed by the
     engine, or, for files, streamed through the compiled kernel, however many rows there are.
 
     Parameters
     ----------
-    source : path, dataframe or Ibis table
+    source : path, URL, dataframe or Ibis table
         The assignments, one row each: CSV, Parquet (a file, a folder or a glob), Arrow or Feather, a DuckDB database;
-        pandas, polars or pyarrow; or a table of PostgreSQL, Spark, BigQuery and so on by your own Ibis connection.
+        pandas, polars or pyarrow; a database by its URL, such as ``"postgresql://user@host/db"``; or a table of
+        PostgreSQL, Spark, BigQuery and so on by your own Ibis connection.
     outcomes : path, dataframe, Ibis table or name, optional
         The outcomes, or events, if they are in a table of their own; a name is that of a table of the same database.
     table : str, optional
-        Which table of a DuckDB database.
+        Which table of a database, such as ``"sent"`` or ``"schema.sent"``.
     arm, outcome, assigned_at, arrived_at, delay : str, optional
         Names of columns; those that are not given are guessed from common names. `roles` says which they are.
     propensity : str, list or dict, optional
@@ -84,6 +88,9 @@ def read(
     cap : float, optional
         Outcomes above it count as it, such as 500 for revenue: what is estimated is the mean of the capped outcome. Of
         events, an assignment's outcome is capped, not each event.
+    copy_limit : int
+        Of a database: tables of up to so many rows are copied into memory once, which is faster; larger ones are summed
+        up by the database itself. 0: never copied. Spark's rows are never copied.
 
     Returns
     -------
@@ -121,6 +128,15 @@ def read(
     }  # fmt: skip
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
     assignments, deliveries = _loaded(assignments, deliveries, columns)
+    held_in, notes = None, []
+    if can_copy(assignments, whole("copy_limit", copy_limit, least=0)):
+        try:
+            held_in = assignments.connection.name
+            with sentences(assignments.name):
+                chances = _chances(assignments, columns)
+            assignments, deliveries = copy_tables(assignments, deliveries, columns, chances, copy_limit)
+        except UncopiedError as error:
+            held_in, notes = None, [f"The rows stay in {held_in}, which sums them up itself: {error}."]
     query = RowsQuery(
         assignments=assignments.table,
         deliveries=None if deliveries is None else deliveries.table,
@@ -129,11 +145,12 @@ def read(
         measure=_measure(events, columns),
         window=None if window is None else read_window(window),
         ordered=assignments.ordered,
+        copied_from=held_in,
     )
     if arms is None and isinstance(propensity, Mapping):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    opened = Source(open_tables(query, name, arms, as_of), files=files)
+    opened = Source(open_tables(query, name, arms, as_of, notes), files=files)
     return opened if cap is None else opened.capped(cap)
 
 
@@ -217,6 +234,8 @@ def open_input(given: Any, table: str | None = None, beside: Input | None = None
     """
     if _is_ibis(given):
         opened = Input(given, _ibis_name(given), ordered=False)
+    elif isinstance(given, str) and is_url(given):
+        opened = _open_url(given, table, beside, role)
     elif isinstance(given, (str, os.PathLike)) and not isinstance(os.fspath(given), bytes):
         opened = _open_path(os.fspath(given), table, beside, role)
     else:
@@ -235,8 +254,19 @@ def _ibis_name(table: ir.Table) -> str:
     return one_line(name) if isinstance(name, str) else "the table"
 
 
+def _open_url(url: str, table: str | None, beside: Input | None, role: str) -> Input:
+    path = path_of(url)
+    if path is not None:
+        return _open_path(path, table, beside, role)
+    if beside is not None:
+        raise OptionError(f"`{role}` is a URL; it must be the name of a table in the database of the assignments.")
+    return open_url(url, table, role)
+
+
 def _open_path(path: str, table: str | None, beside: Input | None, role: str) -> Input:
     if beside is not None and table is None and not os.path.exists(path) and not looks_like_a_file(path):
+        if not engine_of(beside.table).is_embedded:
+            return table_named(beside, path)
         other = table_beside(beside, path)
         if other is not None:
             return other

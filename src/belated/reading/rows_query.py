@@ -58,6 +58,8 @@ class RowsQuery:
         Of events: what of those within `window` is the outcome. None: outcomes, not events.
     ordered : bool
         Whether the assignments have an order of their own.
+    copied_from : str or None
+        The engine that the rows were copied from.
     """
 
     assignments: ir.Table
@@ -67,6 +69,7 @@ class RowsQuery:
     measure: Measure | None = None
     window: Window | None = None
     ordered: bool = True
+    copied_from: str | None = None
 
     @property
     def connection(self) -> BaseBackend:

@@ -90,7 +90,7 @@ class Source(Data, Table):
     @property
     def engine(self) -> str:
         """The name of the engine that holds the rows."""
-        return str(self._query.connection.name)
+        return self._query.copied_from or str(self._query.connection.name)
 
     def at(self, as_of: Any) -> Source:
         """Return the same experiment as it stood at another moment."""
@@ -268,6 +268,7 @@ class Source(Data, Table):
     def how_read(self) -> list[tuple[str, str]]:
         """What a report says of where the rows are and how they were summed, as names and values."""
         how = "streamed through the compiled kernel" if self.is_streamed else "sums computed by the engine"
+        how = how if self._query.copied_from is None else f"rows copied once, {how}"
         return [
             ("source", self.name),
             ("columns", self.roles.line(options=False).removeprefix("columns: ")),
