@@ -123,7 +123,7 @@ def test_a_diagnosis_as_text_and_data():
     assert text.startswith("Diagnosis of a log (10,000 rows, 2 arms): 1 red, 12 green\n✓ green  largest weight")
     assert "✗ red    drift               practice  Within arms, mean outcomes change over time" in text
     assert max(map(len, text.splitlines())) <= 100
-    assert "To do: An arm's answer is then an average" in text
+    assert "To do: Each estimate is then an average" in text
     assert diagnosis.to_dict()["checks"][12]["light"] == "red"
     plain = json.loads(diagnosis.to_json())
     assert plain["worst"] == "red"

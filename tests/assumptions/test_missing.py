@@ -104,7 +104,7 @@ def test_outcomes_recorded_only_when_they_happen_are_refused():
     rng = np.random.default_rng(2)
     happened = rng.random(200) < 0.3
     log = bl.Log(rng.integers(0, 2, 200), np.where(happened, 1.0, math.nan), [0.5] * 200)
-    with pytest.raises(bl.LogError, match="recorded only when it happens"):
+    with pytest.raises(bl.LogError, match="only events are recorded"):
         bl.sensitivity(log, (1, 0))
 
 

@@ -31,7 +31,7 @@ def test_best_of_an_estimate():
     assert best.p_value < 0.05
     assert best.left_out == ()
     lines = str(best).splitlines()
-    assert lines[0] == "daipw: the best of 4 arms, 95% score intervals that hold together"
+    assert lines[0] == "daipw: the best of 4 arms, simultaneous 95% score intervals"
     assert lines[2].startswith("2 ")
     assert lines[-1].startswith("2 has the largest estimate")
     assert lines[-1].endswith("No other arm may be best.")
@@ -78,7 +78,7 @@ def test_near_a_tie_the_band_is_reported():
     assert best.arm == "B"
     assert best.near_tie
     assert best.interval == best.simultaneous
-    assert "as good as a tie" in best.note
+    assert "practically tied" in best.note
     assert best.note.endswith("A may be best too.")
     equal = bl.estimate(bl.Log(["A", "A", "B", "B"] * 10, y % 2 + 0.5, [[0.5, 0.5]] * 40), "dipw").best()
     assert (equal.arm, equal.near_tie) == ("A", True)
@@ -92,7 +92,7 @@ def test_arms_without_an_interval_are_named_and_left_out():
     best = est.best()
     assert best.arm == "B"
     assert best.left_out == ("<i>C", "D")
-    assert str(best).endswith("Without an interval, so nothing is known of how they compare: <i>C and D.")
+    assert str(best).endswith("Not compared, because they have no interval: <i>C and D.")
     assert best.to_dict()["may_be_best"][2:] == ["unknown", "unknown"]
     assert {"<i>C", "D"} < set(best.contenders)
     assert "<i>" not in best.to_html()
@@ -105,7 +105,7 @@ def test_one_arm_is_its_own_answer():
     best = est.best()
     assert best.interval == pytest.approx((est.arm("A").low, est.arm("A").high))
     assert best.contenders == ("A",)
-    assert "nothing was chosen" in best.note
+    assert "there was no selection" in best.note
     with pytest.raises(bl.OptionError, match="at least two arms"):
         est.contrasts("best")
 

@@ -16,7 +16,7 @@ import belated as bl
 
 def test_an_arm_without_arrivals_is_nan_and_the_others_are_right():
     columns = {"arm": ["A", "B"] * 10, "propensity": [[0.4, 0.4, 0.2]] * 20, "arms": ["A", "B", "C"]}
-    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived: no answer, NaN"):
+    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived; the estimate is NaN"):
         est = bl.estimate(bl.Log(outcome=np.arange(20.0), **columns))
     assert math.isnan(est.arm("C").estimate)
     assert math.isnan(est.contrast("C", "A").p_value)
@@ -44,7 +44,9 @@ def test_weights_that_are_all_zero_give_no_answer():
 
 def test_arms_of_equal_outcomes_are_warned_of():
     log = bl.Log(["A", "B"] * 10, [5.0, 3.0] * 10, [[0.5, 0.5]] * 20)
-    with pytest.warns(bl.BelatedWarning, match=r"arms 'A', 'B' are equal: the interval takes from the other arms"):
+    with pytest.warns(
+        bl.BelatedWarning, match=r"arms 'A', 'B' are equal; the interval uses the variance of the other arms"
+    ):
         answer = bl.estimate(log, "dipw").contrast("A", "B")
     assert answer.estimate == 2
     assert 0 < answer.low < 2 <= answer.high
@@ -112,7 +114,7 @@ def test_any_number_of_arms(arms):
         (lambda log: bl.estimate(log, outcome_model=np.full((400, 3), np.nan)), "row 0"),
         (lambda log: bl.estimate(log, normalisation="none"), "`normalisation` is 'none'"),
         (lambda log: bl.estimate(log, weights=bl.two_point(10)), "at least as large"),
-        (lambda log: bl.estimate("log.csv"), "must be a Log, what `read` gives, Sums or Ledger"),
+        (lambda log: bl.estimate("log.csv"), "must be a Log, a table from `read`, Sums or a Ledger"),
         (lambda log: bl.estimate(bl.Sums.of(log), "dipw"), "These sums were made with"),
         (lambda log: bl.estimate(log).arm("Z"), "the arms are 'A', 'B', 'C'"),
         (lambda log: bl.estimate(log).arm(["A"]), "the arms are 'A', 'B', 'C'"),

@@ -120,7 +120,7 @@ def test_outcomes_land_all_or_not_at_all():
         assert caught.value.row == row
     assert ledger.sums["arrived"].sum() == 0
     ledger.land(keys[:2], [True, 2.0])
-    with pytest.raises(bl.LogError, match="has landed already"):
+    with pytest.raises(bl.LogError, match="already has an outcome"):
         ledger.land(keys[:1], [1.0])
     with pytest.raises(bl.LogError, match="must be lists"):
         ledger.land(keys[2], 1.0)
@@ -156,7 +156,7 @@ def test_ledgers_are_merged_by_their_sums():
         (lambda: bl.Ledger(["A", "A"]), "name each arm once"),
         (lambda: bl.Ledger([]), "name each arm once"),
         (lambda: bl.Ledger(["A"], weights=np.ones((1, 1))), "name them"),
-        (lambda: bl.Ledger(["A"], weights="two_point"), "needs the horizon"),
+        (lambda: bl.Ledger(["A"], weights="two_point"), "with a horizon"),
     ],
 )
 def test_a_ledger_that_cannot_be(make, sentence):

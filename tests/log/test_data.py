@@ -80,7 +80,7 @@ LOGS = {
 PARTS = (("sqrt", "zero"), ("sqrt", "running_mean"), ("uniform", "running_mean"))
 
 #: What is said of the logs that have a fault; of the others, nothing.
-SAYS = {"miscalibrated": "not chosen as", "dependent": "depends on what it is", "sparse": "above 0"}
+SAYS = {"miscalibrated": "do not agree with", "dependent": "depends on its value", "sparse": "above 0"}
 
 
 @cache

@@ -74,6 +74,6 @@ def test_rows_that_are_all_there_twice_draw_a_word(timed):
     assert bl.read(table).oddities() == []
     for copies, words in ((2, "twice"), (4, "4 times")):
         (said,) = bl.read(pa.concat_tables([table] * copies)).oddities()
-        assert said.startswith(f"Every row is in the log {words}.")
+        assert said.startswith(f"The log contains every row {words}.")
     assert bl.read(pa.concat_tables([table, table.slice(1)])).oddities() == []
     assert bl.read(pa.concat_tables([table.slice(0, 9)] * 2)).oddities() == []

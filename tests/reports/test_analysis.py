@@ -140,7 +140,7 @@ def test_a_log_of_what_only_happens_is_refused(tmp_path):
     assert "Every outcome that has arrived is 1" in done.stderr
     assert "--events --window" in done.stderr
     assert not (tmp_path / "r.html").exists()
-    with pytest.warns(bl.BelatedWarning, match="only when it happens"):
+    with pytest.warns(bl.BelatedWarning, match="only events are recorded"):
         answer = bl.estimate(bl.read(table), "dipw").arm("A")
     assert np.isnan([answer.low, answer.high, answer.std_error]).all()
 
@@ -155,8 +155,8 @@ def test_arrival_that_depends_on_the_outcome_is_said(tmp_path):
                       "assigned_at": step, "arrived_at": step + delay})  # fmt: skip
     parquet.write_table(table, tmp_path / "log.parquet")
     done = call(tmp_path / "log.parquet", "--as-of", rows, "--format", "json")
-    assert "depends on what it is" in done.stderr
-    assert "depends on what it is" in json.loads(done.stdout)["warnings"][0]
+    assert "depends on its value" in done.stderr
+    assert "depends on its value" in json.loads(done.stdout)["warnings"][0]
 
 
 def test_what_looks_like_a_mistake_is_said(tmp_path):
@@ -172,8 +172,8 @@ def test_what_looks_like_a_mistake_is_said(tmp_path):
     })  # fmt: skip
     parquet.write_table(table, tmp_path / "log.parquet")
     swapped = call(tmp_path / "log.parquet")
-    assert "not chosen as their logged probabilities say" in swapped.stderr
-    assert re.search(r"Every outcome is above 0, and (6\d|70)% or more of each arm's rows", swapped.stderr)
+    assert "do not agree with the logged probabilities" in swapped.stderr
+    assert re.search(r"Every outcome is above 0, and at least (6\d|70)% of the oldest rows", swapped.stderr)
     right = call(tmp_path / "log.parquet", "--arms", "treatment,control")
     assert right.exit_code == 0
     assert "logged probabilities" not in right.stderr
@@ -295,5 +295,5 @@ def test_warnings_are_kept_each_once_and_not_said(log):
     outcome = np.where(log.code == 0, np.nan, log.outcome)
     silent = bl.Log(log.code, outcome, log.propensity, delay=np.where(np.isnan(outcome), np.inf, 1.0), as_of=2_000)
     analysis = analyse(silent, Questions())
-    assert analysis.warnings[0] == "No outcome of arm 0 has arrived: no answer, NaN."
+    assert analysis.warnings[0] == "No outcome of arm 0 has arrived; the estimate is NaN."
     assert len(set(analysis.warnings)) == len(analysis.warnings)

@@ -106,7 +106,7 @@ def test_a_lift_stands_beside_its_difference():
     untold = sample_report(means=(0.0, 1.0))
     said = answer(replace(untold, contrasts=untold.estimate.contrasts("A", lift=True)))
     assert "lift" not in said[0]
-    assert said[1] == "The mean of 'A' cannot be told from 0, so a relative difference has no bounds."
+    assert said[1] == "The mean of 'A' does not differ significantly from 0, so the relative difference has no bounds."
 
 
 def test_many_arms_are_summed_up():

@@ -41,7 +41,7 @@ def test_each_light_has_words_and_only_what_is_not_green_has_advice():
     said = " ".join(reader.said)
     verdicts = (
         "Green.",
-        "1 green: nothing speaks against it",
+        "1 green: no problem found",
         "Amber: look at this.",
         "Red: does not hold.",
         "Grey: the log cannot",
@@ -92,7 +92,7 @@ def test_the_section_of_a_report(tmp_path):
     html = bl.report(experiment(), tmp_path / "r.html").read_text()
     section = html[html.index("What was assumed, and") : html.index("How it was computed")]
     assert section.count("Green.") == 13
-    assert "13 green: nothing speaks against it" in section
+    assert "13 green: no problem found" in section
     assert "Within arms, mean outcomes do not change over time (p = " in section
     assert "Condition A2 of the paper." in section
     assert "To do" not in section
@@ -104,7 +104,7 @@ def test_a_report_says_what_does_not_hold_and_what_to_do(tmp_path):
     section = html[html.index("What was assumed, and") : html.index("How it was computed")]
     assert "Red: does not hold." in section
     assert "Within arms, mean outcomes change over time (p &lt; 0.0001)." in section
-    assert "Compare arms over a stretch in which nothing changed" in section
+    assert "Compare arms over a period in which nothing changed" in section
 
 
 def test_a_report_shows_the_band_for_every_look(tmp_path):
@@ -228,8 +228,8 @@ def test_what_looks_like_a_mistake_and_what_is_doubtful_stands_on_the_page(tmp_p
     loud = unescape(html[html.index('id="warnings"') : html.index("<nav")])
     for words in (*swapped.doubts(), *swapped.oddities()):
         assert words in loud
-    assert "depends on what it is" in loud
-    assert "not chosen as their logged probabilities say" in loud
+    assert "depends on its value" in loud
+    assert "do not agree with the logged probabilities" in loud
 
 
 def test_labels_that_are_not_text_reach_the_page(tmp_path):

@@ -135,20 +135,20 @@ def test_delays_that_depend_on_outcomes_are_found(policy):
         late = np.where(np.isnan(y), math.inf, np.random.default_rng(seed).geometric(0.02, len(y)))
         p_value, z = outcome_dependence(moments(code, y, np.floor(late * np.exp(0.5 * (y - 1))), 2))
         assert p_value < 1e-3
-        assert direction(z) == "larger outcomes come later"
+        assert direction(z) == "larger outcomes arrive later"
     code, y, _, late = rows("rare", "pareto", policy, 4000, 2, 1)
     p_value, z = outcome_dependence(moments(code, y, np.where(y == 0, 5 * late + 4, late), 2))
     assert p_value < 1e-3
-    assert direction(z) == "larger outcomes come sooner"
+    assert direction(z) == "larger outcomes arrive earlier"
 
 
 def test_arms_may_differ_in_direction():
-    assert direction(np.array([5.0, -4.0, math.nan])) == "larger outcomes come later from some arms, sooner from others"
-    assert direction(np.array([5.0, -0.3])) == "larger outcomes come later"
-    assert direction(np.array([-0.5, math.nan])) == "larger outcomes come sooner"
+    assert direction(np.array([5.0, -4.0, math.nan])) == "larger outcomes arrive later in some arms, earlier in others"
+    assert direction(np.array([5.0, -0.3])) == "larger outcomes arrive later"
+    assert direction(np.array([-0.5, math.nan])) == "larger outcomes arrive earlier"
     words = dependence_remark(1e-9, np.array([-6.0, 0.2])).text
     assert words.startswith(
-        "When an outcome arrives depends on what it is (larger outcomes come sooner; p < 0.0001): those"
+        "The delay of an outcome depends on its value (larger outcomes arrive earlier; p < 0.0001)."
     )
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics: what the theory asks of a log, and what the log shows against it."""
+"""Diagnosis: whether a log shows signs against what its estimates assume."""
 
 from __future__ import annotations
 
@@ -20,26 +20,29 @@ from belated.log.data import Data, require_data
 from belated.summaries.caps import Cap, cap_text, no_cap
 from belated.summaries.evidence import Evidence
 
-#: The width of a diagnosis as text.
+#: The width of a diagnosis printed as text, in characters.
 _WIDTH = 100
 
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(Table):
-    """What a log shows against what its estimates assume; prints as a table.
+    """The checks of a log's assumptions, each with a light; prints as a table.
 
-    ``diagnosis["drift"]`` is one `Check`; iterating gives all.
+    ``diagnosis["drift"]`` is one `Check`; iterating gives all of them.
 
     Attributes
     ----------
     name : str
+        The name of the log.
     rows : int
+        The number of rows.
     arms : tuple
+        The labels of the arms.
     checks : tuple of Check
     arrived : int
-        How many outcomes have.
+        The number of outcomes that have arrived.
     cap : Cap or None
-        At what outcomes were cut, and how many.
+        The cap on outcomes, and the number of outcomes above it.
     """
 
     name: str
@@ -61,7 +64,7 @@ class Diagnosis(Table):
 
     @property
     def worst(self) -> Light:
-        """The worst light: "red", "amber", or "green"; "grey" if nothing could be judged."""
+        """The worst light: "red", "amber" or "green"; "grey" if every check is grey."""
         lights = [check.light for check in self.checks if check.light != "grey"]
         return max(lights, key=list(LIGHTS).index, default="grey")
 
@@ -94,10 +97,10 @@ class Diagnosis(Table):
 
     def _notes(self) -> list[str]:
         capped = [] if self.cap is None else [self.cap.note(self.arrived)]
-        return [*capped, "That one assignment does not influence another's outcome, no log can show."]
+        return [*capped, "No log can show whether one assignment influences the outcome of another."]
 
     def to_text(self, *, every: bool = False) -> str:
-        """Return the checks as text for a terminal, the sentences wrapped; all are shown, whatever `every` says."""
+        """Return all checks as text for a terminal, with wrapped lines; `every` has no effect."""
         heads = [f"{LIGHTS[c.light].sign} {c.light:<5}  {c.name:<18}  {c.condition:<8}  " for c in self.checks]
         lines = [self._title()]
         for head, check in zip(heads, self.checks, strict=True):
@@ -108,39 +111,39 @@ class Diagnosis(Table):
         return "\n".join([*lines, *self._notes()])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the diagnosis as plain values: `worst`, and a list of checks."""
+        """Return the diagnosis as plain values: the worst light, and a list of checks."""
         return {"worst": self.worst, "checks": [check.to_dict() for check in self.checks]}
 
     def to_csv(self) -> str:
-        """Return a line for each check as CSV, without the numbers."""
+        """Return one line of CSV per check, without the numbers."""
         names = ("check", "condition", "light", "finding", "advice")
         return csv_text({name: [check.to_dict()[name] for check in self.checks] for name in names})
 
     def to_json(self) -> str:
-        """Return the diagnosis as JSON; docs/json.md says what each name means. What is not finite is null."""
+        """Return the diagnosis as JSON, with null for NaN and infinity; docs/json.md explains each field."""
         capped = no_cap() if self.cap is None else self.cap.to_dict(self.arrived)
         return json_text("diagnosis", {"source": self.name, "rows": self.rows, **capped, **self.to_dict()})
 
 
 def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
-    """Hold a log against what its estimates assume.
+    """Check whether a log satisfies the assumptions behind its estimates.
 
     Parameters
     ----------
-    log : Log, or what `read` gives
-        Of a table that stays where it is, only counts and sums are asked.
+    log : Log or Source
+        A log in memory, or a table from `read`. A table is not loaded: the engine computes counts and sums.
     cap : float, optional
-        Outcomes above it count as it; by default as the log has it.
+        Outcomes above the cap count as the cap. By default, the cap of the log, if it has one.
 
     Returns
     -------
     Diagnosis
-        For each check a light, a sentence, what to do, and the numbers. Red: an estimate from this log should not be
-        used as it is. Amber: look, and say it beside the answer. Grey: the log cannot tell.
+        For each check a light, a finding, advice and numbers. Red: do not use estimates from this log as they are.
+        Amber: look into it, and report it with the result. Grey: the log cannot tell.
 
     Notes
     -----
-    docs/diagnostics.md says what each check measures and how often it errs.
+    docs/diagnostics.md describes what each check measures and its error rates.
 
     Examples
     --------
@@ -155,7 +158,7 @@ def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
 
 
 def checked(evidence: Evidence, name: str, cap: Cap | None = None) -> Diagnosis:
-    """Return what evidence shows."""
+    """Return the diagnosis of evidence."""
     with np.errstate(invalid="ignore", divide="ignore"):
         checks = tuple(check(evidence) for check in CHECKS)
     arrived = int(evidence.totals["arrived"].sum())

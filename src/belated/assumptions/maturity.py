@@ -1,4 +1,4 @@
-"""Maturity: which rows have had the time that outcomes take."""
+"""Maturity: which rows are old enough that their outcomes should have arrived."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from belated.log.clock import Clock, Length
 from belated.log.durations import read_window
 from belated.log.log import Log, LogColumns
 
-#: How users give an age: a number of the log's time, a duration, or either as text.
+#: An age as users give it: a number in the log's unit of time, a duration, or either as text.
 Age = int | float | str | dt.timedelta | np.timedelta64
 
-#: The share of the outcomes seen that have come by the time a row is mature.
+#: A row is mature at the age by which this share of the observed outcomes has arrived.
 _COME = 0.99
 
 
 @dataclass(frozen=True)
 class Maturity:
-    """Which rows count: those assigned at least so long before the log's moment.
+    """The rows that count: those assigned at least `age` before the as-of time of the log.
 
     Attributes
     ----------
     age : number or timedelta
     rows : int
-        How many they are.
+        The number of rows that count.
     late : float or None
-        The share of their outcomes that took longer than `age`, where the age was held down to keep half of the rows.
+        The share of outcomes that took longer than `age`, if the age was reduced to keep half of the rows.
     """
 
     age: int | float | np.timedelta64
@@ -41,23 +41,23 @@ class Maturity:
 
     @property
     def text(self) -> str:
-        """The age in words."""
+        """The age as text."""
         return number_text(self.age)
 
 
 def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturity]:
-    """Return the rows that count, with what has arrived of them by the log's moment.
+    """Return the rows that are old enough, with the outcomes that have arrived by the log's as-of time.
 
     Parameters
     ----------
     log : Log
     arms : array of int
-        The places of the arms in question.
+        The positions of the arms in question.
     mature : number, duration or str, optional
-        The age that rows must have; by default the time that the arms' outcomes take.
+        The minimum age of a row; by default the age by which 99 % of the arms' outcomes arrive.
     """
     if not len(log):
-        raise LogError("The log has no rows as of its moment.")
+        raise LogError("The log has no rows at its as-of time.")
     rows = np.sort(np.arange(len(log.code))[log.schedule.existing])
     age = log.last_look - log.assigned_numbers[rows]
     late: float | None = None
@@ -67,7 +67,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
         least = _read_age(log.clock, mature)
     chosen = rows[age >= least]
     if not len(chosen):
-        raise OptionError(f"`mature` is {mature!r}; no row was assigned so long before the log's moment.")
+        raise OptionError(f"`mature` is {mature!r}; no row was assigned that long before the log's as-of time.")
     columns = LogColumns(
         arms=log.arms,
         code=log.code[chosen],
@@ -82,9 +82,9 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
 
 
 def _time_taken(log: Log, rows: Array, age: Array, arms: Array) -> tuple[float, float | None]:
-    """Return the time in which nearly all outcomes come, but no longer than half of the rows have had.
+    """Return the time in which 99 % of the outcomes arrive, at most the median age of the rows.
 
-    And, if that holds it down, the share of outcomes that took longer.
+    If that limit applies, also return the share of outcomes that took longer.
     """
     most = np.quantile(age, 0.5, method="lower").item()
     old = (age >= most) & log.arrived[rows]
@@ -111,7 +111,7 @@ def _show_age(clock: Clock, age: float) -> Length:
 
 def _read_age(clock: Clock, mature: Age) -> int | float:
     """Return an age as a number of the clock."""
-    kind = "a duration, such as '7d', as the log's times are datetimes" if clock.unit else "a number of the log's time"
+    kind = "a duration such as '7d', because the log's times are datetimes" if clock.unit else "a number"
     wrong = OptionError(f"`mature` is {mature!r}; it must be {kind}, 0 or more.")
     if not isinstance(mature, (bool, str)) and isinstance(mature, (int, float, np.number)) and mature == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Missing: what an arm's mean can be, if outcomes that have not come differ from those that have."""
+"""Bounds on an arm's mean if outcomes that have not arrived differ from those that have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from belated.summaries.sums import Sums
 
 
 class ArmOutcomes:
-    """What an arm's rows say, sorted by outcome, with sums up to each: any G then costs a search by halves.
+    """The rows of one arm, sorted by outcome, with cumulative sums: the bounds for any G take one binary search.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class ArmOutcomes:
     Attributes
     ----------
     n : int
-        How many have arrived.
+        The number of outcomes that have arrived.
     share : float
         p, the weighted share of the rows whose outcome has arrived.
     share_variance : float
-        Of p: the larger of the homoskedastic and the leverage-corrected variance, as for means.
+        The variance of p: the larger of the homoskedastic and the leverage-corrected variance, as for means.
     mean : float
-        Q, the weighted mean of what has arrived.
+        Q, the weighted mean of the arrived outcomes.
     """
 
     def __init__(self, w: Array, arrived: Array, y: Array) -> None:
@@ -60,7 +60,7 @@ class ArmOutcomes:
         anchor = y[n // 2] if n else 0.0
         self.mean = anchor + float(w @ (y - anchor) / w.sum()) if n else math.nan
         self.x = x = y - self.mean
-        self.sums = np.zeros((4, 3, n + 1))  # of w^k x^j, up to and without each
+        self.sums = np.zeros((4, 3, n + 1))  # of w^k x^j over the outcomes before each position
         for k in range(4):
             term = w**k
             for j in range(3):
@@ -71,14 +71,15 @@ class ArmOutcomes:
 
     @property
     def sd(self) -> float:
-        """The standard deviation of what has arrived."""
+        """The standard deviation of the arrived outcomes."""
         n, first, second = self.sums[0, :3, -1]
         return math.sqrt(max(second - first**2 / n, 0.0) / (n - 1)) if n > 1 else math.nan
 
     def cut(self, below: float, above: float) -> int:
-        """Return how many of the outcomes lie below the extreme mean with those weights below and above it.
+        """Return the number of outcomes below the extreme weighted mean.
 
-        The mean R of the outcomes with weights `below` w and `above` w is extreme over cuts where the cut is at R.
+        Outcomes below the cut have weight `below` w, the others `above` w. Their mean R is extreme when the cut is at
+        R.
         """
         weight, first = self.sums[1, 0], self.sums[1, 1]
         low, high = 0, self.n
@@ -90,12 +91,12 @@ class ArmOutcomes:
         return low
 
     def tilted(self, below: float, above: float, shift: float = 0.0) -> Extreme:
-        """Return what p Q + (1 - p) R is, R the mean of the arrived with weights on either side of the cut, shifted.
+        """Return p Q + (1 - p) (R + shift), R the mean of arrived outcomes reweighted on either side of the cut.
 
         With tau those weights over their mean, row i has leverage l = (w / W) A, A = p + (1 - p) tau, and adds
         (w / W) e to the error, e = p (y - Q) + (1 - p) tau (y - R). Sums of powers of w and e on either side of the
-        cut follow from those of w and x = y - Q. The share p adds (w / W) p (Q - R) (arrived - p), which does not
-        covary with the former.
+        cut follow from those of w and x = y - Q. The share p adds (w / W) p (Q - R) (arrived - p), which is
+        uncorrelated with the former.
         """
         cut, share, total = self.cut(below, above), self.share, self.sums[1, 0, -1]
         sides = np.stack([self.sums[:, :, cut], self.sums[:, :, -1] - self.sums[:, :, cut]])
@@ -138,22 +139,22 @@ def _share_variance(w: Array, arrived: Array, share: float) -> float:
     return float(max(rate * (1 - rate) * n / (n - 1) * np.sum(leverage**2), corrected))
 
 
-# ---------------------------------------------------------------- assumptions about the missing
+# ---------------------------------------------------------------- assumptions about missing outcomes
 
 
 class Assumption(Protocol):
-    """What the mean of an arm's missing outcomes may be, at most (`up`) or at least."""
+    """A limit on how far missing outcomes may differ from arrived ones; gives the largest (`up`) or smallest mean."""
 
     def of(self, arm: ArmOutcomes, up: bool) -> Extreme:
         """Return the extreme mean of an arm."""
 
     def of_rate(self, rate: float, up: bool) -> float:
-        """Return R if the outcomes are 0 and 1, and those that arrived are 1 at this rate."""
+        """Return R for 0/1 outcomes when this share of the arrived ones is 1."""
 
 
 @dataclass(frozen=True)
 class Odds:
-    """The odds of arriving vary with the outcome by at most a factor."""
+    """The odds that an outcome arrives vary with its value by at most a factor of gamma."""
 
     gamma: float
 
@@ -162,14 +163,14 @@ class Odds:
         return arm.tilted(1.0, self.gamma) if up else arm.tilted(self.gamma, 1.0)
 
     def of_rate(self, rate: float, up: bool) -> float:
-        """Return R if the outcomes are 0 and 1, and those that arrived are 1 at this rate."""
+        """Return R for 0/1 outcomes when this share of the arrived ones is 1."""
         ones, zeros = (self.gamma, 1.0) if up else (1.0, self.gamma)
         return ones * rate / (ones * rate + zeros * (1 - rate))
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """The missing outcomes' mean differs from that of the arrived by at most delta."""
+    """The means of missing and arrived outcomes differ by at most delta."""
 
     delta: float
 
@@ -178,7 +179,7 @@ class Shifted:
         return arm.tilted(1.0, 1.0, self.delta if up else -self.delta)
 
     def of_rate(self, rate: float, up: bool) -> float:
-        """Return R if the outcomes are 0 and 1, and those that arrived are 1 at this rate."""
+        """Return R for 0/1 outcomes when this share of the arrived ones is 1."""
         return min(rate + self.delta, 1.0) if up else max(rate - self.delta, 0.0)
 
 
@@ -187,18 +188,19 @@ class Shifted:
 
 @dataclass(frozen=True, eq=False)
 class MissingOutcomes:
-    """The arms in question, and how their bounds and intervals follow from an assumption.
+    """The arms in question, from which bounds and intervals under an assumption are computed.
 
     Attributes
     ----------
     coefficients : array
-        Of the arms in question, none 0.
+        The coefficients of the arms in question; none is 0.
     arms : tuple of ArmOutcomes
     statistics : ArmStatistics
-        Of `dipw`, which they are if arrival does not depend on the outcome.
+        The `dipw` estimates, which are valid if arrival does not depend on the outcome.
     interval : str
-        Wilson's of outcomes that are 0 and 1, else score.
+        "wilson" for 0/1 outcomes, otherwise "score".
     tail : float
+        The probability in each tail, (1 - level) / 2.
     """
 
     coefficients: Array
@@ -209,7 +211,7 @@ class MissingOutcomes:
 
     @classmethod
     def of(cls, rows: Log, coefficients: Array, level: float) -> MissingOutcomes:
-        """Return what the rows that count say."""
+        """Return the arms in question of the rows that count."""
         estimator = ESTIMATORS["dipw"]
         sums = Sums.of(rows, *estimator.parts, plain=False)
         value = single_value(sums)
@@ -223,7 +225,7 @@ class MissingOutcomes:
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
             arms.append(ArmOutcomes(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
         statistics = evaluate(sums, estimator).subset(used)
-        # if only 0, or only 1, has been seen, outcomes may be amounts
+        # if every outcome is 0, or every outcome is 1, they may be amounts rather than 0/1
         ones = float(np.sum(sums["y"] + sums.shift * sums["arrived"]))
         both = 0.5 < ones < sums["arrived"].sum() - 0.5
         kind: IntervalKind = "wilson" if both and is_binary(sums) else "score"
@@ -237,28 +239,28 @@ class MissingOutcomes:
 
     @property
     def sd(self) -> float:
-        """The standard deviation of what has arrived, pooled over the arms with equal weight."""
+        """The standard deviation of arrived outcomes, pooled over the arms with equal weight."""
         return math.sqrt(sum(arm.sd**2 for arm in self.arms) / len(self.arms))
 
     @property
     def unvaried(self) -> list[bool]:
-        """Whether each arm's outcomes are all equal, and not known to be 0 or 1: others may be among the missing."""
+        """Whether all outcomes of each arm are equal and not 0/1: missing ones may then have any other value."""
         known = KINDS[self.interval].needs_binary
         return [bool(same) and not known for same in self.statistics.constant]
 
     @property
     def has_interval(self) -> bool:
-        """Whether every arm has the two arrivals, and the variation, that an interval needs."""
+        """Whether every arm has the two different outcomes that an interval needs."""
         return all(arm.n >= 2 for arm in self.arms) and not any(self.unvaried)
 
     def limits(self, assumption: Assumption) -> tuple[float, float, float, float]:
-        """Return the least and the largest estimate, and the interval's limits."""
+        """Return the smallest and the largest estimate, and the limits of the interval."""
         bound_low, low = self.side(assumption, up=False)
         bound_high, high = self.side(assumption, up=True)
         return bound_low, bound_high, low, high
 
     def side(self, assumption: Assumption, up: bool) -> tuple[float, float]:
-        """Return the extreme estimate on one side, and the interval's limit there."""
+        """Return the extreme estimate on one side, and the limit of the interval there."""
         if not all(arm.n for arm in self.arms):
             return math.nan, math.nan
         each = self._rates if KINDS[self.interval].needs_binary else self._means
@@ -275,7 +277,7 @@ class MissingOutcomes:
         return float(answer.estimate), float(answer.limits(self.tail)[int(up)])
 
     def _rates(self, assumption: Assumption, up: bool) -> tuple[float, float]:
-        """Put the limits of each arm's rate, Wilson's, in place of it, and combine by MOVER as `intervals` does."""
+        """Apply the assumption to Wilson's limits of each arm's rate, and combine them by MOVER as `intervals` does."""
         values, reaches, missing = [], [], []
         for (low, high), arm, c in zip(self._scores, self.arms, self.coefficients, strict=True):
             upward = (c > 0) == up
@@ -300,23 +302,24 @@ class MissingOutcomes:
         return [(float(low), float(high)) for low, high in limits]
 
 
-#: What is bounded: the factor of the odds, or the difference of the means.
+#: What an assumption limits: the factor between odds, or the difference between means.
 Size = Literal["gamma", "delta"]
 
 
 @dataclass(frozen=True)
 class Bounds(Table):
-    """What a combination of means can be under one assumption.
+    """The bounds on a mean or contrast under one assumption about missing outcomes.
 
     Attributes
     ----------
     name : str
+        The name of the arm or contrast.
     gamma, delta : float or None
-        The assumption: one of them.
+        The assumption: one is a number, the other None.
     bound_low, bound_high : float
-        The least and the largest estimate that it allows.
+        The smallest and the largest estimate under the assumption.
     low, high : float
-        The interval, which covers the truth if the assumption holds.
+        The interval, which covers the true value at `level` if the assumption holds.
     level : float
     """
 
@@ -344,8 +347,8 @@ class Bounds(Table):
 
 
 def bounds_columns(rows: Sequence[Bounds], size: Size) -> list[Column]:
-    """Return a column for the size of the assumption, and one for each bound and limit."""
-    # digits as for the narrowest interval, of which a standard error is about a quarter
+    """Return one column for gamma or delta, and one for each bound and limit."""
+    # round as for the narrowest interval; a standard error is about a quarter of its width
     narrow = min((row.high - row.low for row in rows), default=math.nan) / 4
     names = ("bound_low", "bound_high", "low", "high")
     return [

@@ -1,7 +1,8 @@
-"""Sensitivity: how much arrival may depend on the outcome before a conclusion falls.
+"""Sensitivity analysis: how much arrival may depend on the outcome before a conclusion changes.
 
-`sensitivity` asks, by the factor G between odds of arrival, and `Sensitivity` answers; `tipping_point` is the size at
-which a conclusion falls; `Shift` answers by the difference between the means of missing and of arrived outcomes.
+`sensitivity` returns a `Sensitivity`, whose assumption is a factor G between the odds of arrival. Its `shift` limits
+the difference between the means of missing and arrived outcomes instead. The tipping point is the size of the
+assumption at which the conclusion changes.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
 
     from belated.assumptions.sensitivity_figure import Curves
 
-#: The factors G that a table shows unless others are asked for.
+#: The factors G that a table shows by default.
 _GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 #: The shifts that a table shows, in standard deviations.
 _SHIFTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
 
-#: The largest factor, and shift in standard deviations, tried in search of a tipping point.
+#: The search for a tipping point stops at this factor, or at this shift in standard deviations.
 _MOST = 10_000.0
 
-#: Steps on the way there, and halvings of the step in which the interval first includes the value.
+#: Steps of that search, and bisections of the step in which the interval first includes the null value.
 _STEPS, _HALVINGS = 80, 40
 
 
@@ -56,29 +57,30 @@ def sensitivity(
     null: float = 0.0,
     cap: float | None = None,
 ) -> Sensitivity:
-    """Ask how much arrival may depend on the outcome before a conclusion falls.
+    """Compute how much arrival may depend on the outcome before a conclusion changes.
 
-    Every other answer takes it that, within an arm, whether an outcome comes does not depend on what it is. Nothing in
-    a log can show whether that holds for outcomes that never come. Here it need not: the odds that an outcome has
-    come may vary with the outcome, in each arm as it likes, by at most a factor G.
+    Every other estimate assumes that, within an arm, whether an outcome arrives does not depend on its value. A log
+    cannot show whether this holds for outcomes that never arrive. Here the assumption is weaker: the odds that an
+    outcome arrives may vary with its value, in any way and separately in each arm, by at most a factor G.
 
     Parameters
     ----------
-    log : Log, or what `read` gives
+    log : Log or Source
+        A log in memory, or a table from `read`.
     contrast : (arm, arm), arm, or mapping from arms to coefficients
         The first arm's mean minus the second's; one arm's mean; or any linear combination of means, such as a policy's.
-        Means are over everything assigned, whether its outcome comes or not.
+        Means are over all assigned rows, whether or not their outcomes arrive.
     gammas : sequence of float, optional
-        The factors G to show, 1 or more.
-    level : float
-        Of the intervals.
+        The factors G to show, each 1 or more. By default 1, 1.25, 1.5, 2, 3, 5 and 10.
+    level : float, default 0.95
+        The level of the intervals.
     mature : number, duration or str, optional
-        How long before the log's moment a row must have been assigned to count: ``7 * 24``, ``"7d"``. By default the
-        time in which 99 % of the outcomes seen have come, but no longer than half of the rows have had.
-    null : float
-        The value that a conclusion lies above or below.
+        Only rows assigned at least this long before the log's as-of time count: ``7 * 24``, ``"7d"``. By default the
+        time in which 99 % of the observed outcomes arrived, but at most the median age of the rows.
+    null : float, default 0
+        The conclusion is that the contrast lies above or below this value.
     cap : float, optional
-        Outcomes above it count as it; by default as the log has it.
+        Outcomes above the cap count as the cap. By default, the cap of the log, if it has one.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def sensitivity(
     >>> bandit = bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(1)}, bl.delays.poisson(3).censored(0.3))
     >>> log = bl.simulate(bandit, bl.policies.epsilon_greedy(burn_in=100), horizon=2000, seed=1)
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
-    The conclusion that B beats A holds unless the odds that an outcome arrives vary with it by more than a factor 3.12.
+    B beats A, unless the odds that an outcome arrives vary with its value by more than a factor of 3.12.
     """
     given = require_data(log, cap).log()
     target = read_target(given.arms, contrast, option="contrast")
@@ -111,7 +113,7 @@ def sensitivity(
     )
 
 
-# ---------------------------------------------------------------- what is asked
+# ---------------------------------------------------------------- options
 
 
 def _read_gammas(gammas: object) -> tuple[float, ...]:
@@ -127,32 +129,37 @@ def _read_gammas(gammas: object) -> tuple[float, ...]:
 def _read_gamma(value: object) -> float:
     number = real("gamma", value)
     if number < 1:
-        raise OptionError(f"`gamma` is {value!r}; the odds vary by a factor of 1 or more.")
+        raise OptionError(f"`gamma` is {value!r}; it must be 1 or more.")
     return number
 
 
-# ---------------------------------------------------------------- the answer, by factors between odds
+# ---------------------------------------------------------------- by a factor between odds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity(Table):
-    """Bounds and intervals by the factor G by which the odds of arriving may vary with the outcome.
+    """Bounds and intervals if the odds of arriving vary with the outcome by at most a factor G; prints as a table.
 
     Attributes
     ----------
     name : str
-        Of what is asked.
+        The name of the arm or contrast.
     arms : tuple
+        The labels of all arms.
     coefficients : array
-        One for each arm.
+        One number per arm.
     gammas : tuple of float
-    level, null : float
+        The factors G of the table.
+    level : float
+        The level of the intervals.
+    null : float
+        The conclusion is that the contrast lies above or below this value.
     maturity : Maturity
         Which rows count.
     arrived : int
-        How many outcomes have, of all rows.
+        The number of outcomes that have arrived, in all rows.
     cap : Cap or None
-        At what outcomes were cut, and how many.
+        The cap on outcomes, and the number of outcomes above it.
     """
 
     name: str
@@ -167,9 +174,9 @@ class Sensitivity(Table):
     cap: Cap | None = None
 
     def at(self, gamma: float) -> Bounds:
-        """Return what the odds' varying by at most `gamma` allows."""
+        """Return the bounds if the odds of arriving vary with the outcome by at most a factor `gamma`."""
         factor = _read_gamma(gamma)
-        # what a smaller factor allows a larger one does too: with few outcomes a limit alone could come nearer
+        # a larger factor includes what a smaller one allows; with few outcomes a single limit could move inwards
         smaller = [self._limits(g) for g in _GAMMAS if g < factor]
         bound_low, bound_high, low, high = self.missing.limits(Odds(factor))
         return Bounds(
@@ -201,44 +208,44 @@ class Sensitivity(Table):
     def tipping_point(self) -> float:
         """The smallest G at which the interval includes `null`.
 
-        1 if it does already without any dependence; infinite if no factor up to 10,000 makes it; NaN if there is no
-        interval, as where an arm's outcomes do not vary.
+        1 if the interval includes it without any dependence; infinite if it does not at any factor up to 10,000; NaN if
+        there is no interval, for example because an arm's outcomes do not vary.
         """
         return tipping_point(self.missing, self.null, math.exp, Odds)
 
     @cached_property
     def shift(self) -> Shift:
-        """The same question by how much the means of missing and arrived outcomes may differ."""
+        """The same analysis by the difference between the means of missing and arrived outcomes."""
         return Shift(name=self.name, level=self.level, null=self.null, missing=self.missing, cap=self.cap)
 
     @property
     def asked(self) -> tuple[Label, ...]:
-        """The arms in question."""
+        """The arms whose coefficient is not 0."""
         return tuple(arm for arm, c in zip(self.arms, self.coefficients, strict=True) if c)
 
     @property
     def observed_share(self) -> dict[Label, float]:
-        """The share of each arm's outcomes that have come, of the rows that count."""
+        """The share of outcomes that have arrived, by arm, among the rows that count."""
         return {arm: rows.share for arm, rows in zip(self.asked, self.missing.arms, strict=True)}
 
     # ---------------------------------------------------------------- words
 
     @property
     def conclusion(self) -> str:
-        """What the analysis says, in one sentence."""
+        """The conclusion and its tipping point, in one sentence."""
         tipping, claim = self.tipping_point, self._claim()
         if math.isnan(tipping):
             return self._why_none()
         if tipping == 1:
             return (
-                f"The interval includes {self.null:g} already if arrival does not depend on the outcome: there is no "
-                "conclusion to overturn."
+                f"The interval includes {self.null:g} even if arrival does not depend on the outcome: there is no "
+                "conclusion to test."
             )
         if math.isinf(tipping):
-            return f"The conclusion that {claim} holds however the odds that an outcome arrives vary with it."
+            return f"{claim}, however much the odds that an outcome arrives vary with its value."
         return (
-            f"The conclusion that {claim} holds unless the odds that an outcome arrives vary with it by more than a "
-            f"factor {tipping:.3g}."
+            f"{claim}, unless the odds that an outcome arrives vary with its value by more than a factor of "
+            f"{tipping:.3g}."
         )
 
     def _claim(self) -> str:
@@ -247,30 +254,30 @@ class Sensitivity(Table):
             plus = one_line(self.arms[int(np.argmax(self.coefficients))])
             minus = one_line(self.arms[int(np.argmin(self.coefficients))])
             return f"{plus} beats {minus}" if above else f"{minus} beats {plus}"
-        what = f"the mean of {self.name}" if len(self.asked) == 1 else self.name
+        what = f"The mean of {self.name}" if len(self.asked) == 1 else self.name
         return f"{what} is {'above' if above else 'below'} {self.null:g}"
 
     def _why_none(self) -> str:
         arms = list(zip(self.asked, self.missing.arms, self.missing.unvaried, strict=True))
         few = [f"{one_line(repr(arm))} has {count(rows.n, 'arrived outcome')}" for arm, rows, _ in arms if rows.n < 2]
         if few:
-            return f"There is no interval: among the rows that count, {' and '.join(few)}; it takes two."
+            return f"There is no interval: among the rows that count, {' and '.join(few)}; each arm needs two."
         same = [f"all {rows.n:,} outcomes of {one_line(repr(arm))}" for arm, rows, equal in arms if equal]
         return (
-            f"It cannot be told: among the rows that count, {' and '.join(same)} that have arrived are equal, which "
-            "does not show what those that have not come may be."
+            f"There is no interval: among the rows that count, {' and '.join(same)} that have arrived are equal, so "
+            "the range of the missing ones is unknown."
         )
 
     # ---------------------------------------------------------------- display
 
     def plot(self) -> Figure:
-        """Draw the bounds and intervals over G, and over the shift, with the tipping points; a matplotlib Figure."""
+        """Return a matplotlib figure of the bounds and intervals by G and by shift, with the tipping points."""
         from belated.assumptions.sensitivity_figure import sensitivity_figure
 
         return sensitivity_figure(**self.plot_data())
 
     def plot_data(self) -> Curves:
-        """Return what `plot` draws: the arguments of `sensitivity_figure`."""
+        """Return the data that `plot` draws, as arguments of `sensitivity_figure`."""
         most = max(self.gammas[-1], 1.5)
         if self.tipping_point < 100:
             most = max(most, 1.3 * self.tipping_point)
@@ -288,7 +295,7 @@ class Sensitivity(Table):
         }
 
     def to_json(self) -> str:
-        """Return the bounds, the tipping points and what they rest on as JSON; what is not finite is null."""
+        """Return the analysis as JSON, with null for NaN and infinity; docs/json.md explains each field."""
         return json_text(
             "sensitivity",
             {
@@ -317,20 +324,22 @@ class Sensitivity(Table):
 
     def _notes(self) -> list[str]:
         shares = " and ".join(f"{share_text(share)} of {one_line(arm)}'s" for arm, share in self.observed_share.items())
-        age = f" were assigned at least {self.maturity.text} before the end and" if self.maturity.text != "0" else ""
-        notes = [self.conclusion, f"{count(self.maturity.rows, 'row')}{age} count: {shares} outcomes have come."]
+        rows = count(self.maturity.rows, "row")
+        if self.maturity.text != "0":
+            rows = f"{rows} assigned at least {self.maturity.text} before the end"
+        notes = [self.conclusion, f"Used: {rows}, of which {shares} outcomes have arrived."]
         notes += [] if self.cap is None else [self.cap.note(self.arrived)]
         if self.maturity.late is not None:
             notes.append(
-                f"Outcomes are slow: {self.maturity.late:.1%} of those seen of the older rows took longer. Some that "
-                "count as missing may still come; later, the bounds will be narrower."
+                f"Outcomes are slow: {self.maturity.late:.1%} of the outcomes of older rows took longer than that. "
+                "Some that count as missing may still arrive, and the bounds will then be narrower."
             )
         constant = zip(self.observed_share.items(), self.missing.statistics.constant, strict=True)
         same = [one_line(repr(arm)) for (arm, share), is_constant in constant if is_constant and share < 1]
         if same and self.missing.has_interval:
             notes.append(
-                f"All arrived outcomes of {', '.join(same)} are equal, and missing ones are taken to be like some of "
-                "them: no G moves that bound, only the interval."
+                f"All arrived outcomes of {', '.join(same)} are equal, and missing ones are assumed to have values "
+                "that have arrived: G does not change that bound, only the interval."
             )
         return notes
 
@@ -348,14 +357,14 @@ def tipping_point(
     missing : MissingOutcomes
     null : float
     size : callable
-        The size by its logarithm x, which the search goes through evenly from 0.
+        The size as a function of x, which the search varies from 0 in even steps.
     assumption : callable
-        The assumption of a size.
+        The assumption as a function of its size.
 
     Returns
     -------
     float
-        Infinite if no size makes the interval include it, NaN if there is no interval.
+        Infinite if the interval includes it at no size, NaN if there is no interval.
     """
     if not missing.has_interval:
         return math.nan
@@ -368,7 +377,7 @@ def tipping_point(
         limit = missing.side(assumption(size(x)), up)[1]
         return not (limit >= null if up else limit <= null)
 
-    # the variance may fall where a bound rises: look at steps first, then halve the first that crosses
+    # the limit need not be monotone, as the variance may fall while a bound rises: take steps, then bisect
     steps = np.linspace(0.0, math.log(_MOST), _STEPS + 1).tolist()
     for outside, inside in pairwise(steps):
         if not excludes(inside):
@@ -376,15 +385,15 @@ def tipping_point(
     return math.inf
 
 
-# ---------------------------------------------------------------- differences in means
+# ---------------------------------------------------------------- by a difference between means
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shift(Table):
-    """Bounds and intervals by delta, how much the means of missing and arrived outcomes may differ.
+    """Bounds and intervals if the means of missing and arrived outcomes differ by at most delta; prints as a table.
 
-    In each arm the mean of the outcomes that have not come lies within delta of the mean of those that have, on
-    whichever side is worse for the conclusion. Of outcomes that are 0 or 1 it stays between 0 and 1.
+    In each arm, the mean of the missing outcomes is within delta of the mean of the arrived ones. For 0/1 outcomes it
+    stays between 0 and 1.
     """
 
     name: str
@@ -399,10 +408,10 @@ class Shift(Table):
         return self.missing.sd
 
     def at(self, delta: float) -> Bounds:
-        """Return what a difference of at most `delta`, in units of the outcome, allows."""
+        """Return the bounds if the means differ by at most `delta`, in units of the outcome."""
         size = real("delta", delta)
         if size < 0:
-            raise OptionError(f"`delta` is {delta!r}; it is a size, 0 or more.")
+            raise OptionError(f"`delta` is {delta!r}; it must be 0 or more.")
         bound_low, bound_high, low, high = self.missing.limits(Shifted(size))
         return Bounds(
             name=self.name,
@@ -423,30 +432,30 @@ class Shift(Table):
 
     @cached_property
     def tipping_point(self) -> float:
-        """The smallest delta at which the interval includes `null`; 0 if it does already, infinite if none makes it."""
+        """The smallest delta at which the interval includes `null`: 0 if it does without a shift, infinite if never."""
         unit = self.sd or 1.0
         return tipping_point(self.missing, self.null, lambda x: unit * math.expm1(x), Shifted)
 
     @property
     def reach(self) -> float:
-        """How far a figure goes."""
+        """The largest delta that a figure shows."""
         sd = self.sd if self.sd > 0 else 1.0
         return max(sd, 1.3 * self.tipping_point) if self.tipping_point < 20 * sd else 2 * sd
 
     @property
     def conclusion(self) -> str:
-        """What the shift says, in one sentence."""
+        """The tipping point in one sentence."""
         tipping = self.tipping_point
         if math.isnan(tipping):
             return "There is no interval."
         if tipping == 0:
             return f"The interval includes {self.null:g} without any shift."
         if math.isinf(tipping):
-            return f"No shift makes the interval include {self.null:g}."
+            return f"The interval does not include {self.null:g} at any shift."
         sds = f" ({tipping / self.sd:.2g} standard deviations)" if self.sd > 0 else ""
         return (
-            f"The interval includes {self.null:g} once missing and arrived outcomes differ in mean by {tipping:.3g}"
-            f"{sds}."
+            f"The interval includes {self.null:g} if the means of missing and arrived outcomes differ by "
+            f"{tipping:.3g}{sds} or more."
         )
 
     def _title(self) -> str:

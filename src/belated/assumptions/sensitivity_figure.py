@@ -1,4 +1,4 @@
-"""Figure of a sensitivity analysis: bounds and intervals over what is assumed about missing outcomes."""
+"""The figure of a sensitivity analysis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row: TypeAlias = Mapping[str, Sequence[float]]
 
 
 class Curves(TypedDict):
-    """What the figure shows: the arguments of `sensitivity_figure`."""
+    """The data of the figure: the arguments of `sensitivity_figure`."""
 
     odds: Sequence[Row]
     shift: Sequence[Row]
@@ -44,7 +44,7 @@ def sensitivity_figure(
     name: str,
     level: float,
 ) -> Figure:
-    """Draw bounds and intervals over the factor of the odds, and over the shift, with the tipping points.
+    """Draw bounds and intervals by the factor between odds, and by the shift, with the tipping points.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ def sensitivity_figure(
         Rows with ``gamma`` or ``delta``, ``bound_low``, ``bound_high``, ``low`` and ``high``, as lists of one value.
     odds_tipping, shift_tipping : float
     sd : float
-        Of the outcomes.
+        The standard deviation of the outcomes.
     null : float
     name : str
-        Of what is bounded.
+        The name of the arm or contrast.
     level : float
     """
     figure, (left, right) = new_figure(["odds of arriving", "shift of the mean"], name)
     _bands(left, odds, "gamma", null, odds_tipping, level)
-    left.set_xlabel("vary with the outcome by at most G", color=INK, fontsize=9)
+    left.set_xlabel("largest factor G between odds of arriving", color=INK, fontsize=9)
     left.set_xscale("log")
     last = odds[-1]["gamma"][0]
     ticks = [g for g in (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000, 10000) if g <= last]
@@ -70,7 +70,7 @@ def sensitivity_figure(
     left.set_xlim(1, last)
     _bands(right, shift, "delta", null, shift_tipping, level)
     unit = f" (1 sd = {sd:.3g})" if sd > 0 else ""
-    right.set_xlabel(f"missing and arrived differ by at most{unit}", color=INK, fontsize=9)
+    right.set_xlabel(f"largest difference, missing and arrived{unit}", color=INK, fontsize=9)
     right.set_xlim(0, shift[-1]["delta"][0])
     right.locator_params(nbins=6)
     handles, labels = left.get_legend_handles_labels()
@@ -96,7 +96,7 @@ def _bands(axes: Axes, rows: Sequence[Row], size: Size, null: float, tipping: fl
         axes.axvline(tipping, color=COLOURS[1], linewidth=1, linestyle=(0, (4, 2)))
         words = f"{tipping:.3g}"
     elif tipping <= x[0]:
-        words = f"includes {null:g} from the start"
+        words = f"already includes {null:g}"
     else:
-        words = "none in sight" if tipping > x[-1] else "no interval"
+        words = "no tipping point in this range" if tipping > x[-1] else "no interval"
     axes.set_title(safe_label(f"tips at {words}" if inside else words), loc="right", fontsize=8.5, color=COLOURS[1])

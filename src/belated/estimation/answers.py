@@ -1,4 +1,4 @@
-"""Answer: what is known of one arm, contrast or policy; and tables of several answers."""
+"""`Answer`: the estimate, interval and test of one arm, contrast or policy; and tables of several answers."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination,
 from belated.estimation.lift import Lift, lift_columns
 from belated.summaries.caps import capped_at
 
-#: The kinds of intervals that an answer can have: one of its own, or one that holds although data chose the arm.
+#: The kinds of intervals that an answer can have: those of `KINDS`, or one adjusted for selecting the best arm.
 AnswerKind = Literal[IntervalKind, "hybrid", "simultaneous"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Table):
-    """The answer to one question.
+    """The estimate, interval and test of one arm, contrast, policy or linear combination.
 
     Attributes
     ----------
     estimate, std_error : float
     low, high : float
-        The interval; one-sided if the alternative is.
+        The limits of the interval; one-sided if the alternative is one-sided.
     level : float
+        The level of the interval.
     statistic, p_value : float
-        Of the test against `null`.
+        The statistic and the p-value of the test against `null`.
     joint : bool
-        Whether it holds together with others.
+        Whether the interval is simultaneous with others.
     lift : Lift or None
-        The relative difference, of a contrast for which it was asked.
+        The relative difference, if it was requested.
     cap : float or None
-        What larger outcomes count as.
+        The cap on outcomes, if there is one.
     """
 
     name: str
@@ -66,7 +67,9 @@ class Answer(Table):
 
     def _again(self, level: float, null: float, alternative: Alternative) -> Answer:
         if self.joint:
-            raise OptionError("This answer holds for several questions at once; ask each by itself to test it anew.")
+            raise OptionError(
+                "This interval is simultaneous with others; for another test, ask for the contrast alone."
+            )
         return make_answer(self.name, self.combination, level=level, null=null, alternative=alternative, cap=self.cap)
 
     def __repr__(self) -> str:
@@ -80,7 +83,7 @@ class Answer(Table):
         return answer_columns([self], test=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer's parts by name."""
+        """Return the values of the answer by name."""
         names = ("name", "estimate", "std_error", "low", "high", "level", "statistic", "p_value", "null",
                  "alternative", "interval")  # fmt: skip
         return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
@@ -98,7 +101,7 @@ def make_answer(
     alternative: Alternative,
     cap: float | None = None,
 ) -> Answer:
-    """Return the answer that a combination of arms gives."""
+    """Return the answer for a combination of arms."""
     statistic, below, above = combination.test(null)
     tail = (1 - level) / 2 if alternative == "two-sided" else 1 - level
     low, high = map(float, combination.limits(tail))
@@ -124,7 +127,7 @@ def make_answer(
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Contrasts(Table):
-    """Answers to several contrasts."""
+    """Several contrasts; prints as a table, and ``contrasts[i]`` is an `Answer`."""
 
     answers: tuple[Answer, ...]
     estimator: str
@@ -154,7 +157,7 @@ class Contrasts(Table):
 
 @dataclass(frozen=True, repr=False)
 class Answers(Table):
-    """Answers to one question, by estimator or by moment."""
+    """The answers for one arm, contrast or policy, by estimator or by time; prints as a table."""
 
     by: str
     answers: Mapping[Hashable, Answer]
@@ -167,7 +170,7 @@ class Answers(Table):
 
     def __getitem__(self, key: Hashable) -> Answer:
         if key not in self.answers:
-            raise OptionError(f"There is no answer for {key!r}; there are {len(self)}, by {self.by}.")
+            raise OptionError(f"There is no answer for {key!r}; there are {len(self)} answers, by {self.by}.")
         return self.answers[key]
 
     def _title(self) -> str:
@@ -200,5 +203,5 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
 
 
 def lift_notes(answers: Iterable[Answer]) -> list[str]:
-    """Return why lifts have no bounds, each reason once."""
+    """Return the reasons why lifts have no bounds, each once."""
     return list(dict.fromkeys(a.lift.why for a in answers if a.lift is not None and a.lift.why is not None))

@@ -1,4 +1,4 @@
-"""Best: the arm with the best estimate, and every arm against the best of the others."""
+"""`Best`: the arm with the best estimate, and the contrasts of every arm with the best of the others."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from belated.estimation.estimate import Estimate
 
 
-#: The intervals for the best arm's mean of which one is recommended.
+#: The intervals for the best arm's mean that can be recommended.
 BestKind = Literal["hybrid", "simultaneous"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Best(Table):
-    """The arm with the best estimate, what is known of its mean although it was chosen for it, and its rivals.
+    """The arm with the best estimate, intervals for its mean that are adjusted for the selection, and its rivals.
 
     Attributes
     ----------
     arm
-        Which it is; the first of equals.
+        The label of the arm; the first if several are equal.
     estimate, std_error : float
-        Its own, which the choice makes look better than it is.
+        The unadjusted estimate, which is biased because the arm was selected for it, and its standard error.
     median_unbiased : float
-        An estimate that is too high as often as too low, given the choice: the hybrid interval's middle.
+        An estimate that is too high as often as too low after the selection.
     simultaneous, conditional, hybrid : (low, high)
-        Intervals for its mean that hold whichever arm is chosen.
+        Intervals for the arm's mean that are valid after the selection.
     near_tie : bool
-        Whether its lead is less than a tenth of a standard error: the conditional interval then lies to one side of
-        the estimate, as a hybrid one would, and the simultaneous one stands in for that.
+        Whether its lead is less than a tenth of a standard error. The conditional and the hybrid interval would then
+        lie to one side of the estimate, so the simultaneous interval is recommended.
     p_value : float
-        Of the hypothesis that another arm is as good or better.
+        The p-value of the hypothesis that another arm is as good or better.
     p_values : dict
-        By arm, of the hypothesis that it is the best; NaN for arms without an interval.
+        By arm, the p-value of the hypothesis that it is the best; NaN for arms without an interval.
     level : float
     largest : bool
-        Whether the best arm is that with the largest mean.
+        Whether the best arm is the one with the largest mean.
     """
 
     arm: Label
@@ -69,37 +69,37 @@ class Best(Table):
 
     @property
     def kind(self) -> BestKind:
-        """Which of the intervals is recommended: "hybrid", or near a tie "simultaneous"."""
+        """The recommended interval: "hybrid", or "simultaneous" near a tie."""
         return "simultaneous" if self.near_tie else "hybrid"
 
     @property
     def interval(self) -> Limits[float]:
-        """The recommended interval."""
+        """The limits of the recommended interval."""
         return self.hybrid
 
     @property
     def low(self) -> float:
-        """The recommended interval's lower end."""
+        """The lower limit of the recommended interval."""
         return float(self.interval.low)
 
     @property
     def high(self) -> float:
-        """The recommended interval's upper end."""
+        """The upper limit of the recommended interval."""
         return float(self.interval.high)
 
     @property
     def contenders(self) -> tuple[Label, ...]:
-        """The arms that may be best: a set that holds the best arm at the level, with those too little is known of."""
+        """The arms that may be best: a set that contains the best arm at the level, and arms without an interval."""
         return tuple(arm for arm, p in self.p_values.items() if not p <= 1 - self.level)
 
     @property
     def left_out(self) -> tuple[Label, ...]:
-        """The arms that have no interval, and so took no part."""
+        """The arms that were not compared because they have no interval."""
         return tuple(arm for arm, p in self.p_values.items() if math.isnan(p))
 
     @property
     def answer(self) -> Answer:
-        """The value of always choosing this arm, as an Answer."""
+        """The mean outcome of always choosing this arm, as an `Answer`."""
         own = self.source.arm(self.arm)
         return replace(
             own,
@@ -115,18 +115,21 @@ class Best(Table):
 
     @property
     def note(self) -> str:
-        """What it says, in words."""
+        """The result in words."""
         numbers = [self.estimate, self.low, self.high, self.median_unbiased]
         x, low, high, middle = Column("", numbers, "estimate", [self.std_error] * 4).texts()
         what, arm = "largest" if self.largest else "smallest", one_line(self.arm)
         rivals = len(self.p_values) - len(self.left_out)
         if rivals == 1:
-            return f"Only {arm} has an interval, so nothing was chosen: its mean lies between {low} and {high}."
-        words = f"{arm} has the {what} estimate, {x}; allowing for that choice, its mean lies between {low} and {high}"
+            return f"Only {arm} has an interval, so there was no selection: its mean lies between {low} and {high}."
+        words = (
+            f"{arm} has the {what} estimate, {x}. Adjusted for being the best of {rivals}, its mean lies between {low} "
+            f"and {high}"
+        )
         if self.near_tie:
             words += (
-                ". Its lead is less than a tenth of its standard error, which is as good as a tie: this is the band "
-                "that holds for all arms together."
+                ". It is practically tied (its lead is less than a tenth of its standard error), so this is the "
+                "simultaneous interval."
             )
         else:
             words += f" (hybrid interval; median-unbiased estimate {middle})."
@@ -136,7 +139,7 @@ class Best(Table):
         return f"{words} {_listed(others)} may be best too."
 
     def _order(self) -> list[Label]:
-        """The arms, the best first and those without an interval last."""
+        """The arms from best to worst, those without an interval last."""
         values = self.source.values if self.largest else -self.source.values
         out = np.isnan(list(self.p_values.values()))
         return [self.source.arms[k] for k in np.lexsort((-values, out))]
@@ -144,13 +147,13 @@ class Best(Table):
     def _title(self) -> str:
         name, arms = self.source.estimator.name, count(len(self.p_values), "arm")
         kind = f"{percent(self.level)} {self.source.interval} intervals"
-        return f"{name}{capped_at(self.source.cap)}: the best of {arms}, {kind} that hold together"
+        return f"{name}{capped_at(self.source.cap)}: the best of {arms}, simultaneous {kind}"
 
     def _notes(self) -> list[str]:
         left = [one_line(arm) for arm in self.left_out]
         return [
             self.note,
-            *([f"Without an interval, so nothing is known of how they compare: {_listed(left)}."] if left else []),
+            *([f"Not compared, because they have no interval: {_listed(left)}."] if left else []),
         ]
 
     def _columns(self) -> list[Column]:
@@ -171,16 +174,16 @@ class Best(Table):
 
 
 class _Rivals(NamedTuple):
-    """The arms that have an interval; turned round if small is best."""
+    """The arms that have an interval, with signs reversed if the smallest is best."""
 
-    arms: Array  # their numbers
+    arms: Array  # their positions
     values: Array
     limits: LimitsAt
     degrees: Array
     duels: Duels
 
     def rivalry(self, level: float) -> Rivalry:
-        """Return them against each other."""
+        """Return the comparison of the arms with each other."""
         return Rivalry.of(self.values, self.limits, self.degrees, level, self.duels)
 
 
@@ -188,7 +191,7 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
     alone, kind = estimate.alone, KINDS[estimate.interval]
     arms = np.flatnonzero(np.isfinite(alone.limits((1 - level) / 2)).all(axis=0))
     if not len(arms):
-        raise OptionError("No arm has an interval, so none can be called the best; each needs two arrived outcomes.")
+        raise OptionError("No arm has an interval, so none can be called best; an interval needs two arrived outcomes.")
 
     @cache
     def limits(tail: float) -> tuple[Array, Array]:
@@ -206,7 +209,7 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
 
 
 def find_best(estimate: Estimate, level: float, largest: bool) -> Best:
-    """Return which arm has the best estimate, and what is known of its mean although that chose it."""
+    """Return the arm with the best estimate, with intervals adjusted for the selection."""
     rivals = _rivals(estimate, level, largest)
     selected = winner(rivals.values, rivals.limits, rivals.degrees, level)
     rivalry = rivals.rivalry(level)
@@ -216,7 +219,7 @@ def find_best(estimate: Estimate, level: float, largest: bool) -> Best:
     possible = KINDS[estimate.interval].possible
 
     def as_asked(limits: tuple[Array, Array]) -> Limits[float]:
-        """Return limits turned back, within what a mean can be."""
+        """Return limits with their original sign, within the possible range of a mean."""
         low, high = np.clip(_turned(limits, largest), *possible)
         return Limits(float(low), float(high))
 
@@ -238,10 +241,10 @@ def find_best(estimate: Estimate, level: float, largest: bool) -> Best:
 
 
 def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
-    """Return every arm's contrast with the best of the others."""
+    """Return the contrasts of every arm with the best of the others."""
     rivals = _rivals(estimate, estimate.level, largest)
     if len(rivals.arms) < 2:
-        raise OptionError("Contrasts with the best need at least two arms that have an interval.")
+        raise OptionError("Contrasts with the best arm need at least two arms that have an interval.")
     rivalry = rivals.rivalry(estimate.level)
     low, high = _turned(rivalry.against_best(estimate.level), largest)
     p_values = rivalry.not_best()
@@ -260,13 +263,13 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
 
 
 def _turned(limits: tuple[Array, Array], largest: bool) -> Limits[Array]:
-    """Return limits with the sign changed, unless the largest is the best."""
+    """Return limits, with reversed signs if the smallest is best."""
     low, high = limits
     return Limits(low, high) if largest else Limits(-high, -low)
 
 
 def _listed(names: list[str]) -> str:
-    """Return names in a row, the first five of many."""
+    """Return a list of names as text, at most five."""
     if len(names) > 5:
         return ", ".join(names[:5]) + f" and {len(names) - 5:,} more"
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"

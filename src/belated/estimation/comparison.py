@@ -1,4 +1,4 @@
-"""Comparison: every estimator side by side, and one question's answers in a row."""
+"""`compare`: several estimators side by side."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from belated.log.data import Data, require_data
 
 
 def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap: float | None = None) -> Comparison:
-    """Estimate with the estimators of the paper's table, side by side: "daipw" stands for "daipw_paper" too.
+    """Estimate with every estimator of the paper, side by side.
 
-    Those that need every arm's propensity are left out if the log does not have them. The other arguments are those of
-    `estimate`.
+    "daipw_paper" is left out because it nearly equals "daipw". Estimators that need every arm's propensity are left
+    out if the log has only the chosen arm's. The arguments are those of `estimate`.
     """
     log = require_data(log, cap)
     known = log.has_all_propensities
@@ -45,7 +45,7 @@ def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Table):
-    """Estimates of several estimators, by name."""
+    """Estimates by several estimators; ``comparison["daipw"]`` is an `Estimate`."""
 
     estimates: dict[EstimatorName, Estimate]
 

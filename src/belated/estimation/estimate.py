@@ -1,4 +1,4 @@
-"""Estimate: what a log says about every arm; later questions are methods."""
+"""`estimate` and its result `Estimate`: every arm's mean, with methods for contrasts, lifts and policies."""
 
 from __future__ import annotations
 
@@ -65,20 +65,21 @@ def estimate(
 
     Parameters
     ----------
-    log : Log, what `read` gives, Sums or Ledger
+    log : Log, Source, Sums or Ledger
+        A log in memory, a table from `read`, sums, or a live ledger.
     estimator : str or Estimator
         ``"daipw"`` (the paper's, the default), ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``,
         ``"nh0"`` or ``"iad"``.
     weights, outcome_model, normalisation : optional
-        Replace one axis of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
-    level : float
-        Of the intervals.
+        Replace one component of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
+    level : float, default 0.95
+        The level of the intervals.
     interval : {"auto", "score", "t", "wilson", "normal"}
-        ``"auto"`` is ``"score"``, which holds for every outcome, rare and skewed ones too; ``"t"`` for
-        estimators that are not normalised by 'hajek'. ``"wilson"`` needs outcomes that are 0 or 1;
-        ``"normal"`` is the paper's.
+        ``"auto"`` is ``"score"``, which also holds for rare and skewed outcomes; it is ``"t"`` for estimators that are
+        not normalised by 'hajek'. ``"wilson"`` needs 0/1 outcomes; ``"normal"`` is the paper's.
     cap : float, optional
-        Outcomes above it count as it, and the mean of the capped outcome is estimated; by default as the log has it.
+        Outcomes above the cap count as the cap, and the estimate is the mean of the capped outcomes. By default, the
+        cap of the log, if it has one.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def estimate(
         sums = log.sums([chosen.parts], plain=chosen.needs_plain)[0][-1]
         as_of, doubts, name = log.as_of_text, log.doubts_when_estimated(), log.outcome_name
     elif cap is not None:
-        raise OptionError("`cap` needs rows, and sums have none; give it to what the sums are made of.")
+        raise OptionError("`cap` cannot be applied to sums, which hold no rows; give it when you make the sums.")
     else:
         sums, as_of, doubts = _checked_sums(log, chosen), None, []
     result = Estimate(
@@ -117,13 +118,13 @@ def estimate(
 
 
 def _checked_sums(log: Sums | Ledger, estimator: Estimator) -> Sums:
-    """Return the sums, if they are some and an estimator can be read from them."""
+    """Return the sums, or raise if the estimator cannot be computed from them."""
     sums = log.sums if isinstance(log, Ledger) else log
     if not isinstance(sums, Sums):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, what `read` gives, Sums or Ledger.")
+        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, a table from `read`, Sums or a Ledger.")
     if (sums.weights, sums.outcome_model) != estimator.parts:
         raise OptionError(
-            f"These sums were made with weights {sums.weights.name!r} and outcome model {sums.outcome_model.name!r}; "
+            f"These sums have weights {sums.weights.name!r} and outcome model {sums.outcome_model.name!r}; "
             f"the estimator {estimator.name!r} needs {estimator.weights.name!r} and {estimator.outcome_model.name!r}."
         )
     return sums
@@ -131,19 +132,21 @@ def _checked_sums(log: Sums | Ledger, estimator: Estimator) -> Sums:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Estimate(Table):
-    """Every arm's estimated mean outcome; later questions are methods.
+    """Every arm's estimated mean outcome; prints as a table. Methods give contrasts, lifts, policies and the best arm.
 
     Attributes
     ----------
     sums : Sums
+        The sums from which everything is computed.
     estimator : Estimator
     level : float
+        The level of the intervals.
     interval : str
         The kind of interval in use: "score", "t", "wilson" or "normal".
     as_of : str or None
-        The moment the log was looked at.
+        The time as of which the log was read.
     outcome : str
-        What the outcome is called.
+        The name of the outcome.
     """
 
     sums: Sums
@@ -155,24 +158,24 @@ class Estimate(Table):
 
     @property
     def cap(self) -> float | None:
-        """What larger outcomes count as; None: as they are."""
+        """The cap on outcomes, or None."""
         return None if self.sums.cap is None else self.sums.cap.value
 
     @property
     def estimand(self) -> str:
-        """What every arm's estimate is of, in words, such as "mean revenue, capped at 500"."""
+        """What is estimated, in words, such as "mean revenue, capped at 500"."""
         return f"{quantity(self.outcome)}{capped_at(self.sums.cap)}"
 
     # ---------------------------------------------------------------- per arm
 
     @property
     def arms(self) -> tuple[Label, ...]:
-        """The arms' labels."""
+        """The labels of the arms."""
         return self.sums.arms
 
     @cached_property
     def statistics(self) -> ArmStatistics:
-        """What the formulas give, by arm; no variances if outcomes seem to be recorded only when they happen."""
+        """The statistics of each arm; without variances if the log seems to record only events."""
         statistics = evaluate(self.sums, self.estimator)
         if single_value(self.sums) is None:
             return statistics
@@ -182,49 +185,49 @@ class Estimate(Table):
 
     @property
     def values(self) -> Array:
-        """The arms' estimates."""
+        """The estimates, by arm."""
         return self.statistics.value
 
     @property
     def variances(self) -> Array:
-        """The paper's variances V(a)."""
+        """The paper's variances V(a), by arm."""
         return self.statistics.variance
 
     @cached_property
     def std_errors(self) -> Array:
-        """The arms' standard errors, those that the intervals use."""
+        """The standard errors that the intervals use, by arm."""
         return self.alone.std_error
 
     @cached_property
     def alone(self) -> Combination:
-        """Every arm by itself, all at once."""
+        """Each arm's mean as a combination of its own, for all arms at once."""
         return combine(self.statistics.reshaped((len(self.arms), 1)), np.ones(1), self.interval)
 
     @property
     def observed_share(self) -> Array:
-        """The estimated share of each arm's outcomes that come."""
+        """The estimated share of outcomes that ever arrive, by arm."""
         return observed_share(self.sums)
 
     @property
     def effective_size(self) -> Array:
-        """Kish's effective number of arrived outcomes, by arm."""
+        """Kish's effective sample size of the arrived outcomes, by arm."""
         return self.statistics.effective_size
 
     # ---------------------------------------------------------------- questions
 
     def arm(self, arm: Label, *, alternative: Alternative = "two-sided") -> Answer:
-        """Return the answer for one arm's mean."""
+        """Return the estimate, interval and test of one arm's mean."""
         return self._answer(Target.arm(self.arms, arm), alternative)
 
     def contrast(self, arm: Label, baseline: Label, *, alternative: Alternative = "two-sided") -> Answer:
-        """Return the answer for one arm's mean minus another's."""
+        """Return the estimate, interval and test of one arm's mean minus another's."""
         return self._answer(Target.contrast(self.arms, arm, baseline), alternative)
 
     def lift(self, arm: Label, baseline: Label, *, alternative: Alternative = "two-sided") -> Lift:
-        """Return by which share of its size an arm's mean is above the baseline's: (arm - baseline) / |baseline|.
+        """Return the relative difference from a baseline, (arm - baseline) / |baseline|.
 
-        Its p-value is that of the contrast, and its interval leaves out 0 exactly when the contrast's does. If the
-        baseline cannot be told from 0 it has no bounds, and `why` says so.
+        Its p-value is that of the contrast, and its interval excludes 0 exactly when the contrast's does. If the
+        baseline does not differ significantly from 0, the lift has no bounds, and `why` explains it.
 
         Examples
         --------
@@ -243,19 +246,19 @@ class Estimate(Table):
         return find_lift(self.statistics, self.interval, self.arms, answer, pair=numbers, tail=tail)
 
     def policy(self, policy: ByArm[float] | str, *, alternative: Alternative = "two-sided") -> Answer:
-        """Return the answer for the mean outcome of a policy, a probability for each arm.
+        """Return the estimate, interval and test of the mean outcome under a policy, given as a probability per arm.
 
-        ``"greedy"`` is the policy that the experiment taught, to choose the arm with the largest estimate: its
-        interval allows for that choice (see `best`).
+        ``"greedy"`` always chooses the arm with the largest estimate; its interval is adjusted for that choice (see
+        `best`).
         """
         if isinstance(policy, str) and policy == "greedy":
             if one_of("alternative", alternative, ALTERNATIVES) != "two-sided":
-                raise OptionError("The greedy policy's interval has two sides; `alternative` must be 'two-sided'.")
+                raise OptionError("The interval of the greedy policy is two-sided; `alternative` must be 'two-sided'.")
             return self.best().answer
         return self._answer(Target.policy(self.arms, policy), alternative)
 
     def linear(self, coefficients: ByArm[float], *, alternative: Alternative = "two-sided") -> Answer:
-        """Return the answer for any linear combination of the arms' means."""
+        """Return the estimate, interval and test of a linear combination of the arms' means."""
         return self._answer(Target.linear(self.arms, coefficients), alternative)
 
     def contrasts(
@@ -266,19 +269,24 @@ class Estimate(Table):
         lift: bool = False,
         largest: bool = True,
     ) -> Contrasts:
-        """Return every arm's contrast against a baseline, or all pairs if there is none.
+        """Return the contrasts of every arm with a baseline, or of all pairs if there is none.
 
-        With `simultaneous`, all intervals hold together at the level, and p-values are adjusted:
-        by Dunnett's method against a baseline, by Sidak's for all pairs. Arms without an interval
-        are left out of the count. With `lift`, each answer has its `lift`, which holds together with the others too.
-
-        The baseline ``"best"``, unless an arm is called that, compares every arm with the best of the others, by Hsu's
-        method: always simultaneous, as data say which that is. The best is the largest, or the smallest unless
-        `largest`.
+        Parameters
+        ----------
+        baseline : optional
+            The arm to compare with. ``"best"``, unless an arm has that name, compares every arm with the best of the
+            others by Hsu's method, which is always simultaneous because the data decide which arm is best.
+        simultaneous : bool, default False
+            If True, all intervals cover together at the level, and p-values are adjusted: by Dunnett's method against
+            a baseline, by Sidak's for all pairs. Arms without an interval do not count.
+        lift : bool, default False
+            If True, each contrast also has its relative difference in `lift`, at the same joint level.
+        largest : bool, default True
+            For the baseline ``"best"``: whether the best arm is the one with the largest mean.
         """
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
             if lift:
-                raise OptionError("A lift is over one arm; `lift` needs a baseline that is an arm, or none.")
+                raise OptionError("`lift` is True, which needs a baseline that is an arm, or no baseline.")
             return self._contrasts(answers_against_best(self, largest), True)
         base = None if baseline is None else self.arms[arm_index(self.arms, baseline)]
         pairs = default_pairs(self.arms, base)
@@ -287,7 +295,7 @@ class Estimate(Table):
         return self.contrasts_of(pairs, simultaneous=simultaneous, lift=lift)
 
     def contrasts_of(self, pairs: Sequence[Pair], *, simultaneous: bool = False, lift: bool = False) -> Contrasts:
-        """Return the contrasts of pairs of arms, the first minus the second; options are those of `contrasts`."""
+        """Return the contrasts of pairs of arms, first minus second; the options are those of `contrasts`."""
         answers, tail = [self.contrast(arm, other) for arm, other in pairs], (1 - self.level) / 2
         if simultaneous:
             answers, tail = self._jointly(answers, pairs)
@@ -306,9 +314,9 @@ class Estimate(Table):
         )
 
     def _jointly(self, answers: list[Answer], pairs: Sequence[Pair]) -> tuple[list[Answer], float]:
-        """Widen answers so that those with an interval hold together, and return the tail of each.
+        """Widen intervals so that they cover together, and return the tail probability of each.
 
-        Those that all have the same second arm are correlated through it, Dunnett's case.
+        Contrasts with the same second arm are correlated through it; Dunnett's method applies.
         """
         live = [i for i, answer in enumerate(answers) if not math.isnan(answer.low)]
         if not live:
@@ -324,14 +332,14 @@ class Estimate(Table):
         return answers, tail
 
     def best(self, *, level: float | None = None, largest: bool = True) -> Best:
-        """Return which arm has the largest estimate, and what is known of its mean although that chose it.
+        """Return the arm with the largest estimate, with an interval for its mean adjusted for that selection.
 
         Parameters
         ----------
         level : float, optional
-            Of the intervals and of the set of contenders; default: the estimate's.
-        largest : bool
-            Whether large outcomes are good; if not, the best arm is the one with the smallest estimate.
+            The level of the intervals and of the set of contenders; by default that of the estimate.
+        largest : bool, default True
+            Whether large outcomes are good; if False, the best arm is the one with the smallest estimate.
 
         Examples
         --------
@@ -355,13 +363,13 @@ class Estimate(Table):
 
     @cached_property
     def arm_answers(self) -> list[Answer]:
-        """The arms' answers, in order."""
+        """The answer for each arm, in order."""
         return [self.arm(arm) for arm in self.arms]
 
     # ---------------------------------------------------------------- display
 
     def warn(self) -> None:
-        """Warn which arms have no answer, no interval or no variance."""
+        """Warn about arms without an estimate, an interval or a variance of their own."""
         arrived, constant = self.sums["arrived"], self.statistics.constant
         value = single_value(self.sums)
         if value is not None:
@@ -369,9 +377,9 @@ class Estimate(Table):
             warnings.warn(words, BelatedWarning, stacklevel=3)
             return
         for chosen, before, after in (
-            (arrived == 0, "No outcome of", "has arrived: no answer, NaN."),
-            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0: no answer, NaN."),
-            (arrived == 1, "Only one outcome of", "has arrived: an estimate, but no interval."),
+            (arrived == 0, "No outcome of", "has arrived; the estimate is NaN."),
+            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
+            (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
         ):
             if chosen.any():
@@ -379,15 +387,15 @@ class Estimate(Table):
                 warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
 
     def _constant_words(self) -> str:
-        """Return what follows for arms whose outcomes are all equal."""
+        """Return the end of the warning on arms whose outcomes are all equal."""
         if self.interval == "wilson":
-            return "are equal: the interval takes them for rates of 0 and 1."
+            return "are equal; the interval treats them as rates of 0 or 1."
         if self.interval != "score" or not (self.statistics.moments.pooled_second > 0).any():
-            return "are equal: they do not show how much they vary, so there is no interval."
-        return "are equal: the interval takes from the other arms how much outcomes vary."
+            return "are equal; their variance is unknown, so there is no interval."
+        return "are equal; the interval uses the variance of the other arms."
 
     def _listed(self, chosen: Array) -> str:
-        """Return the arms that are chosen, the first five of many."""
+        """Return the names of some arms, at most five."""
         names = [one_line(repr(arm)) for arm, is_chosen in zip(self.arms, chosen, strict=True) if is_chosen]
         return ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
 
@@ -400,9 +408,8 @@ class Estimate(Table):
             return capped
         return [
             *capped,
-            "Note: before any outcome has arrived the outcome model is 0, far from the outcomes of "
-            f"{self._listed(far)}, and that makes up most of the uncertainty here; "
-            "use 'daipw' or 'dipw'.",
+            "Note: the outcome model is 0 until the first outcome arrives, far from the outcomes of "
+            f"{self._listed(far)}. This causes most of the uncertainty; use 'daipw' or 'dipw'.",
         ]
 
     def _title(self) -> str:

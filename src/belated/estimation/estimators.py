@@ -1,4 +1,4 @@
-"""The estimators as data, and the two formulas that read them from sums."""
+"""The estimators as data, and the two formulas that compute them from sums."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ EstimatorName = Literal["daipw", "daipw_paper", "dipw", "mean", "hajek", "nh", "
 
 
 class Estimator:
-    """One choice on each of four axes.
+    """An estimator: a choice of weights, outcome model, normalisation and start.
 
     Parameters
     ----------
-    weights : Weights or name
-    outcome_model : OutcomeModel or name
+    weights : Weights or str
+    outcome_model : OutcomeModel or str
     normalisation : {"hajek", "plain", "arrived"}
-        What the weighted residuals are divided by: ``hajek``, the sum of h gamma, which adjusts
-        for outcomes that never come; ``plain``, the sum of h, which does not; ``arrived``, the sum
-        of h over arrived rows of any arm, which adjusts for them as if all arms were alike.
+        The divisor of the weighted residuals. ``hajek`` is the sum of h gamma, which adjusts for outcomes that never
+        arrive; ``plain`` is the sum of h, which does not; ``arrived`` is the sum of h over arrived rows of any arm,
+        which adjusts as if outcomes of all arms arrived at the same rate.
     name : str
     start : {"centre", "zero"}, optional
-        What the running mean is before an arm's first arrival: ``centre``, the arm's own weighted mean of all that has
-        arrived, so that adding a constant to the outcomes adds it to the estimate; ``zero``, 0, as in the paper. Only
-        estimators normalised by 'hajek' have ``centre``; it is their default.
+        The value of the running mean before an arm's first arrival. ``centre`` is the arm's weighted mean of all
+        arrived outcomes, so that adding a constant to the outcomes adds it to the estimate; ``zero`` is 0, as in the
+        paper. ``centre`` is the default for, and limited to, estimators normalised by 'hajek'.
     """
 
     def __init__(
@@ -58,45 +58,45 @@ class Estimator:
         hajek = self._normalisation == "hajek"
         self._start: Start = one_of("start", start, STARTS) if start is not None else ("centre" if hajek else "zero")
         if self._start == "centre" and not hajek:
-            raise OptionError("`start` is 'centre', which needs the normalisation 'hajek'; 'zero' does not.")
+            raise OptionError("`start` is 'centre', which needs the normalisation 'hajek'; use 'zero' otherwise.")
 
     @property
     def weights(self) -> Weights:
-        """How much each row counts for each arm."""
+        """The weight of each row for each arm."""
         return self._weights
 
     @property
     def outcome_model(self) -> OutcomeModel:
-        """What each row's outcome was expected to be."""
+        """The model that predicts each row's outcome."""
         return self._outcome_model
 
     @property
     def normalisation(self) -> Normalisation:
-        """What the weighted residuals are divided by."""
+        """The divisor of the weighted residuals."""
         return self._normalisation
 
     @property
     def name(self) -> str:
-        """What the estimator is called."""
+        """The name of the estimator."""
         return self._name
 
     @property
     def start(self) -> Start:
-        """What the running mean is before an arm's first arrival."""
+        """The value of the running mean before an arm's first arrival."""
         return self._start
 
     @property
     def needs_plain(self) -> bool:
-        """Whether it reads the sums that estimators of Hajek's kind without a given model do not read."""
+        """Whether it needs sums that Hajek-type estimators without a given outcome model do not need."""
         return self.normalisation != "hajek" or self.outcome_model.name == "given"
 
     @property
     def parts(self) -> tuple[Weights, OutcomeModel]:
-        """What the sums depend on."""
+        """The components on which the sums depend."""
         return self.weights, self.outcome_model
 
     def planned_for(self, rows: int) -> Estimator:
-        """Return the estimator with weights that plan for `rows`, if they need a number of rows."""
+        """Return the estimator with `rows` as the horizon of its weights, if they need one."""
         return Estimator(self.weights.planned_for(rows), *self._choices()[1:])
 
     def _choices(self) -> tuple[Weights, OutcomeModel, Normalisation, str, Start]:
@@ -127,7 +127,7 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
 }
 
 
-#: The estimators that are shown side by side: "daipw_paper" would repeat "daipw".
+#: The estimators that `compare` shows; "daipw_paper" would repeat "daipw".
 SIDE_BY_SIDE: tuple[EstimatorName, ...] = tuple(name for name in ESTIMATORS if name != "daipw_paper")
 
 
@@ -143,7 +143,7 @@ def read_estimator(
     outcome_model: ModelLike | None = None,
     normalisation: Normalisation | None = None,
 ) -> Estimator:
-    """Return an estimator from a name or an `Estimator`, with any axis replaced that is not None."""
+    """Return an estimator from a name or an `Estimator`, with the given components replaced."""
     base = estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
     if weights is None and outcome_model is None and normalisation is None:
         return base
@@ -156,30 +156,30 @@ def read_estimator(
 
 @dataclass(frozen=True, kw_only=True)
 class ArmStatistics:
-    """What the formulas give, one value per arm; NaN where the arm has no arrivals.
+    """The results of the formulas, one value per arm; NaN where the arm has no arrivals.
 
-    Moments are unweighted, of the arrived outcomes; with a given outcome model, of their residuals.
+    Moments are unweighted moments of the arrived outcomes or, with a given outcome model, of their residuals.
     """
 
     value: Array  # Q(a)
     variance: Array  # the paper's V(a)
-    robust: Array | None = None  # the small-sample variance; None if the estimator is not of Hajek's kind
-    augmentation: Array  # what the outcome model moved the estimate by
+    robust: Array | None = None  # the small-sample variance; None if the estimator is not of Hajek type
+    augmentation: Array  # the change of the estimate due to the outcome model
     effective_size: Array  # (sum w)^2 / sum w^2
-    inflation: Array  # of the leverage-corrected variance over the homoskedastic one, at least 1
+    inflation: Array  # the leverage-corrected variance over the homoskedastic one, at least 1
     arrived: Array
     constant: Array  # whether all arrived outcomes are equal
-    ceiling: Array  # the largest mean that there can be: the cap of the outcomes, or infinity
+    ceiling: Array  # the largest possible mean: the cap on outcomes, or infinity
     moments: Moments
-    shared: Shared | None = None  # of a given outcome model
+    shared: Shared | None = None  # the covariance due to a given outcome model
 
     def subset(self, arms: Array) -> ArmStatistics:
-        """Return the statistics of some arms; or of arms in another order, or of several sets of arms."""
+        """Return the statistics of some arms, of arms in another order, or of several sets of arms."""
         shared = None if self.shared is None else self.shared.subset(arms)
         return replace(self._changed(lambda values: values[..., arms]), shared=shared)
 
     def at(self, index: Any) -> ArmStatistics:
-        """Return the statistics at an index of their arrays, such as those of one experiment of many."""
+        """Return the statistics at an index of their arrays, for example one experiment of many."""
         return self._changed(lambda values: values[index])
 
     def reshaped(self, shape: tuple[int, ...]) -> ArmStatistics:
@@ -193,20 +193,20 @@ class ArmStatistics:
 
 
 class Shared(NamedTuple):
-    """What ties the arms' estimates together: an outcome model's mean over the same rows."""
+    """The covariance of the arms' estimates, which share an outcome model's mean over the same rows."""
 
     covariance: Array  # (arms, arms), 0 on the diagonal
     variance: Array  # the part of each arm's own variance that comes from the model
 
     def subset(self, arms: Array) -> Shared:
-        """Return the same of some arms."""
+        """Return the part for some arms."""
         index = np.flatnonzero(arms) if np.asarray(arms).dtype == bool else np.asarray(arms)
         pairs = index[..., :, np.newaxis], index[..., np.newaxis, :]
         return Shared(self.covariance[(..., *pairs)], self.variance[..., index])
 
 
 class Moments(NamedTuple):
-    """Unweighted central moments of each arm's arrived outcomes, then those of all arms together."""
+    """Unweighted central moments of the arrived outcomes, by arm and pooled over all arms."""
 
     second: Array
     third: Array
@@ -218,27 +218,27 @@ class Moments(NamedTuple):
     pooled_fourth: Array
 
 
-#: Differences so small, over what they are differences of, are rounding: equal outcomes need not be equal to the shift.
+#: Relative differences below this are rounding errors: equal outcomes may differ from the shift by rounding.
 _ROUNDING = 1e-12
 
 
 def leverage_slope(largest: Array | float) -> Array:
-    """Return s such that 1 + l s, l a leverage, is 1 / (1 - l)^2 at the largest leverage, and more below it.
+    """Return s such that 1 + l s equals 1 / (1 - l)^2 at the largest leverage l, and exceeds it below.
 
-    The leverage-corrected variance (HC3) weights squared residuals by 1 / (1 - l)^2; the chord keeps it a sum of
-    powers, at the price of being larger.
+    The leverage-corrected variance (HC3) weights squared residuals by 1 / (1 - l)^2. The chord replaces it by sums of
+    powers, which are slightly larger.
     """
     at = np.minimum(largest, 1 - 1e-12)
     return np.asarray((2 - at) / (1 - at) ** 2)
 
 
 def evaluate(sums: Sums, estimator: Estimator, shape: tuple[int, ...] | None = None) -> ArmStatistics:
-    """Read an estimator from sums; with a shape, (experiments, arms), from those of many experiments."""
+    """Compute an estimator from sums; with a shape (experiments, arms), for many experiments at once."""
     check_propensities(estimator, known=not np.isnan(sums["h"]).any())
     if estimator.needs_plain and np.isnan(sums["h2"]).any():
         raise OptionError(
-            "These sums were made for estimators of Hajek's kind without a given outcome model, and "
-            f"{estimator.name!r} is another; `Sums.of(log, ...)` makes them for all."
+            f"The estimator {estimator.name!r} cannot be computed from these sums, which serve Hajek-type estimators "
+            "without a given outcome model only; `Sums.of(log, ...)` makes sums for all."
         )
     read = _hajek if estimator.normalisation == "hajek" else _plain
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -252,32 +252,32 @@ def needs_all_propensities(estimator: Estimator) -> bool:
 
 
 def check_propensities(estimator: Estimator, known: bool) -> None:
-    """Refuse an estimator that needs more propensities than there are."""
+    """Raise if an estimator needs every arm's propensity and only the chosen arm's is known."""
     if not known and needs_all_propensities(estimator):
         raise PropensitiesNeededError(
-            f"The estimator {estimator.name!r} needs every arm's propensity, and this log holds only the chosen "
-            "arm's; 'dipw' does not need them."
+            f"The estimator {estimator.name!r} needs every arm's propensity, and this log has only the chosen "
+            "arm's; use 'dipw' instead."
         )
 
 
 def observed_share(sums: Sums) -> Array:
-    """p_hat(a) = sum h gamma / sum h (Section 3): the share of outcomes that come."""
+    """Return the estimated share of outcomes that arrive, p_hat(a) = sum h gamma / sum h (Section 3)."""
     if np.isnan(sums["h"]).any():
         raise PropensitiesNeededError(
-            "The observed share needs every arm's propensity, and this log holds only the chosen arm's."
+            "The observed share needs every arm's propensity, and this log has only the chosen arm's."
         )
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(sums["w"] / sums["h"])
 
 
 def _second_moment(zeroth: Array, first: Array, second: Array, about: Array) -> Array:
-    """Sum of v (y - about)^2 from the sums of v, v y and v y^2; never negative."""
+    """Return the sum of v (y - about)^2 from the sums of v, v y and v y^2; never negative."""
     mean = first / zeroth
     return np.maximum(second - first * mean, 0.0) + zeroth * (mean - about) ** 2
 
 
 def _spread(sums: Sums) -> Array:
-    """Sum of (Y - mean)^2 over arrived outcomes, unweighted; 0 if they are equal, whatever the shift."""
+    """Return the unweighted sum of (Y - mean)^2 over arrived outcomes; exactly 0 if they are equal."""
     spread = sums["y2"] - sums["y"] ** 2 / sums["arrived"]
     return np.where(spread > _ROUNDING * sums["y2"], spread, 0.0)
 
@@ -292,7 +292,7 @@ def _central_moments(n: Array, first: Array, second: Array, third: Array, fourth
 
 
 def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments:
-    """Return the moments of arms in the given shape, of which those in the last axis belong to one experiment."""
+    """Return the moments of arms in the given shape; arms along the last axis belong to one experiment."""
     given = estimator.outcome_model.name == "given"
     names, shift = ("y", "y2", "y3", "y4"), sums.shift.reshape(shape)
     if given:
@@ -302,7 +302,7 @@ def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean, *central = _central_moments(n, *powers)
         second, third, fourth = (np.where(constant, 0.0, moment) for moment in central)
-        # of all arms together: about their mean, with means taken from an outcome of the largest arm
+        # pooled moments about the pooled mean; differences are taken from an outcome of the largest arm
         anchor = np.take_along_axis(shift, np.argmax(n, axis=-1)[..., np.newaxis], axis=-1)
         share = n / n.sum(axis=-1, keepdims=True)
         own = [np.where(n > 0, moment, 0.0) for moment in (shift - anchor + mean, second, third, fourth)]
@@ -323,10 +323,10 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
         start = centre if estimator.start == "centre" else -sums.shift
         modelled = sums["hm"] + start * (sums["h"] - sums["h_modelled"])
         augmentation = modelled / sums["h"] - (sums["wm"] + start * (w - sums["w_modelled"])) / w
-        # where no outcome had arrived before any row, the model is the same throughout: no augmentation
+        # if no outcome arrived before any row, the model is constant and there is no augmentation
         augmentation = np.where((sums["h_modelled"] == 0) & (w > 0), 0.0, augmentation)
     about = centre + augmentation
-    pairs = sums.pairs  # there are some of a given outcome model
+    pairs = sums.pairs  # None unless there is a given outcome model
     hc0, hc3, homoskedastic, moved = (
         _variances(sums, centre, augmentation) if pairs is None else _model_variances(sums, pairs)
     )
@@ -357,10 +357,10 @@ def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values
 
 
 def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the paper's variance, those corrected for leverage and for equal variances, and what to add to these."""
+    """Return the paper's, the HC3 and the homoskedastic variance, and what to add to the last two."""
     w, w2 = sums["w"], sums["w2"]
-    # HC3, sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W, from above by
-    # sum w^2 e^2 (1 + l s)
+    # HC3 is sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W; sum w^2 e^2 (1 + l s)
+    # is an upper bound
     squares = _second_moment(w2, sums["w2y"], sums["w2y2"], centre)
     cubes = _second_moment(sums["w3"], sums["w3y"], sums["w3y2"], centre)
     hc0 = _second_moment(w2, sums["w2y"], sums["w2y2"], centre + augmentation) / w**2
@@ -369,7 +369,7 @@ def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, A
 
 
 def _model_variances(sums: Sums, pairs: PairSums) -> tuple[Array, Array, Array, Array]:
-    """Return the same about a given model: of the weighted residuals, and of the model's mean over all rows.
+    """Return the same for a given outcome model: variances of the weighted residuals and of the model's mean.
 
     With r = Y - mu, the estimate is sum w r / W + sum h mu / H. Its variance is that of a sum of
     w (r - mean r) / W + h (mu - mean mu) / H, the first term over arrived rows.
@@ -389,7 +389,7 @@ def _model_variances(sums: Sums, pairs: PairSums) -> tuple[Array, Array, Array, 
 
 def _plain(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:
     h, w, n = sums["h"], sums["w"], sums["arrived"]
-    # z = (Y - mu) gamma / share + mu, with share 1, or that of all arms' arrivals for `arrived`; mu is 0 at first
+    # z = (Y - mu) gamma / share + mu, with share 1 or, for `arrived`, the share of all arms' arrivals; mu starts at 0
     hm, wm = (sums[f"{v}m"] - sums.shift * (sums[v] - sums[f"{v}_modelled"]) for v in ("h", "w"))
     share = sums["h_arrived"] / h if estimator.normalisation == "arrived" else np.ones_like(h)
     about = ((sums["wy"] - wm) / share + hm) / h

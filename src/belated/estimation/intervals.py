@@ -1,16 +1,16 @@
-"""Kinds of intervals, one entry each: what a kind needs, and what it reads of an arm.
+"""The kinds of intervals: `KINDS` has one entry for each, with its requirements and formulas.
 
 `normal` is the paper's. `t` takes the larger of the homoskedastic and the leverage-corrected
-variance, adds the square of what the outcome model moved the estimate by, and uses Student's t
+variance, adds the square of the change due to the outcome model, and uses Student's t
 with Kish's effective size minus 1 degrees of freedom, at least 1 (Welch-Satterthwaite for
 combinations).
-`score`, the default, starts from the variance of `t` and reaches as far as the outcomes' skewness and kurtosis
-require, so that it also holds for rare and mostly-zero outcomes. Combined over arms by MOVER.
+`score`, the default, starts from the variance of `t` and adjusts both limits for the skewness and kurtosis of the
+outcomes, so that it also holds for rare and mostly-zero outcomes. MOVER combines arms.
 `wilson`, for 0/1 outcomes, is the score interval at the effective size, reduced where those two
 variances exceed the homoskedastic one, with the same quantile, combined over arms by MOVER.
 
-A new kind is a word of `IntervalKind` and an entry of `KINDS`. A `Combination` of arms has the limits, and the test
-against each `Alternative`, of one kind.
+To add a kind, add a word to `IntervalKind` and an entry to `KINDS`. A `Combination` of arms gives the limits and tests
+of one kind.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from belated.estimation.estimators import ArmStatistics, Estimator
 from belated.estimation.score_interval import ReachAt, score_degrees, score_reach, show_their_spread
 from belated.summaries.sums import Sums
 
-#: The kinds of intervals, and what may be asked for.
+#: The kinds of intervals, and the values of the option.
 IntervalKind = Literal["normal", "t", "score", "wilson"]
 Interval = Literal["auto", IntervalKind]
 INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
 
-#: What a test is against.
+#: The alternative hypothesis of a test.
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 
-#: From arms and their coefficients in a combination to how far their intervals reach.
+#: A function from arms and coefficients to the distances between estimate and limits.
 Reach = Callable[[ArmStatistics, Array], ReachAt]
 
 
@@ -48,17 +48,17 @@ Reach = Callable[[ArmStatistics, Array], ReachAt]
 
 
 def student_degrees(arms: ArmStatistics) -> Array:
-    """Return the degrees of freedom of Student's t by the effective size alone, by arm."""
+    """Return the degrees of freedom of Student's t from the effective size alone, by arm."""
     return np.asarray(np.maximum(arms.effective_size - 1, 1.0))
 
 
 def _vary(arms: ArmStatistics) -> Array:
-    """Whether each arm's own outcomes differ."""
+    """Whether each arm's outcomes vary."""
     return np.asarray(~arms.constant)
 
 
 def _are_binary(arms: ArmStatistics) -> Array:
-    """Outcomes that are known to be 0 or 1 need not differ."""
+    """Return True for every arm: 0/1 outcomes need not vary."""
     return np.ones(arms.value.shape, dtype=bool)
 
 
@@ -71,18 +71,18 @@ class IntervalRule:
     small_sample : bool
         Whether it uses the small-sample variance and Student's t; if not, the paper's and the normal distribution.
     reach : callable or None
-        How far one arm's interval reaches down and up, of an asymmetric kind: arms then combine by MOVER. Of the
-        others variances add.
+        For an asymmetric kind, the distances from an arm's estimate to its limits, which MOVER combines. None if
+        variances add.
     needs_binary, needs_hajek : bool
         Whether outcomes must be 0 or 1, and the estimator normalised by 'hajek'.
     possible : (float, float)
-        The least and the largest mean that there can be.
+        The smallest and the largest possible mean.
     error_by_width : bool
-        Whether the standard error is half the width at one normal deviation; if not, the variance's root.
+        Whether the standard error is half the width at one normal deviation; if not, the root of the variance.
     freedom : callable
-        From arms to the degrees of freedom of Student's t.
+        A function from arms to the degrees of freedom of Student's t.
     knows_spread : callable
-        From arms to whether the outcomes show as much of their spread as it needs.
+        A function from arms to whether their outcomes vary enough for an interval.
     """
 
     small_sample: bool = True
@@ -95,11 +95,11 @@ class IntervalRule:
     knows_spread: Callable[[ArmStatistics], Array] = _vary
 
     def fits(self, *, binary: bool, hajek: bool) -> bool:
-        """Whether outcomes and estimator are what it needs."""
+        """Whether outcomes and estimator meet the requirements."""
         return (binary or not self.needs_binary) and (hajek or not self.needs_hajek)
 
     def within(self, values: Array) -> Array:
-        """Return values within what a mean can be."""
+        """Return values clipped to the possible range of a mean."""
         return np.asarray(np.clip(values, *self.possible))
 
     def variances(self, arms: ArmStatistics) -> Array:
@@ -112,9 +112,9 @@ class IntervalRule:
 
 
 def _wilson_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
-    """Return the reach of score intervals of rates (Wilson 1927), at the effective size."""
+    """Return the distances to the limits of Wilson's (1927) score interval at the effective size."""
     q, n = KINDS["wilson"].within(arms.value), arms.effective_size / arms.inflation
-    middle = (q * n + 0.5) / (n + 1)  # a rate that is not 0 or 1
+    middle = (q * n + 0.5) / (n + 1)  # the rate, moved away from 0 and 1
     size = n / (1 + arms.augmentation**2 * n / (middle * (1 - middle)))
 
     def reach(tail: float | Array) -> tuple[Array, Array]:
@@ -143,40 +143,42 @@ KINDS: dict[IntervalKind, IntervalRule] = {
 }
 
 
-# ---------------------------------------------------------------- which kind an experiment has
+# ---------------------------------------------------------------- choice of kind
 
 
 def resolve_interval(interval: Interval, sums: Sums, estimator: Estimator) -> IntervalKind:
-    """Return the kind of interval for one log, resolving "auto"; refuse one that the log cannot have."""
+    """Return the kind of interval for one log, resolving "auto"; raise if the log does not meet its requirements."""
     check_interval(interval, binary=is_binary(sums), hajek=estimator.normalisation == "hajek")
     return settle_interval(interval, estimator)
 
 
 def settle_interval(interval: Interval, estimator: Estimator) -> IntervalKind:
-    """Return the kind of interval; "auto" is the one that holds for every outcome."""
+    """Return the kind of interval, resolving "auto" to the default for the estimator."""
     if interval != "auto":
         return interval
     return "score" if estimator.normalisation == "hajek" else "t"
 
 
 def is_binary(sums: Sums, arms: Array | None = None) -> bool:
-    """Whether every outcome that has arrived, of some arms or of all, is 0 or 1."""
+    """Whether every arrived outcome, of some arms or of all, is 0 or 1."""
     nonbinary = sums["nonbinary"]
     return bool(((nonbinary if arms is None else nonbinary[arms]) == 0).all())
 
 
 def check_interval(interval: Interval, *, binary: bool, hajek: bool = True, subject: str = "`interval` is") -> None:
-    """Refuse a kind of interval whose needs are not met."""
+    """Raise if the requirements of a kind of interval are not met."""
     if interval == "auto":
         return
     if KINDS[interval].needs_binary and not binary:
-        raise OptionError(f"{subject} {interval!r}, which needs outcomes that are 0 or 1; 't' does not.")
+        raise OptionError(
+            f"{subject} {interval!r}, which needs outcomes that are 0 or 1; use 'score' or 't' otherwise."
+        )
     if KINDS[interval].needs_hajek and not hajek:
-        raise OptionError(f"{subject} {interval!r}, which needs an estimator normalised by 'hajek'; 't' does not.")
+        raise OptionError(f"{subject} {interval!r}, which needs an estimator normalised by 'hajek'; use 't' otherwise.")
 
 
 def fallback_interval(interval: Interval, estimator: Estimator) -> Interval:
-    """Return the interval, or "t" in place of a kind that the estimator does not have."""
+    """Return the kind of interval, or "t" if the estimator does not support it."""
     unfit = interval != "auto" and not KINDS[interval].fits(binary=True, hajek=estimator.normalisation == "hajek")
     return "t" if unfit else interval
 
@@ -188,17 +190,17 @@ def fallback_interval(interval: Interval, estimator: Estimator) -> Interval:
 class Combination:
     """A linear combination of arms under one kind of interval.
 
-    Arms with coefficient 0 play no part, so an arm without arrivals spoils only its own answers.
-    Statistics of shape (..., arms) are combined over the last axis, many experiments at once.
+    Arms with coefficient 0 are ignored, so an arm without arrivals affects only its own answers.
+    Statistics of shape (..., arms) are combined over the last axis, for many experiments at once.
     """
 
     kind: IntervalKind
     coefficients: Array
-    arms: ArmStatistics  # of the arms with a coefficient only
+    arms: ArmStatistics  # of the arms whose coefficient is not 0
 
     @property
     def entry(self) -> IntervalRule:
-        """What there is to know of the kind of interval."""
+        """The entry of `KINDS`."""
         return KINDS[self.kind]
 
     @cached_property
@@ -208,7 +210,7 @@ class Combination:
 
     @cached_property
     def has_interval(self) -> Array:
-        """Whether every arm in the combination has the two arrivals, and the variation, that an interval needs."""
+        """Whether every arm in the combination has two arrivals and enough variation for an interval."""
         enough = (self.arms.arrived >= 2) & self.entry.knows_spread(self.arms)
         return np.asarray(enough.all(axis=-1) & np.isfinite(self.estimate))
 
@@ -227,9 +229,9 @@ class Combination:
         return np.where((root == 0) | self.entry.error_by_width, (high - low) / 2, root)
 
     def limits(self, tail: float | Array) -> tuple[Array, Array]:
-        """Return the limits that leave `tail` on either side, NaN where there is no interval.
+        """Return the limits with probability `tail` on either side; NaN where there is no interval.
 
-        A tail for each of many experiments has shape (..., 1), as arms have.
+        An array of tails, one per experiment, has shape (..., 1).
         """
         if self._reach is not None:
             low, high = self._mover(self._reach, tail)
@@ -239,7 +241,7 @@ class Combination:
         return np.where(self.has_interval, low, np.nan), np.where(self.has_interval, high, np.nan)
 
     def test(self, null: float) -> tuple[float, float, float]:
-        """Return the statistic of one experiment against `null`, and the chances of a smaller and a larger one."""
+        """Return the test statistic of one experiment, and the probabilities of a smaller and a larger one."""
         if not self.has_interval:
             return math.nan, math.nan, math.nan
         if self._reach is not None:
@@ -264,7 +266,7 @@ class Combination:
             p = special.stdtr(freedom, -z) if self.entry.small_sample else special.ndtr(-z)
             return np.asarray(np.where(self.estimate > 0, p, 1 - p))
 
-        def is_inside(z: Array) -> Array:  # whether the limit at the tail of this deviate has not met 0
+        def is_inside(z: Array) -> Array:  # whether the limit at this deviate has not reached 0
             low, high = self.limits(np.maximum(special.ndtr(-z), 1e-300)[..., np.newaxis])
             return np.asarray(np.where(self._centre > 0, low > 0, high < 0))
 
@@ -276,12 +278,12 @@ class Combination:
 
     @property
     def _variance_parts(self) -> Array:
-        """What each arm adds to the variance."""
+        """The contribution of each arm to the variance."""
         return np.asarray(self.coefficients**2 * self.entry.variances(self.arms))
 
     @cached_property
     def _tied(self) -> Array | float:
-        """The standard error of arms that an outcome model ties together, over that of independent ones."""
+        """The standard error with the covariance due to an outcome model, over that of independent arms."""
         if self.arms.shared is None:
             return 1.0
         c, (covariance, of_model) = self.coefficients, self.arms.shared
@@ -307,7 +309,7 @@ class Combination:
 
     @cached_property
     def _centre(self) -> Array:
-        """What the interval reaches down and up from: the estimate, of arms' means within what they can be."""
+        """The centre of the interval: the estimate, with arms' means clipped to their possible range."""
         return np.asarray(np.sum(self.coefficients * self.entry.within(self.arms.value), axis=-1))
 
     @cached_property
@@ -323,13 +325,13 @@ class Combination:
         return self._centre - down, self._centre + up
 
     def _inverted(self, reach: ReachAt, null: float) -> float:
-        """Return the normal quantile of the tail at which a limit meets `null`."""
+        """Return the normal quantile of the tail at which a limit equals `null`."""
         centre, error = float(self.coefficients @ self.entry.within(self.arms.value)), float(self.std_error)
         if centre == null:
             return 0.0
         sign, distance = math.copysign(1.0, centre - null), abs(centre - null)
 
-        def gap(z: float) -> float:  # falls from 1 to -1; 0 where the limit meets null
+        def gap(z: float) -> float:  # falls from 1 to -1; 0 where the limit equals null
             low, high = self._mover(reach, max(float(special.ndtr(-z)), 1e-300))
             length = float(centre - low if sign > 0 else high - centre)
             return (distance - length) / (distance + length) if math.isfinite(length) else -1.0

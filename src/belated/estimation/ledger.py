@@ -1,4 +1,4 @@
-"""Ledger: sums kept up to date while rows are assigned and their outcomes land."""
+"""`Ledger`: sums that are updated as rows are assigned and their outcomes arrive."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from belated.summaries.weights import Weights
 
 _NONE = np.empty(0, dtype=np.int32)
 
-#: What of a ledger is changed in place.
+#: The attributes of a ledger that are changed in place.
 _CHANGING = ("_out", "_remaining", "_arrived_n", "_arrived_y")
 
 
 @dataclass(frozen=True)
 class _Pending:
-    """What must be remembered of a row until its outcome lands."""
+    """The part of a row that is kept until its outcome arrives."""
 
     arm: int
     h: Array  # every arm's weight
@@ -45,27 +45,31 @@ def _hashable(key: object) -> Hashable:
     try:
         hash(key)
     except TypeError:
-        raise LogError(f"`keys` holds {shown(key)}; a key must be text, a number or another hashable value.") from None
+        raise LogError(
+            f"`keys` contains {shown(key)}; a key must be text, a number or another hashable value."
+        ) from None
     return key
 
 
 class Ledger:
-    """Assignments now, outcomes later: the same answers as from the whole log, without keeping it.
+    """Live sums of an experiment: record assignments now and outcomes later, without keeping the log.
 
-    Threads may share one: a batch is assigned or landed as a whole before the next, and `sums` is between two.
+    Estimates equal those from the whole log. Threads may share a ledger: each call of `assign` or `land` completes
+    before the next one starts.
 
     Parameters
     ----------
     arms : sequence
+        The labels of the arms.
     weights : {"sqrt", "uniform", "propensity"} or two_point(horizon, decay)
     outcome_model : {"running_mean", "zero"}
     cap : float, optional
-        Outcomes above it count as it.
+        Outcomes above the cap count as the cap.
 
     Attributes
     ----------
     sums : Sums
-        What has been assigned and has landed so far. ``a.sums + b.sums`` merges two ledgers'.
+        The sums of everything recorded so far. ``a.sums + b.sums`` merges the sums of two ledgers.
 
     Examples
     --------
@@ -89,9 +93,9 @@ class Ledger:
             raise OptionError(f"`arms` is {list(arms)!r}; it must name each arm once.")
         sums = Sums.empty(arms, weights, outcome_model, cap)
         if "given" in (sums.weights.name, sums.outcome_model.name):
-            raise OptionError("A ledger computes weights and outcome model itself; name them.")
+            raise OptionError("A ledger computes weights and outcome model itself; give them by name.")
         if sums.weights.needs_horizon:
-            raise OptionError("A ledger needs the horizon of two-point weights: two_point(horizon, decay).")
+            raise OptionError("A ledger needs two-point weights with a horizon: two_point(horizon, decay).")
         self._lock = threading.RLock()
         self._sums = sums
         self._out: dict[Hashable, _Pending] = {}
@@ -102,12 +106,12 @@ class Ledger:
 
     @property
     def sums(self) -> Sums:
-        """What has been assigned and has landed so far."""
+        """The sums of everything recorded so far."""
         with self._lock:
             return self._sums
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # which no copy can share
+        with self._lock:  # a copy gets its own lock
             state = self.__dict__ | {name: copy(getattr(self, name)) for name in _CHANGING}
         return {name: value for name, value in state.items() if name != "_lock"}
 
@@ -120,14 +124,16 @@ class Ledger:
     ) -> list[Hashable]:
         """Record a batch of assignments made now, and return their keys.
 
-        The batch's rows see what landed before this call, and not each other.
+        The outcome model of these rows uses outcomes recorded before this call, not those of the batch itself.
 
         Parameters
         ----------
         arm : sequence
+            The chosen arms.
         propensity : array of shape (rows, arms) or (rows,)
+            The probabilities of all arms, or of the chosen arm only.
         keys : iterable, optional
-            Names by which the outcomes will be landed; 0, 1, 2, ... by default.
+            A key for each row, to be given to `land` with its outcome; 0, 1, 2, ... by default.
         """
         labels = list(arm)
         log = Log(labels, np.full(len(labels), np.nan), propensity, arms=self._sums.arms)  # checks the rows
@@ -140,10 +146,14 @@ class Ledger:
         sums.weights.check(full)
         names = self._new_keys(rows) if keys is None else list(keys)
         if len(names) != rows or len(set(map(_hashable, names))) != rows:
-            raise LogError(f"`keys` must name each of the {rows} rows once.", column="keys")
+            raise LogError(f"`keys` must have a different key for each of the {rows} rows.", column="keys")
         for row, name in enumerate(names):
             if name in self._out:
-                raise LogError(f"`keys` in row {row} is {name!r}, whose outcome is still out.", column="keys", row=row)
+                raise LogError(
+                    f"`keys` in row {row} is {name!r}, which another row without an outcome has.",
+                    column="keys",
+                    row=row,
+                )
         start = float(sums["assigned"].sum())
         sums.weights.check_rows(int(start) + rows)
         pi, arms = log.propensity_matrix, len(sums.arms)
@@ -175,19 +185,19 @@ class Ledger:
         return names
 
     def _new_keys(self, rows: int) -> list[Hashable]:
-        """Return the next whole numbers that are not keys already."""
+        """Return the next whole numbers that are not yet keys."""
         free = (key for key in count(self._next) if key not in self._out)
         return [next(free) for _ in range(rows)]
 
     def land(self, keys: Iterable[Hashable], outcome: Iterable[float]) -> None:
-        """Record outcomes that have come now; all of them, or none if one cannot be."""
+        """Record outcomes that arrive now: all of them, or none if there is an error."""
         if not isinstance(keys, Iterable) or not isinstance(outcome, Iterable) or isinstance(keys, str):
-            raise LogError("`keys` and `outcome` must be lists, one outcome for each key.", column="keys")
+            raise LogError("`keys` and `outcome` must be lists, with one outcome for each key.", column="keys")
         names, values = [_hashable(name) for name in keys], numbers("outcome", list(outcome)).tolist()
         if len(names) != len(values):
             raise LogError(f"`keys` has {len(names)} values but `outcome` has {len(values)}.", column="keys")
         if len(set(names)) != len(names):
-            raise LogError("`keys` names an assignment twice.", column="keys")
+            raise LogError("`keys` contains a key twice.", column="keys")
         with self._lock:
             self._land(names, values)
 
@@ -195,7 +205,7 @@ class Ledger:
         for row, name in enumerate(names):
             if name not in self._out:
                 raise LogError(
-                    f"`keys` in row {row} is {name!r}, which was never assigned or has landed already.",
+                    f"`keys` in row {row} is {name!r}, which was never assigned or already has an outcome.",
                     column="keys",
                     row=row,
                 )

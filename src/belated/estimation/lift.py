@@ -1,9 +1,9 @@
-"""Lift: an arm's mean relative to another's, by how many percent it is higher.
+"""`Lift`: the relative difference between an arm's mean and a baseline's.
 
-The lift of B over A is (B - A) / |A|, so that it has the sign of the difference whatever sign the baseline has. Its
-interval is the set of x for which the interval of B - A - x |A|, a combination of the two arms under the kind of
-interval in use, holds 0: Fieller's (1954) where variances add, MOVER's for ratios (Donner and Zou 2012) where limits
-do. At x = 0 that is the contrast, so a lift leaves out 0 exactly when the contrast does, and their p-value is the same.
+The lift of B over A is (B - A) / |A|, so its sign is that of the difference even if the baseline is negative. Its
+interval is the set of x for which the interval of B - A - x |A| includes 0. This is Fieller's (1954) method for
+symmetric intervals, and MOVER for ratios (Donner and Zou 2012) for the others. At x = 0 the combination is the
+contrast, so the lift excludes 0 exactly when the contrast does, and both have the same p-value.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from belated.summaries.caps import capped_at
 if TYPE_CHECKING:
     from belated.estimation.answers import Answer
 
-#: Doublings of a first step after which a limit is not to be found.
+#: The search for a limit stops after this many doublings of the first step.
 _MOST_DOUBLINGS = 60
 
-#: What stands for a coefficient of 0: some kinds treat one arm by itself in another way than two together.
+#: Replaces a coefficient of 0, because some kinds of intervals treat a single arm differently from two.
 _NO_COEFFICIENT = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lift(Table):
-    """By which share of its size an arm's mean is above another's.
+    """The relative difference between an arm's mean and a baseline's; prints as a table.
 
     Attributes
     ----------
@@ -43,19 +43,19 @@ class Lift(Table):
     estimate : float
         (arm - baseline) / |baseline|: 0.12 is 12 % more.
     low, high : float
-        The interval, one-sided if the alternative is; NaN if it cannot be told.
+        The limits of the interval, one-sided if the alternative is one-sided; NaN if there are no bounds.
     level : float
     p_value : float
-        Of no difference: that of the contrast.
+        The p-value of the contrast: the hypothesis is no difference.
     interval : str
-        The kind.
+        The kind of interval.
     alternative : str
     why : str or None
-        Why there are no bounds.
+        The reason why there are no bounds.
     joint : bool
-        Whether it holds together with others.
+        Whether the interval is simultaneous with others.
     cap : float or None
-        What larger outcomes count as.
+        The cap on outcomes, if there is one.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Lift(Table):
 
     @property
     def spread(self) -> float:
-        """What the digits shown follow: half the nearer limit's distance, or less, so that no limit is shown as 0."""
+        """The scale for rounding: at most half the distance to the nearer limit, so that no limit rounds to 0."""
         ends = [end for end in (self.low, self.high) if math.isfinite(end)]
         spread = min((abs(end - self.estimate) / 2 for end in ends), default=math.nan)
         return min([spread, *(max(abs(end), spread / 100) for end in ends if end != 0)])
@@ -99,7 +99,7 @@ class Lift(Table):
 
 
 def lift_columns(lifts: list[Lift | None], *names: str) -> list[Column]:
-    """Return the columns, by these names, of lifts, their lower and their upper limits."""
+    """Return three columns with these names: lifts, lower limits and upper limits."""
     parts = ([None if lift is None else getattr(lift, part) for lift in lifts] for part in ("estimate", "low", "high"))
     errors = [None if lift is None else lift.spread for lift in lifts]
     return [Column(name, part, "change", errors) for name, part in zip(names, parts, strict=True)]
@@ -119,13 +119,13 @@ def find_lift(
     Parameters
     ----------
     statistics, kind, arms
-        Of the estimate.
+        The statistics, kind of interval and arms of the estimate.
     contrast : Answer
         The difference, which has the same test.
     pair : (int, int)
-        The arm and the baseline, by number.
+        The positions of the arm and the baseline.
     tail : float
-        What the interval leaves on either side.
+        The probability in each tail.
     """
     a, b = pair
     baseline = np.zeros(len(arms))
@@ -136,7 +136,7 @@ def find_lift(
     difference = float(statistics.value[a]) - value
     limits, why = (math.nan, math.nan), None
     if math.isnan(contrast.low):
-        why = "There is no interval of the difference, so a relative difference has no bounds."
+        why = "The difference has no interval, so the relative difference has no bounds."
     elif low <= 0 <= high or math.isnan(low) or math.isnan(high):
         why = _untold(arms[b])
     else:
@@ -161,13 +161,13 @@ def find_lift(
 
 def _untold(baseline: Label) -> str:
     name = one_line(repr(str(baseline)))
-    return f"The mean of {name} cannot be told from 0, so a relative difference has no bounds."
+    return f"The mean of {name} does not differ significantly from 0, so the relative difference has no bounds."
 
 
 def _search(
     statistics: ArmStatistics, kind: IntervalKind, pair: tuple[int, int], sign: float, tail: float
 ) -> tuple[float, float]:
-    """Return the least and the largest x at which the interval of B - A - x |A| holds 0; NaN if there are none."""
+    """Return the smallest and largest x at which the interval of B - A - x |A| includes 0; NaN if there are none."""
     a, b = pair
     coefficients = np.zeros(len(statistics.value))
     coefficients[a] = 1.0
@@ -186,9 +186,9 @@ def _search(
 
 
 def _crossing(limit: Callable[[float], float], step: float) -> float:
-    """Return where a limit that falls with x is 0; infinite if the limit is, NaN if it does not get there.
+    """Return the x at which a decreasing limit is 0; infinite if the limit is infinite, NaN if it never reaches 0.
 
-    The search begins at 0, the contrast itself: on which side of 0 the answer lies is what the contrast says.
+    The search starts at x = 0, the contrast, which decides the side of 0 on which the solution lies.
     """
     scale = step
 

@@ -1,4 +1,4 @@
-"""Several questions at once: tails and p-values that hold for all of them together, by Dunnett and by Sidak."""
+"""Simultaneous inference: tail probabilities and p-values for several contrasts together, by Dunnett and Sidak."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from belated.base.columns import Array
 from belated.base.roots import bisect
 from belated.base.sidak import sidak_level, sidak_p_value
 
-#: Contrasts beyond which Dunnett's integral is not worth its time over Sidak's bound; and rivals of each arm.
+#: With more contrasts, or more rivals of an arm, Sidak's bound replaces Dunnett's integral to save time.
 _MOST_CONTRASTS, _MOST_RIVALS = 64, 32
 
 
 def sidak_tail(miss: float, questions: int) -> float:
-    """Return the tail on either side of each of several independent intervals that together miss so often."""
+    """Return the tail probability of each of several independent intervals that jointly miss at rate `miss`."""
     return sidak_level(miss, questions) / 2
 
 
 def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> float:
-    """Return the tail of each contrast at which all of them together leave 2 `tail`.
+    """Return the tail probability of each contrast at which they jointly miss with probability 2 `tail`.
 
-    Against a baseline with standard error `baseline_error`: Dunnett's, for contrasts that are
-    correlated through it; for all pairs, and very many arms, Sidak's bound.
+    Contrasts with a baseline, of standard error `baseline_error`, are correlated through it and use Dunnett's method;
+    all pairs, and very many arms, use Sidak's bound.
     """
     bound = sidak_tail(2 * tail, len(errors))
     if baseline_error is None or len(errors) > _MOST_CONTRASTS:
@@ -51,10 +51,10 @@ def joint_p_value(errors: Array, baseline_error: float | None, p_value: float) -
 
 
 def joint_p_values_of_rivals(p_values: Array, errors: Array) -> Array:
-    """Return the chance that, of equal arms, the least one-sided p-value of others against each arm is that small.
+    """Return the probability, if all arms are equal, that an arm's smallest one-sided p-value is this small.
 
-    Dunnett's, by an integral over the arm's own error; of many arms Sidak's bound, which holds by Slepian's
-    inequality.
+    Dunnett's method, by an integral over the arm's own error; with many arms Sidak's bound, which is valid by
+    Slepian's inequality.
     """
     others = len(errors) - 1
     bound = sidak_p_value(p_values, others)

@@ -1,4 +1,4 @@
-"""The score interval, the default: how far it reaches from an arm's estimate; docs/method.md has the formulas."""
+"""The score interval, the default kind; docs/method.md has the formulas."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from scipy import special
 from belated.base.columns import Array
 from belated.estimation.estimators import ArmStatistics
 
-#: From a tail to how far each arm's interval reaches down and up from its estimate.
+#: A function from a tail probability to the distances between each arm's estimate and its lower and upper limit.
 ReachAt = Callable[[float | Array], tuple[Array, Array]]
 
-#: How many outcomes the shape of all arms' outcomes counts for in an arm's; how much further an uncertain variance
-#: makes the interval reach; from which share of a combination on an arm's skewness counts in full, over its root; how
-#: fast sizes that differ count as spread out; and what is rounding.
+#: The weight of the pooled shape in an arm's own, in outcomes; the widening for an uncertain variance; the factor on
+#: the root of an arm's share of a combination, above which its skewness counts in full; the rate at which `spread`
+#: grows as sizes vary; and the relative size of rounding errors.
 _BORROWED, _STRETCH, _FULL, _SIZES, _ROUNDING = 1.0, 2.5, 3.0, 30.0, 1e-9
 
 
 class Shape(NamedTuple):
-    """What the score interval reads of the arms' outcomes; arrays by arm."""
+    """The features of the arms' outcomes that the score interval uses; arrays by arm."""
 
     spread: Array  # of all arms' outcomes: 0 if they have two values, 1 if their sizes vary or are too few to tell
     variance: Array  # of the estimate
     doubt: Array  # the relative variance of that variance, at most 1
-    tail: Array  # the side of the long tail: its sign counts
-    far: Array  # what one outcome in the long tail moves the estimate by, at the mean that is tested
+    tail: Array  # its sign is the side of the long tail
+    far: Array  # the change of the estimate by one outcome in the long tail, at the mean that is tested
     near: Array  # the same, at the estimate
     curvature: Array  # of the variance as a function of the mean: 1 for two values, 0 for normal outcomes
 
     @classmethod
     def of(cls, arms: ArmStatistics) -> Shape:
-        """Return the shape of outcomes; an arm of few, or of equal outcomes, takes it from all arms together."""
+        """Return the shape of the outcomes; an arm with few or equal outcomes uses the pooled shape."""
         m, n, size = arms.moments, arms.arrived, arms.effective_size
         skewness, rest = _skewness(m.pooled_second, m.pooled_third, m.pooled_fourth)
-        # how often the rarer value occurs, if there are two
+        # the number of occurrences of the rarer value, if there are two
         rarer = m.pooled_count * (1 - np.abs(skewness) / np.sqrt(skewness**2 + 4)) / 2
         spread = np.minimum(1.0, 1 / rarer**2 + _SIZES * rest / (1 + skewness**2 + rest))
         borrowed = spread * _BORROWED / (n + _BORROWED)
         own = _skewness(m.second, m.third, m.fourth)
         g, r = ((1 - borrowed) * mine + borrowed * all_ for mine, all_ in zip(own, (skewness, rest), strict=True))
         variance = arms.variance if arms.robust is None else arms.robust
-        # of an arm of equal outcomes: the moments of all arms' outcomes about its value
+        # for an arm with equal outcomes: the pooled moments about its value
         d = m.offset
         second, third = m.pooled_second + d**2, m.pooled_third + 3 * m.pooled_second * d + d**3
         fourth = m.pooled_fourth + 4 * m.pooled_third * d + 6 * m.pooled_second * d**2 + d**4
@@ -76,11 +76,11 @@ def _skewness(second: Array, third: Array, fourth: Array) -> tuple[Array, Array]
 
 
 def score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
-    """Return the reach of score intervals.
+    """Return the distances to the limits of score intervals.
 
-    x on the side of the long tail solves x^2 = t^2 (V + slope x - curvature x^2): the variance is taken at the mean
-    that is x away, as in Wilson's interval, which this is for two values. Where sizes vary, Student's t has the degrees
-    of freedom of the variance's own uncertainty.
+    On the side of the long tail, the distance x solves x^2 = t^2 (V + slope x - curvature x^2): the variance is taken
+    at the mean that is x away. For outcomes with two values this is Wilson's interval. If sizes vary, the degrees of
+    freedom of Student's t reflect the uncertainty of the variance.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape, size = Shape.of(arms), arms.effective_size
@@ -108,20 +108,20 @@ def score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
 
 
 def _shares(arms: ArmStatistics, shape: Shape, coefficients: Array) -> Array:
-    """Return each arm's share of what is uncertain in a combination, by variance or by size; 1 of a single arm."""
+    """Return each arm's share of the uncertainty of a combination, by variance or by size; 1 for a single arm."""
     parts = [coefficients**2 * each for each in (shape.variance + shape.far**2, 1 / arms.effective_size)]
     share = np.fmax(*(part / np.sum(part, axis=-1, keepdims=True) for part in parts))
     return np.where(share > 0, share, 1.0)
 
 
 def _student(degrees: Array, tail: float | Array) -> Array:
-    """Return Student's quantile; with at least 1 degree of freedom, and the normal one if they are unlimited."""
+    """Return Student's quantile with at least 1 degree of freedom; the normal quantile above 1e8."""
     quantile = special.stdtrit(np.clip(degrees, 1.0, 1e8), tail)
     return np.asarray(np.where(degrees < 1e8, quantile, special.ndtri(tail)))
 
 
 def score_degrees(arms: ArmStatistics) -> Array:
-    """Return the degrees of freedom of an arm's own score interval: fewer where the variance itself is uncertain."""
+    """Return the degrees of freedom of each arm's score interval, reduced if the variance is uncertain."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shape = Shape.of(arms)
         known = np.minimum(np.maximum(arms.effective_size - 1, 1.0), 2 / (shape.spread * shape.doubt))
@@ -129,7 +129,7 @@ def score_degrees(arms: ArmStatistics) -> Array:
 
 
 def show_their_spread(arms: ArmStatistics) -> Array:
-    """Whether the outcomes of all arms together differ, and their fourth powers are numbers that a computer has."""
+    """Whether the pooled outcomes vary, and their fourth powers neither overflow nor vanish."""
     m = arms.moments
     with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
         own, pooled = m.fourth / m.second**2, m.pooled_fourth / m.pooled_second**2

@@ -1,8 +1,7 @@
-"""Target: what is to be estimated, an arm's mean, a contrast, a policy's value or any linear combination.
+"""`Target`: what is estimated: an arm's mean, a contrast, a policy's value or any linear combination.
 
-Targets are made from labels and from text, as a command line has it; `default_pairs` are the contrasts that are shown
-if none is asked for. Everything that asks about arms reads its question here, so that a question means the same, and
-fails in the same words, wherever it is asked.
+Targets are made from labels, or from the text of a command line. `default_pairs` gives the contrasts that are shown by
+default. All other modules read targets here, so that the same input has the same meaning and errors everywhere.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from belated.base.errors import OptionError, UnknownArmError
 from belated.base.text import one_line
 from belated.log.labels import arm_index
 
-#: What may be given as a target, for sentences.
-_FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
+#: The valid forms of a target, for error messages.
+_FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping from arms to numbers"
 
-#: Of a contrast: the first minus the second.
+#: The positions of two arms; a contrast is the first minus the second.
 Pair = tuple[Label, Label]
 
 _Arm = TypeVar("_Arm")
@@ -39,9 +38,9 @@ class Target:
     Attributes
     ----------
     name : str
-        In words, such as "B - A".
+        A name such as "B - A".
     coefficients : array
-        One for each arm, in the arms' order.
+        One number per arm, in the order of the arms.
     """
 
     name: str
@@ -65,13 +64,13 @@ class Target:
     def contrast(cls, arms: tuple[Label, ...], arm: Label, baseline: Label) -> Target:
         """Return one arm's mean minus another's."""
         if arm_index(arms, arm) == arm_index(arms, baseline):
-            raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
+            raise OptionError(f"A contrast needs two different arms; both are {arm!r}.")
         name = f"{one_line(arm)} - {one_line(baseline)}"
         return cls(name=name, coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}))
 
     @classmethod
     def policy(cls, arms: tuple[Label, ...], shares: ByArm[float] | str, *, option: str = "policy") -> Target:
-        """Return the mean outcome under a policy, a probability for each arm."""
+        """Return the mean outcome under a policy, given as a probability per arm."""
         weights = _numbers(option, shares)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > TOLERANCE:
             raise OptionError(
@@ -87,24 +86,22 @@ class Target:
         weights = _numbers(option, coefficients)
         vector = _by_arm(arms, weights)
         if not vector.any():
-            raise OptionError(
-                f"`{option}` is {coefficients!r}; its coefficients are all 0, and at least one must not be."
-            )
+            raise OptionError(f"`{option}` is {coefficients!r}; at least one coefficient must differ from 0.")
         name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
         return cls(name=name, coefficients=vector)
 
 
 def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target") -> Target:
-    """Return what users mean by an arm, a pair (arm, baseline), or a mapping from arms to coefficients.
+    """Return the target for an arm, a pair (arm, baseline), or a mapping from arms to coefficients.
 
     Parameters
     ----------
     arms : tuple
-        The arms that there are.
+        The labels of all arms.
     given
-        What the user gave, perhaps a Target already. A tuple that is itself an arm's label is that arm.
+        The user's input, or a `Target`. A tuple that is itself the label of an arm means that arm.
     option : str
-        What the user calls it, for the sentence that says what is wrong.
+        The name of the option, for error messages.
     """
     if isinstance(given, Target):
         return given
@@ -112,7 +109,7 @@ def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target
         return Target.linear(arms, given, option=option)
     if isinstance(given, (tuple, list)) and not _is_label(arms, given):
         if len(given) != 2:
-            raise OptionError(f"`{option}` is {given!r}, not two arms; {_FORMS}.")
+            raise OptionError(f"`{option}` is {given!r}, which is not a pair of arms; {_FORMS}.")
         return Target.contrast(arms, *given)
     if not isinstance(given, Hashable):
         raise OptionError(f"`{option}` is {given!r}; {_FORMS}.")
@@ -120,7 +117,7 @@ def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target
 
 
 def _is_label(arms: tuple[Label, ...], given: object) -> bool:
-    """Return whether a tuple is itself an arm's label, found by its hash: NumPy's labels compare by elements."""
+    """Whether a tuple is itself the label of an arm; compared by hash, as NumPy arrays compare by elements."""
     try:
         return given in set(arms)
     except TypeError:
@@ -141,13 +138,13 @@ def _by_arm(arms: tuple[Label, ...], weights: ByArm[float]) -> Array:
     return vector
 
 
-# ---------------------------------------------------------------- contrasts that are shown unless others are asked for
+# ---------------------------------------------------------------- the contrasts shown by default
 
 
 def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tuple[_Arm, _Arm]]:
-    """Return the contrasts (arm, other): every other arm with the baseline, or all pairs if there is none.
+    """Return the contrasts (arm, baseline) of every other arm with the baseline, or all pairs if there is none.
 
-    Of a pair, the later arm comes first: the first arm of an experiment is usually what it started from.
+    In a pair, the later arm comes first, because the first arm of an experiment is usually the baseline.
 
     Examples
     --------
@@ -161,11 +158,11 @@ def default_pairs(arms: Sequence[_Arm], baseline: _Arm | None = None) -> list[tu
     return [(arm, baseline) for arm in arms if arm != baseline]
 
 
-# ---------------------------------------------------------------- arms as text, on a command line
+# ---------------------------------------------------------------- arms as text of a command line
 
 
 def find_arm(arms: Sequence[Label], text: str) -> Label:
-    """Return the arm that text names."""
+    """Return the arm with the given name."""
     matches = [arm for arm in arms if str(arm) == text]
     if not matches:
         known = ", ".join(one_line(repr(str(arm))) for arm in arms[:10]) + (", ..." if len(arms) > 10 else "")
@@ -174,7 +171,7 @@ def find_arm(arms: Sequence[Label], text: str) -> Label:
 
 
 def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast") -> tuple[Label, Label]:
-    """Return the arms of a contrast, such as B-A; names may hold dashes and spaces."""
+    """Return the two arms of a contrast such as B-A; names may contain dashes and spaces."""
     by_text = {str(arm): arm for arm in arms}
     splits = [(text[:i].strip(), text[i + 1 :].strip()) for i, c in enumerate(text) if c == "-"]
     pairs = [(by_text[a], by_text[b]) for a, b in splits if a in by_text and b in by_text and a != b]
@@ -190,14 +187,14 @@ def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast")
 
 
 def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
-    """Return a policy from text such as A=0.2,B=0.8, or the one that the experiment taught, "greedy"."""
+    """Return a policy from text such as A=0.2,B=0.8, or "greedy"."""
     if text == "greedy":
         return text
     by_text = {str(arm): arm for arm in arms}
     policy: dict[Label, float] = {}
     rest = text
     while rest:
-        # names may hold commas and equals signs: take the longest name that fits
+        # names may contain commas and equals signs: take the longest name that fits
         name = max((t for t in by_text if rest.startswith(f"{t}=")), key=len, default=None)
         if name is None:
             find_arm(arms, rest.split("=")[0])

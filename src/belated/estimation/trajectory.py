@@ -1,4 +1,4 @@
-"""Trajectory: how the answers moved while outcomes came in."""
+"""`trajectory`: estimates as of several times, as outcomes arrived."""
 
 from __future__ import annotations
 
@@ -40,23 +40,24 @@ def trajectory(
     interval: Interval = "auto",
     cap: float | None = None,
 ) -> Trajectory:
-    """Estimate as of many moments, in one pass over the log.
+    """Estimate as of several times, in one pass over the log.
 
     Parameters
     ----------
-    log : Log, or what `read` gives
+    log : Log or Source
+        A log in memory, or a table from `read`.
     estimator, weights, outcome_model, normalisation, level, interval, cap
-        As in `estimate`. The intervals are those of a single look: they do not hold at all
-        moments together. ``"auto"`` is decided once, by all outcomes.
-    at : int or sequence of moments
-        A number of moments, evenly spaced over a log's rows, or a table's time, with the last being the
-        log's own; or the moments themselves.
+        As in `estimate`. Each interval is valid for a single look, not for all times together; see `sequence` for
+        those. ``"auto"`` is resolved once, from all outcomes.
+    at : int or sequence of times
+        The number of times, evenly spaced over the rows of a log or the time of a table, the last being the log's own
+        as-of time; or the times themselves.
 
     Returns
     -------
     Trajectory
-        Whose i-th estimate equals ``estimate(log.at(moments[i]), ...)``; two-point weights without
-        a horizon plan for all rows, at every moment.
+        Its i-th estimate equals ``estimate(log.at(moments[i]), ...)``. Two-point weights without a horizon use the
+        number of all rows at every time.
     """
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     log = require_data(log, cap)
@@ -87,20 +88,22 @@ def _moments(log: Data, at: int | Sequence[MomentLike]) -> Array:
         return log.even_moments(whole("at", at, least=1))
     moments = [log.clock.read("at", moment) for moment in at]
     if not moments:
-        raise OptionError("`at` names no moment; give a number of moments, or the moments.")
+        raise OptionError("`at` is empty; give a number of times, or a list of times.")
     if log.moment is not None and max(moments) > log.moment:
-        raise OptionError("`at` names a moment after the log's `as_of`; nothing is known about it.")
+        raise OptionError("`at` contains a time after the `as_of` of the log; give earlier times.")
     return np.unique(np.array(moments))
 
 
 @dataclass(frozen=True, repr=False)
 class Trajectory(Table):
-    """Estimates at many moments; `arm`, `contrast`, `policy` and `linear` follow one answer.
+    """Estimates as of several times; `arm`, `contrast`, `policy` and `linear` give one answer at each time.
 
     Attributes
     ----------
     moments : tuple
+        The times.
     estimates : tuple of Estimate
+        The estimate at each time.
     """
 
     moments: tuple[Moment, ...]
@@ -113,19 +116,19 @@ class Trajectory(Table):
         return self.estimates[i]
 
     def arm(self, arm: Label) -> Answers:
-        """Return how one arm's answer moved."""
+        """Return the answer for one arm at each time."""
         return self._follow(lambda e: e.arm(arm))
 
     def contrast(self, arm: Label, baseline: Label) -> Answers:
-        """Return how one contrast moved."""
+        """Return the answer for one contrast at each time."""
         return self._follow(lambda e: e.contrast(arm, baseline))
 
     def policy(self, policy: ByArm[float] | str) -> Answers:
-        """Return how one policy's answer moved."""
+        """Return the answer for one policy at each time."""
         return self._follow(lambda e: e.policy(policy))
 
     def linear(self, coefficients: ByArm[float]) -> Answers:
-        """Return how one linear combination's answer moved."""
+        """Return the answer for one linear combination at each time."""
         return self._follow(lambda e: e.linear(coefficients))
 
     def _follow(self, ask: Callable[[Estimate], Answer]) -> Answers:

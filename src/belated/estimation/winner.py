@@ -1,12 +1,12 @@
-"""The winner: what selecting the largest of many estimates leaves known about its mean, and about which arm is best.
+"""Inference on the winner: intervals for the mean of the arm with the largest estimate, and tests of which is best.
 
-Arms' estimates are asymptotically independent. The mean of the arm that came out on top is not where its own
-interval says: it was chosen for being high. Simultaneous, conditional and hybrid intervals (Andrews, Kitagawa and
-McCloskey 2024) hold all the same. Arms that may still be best: one-sided Dunnett tests of each against all others
-(Hsu 1981, 1984; Edwards and Hsu 1983).
+The estimates of the arms are asymptotically independent. The winner's own interval is invalid because the arm was
+selected for a high estimate. Simultaneous, conditional and hybrid intervals (Andrews, Kitagawa and McCloskey 2024) are
+valid after the selection. The set of arms that may be best comes from one-sided Dunnett tests of each arm against all
+others (Hsu 1981, 1984; Edwards and Hsu 1983).
 
-Statistics have shape (..., arms), many experiments at once. Student's t enters by Wallace's (1959) map to the normal,
-which is a formula both ways and stable in any tail.
+Statistics have shape (..., arms), for many experiments at once. Student's t is mapped to the normal by Wallace's (1959)
+formula, which is invertible and stable in any tail.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from belated.estimation.estimators import ArmStatistics
 from belated.estimation.intervals import Combination, IntervalKind, combine
 from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
-#: Lead over the runner-up, in standard errors, below which conditional and hybrid intervals fall below the estimate.
+#: A near tie: with a smaller lead, in standard errors, conditional and hybrid intervals lie below the estimate.
 NEAR_TIE = 0.1
 
-#: Degrees of freedom from which the conditional interval takes the estimate for normal.
+#: With at least this many degrees of freedom, the conditional interval treats the estimate as normal.
 _NEARLY_NORMAL = 10.0
 
 #: Degrees of freedom that stand for infinitely many.
 _INFINITE = 1e30
 
-#: Share of the miss rate that the hybrid's outer band gets, how much wider than the simultaneous band it may be, and
-#: the hybrid itself.
+#: The share of the miss rate that the hybrid's outer band gets, and how much wider than the simultaneous band the outer
+#: band and the hybrid interval may be.
 _OUTER_SHARE, _OUTER_REACH, _WIDEST = 0.1, 1.25, 1.09
 
-#: Rivals that each arm is compared with.
+#: The largest number of rivals that each arm is compared with.
 _RIVALS = 64
 
-#: From a tail to the arms' limits that leave it on either side.
+#: A function from a tail probability to the arms' limits.
 LimitsAt = Callable[[float], tuple[Array, Array]]
 
-#: From numbers of arms to the contrasts of the first minus the second, many at once.
+#: A function from two arrays of positions to the contrasts, first minus second.
 Duels = Callable[[Array, Array], Combination]
 
-#: Arms up to which every two are compared as their contrast; of more, by their own intervals.
+#: Up to this many arms, pairs are compared by their contrast; with more, by the arms' own intervals.
 _MOST_DUELS = 512
 
 
@@ -65,7 +65,7 @@ class Limits(NamedTuple, Generic[_Number]):
 
 @dataclass(frozen=True)
 class Winner:
-    """What is known of the mean of the arm with the largest estimate; arrays without the axis of arms."""
+    """Intervals for the mean of the arm with the largest estimate; arrays have no axis of arms."""
 
     index: Array
     near_tie: Array
@@ -82,9 +82,9 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
     ----------
     values : array of shape (..., arms)
     limits : callable
-        From a tail to the arms' own limits, arrays of that shape.
+        A function from a tail probability to the arms' own limits, arrays of that shape.
     degrees : array
-        Of freedom, of that shape; infinity for normal intervals.
+        Degrees of freedom, of that shape; infinity for normal intervals.
     level : float
 
     Notes
@@ -121,7 +121,7 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
     q = _from_normal(-float(special.ndtri(miss / 2)), nu)
     down, up = (np.maximum(x - own.low, 0.0) / q, np.maximum(own.high - x, 0.0) / q)
     certain = (down == 0) & (up == 0)
-    # a side without width, as of a rate of 1, is not where a solution lies
+    # no solution lies on a side of width 0, such as above a rate of 1
     down, up = (np.where(s > 0, s, np.where(certain, 1.0, other)) for s, other in ((down, up), (up, down)))
     near_tie = (lead < NEAR_TIE * down) & ~(certain & (lead > 0))
     normal = nu >= _NEARLY_NORMAL
@@ -134,14 +134,14 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
     tails = np.where(normal, _INFINITE, nu)
 
     def place(solve: Callable[..., Array], probabilities: list[Array | float], down: Array, up: Array) -> list[Array]:
-        """Return x - a s for each probability, s by the side of the estimate that the solution a is on."""
+        """Return x - a s for each probability, with s for the side of the estimate on which the solution a lies."""
         p = np.stack([np.broadcast_to(each, x.shape) for each in probabilities])
         lower, higher = solve(lead / np.stack([down, up])[:, np.newaxis], p)
         at = np.where(lower > 0, x - lower * down, np.where(higher < 0, x - higher * up, x))
         return list(np.where(certain, x, at))
 
     def hybrid(reach: float) -> list[Array]:
-        """Return low, middle and high, with an outer band at its own level or `reach` times the simultaneous one."""
+        """Return low, middle and high; the outer band is at its own level, or `reach` times the simultaneous band."""
         below = np.minimum(x - wide.low, reach * (x - band.low)) / down
         above = np.minimum(wide.high - x, reach * (band.high - x)) / up
         outside_below, outside_above = (
@@ -157,7 +157,7 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
         narrow = hybrid(_WIDEST)
         low, middle, high = (np.where(too_wide, n, h) for n, h in zip(narrow, (low, middle, high), strict=True))
     conditional = place(partial(_conditional, nu=tails), [miss / 2, 1 - miss / 2], *scales)
-    # with few degrees of freedom there may be no mean under which so small a lead is a surprise
+    # with few degrees of freedom there may be no mean that makes such a small lead unlikely
     conditional[1] = np.where(np.isneginf(conditional[1]), band.high, conditional[1])
     return Winner(
         index=index,
@@ -170,7 +170,7 @@ def winner(values: Array, limits: LimitsAt, degrees: Array, level: float) -> Win
 
 
 def _to_normal(t: Array, nu: Array) -> Array:
-    """Return the normal deviate with nearly the same tails as Student's t (Wallace 1959)."""
+    """Return the normal deviate with nearly the same tail probability as Student's t (Wallace 1959)."""
     return np.asarray(np.sign(t) * (1 - 2 / (8 * nu + 3)) * np.sqrt(nu * np.log1p(t * t / nu)))
 
 
@@ -179,7 +179,7 @@ def _from_normal(z: Array | float, nu: Array) -> Array:
 
 
 def _log_ratio(a: Array, gap: Array, nu: Array) -> Array:
-    """Return log of the upper tail at a over that at a - gap, to full precision in any tail."""
+    """Return the log of the upper tail at a over that at a - gap, at full precision in any tail."""
     u, v = _to_normal(a, nu), _to_normal(a - gap, nu)
     far = v > -1
     squares = nu * np.log1p(np.where(far, gap * (2 * a - gap), 0.0) / (nu + (a - gap) ** 2))
@@ -199,7 +199,7 @@ def _conditional(gap: Array, p: Array, nu: Array) -> Array:
     step = np.full_like(low, 0.25)
     high, crossed = low, np.zeros(low.shape, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(90):  # outwards, until it is crossed: with Student's tails the ratio turns back to 1
+        for _ in range(90):  # move outwards until p is crossed: with Student's tails the ratio returns to 1
             high = np.where(crossed, high, low + step)
             crossed |= ~above(high)
             if crossed.all():
@@ -223,7 +223,7 @@ def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
 
 
 def duels_of(arms: ArmStatistics, kind: IntervalKind, largest: bool = True) -> Duels:
-    """Return what compares arms of one experiment two by two; the smaller is the better one unless `largest`."""
+    """Return a function that compares pairs of arms of one experiment; the smaller is better unless `largest`."""
 
     def duels(better: Array, worse: Array) -> Combination:
         pairs = arms.subset(np.stack([better, worse], axis=-1))
@@ -234,9 +234,9 @@ def duels_of(arms: ArmStatistics, kind: IntervalKind, largest: bool = True) -> D
 
 @dataclass(frozen=True)
 class Rivalry:
-    """Arms against each other: estimates, standard errors below and above them, and degrees of freedom, by arm.
+    """Comparisons between arms: estimates, standard errors below and above them, and degrees of freedom, by arm.
 
-    With `duels`, two arms are compared exactly as their contrast is.
+    With `duels`, two arms are compared by their contrast.
     """
 
     values: Array
@@ -247,7 +247,7 @@ class Rivalry:
 
     @classmethod
     def of(cls, values: Array, limits: LimitsAt, degrees: Array, level: float, duels: Duels | None = None) -> Rivalry:
-        """Return the arms with standard errors that give their simultaneous limits."""
+        """Return the arms with standard errors derived from their simultaneous limits."""
         tail = sidak_tail(1 - level, len(values))
         low, high = limits(tail)
         q = -special.stdtrit(np.minimum(degrees, 1e9), tail)
@@ -255,21 +255,21 @@ class Rivalry:
         return cls(values, down, up, degrees, duels if len(values) <= _MOST_DUELS else None)
 
     def errors(self, better: Array, worse: Array) -> tuple[Array, Array]:
-        """Return the standard error, and Welch's degrees of freedom, of one arm being above another."""
+        """Return the standard error and Welch's degrees of freedom for the test that one arm is above another."""
         a, b = self.down[better] ** 2, self.up[worse] ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
             degrees = (a + b) ** 2 / (a**2 / self.degrees[better] + b**2 / self.degrees[worse])
         return np.sqrt(a + b), np.where(degrees > 0, np.minimum(degrees, 1e9), 1e9)
 
     def exceeds(self, better: Array, worse: Array) -> Array:
-        """Return the p-values of one arm's mean not being above another's."""
+        """Return the p-values of the hypothesis that the first arm's mean is not above the second's."""
         if self.duels is not None:
             return self.duels(better, worse).p_not_above()
         _, degrees = self.errors(better, worse)
         return np.asarray(special.stdtr(degrees, -self._statistic(better, worse)))
 
     def _reach(self, better: Array, worse: Array, z: Array) -> Array:
-        """Return how far the interval of one arm minus another reaches down, at a normal deviate."""
+        """Return the distance from estimate to lower limit for one arm minus another, at a normal deviate."""
         better, worse, z = np.broadcast_arrays(better, worse, z)
         if self.duels is not None:
             contrasts = self.duels(better, worse)
@@ -284,7 +284,7 @@ class Rivalry:
             return np.asarray(np.where(distance == 0, 0.0, distance / error))
 
     def _lead(self, better: Array, worse: Array) -> Array:
-        """Return how far one arm is above another in normal deviates, nearly; minus infinity above itself."""
+        """Return about how many normal deviates one arm is above another; minus infinity for the arm itself."""
         _, degrees = self.errors(better, worse)
         with np.errstate(invalid="ignore"):
             lead = _to_normal(self._statistic(better, worse), degrees)
@@ -293,27 +293,27 @@ class Rivalry:
     def not_best(self) -> Array:
         """Return, for each arm, the p-value of the hypothesis that no other arm's mean is above its own.
 
-        The least of the p-values against single rivals, adjusted by Dunnett's integral over the arm's own error or, of
-        many arms, by Sidak's bound, which holds by Slepian's inequality.
+        It is the smallest p-value against single rivals, adjusted by Dunnett's integral over the arm's own error or,
+        with many arms, by Sidak's bound, which is valid by Slepian's inequality.
         """
         arms = np.arange(len(self.values))
         if len(arms) == 1:
             return np.ones(1)
         rivals = arms
-        if len(arms) > _RIVALS:  # fewer comparisons than the adjustment counts: conservative
+        if len(arms) > _RIVALS:  # conservative: fewer comparisons than the adjustment assumes
             rivals = np.argpartition(self.values - 2 * self.down, -_RIVALS)[-_RIVALS:]
         strongest = rivals[np.argmax(self._lead(rivals[np.newaxis, :], arms[:, np.newaxis]), axis=1)]
         least = np.where(strongest == arms, 1.0, self.exceeds(strongest, arms))
         return self.adjusted(least)
 
     def adjusted(self, p_values: Array) -> Array:
-        """Return the chance that, of equal arms, the least p-value of others against each arm is that small."""
+        """Return the probability, if all arms are equal, that each arm's smallest p-value is this small."""
         return joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
 
     def winner_not_best(self) -> float:
-        """Return the p-value of the hypothesis that the arm with the largest estimate has not the largest mean.
+        """Return the p-value of the hypothesis that the arm with the largest estimate does not have the largest mean.
 
-        Twice the largest of its p-values against single rivals (Gutmann and Maymin 1987; Hung and Fithian 2019).
+        It is twice the largest p-value against single rivals (Gutmann and Maymin 1987; Hung and Fithian 2019).
         """
         index = int(np.argmax(self.values))
         others = np.delete(np.arange(len(self.values)), index)
@@ -324,20 +324,21 @@ class Rivalry:
     def against_best(self, level: float) -> Limits[Array]:
         """Return simultaneous intervals for every arm's mean minus the best of the others' (Hsu 1984).
 
-        With d_j the bound on how far others' errors exceed arm j's, all together: from the least over the contenders
-        j of x_i - x_j - d_j, to the least over all j of x_i - x_j + d_i, and always with 0 in or at the end.
+        With d_j the joint bound on how far the errors of other arms exceed that of arm j, the interval is from the
+        minimum over contenders j of x_i - x_j - d_j to the minimum over all j of x_i - x_j + d_i. It always includes 0,
+        possibly as a limit.
         """
         arms = np.arange(len(self.values))
         single, sidak = (np.full(len(arms), x) for x in (1 - level, sidak_level(1 - level, len(arms) - 1)))
-        # the tails of single comparisons at which each arm's, as the best, hold together
+        # the tails of single comparisons at which an arm's comparisons, as the best, hold jointly
         tails, _ = bisect_each(lambda tails: self.adjusted(tails) < 1 - level, sidak, single, steps=20, geometric=True)
         worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
         gap = self.values[worse] - self.values[better]
         z = -special.ndtri(tails)
-        most = gap + self._reach(better, worse, z[:, np.newaxis])  # of arm minus other, were the arm the best
+        most = gap + self._reach(better, worse, z[:, np.newaxis])  # of arm minus other, if the arm is best
         np.fill_diagonal(most, np.inf)
         upper = np.maximum(most.min(axis=1), 0.0)
-        least = gap - self._reach(worse, better, z[np.newaxis, :])  # of arm minus other, were the other the best
+        least = gap - self._reach(worse, better, z[np.newaxis, :])  # of arm minus other, if the other is best
         np.fill_diagonal(least, np.inf)
         least[:, upper == 0] = np.inf
         return Limits(np.minimum(least.min(axis=1), 0.0), upper)

@@ -1,8 +1,8 @@
-"""Signs that an assumption does not hold, read from counts and sums.
+"""Tests of the assumptions, computed from counts and sums, and the sentences that report them.
 
-First tests, each of which gives a p-value: of whether delays depend on outcomes, whether arms were chosen by their
-probabilities, whether outcomes drift and whether they keep arriving. Then what shows that outcomes are recorded only
-when they happen. Last, what is said of each: a `Remark`, and the lists of sentences `doubts` and `oddities`.
+First, tests that return p-values: whether delays depend on outcomes, whether choices agree with the logged
+probabilities, whether outcomes drift and whether they arrive at a steady rate. Second, functions that detect outcomes
+recorded only when an event happens. Third, the sentences: `Remark`, `doubts` and `oddities`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from belated.base.text import p_words
 from belated.summaries.evidence import FEW, Evidence, Recorded, settled
 from belated.summaries.sums import Sums
 
-#: The p-value below which an assumption is said not to hold.
+#: A p-value below this means that an assumption does not hold.
 SURE = 1e-3
 
-#: And that below which something is said by the by, to those who did not ask.
+#: A p-value below this is reported with every estimate, not only in a diagnosis.
 BLATANT = 1e-4
 
-#: The share of rows with an outcome below which outcomes above 0 look as if they were recorded only when they happen.
+#: If a smaller share of the rows has an outcome, and all are above 0, probably only events are recorded.
 SPARSE = 0.35
 
-#: What is to be expected at least of a count that is tested.
+#: A count is tested only if its expectation is at least this.
 _ENOUGH_EXPECTED = 5
 
-#: Equal outcomes that may be so by chance.
+#: Fewer outcomes than this may be equal by chance.
 _MOST_CHANCE = 10
 
 
-# ---------------------------------------------------------------- tests: each gives a p-value
+# ---------------------------------------------------------------- tests that return p-values
 
 
 def outcome_dependence(moments: Array) -> tuple[float, Array]:
-    """Test whether outcomes that came early differ from those that came late.
+    """Test whether outcomes that arrived early differ from those that arrived late.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
     Returns
     -------
     p_value : float
-        Of the sum over arms of z^2, which is chi-squared; NaN if no arm can be tested.
+        The p-value of the sum over arms of z^2, which is chi-squared; NaN if no arm can be tested.
     z : array
-        By arm, above 0 if larger outcomes come later; NaN where an arm has too few arrivals or they do not vary.
+        By arm, above 0 if larger outcomes arrive later; NaN where an arm has too few arrivals or they do not vary.
 
     Notes
     -----
-    z = sum r (y - mean y) / sqrt(v), r = L - mean L, v the larger of sum r^2 (y - mean y)^2 and its expectation if
-    delays and outcomes are independent, sum r^2 sum (y - mean y)^2 / (n - 1). Where few outcomes are not 0 or few are
-    late, the first is too small if none of the few coincide, the second if some do.
+    z = sum r (y - mean y) / sqrt(v) with r = L - mean L. The variance v is the larger of sum r^2 (y - mean y)^2 and its
+    expectation under independence, sum r^2 sum (y - mean y)^2 / (n - 1). If few outcomes differ from 0 or few are
+    late, the first is too small when none of the few coincide, the second when some do.
     """
     s = np.asarray(moments, dtype=float)
     n = s[:, 0, 0]
@@ -80,25 +80,25 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
 
 
 def miscalibration(excess: Array, variance: Array) -> float:
-    """Test whether choices are as frequent as their logged probabilities say.
+    """Test whether the observed choices agree with the logged probabilities.
 
     Parameters
     ----------
     excess : array
-        Sums over rows whose expectation is 0 if the probabilities are right (`Evidence.excess`): martingales with
-        steps of at most 1.
+        Sums over rows with expectation 0 if the probabilities are correct (`Evidence.excess`): martingales with steps
+        of at most 1.
     variance : array
-        The sums of the steps' variances.
+        The sums of the variances of the steps.
 
     Returns
     -------
     float
-        The p-value of the sum furthest off, by Sidak's bound; NaN if every choice was certain.
+        The p-value of the most extreme sum, by Sidak's bound; NaN if every choice had probability 1.
 
     Notes
     -----
-    Tails are those of Poisson's distribution with the same variance, the most skewed that such sums have: an arm
-    hardly ever chosen is not suspect for being chosen twice.
+    Tail probabilities are those of the Poisson distribution with the same variance, the most skewed that such sums can
+    have: an arm with tiny probabilities may be chosen twice by chance.
     """
     varies = variance > 0
     if not varies.any():
@@ -109,16 +109,16 @@ def miscalibration(excess: Array, variance: Array) -> float:
 
 
 def calibration(evidence: Evidence) -> float:
-    """Return the p-value of whether choices are as frequent as their logged probabilities say; NaN if none can tell.
+    """Return the p-value that the observed choices agree with the logged probabilities; NaN if untestable.
 
     Notes
     -----
-    With every arm's probabilities, twice the smaller of two. That of `miscalibration`, over `Evidence.excess` and each
-    arm's choices minus probabilities in each of ten stretches of time. And that of `swapped`.
+    With the probabilities of every arm, it is twice the smaller of two p-values: that of `miscalibration`, over
+    `Evidence.excess` and each arm's choices minus probabilities in each of ten periods; and that of `swapped`.
 
-    With the chosen arm's only, of the sums of 1 / p over an arm's rows, whose expectation is at most the number of all
-    rows: with c twice the largest 1 / p, such a sum over c has Poisson's tail of mean rows / c. Only
-    upwards: that a sum is small may be for rows so unlikely that none was chosen.
+    With the probability of the chosen arm only, the test uses the sum of 1 / p over an arm's rows, whose expectation is
+    at most the number of all rows: with c twice the largest 1 / p, the sum divided by c has a Poisson tail with mean
+    rows / c. The test is one-sided: a small sum may be due to rows so unlikely that none was chosen.
     """
     if evidence.excess is None or evidence.variance is None or evidence.log_p is None:
         return _inverse_calibration(evidence)
@@ -129,14 +129,14 @@ def calibration(evidence: Evidence) -> float:
 
 
 def swapped(log_p: Array) -> float:
-    """Test whether arms' probabilities stand in each other's place; `log_p` as in `Evidence`.
+    """Test whether the probabilities of some arms are swapped; `log_p` as in `Evidence`.
 
     Returns
     -------
     float
-        Twice the smaller of the number of pairs over the largest likelihood ratio of a log with two arms' probabilities
-        swapped to the log as it is, and the number of permutations over that of the likeliest; at most 1. If the log is
-        right, each ratio has expectation 1 whatever the policy does, and exceeds 1 / a with a probability of at most a.
+        A p-value: twice the smaller of (number of pairs) / (largest likelihood ratio after swapping two arms) and
+        (number of permutations) / (likelihood ratio of the best permutation); at most 1. If the log is correct, each
+        ratio has expectation 1 under any policy, and exceeds 1 / a with a probability of at most a.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -152,12 +152,12 @@ def swapped(log_p: Array) -> float:
 
 
 def _inverse_calibration(evidence: Evidence) -> float:
-    """Return the p-value of arms that were chosen more often than their rows' probabilities say; one must be."""
+    """Return the p-value that no arm was chosen more often than the probabilities of its own rows allow."""
     inverse = evidence.coarse("inverse")
     rows = evidence.coarse("assigned").sum(axis=1, keepdims=True)
     inverse, rows = np.vstack([inverse, inverse.sum(axis=0)]), np.vstack([rows, rows.sum(keepdims=True)])
     expected, counted = rows * evidence.unlikeliest / 2, inverse * evidence.unlikeliest / 2
-    use = expected >= _ENOUGH_EXPECTED  # not of an arm without rows
+    use = expected >= _ENOUGH_EXPECTED  # False for an arm without rows
     if not use.any():
         return math.nan
     smallest = float(special.gammainc(np.maximum(counted[use], 1e-9), expected[use]).min())
@@ -165,20 +165,20 @@ def _inverse_calibration(evidence: Evidence) -> float:
 
 
 def drift(arrived: Array, y: Array, y2: Array, few: int = FEW) -> float:
-    """Test whether an arm's outcomes have one mean over the stretches of time, given as rows of the arrays.
+    """Test whether each arm's outcomes have the same mean in all periods; a row of the arrays is a period.
 
-    Stretches in which fewer than `few` of its outcomes arrived are left out.
+    Periods in which fewer than `few` of an arm's outcomes arrived are left out.
 
     Returns
     -------
     float
-        The p-value of the weighted sum of squares between stretches, over all arms, as chi-squared; NaN if no arm has
-        two stretches with enough arrivals.
+        The p-value of the weighted sum of squares between periods, over all arms, as chi-squared; NaN if no arm has two
+        periods with enough arrivals.
 
     Notes
     -----
-    A stretch weighs n / v, v the larger of its own variance and the arm's: a rare large outcome raises a stretch's mean
-    and variance together, and a stretch without one would seem surer than it is.
+    The weight of a period is n / v, v the larger of its own variance and the arm's: a rare large outcome raises the
+    mean and the variance of a period together, so a period without one would get too much weight.
     """
     total = degrees = 0.0
     for k in range(arrived.shape[1]):
@@ -198,14 +198,15 @@ def drift(arrived: Array, y: Array, y2: Array, few: int = FEW) -> float:
 
 
 def trend(arrived: Array, y: Array, y2: Array) -> float:
-    """Test whether outcomes of all arms rise or fall together over time; stretches are rows.
+    """Test whether the outcomes of all arms rise or fall together over time; a row of the arrays is a period.
 
     Returns
     -------
     float
-        The smallest two-sided p-value, times four, of a rise in proportion to time and of a jump after a quarter, half
-        and three quarters of it: for x one of these, sum_k U_k / s_k over its standard error, U_k the sum over the
-        arm's outcomes of (x - mean x)(y - mean y), s_k their standard deviation. NaN if no arm can tell.
+        Four times the smallest two-sided p-value of a linear trend and of jumps after a quarter, half and three
+        quarters of the time. For x one of these shapes, the statistic is sum_k U_k / s_k over its standard error, U_k
+        the sum over the arm's outcomes of (x - mean x)(y - mean y), s_k their standard deviation. NaN if no arm can be
+        tested.
     """
     x = np.linspace(-0.5, 0.5, len(arrived))
     shapes = np.stack([x, *(1.0 * (x > edge) for edge in (-0.25, 0.0, 0.25))])
@@ -215,7 +216,7 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
         if n.sum() < FEW or (n > 0).sum() < 2:
             continue
         mean = y[:, k].sum() / n.sum()
-        square = y2[:, k] - 2 * mean * y[:, k] + n * mean**2  # of each stretch about the arm's mean
+        square = y2[:, k] - 2 * mean * y[:, k] + n * mean**2  # of each period about the arm's mean
         if not square.sum() > 1e-12 * n.sum() * max(mean**2, 1e-300):
             continue
         variance = square.sum() / (n.sum() - 1)
@@ -230,13 +231,13 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
 
 
 def steady_arrival(old: Array, soon: Array) -> float:
-    """Test whether the share of outcomes that come in good time is the same in all stretches, given as rows.
+    """Test whether the share of outcomes that arrive on time is the same in all periods; a row is a period.
 
     Returns
     -------
     float
-        The p-value of the sum over arms and stretches of (soon - q old)^2 / (q (1 - q) old), q the arm's share, as
-        chi-squared; NaN if no arm has two stretches in which both kinds are to be expected.
+        The p-value of the sum over arms and periods of (soon - q old)^2 / (q (1 - q) old), q the arm's share, as
+        chi-squared; NaN if no arm has two periods in which enough of both kinds are expected.
     """
     total = degrees = 0.0
     for k in range(old.shape[1]):
@@ -254,17 +255,17 @@ def steady_arrival(old: Array, soon: Array) -> float:
     return float(special.chdtrc(degrees, total)) if degrees else math.nan
 
 
-# ---------------------------------------------------------------- outcomes recorded only when they happen
+# ---------------------------------------------------------------- logs in which only events are recorded
 
 
 def most_recorded(old: Array, soon: Array) -> float:
-    """Return the largest share, over arms with enough of them, of rows followed long that have an outcome; else 1."""
+    """Return the largest share of an arm's oldest rows that have an outcome; 1 if no arm has enough such rows."""
     use = old >= FEW
     return float((soon[use] / old[use]).max(initial=0.0)) if use.any() else 1.0
 
 
 def is_sparse(old: Array, soon: Array) -> bool:
-    """Whether fewer than `SPARSE` of the rows followed long have an outcome, beyond chance, and no arm clearly more."""
+    """Whether fewer than `SPARSE` of the oldest rows have an outcome, significantly, and no arm has clearly more."""
     use = old >= FEW
     if not use.any():
         return False
@@ -274,14 +275,15 @@ def is_sparse(old: Array, soon: Array) -> bool:
 
 
 def single_value(sums: Sums) -> float | None:
-    """Return `one_value` of a log's sums."""
+    """Return `one_value` for the sums of a log."""
     return one_value(sums["assigned"], sums["arrived"], sums["y"], sums["y2"], sums.shift)
 
 
 def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array) -> float | None:
-    """Return the only value, above 0, that any outcome has, if there are rows without one; None otherwise.
+    """Return the value of all outcomes if they are equal, above 0, and some rows have none; None otherwise.
 
-    Every conversion is 1, and nothing says 0. The arguments are by arm; `y` and `y2` are about `shift`.
+    In a log of conversions, every outcome is 1 and no row has 0. The arguments are by arm; `y` and `y2` are about
+    `shift`.
     """
     if arrived.sum() < _MOST_CHANCE or not (assigned - arrived).sum() > 0:
         return None
@@ -297,22 +299,22 @@ def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array
 # ---------------------------------------------------------------- sentences
 
 DEPENDENCE_ADVICE = (
-    "If outcomes exist only when they happen, or come in as they grow, give the time they have with events and window "
-    "(--events --window 7d), so that only rows that have had all of it count; otherwise set a date by which all but a "
-    "few of the rows' outcomes are in."
+    "If outcomes are events or amounts that grow over time, set a window with events and window (--events --window "
+    "7d): only rows whose window has closed are then used. Otherwise use only rows so old that nearly all of their "
+    "outcomes have arrived."
 )
 CALIBRATION_ADVICE = (
-    "The probabilities may stand with the wrong arm (say the order of a list with arms), in the wrong row, or not be "
-    "those that the policy used. Estimates from them are off."
+    "The probabilities may belong to another arm (give the order of a list with arms) or another row, or may not be "
+    "those that the policy used. Estimates from them are biased."
 )
 POSITIVE_ADVICE = (
-    "If outcomes are recorded only when they happen, as purchases are, this is what those bring who buy, not what an "
-    "assignment brings: give the time that it has with events and window (--events --window 7d)."
+    "If outcomes are recorded only when they happen, as purchases are, estimates are the mean per purchase, not the "
+    "mean per assignment. Set a window with events and window (--events --window 7d)."
 )
 
 
 class Remark(NamedTuple):
-    """A sign against an assumption in words: the finding, in a sentence, and the advice."""
+    """A sign against an assumption: the finding and the advice, in sentences."""
 
     finding: str
     advice: str
@@ -324,71 +326,71 @@ class Remark(NamedTuple):
 
 
 def doubts(dependence: Array) -> list[str]:
-    """Return what speaks against any estimate from a log, in words; `dependence` as in `Evidence`."""
+    """Return sentences on signs that every estimate from a log is biased; `dependence` as in `Evidence`."""
     p_value, z = outcome_dependence(dependence)
     return [dependence_remark(p_value, z).text] if p_value < SURE else []
 
 
 def oddities(choices: tuple[Array, Array] | None, recorded: Recorded | None, copies: int = 1) -> list[str]:
-    """Return what looks like a mistake in a log, or in how it was read, in words.
+    """Return sentences on what looks like a mistake in a log, or in how it was read.
 
     Parameters
     ----------
     choices : (excess, variance) or None
-        As in `miscalibration`, over the rows followed longest; None if not all propensities are known.
+        As in `miscalibration`, over the oldest rows; None if not all propensities are known.
     recorded : Recorded or None
-        None if what does not happen counts as 0.
+        None if rows without an event count as 0.
     copies : int
-        How many times every row is there.
+        How many times the log contains every row.
     """
     remarks = []
     if copies > 1:
         remarks.append(copies_remark(copies))
     if choices is not None and miscalibration(*choices) < BLATANT:
-        remarks.append(Remark("The arms were not chosen as their logged probabilities say.", CALIBRATION_ADVICE))
+        remarks.append(Remark("The choices of arms do not agree with the logged probabilities.", CALIBRATION_ADVICE))
     if recorded is not None and recorded.lowest > 0 and is_sparse(recorded.rows, recorded.arrived):
         remarks.append(positive_remark(most_recorded(recorded.rows, recorded.arrived)))
     return [remark.text for remark in remarks]
 
 
 def copies_remark(copies: int) -> Remark:
-    """Return what is said of a log in which every row is there several times."""
+    """Return the remark on a log that contains every row several times."""
     often = {2: "twice", 3: "three times"}.get(copies, f"{copies:,} times")
     return Remark(
-        f"Every row is in the log {often}.",
-        f"If it was put together or joined so by mistake, leave out the copies: the intervals are {copies**0.5:.3g} "
-        "times too short.",
+        f"The log contains every row {often}.",
+        f"If that is a mistake, for example of a join, remove the copies: with them the intervals are "
+        f"{copies**0.5:.3g} times too short.",
     )
 
 
 def dependence_remark(p_value: float, z: Array) -> Remark:
-    """Return what is wrong with a log whose arrivals depend on outcomes; arguments as `outcome_dependence` gives."""
+    """Return the remark on a log whose delays depend on outcomes; the arguments are from `outcome_dependence`."""
     finding = (
-        f"When an outcome arrives depends on what it is ({direction(z)}; p {p_words(p_value, 2)}): those that have "
-        "arrived are not like those still out, and estimates from them are off."
+        f"The delay of an outcome depends on its value ({direction(z)}; p {p_words(p_value, 2)}). Outcomes that have "
+        "arrived differ from those that have not, so estimates are biased."
     )
     return Remark(finding, DEPENDENCE_ADVICE)
 
 
 def direction(z: Array) -> str:
-    """Return in words which outcomes come later, by the arms that show it."""
+    """Return in words which outcomes arrive later, by the arms that show it."""
     clear = z[np.abs(z) >= min(2.0, np.nanmax(np.abs(z)))]
     if (clear > 0).all():
-        return "larger outcomes come later"
+        return "larger outcomes arrive later"
     if (clear < 0).all():
-        return "larger outcomes come sooner"
-    return "larger outcomes come later from some arms, sooner from others"
+        return "larger outcomes arrive earlier"
+    return "larger outcomes arrive later in some arms, earlier in others"
 
 
 def positive_remark(most: float) -> Remark:
-    """Return what may be wrong with a log whose outcomes are all above 0, where no arm has more than this share."""
-    finding = f"Every outcome is above 0, and {1 - most:.0%} or more of each arm's rows followed longest have none."
+    """Return the remark on a log whose outcomes are all above 0; `most` is the largest share of rows with one."""
+    finding = f"Every outcome is above 0, and at least {1 - most:.0%} of the oldest rows of each arm have no outcome."
     return Remark(finding, POSITIVE_ADVICE)
 
 
 def single_value_remark(value: float, missing: float) -> Remark:
-    """Return what is wrong with a log of one value only; `missing` is the share of rows without outcome."""
-    finding = f"Every outcome that has arrived is {value:g}, and {missing:.0%} of the rows have none."
+    """Return the remark on a log whose outcomes are all equal; `missing` is the share of rows without outcome."""
+    finding = f"Every outcome that has arrived is {value:g}, and {missing:.0%} of the rows have no outcome."
     return Remark(finding, single_value_advice(value))
 
 
@@ -398,9 +400,9 @@ def single_value_words(value: float, missing: float) -> str:
 
 
 def single_value_advice(value: float) -> str:
-    """Return what one value means, and what to do."""
+    """Return the explanation and advice for a log whose outcomes are all equal."""
     return (
-        "So looks a log of what is recorded only when it happens, such as conversions: every arm then seems to bring "
-        f"{value:g}, whatever it really brings. Say how long an assignment has to bring it about, with events and "
-        "window (--events --window 7d); what has not happened by then counts as 0."
+        "This is how a log looks when only events are recorded, such as conversions: every arm's mean would be "
+        f"{value:g}. Set a window with events and window (--events --window 7d): rows without an event within it then "
+        "count as 0."
     )

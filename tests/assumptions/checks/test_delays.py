@@ -49,4 +49,4 @@ def test_delays_that_depend_on_outcomes():
     late = np.floor(np.random.default_rng(1).geometric(0.02, 4000) * np.exp(0.5 * np.nan_to_num(log.outcome)))
     check = bl.diagnose(changed(log, delay=late))["outcome and delay"]
     assert (check.light, check.numbers["z"][0] > 3) == ("red", True)
-    assert check.finding == "Early and late outcomes differ: larger outcomes come later (p < 0.0001)."
+    assert check.finding == "Early and late outcomes differ: larger outcomes arrive later (p < 0.0001)."

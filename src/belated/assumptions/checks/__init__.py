@@ -1,4 +1,4 @@
-"""The checks of a diagnosis, by what they look at; `CHECKS` is the table of all."""
+"""The checks of a diagnosis, grouped by what they examine; `CHECKS` lists all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from belated.assumptions.checks import delays, outcomes, probabilities
 from belated.assumptions.checks.check import Check
 from belated.summaries.evidence import Evidence
 
-#: Every check, in the order of a diagnosis.
+#: All checks, in the order in which a diagnosis shows them.
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     probabilities.largest_weight,
     probabilities.effective_size,

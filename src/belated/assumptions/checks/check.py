@@ -1,4 +1,4 @@
-"""Lights, what a check is, how one is made of a function that judges a log's evidence, and words that checks share."""
+"""The `Check` class, its lights, the `check` decorator, and helpers that checks share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from belated.base.text import one_line
 from belated.summaries.evidence import Evidence
 from belated.summaries.signs import SURE
 
-#: The paper's conditions that checks speak to, A1 to A5; and what is not one of them, but matters.
+#: The condition of the paper (A1 to A5) that a check tests; "practice" if it is none of them.
 Condition = Literal["A1, A4", "A1-A5", "A2", "A3", "A5", "practice"]
 
-#: What a check measures, by name: a number, or one for each arm.
+#: What a check measures, by name: one number, or one number per arm.
 Measured = float | Mapping[Label, float]
 Numbers = Mapping[str, Measured]
 
-#: The p-value below which something may be amiss.
+#: A p-value below this turns a check amber.
 DOUBT = 0.01
 
 
@@ -30,15 +30,15 @@ Light = Literal["green", "grey", "amber", "red"]
 
 
 class Meaning(NamedTuple):
-    """What a light looks like without its colour, and what it says."""
+    """A light as a sign without colour, and in words."""
 
     sign: str
     words: str
 
 
-#: The lights, the worst last.
+#: The lights, from best to worst.
 LIGHTS: dict[Light, Meaning] = {
-    "green": Meaning("✓", "nothing speaks against it"),
+    "green": Meaning("✓", "no problem found"),
     "grey": Meaning("?", "the log cannot tell"),
     "amber": Meaning("!", "look at this"),
     "red": Meaning("✗", "does not hold"),
@@ -50,13 +50,13 @@ LIGHTS: dict[Light, Meaning] = {
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a log.
+    """The result of one check of a log.
 
     Attributes
     ----------
     name : str
     condition : str
-        Which of the paper's conditions it speaks to, A1 to A5, or "practice".
+        The condition of the paper that the check tests, A1 to A5, or "practice".
     asks : str
         What must hold, in a sentence.
     light : str
@@ -66,7 +66,7 @@ class Check:
     advice : str
         What to do; empty if the light is green.
     numbers : dict
-        What was measured: a number, or a dict by arm.
+        What was measured, by name: a number, or a dict with one number per arm.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a check ends: its light, what the log shows, what to do, and what was measured."""
+    """The part of a `Check` that depends on the log: light, finding, advice and numbers."""
 
     light: Light
     finding: str
@@ -101,7 +101,7 @@ class Verdict:
 def check(
     name: str, *, condition: Condition, asks: str
 ) -> Callable[[Callable[[Evidence], Verdict]], Callable[[Evidence], Check]]:
-    """Make a check of a function that judges evidence; the arguments are attributes of `Check`."""
+    """Turn a function that returns a `Verdict` into a check; the arguments are attributes of `Check`."""
 
     def of(judge: Callable[[Evidence], Verdict]) -> Callable[[Evidence], Check]:
         @wraps(judge)
@@ -122,34 +122,34 @@ def check(
     return of
 
 
-# ---------------------------------------------------------------- verdicts and words that checks share
+# ---------------------------------------------------------------- verdicts and texts that checks share
 
 
 def no_outcome(numbers: Numbers) -> Verdict:
-    """Return the verdict of a check that needs outcomes where none has arrived."""
+    """Return the verdict of a check that needs outcomes when none has arrived."""
     return Verdict("grey", "No outcome has arrived.", "Wait for outcomes.", numbers)
 
 
 def known_within(evidence: Evidence) -> Verdict:
-    """Return the verdict on delays of events that count within a window."""
+    """Return the verdict on delays when outcomes are events within a window."""
     return Verdict("green", f"Every outcome is known {evidence.within} after its assignment.")
 
 
 def light_of(p_value: float) -> Light:
-    """Return the light of a test."""
+    """Return the light that a p-value gives."""
     return "red" if p_value < SURE else "amber" if p_value < DOUBT else "green"
 
 
 def by_arm(evidence: Evidence, values: Iterable[float]) -> dict[Label, float]:
-    """Return one number for each arm."""
+    """Return a dict from arms to numbers."""
     return {arm: float(value) for arm, value in zip(evidence.arms, values, strict=True)}
 
 
 def arm_name(evidence: Evidence, arm: int) -> str:
-    """Return an arm's name in a sentence."""
+    """Return an arm's name for use inside a sentence."""
     return f"arm {one_line(repr(evidence.arms[arm]), 40)}"
 
 
 def arm_name_first(evidence: Evidence, arm: int) -> str:
-    """Return an arm's name at the beginning of a sentence."""
+    """Return an arm's name for the beginning of a sentence."""
     return f"Arm {one_line(repr(evidence.arms[arm]), 40)}"

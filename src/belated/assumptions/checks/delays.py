@@ -24,27 +24,29 @@ from belated.summaries.evidence import FEW, ArrivalCounts, Evidence
 from belated.summaries.signs import DEPENDENCE_ADVICE, direction, outcome_dependence
 
 
-@check("delay tail", condition="A2", asks="The share of outcomes later than d falls at least like d^-1/2.")
+@check(
+    "delay tail", condition="A2", asks="The share of outcomes with a delay above d falls at least as fast as d^-1/2."
+)
 def delay_tail(evidence: Evidence) -> Verdict:
-    """Judge the power of d with which the share of outcomes later than d falls."""
+    """Judge the power of d with which the share of delays above d falls."""
     if evidence.within is not None:
         return known_within(evidence)
     arrived = evidence.totals["arrived"].sum()
     if not arrived > 0:
         return no_outcome({})
     if evidence.arrivals is None:
-        return Verdict("green", "Every outcome that has come came at once.")
+        return Verdict("green", "Every outcome so far arrived at once.")
     tails = delay_tails(evidence.arrivals, evidence.grain)
     if not np.isnan(tails.exponent).all():
         return _judge_tails(evidence, tails)
-    finding = f"No arm has {FEW} outcomes that came late, so few that their tail cannot be told."
+    finding = f"Every arm has fewer than {FEW} late outcomes, too few to estimate the tail of the delays."
     late_share = evidence.arrivals.counts[:, 1:-1].sum() / arrived
     light: Light = "green" if late_share < 0.05 and arrived >= 100 else "grey"
     return Verdict(light, finding, numbers=_tail_numbers(evidence, tails))
 
 
 def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
-    """Judge the heaviest tail of those that are known."""
+    """Judge the heaviest tail that could be estimated."""
     numbers = _tail_numbers(evidence, tails)
     among = tails.heavy if tails.heavy.any() else ~np.isnan(tails.exponent)
     k = int(np.argmin(np.where(among, tails.exponent, math.inf)))
@@ -52,23 +54,23 @@ def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
     exponent, low, high = (
         f"{end:.2f}" if end < 10 else "10 or more" for end in (tails.exponent[k], tails.low[k], tails.high[k])
     )
-    finding = f"Delays of {arm_name(evidence, k)} fall with exponent {exponent} (99% interval {low} to {high})"
+    finding = f"Tail exponent of the delays of {arm_name(evidence, k)}: {exponent} (99% interval {low} to {high})"
     if tails.heavy.any():
         return Verdict(
             "red",
-            f"{finding}: too many outcomes come very late for the theory to hold.",
-            "Fix a time within which outcomes count (events and a window, --events --window 7d), so that every row has "
-            "had all of it.",
+            f"{finding}. Too many outcomes arrive very late for the theory to hold.",
+            "Set a window within which outcomes count (events and window, or --events --window 7d). Only rows whose "
+            "window has closed are then used.",
             numbers,
         )
     if tails.exponent[k] < 0.5:
         return Verdict(
             "amber",
-            f"{finding}: outcomes may come too late, which so few cannot decide.",
-            "Wait longer after the last assignment and look again, or fix a time within which outcomes count.",
+            f"{finding}. Outcomes may arrive too late for the theory; there are too few to decide.",
+            "Wait longer after the last assignment and check again, or set a window within which outcomes count.",
             numbers,
         )
-    return Verdict("green", f"{finding}, the least of all arms.", numbers=numbers)
+    return Verdict("green", f"{finding}, the smallest of all arms.", numbers=numbers)
 
 
 def _tail_numbers(evidence: Evidence, tails: Tails) -> dict[str, dict[Label, float]]:
@@ -76,9 +78,9 @@ def _tail_numbers(evidence: Evidence, tails: Tails) -> dict[str, dict[Label, flo
     return {name: by_arm(evidence, values) for name, values in ends.items()}
 
 
-@check("still out", condition="A2", asks="Few outcomes are still to come.")
+@check("still out", condition="A2", asks="Most outcomes have arrived.")
 def still_out(evidence: Evidence) -> Verdict:
-    """Judge the shares of outcomes that may still come, and that should have come."""
+    """Judge the shares of outcomes that may still arrive, and that are overdue."""
     if evidence.within is not None:
         return known_within(evidence)
     arrived, still, overdue = where_outcomes_are(evidence)
@@ -91,22 +93,22 @@ def still_out(evidence: Evidence) -> Verdict:
         return Verdict("grey", "There are no rows.", numbers=numbers)
     k, m = int(np.nanargmax(still)), int(np.nanargmax(overdue))
     finding = (
-        f"Of {arm_name(evidence, k)}, {still[k]:.1%} of the outcomes may still come; of {arm_name(evidence, m)}, "
-        f"{overdue[m]:.1%} are overdue or will never come"
+        f"Up to {still[k]:.1%} of an arm's outcomes may still arrive ({arm_name(evidence, k)}), and up to "
+        f"{overdue[m]:.1%} are overdue or will never arrive ({arm_name(evidence, m)})"
     )
     if still[k] > 0.2 or overdue[m] > 0.6:
         return Verdict(
             "amber",
             f"{finding}.",
-            "Wait before you decide, and ask whether what is missing may differ from what has come; the log cannot "
-            "tell.",
+            "Wait before you decide, and ask whether missing outcomes may differ from those that arrived. The log "
+            "cannot show it; a sensitivity analysis shows how much it would matter.",
             numbers,
         )
-    return Verdict("green", f"{finding}, the most of all arms.", numbers=numbers)
+    return Verdict("green", f"{finding}.", numbers=numbers)
 
 
 def where_outcomes_are(evidence: Evidence) -> tuple[Array, Array, Array]:
-    """Return, by arm, the shares of rows whose outcome has arrived, may still come, and should have come."""
+    """Return, by arm, the shares of rows whose outcome has arrived, may still arrive, and is overdue."""
     if evidence.arrivals is None:
         arrived = evidence.totals["arrived"] / evidence.totals["assigned"]
         return arrived, np.zeros(len(arrived)), 1 - arrived
@@ -121,9 +123,9 @@ def where_outcomes_are(evidence: Evidence) -> tuple[Array, Array, Array]:
 
 
 def _late(arrivals: ArrivalCounts, arm: int) -> int:
-    """Return the bin by which 99 % of an arm's arrivals had come: who is out for longer is overdue.
+    """Return the delay bin by which 99 % of an arm's arrivals had arrived; a row that waits longer is overdue.
 
-    No one is in an experiment that has not run for twice that time: what comes later has hardly had the chance.
+    No row is overdue in an experiment that has run for less than twice that time: later outcomes had no chance yet.
     """
     arrived = arrivals.counts[arm, :-1].sum(axis=1)
     late = int(np.searchsorted(np.cumsum(arrived), 0.99 * arrived.sum()))
@@ -133,19 +135,19 @@ def _late(arrivals: ArrivalCounts, arm: int) -> int:
 @check(
     "outcome and delay",
     condition="practice",
-    asks="Given the arm, whether and when an outcome arrives does not depend on what it is.",
+    asks="Within an arm, whether and when an outcome arrives does not depend on its value.",
 )
 def outcome_and_delay(evidence: Evidence) -> Verdict:
     """Judge whether outcomes that arrived early differ from those that arrived late."""
     if evidence.within is not None:
-        return Verdict("green", f"Every outcome is known {evidence.within} after its assignment, whatever it is.")
+        return Verdict("green", f"Every outcome is known {evidence.within} after its assignment, whatever its value.")
     p_value, z = outcome_dependence(evidence.dependence)
     numbers: dict[str, Measured] = {"p_value": p_value, "z": by_arm(evidence, z)}
-    silent = "About outcomes that never come the log is silent."
+    silent = "The log shows nothing about outcomes that never arrive."
     if math.isnan(p_value):
-        finding = "Outcomes are too few or too much alike to compare early with late ones."
+        finding = "There are too few different outcomes to compare early with late ones."
         if evidence.arrivals is None and evidence.totals["arrived"].any():
-            finding = "Every outcome that has come came at once."
+            finding = "Every outcome so far arrived at once."
         return Verdict("grey", f"{finding} {silent}", numbers=numbers)
     light, p = light_of(p_value), f"p {p_words(p_value, 2)}"
     if light == "green":

@@ -1,6 +1,6 @@
 """Checks of the outcomes themselves.
 
-How many, which are recorded, whether they vary, whether a few hold most of what varies, and whether they change.
+How many there are, which are recorded, whether they vary, whether a few dominate the variance, and whether they drift.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from belated.summaries.signs import (
     trend,
 )
 
-#: Outcomes of which some must vary: of a rare event, 500 may be without it by chance.
+#: With this many outcomes, some must differ; 500 rows may all lack a rare event by chance.
 _MANY = 500
 
 _DRIFT_ADVICE = (
-    "An arm's answer is then an average over the time of the experiment, weighted by when it was tried. Compare arms "
-    "over a stretch in which nothing changed, or say that the answer is about this time only."
+    "Each estimate is then an average over the time of the experiment, weighted by when the arm was tried. Compare "
+    "arms over a period in which nothing changed, or say that the result holds for this period only."
 )
 
 
-@check("arrivals", condition="practice", asks="Every arm has outcomes to go by.")
+@check("arrivals", condition="practice", asks="Every arm has enough outcomes.")
 def arrivals(evidence: Evidence) -> Verdict:
     """Judge how many outcomes have arrived."""
     arrived = evidence.totals["arrived"]
@@ -53,16 +53,16 @@ def arrivals(evidence: Evidence) -> Verdict:
     if (arrived < 2).all():
         return Verdict(
             "red",
-            "No arm has two outcomes, so that nothing can be estimated with an interval.",
+            "Every arm has fewer than two outcomes, so there are no intervals.",
             "Wait for outcomes.",
             numbers,
         )
     if arrived[k] < 2:
         advice = "Wait for its outcomes, or leave the arm out."
-        return Verdict("amber", f"{finding}: it has no interval.", advice, numbers)
+        return Verdict("amber", f"{finding}, so it has no interval.", advice, numbers)
     if arrived[k] < FEW:
-        advice = "Wait for more, or read its interval with care."
-        return Verdict("amber", f"{finding}: its interval is a rough one.", advice, numbers)
+        advice = "Wait for more outcomes, or treat its interval with caution."
+        return Verdict("amber", f"{finding}, so its interval is approximate.", advice, numbers)
     return Verdict("green", f"{finding}, the fewest of all arms.", numbers=numbers)
 
 
@@ -72,12 +72,12 @@ def arrivals(evidence: Evidence) -> Verdict:
 @check(
     "recorded outcomes",
     condition="practice",
-    asks="Outcomes are recorded whatever they are, not only when something happens.",
+    asks="Every outcome is recorded, not only those where something happened.",
 )
 def recorded(evidence: Evidence) -> Verdict:
     """Judge whether outcomes look as if they were recorded only when something happens."""
     if evidence.within is not None:
-        return Verdict("green", f"What has not happened within {evidence.within} counts as 0.")
+        return Verdict("green", f"A row without an event within {evidence.within} counts as 0.")
     totals = evidence.totals
     old, soon = totals["old"], totals["soon"]
     numbers = {"lowest": by_arm(evidence, evidence.low), "recorded": by_arm(evidence, soon / old)}
@@ -92,33 +92,34 @@ def recorded(evidence: Evidence) -> Verdict:
         sparse = is_sparse(old, soon) and not _still_coming(evidence)
         return Verdict("red" if sparse else "amber", *positive_remark(most), numbers)
     if lowest > 0:
-        return Verdict("green", "Every outcome is above 0, and nearly every row of some arm has one.", numbers=numbers)
+        finding = "Every outcome is above 0, and in at least one arm nearly every row has an outcome."
+        return Verdict("green", finding, numbers=numbers)
     k = _only_successes(evidence)
     if k is None:
-        return Verdict("green", "There are outcomes of 0 or below.", numbers=numbers)
+        return Verdict("green", "Outcomes of 0 or below are recorded too.", numbers=numbers)
     return Verdict(
         "red",
-        f"{arm_name_first(evidence, k)} has only outcomes of {evidence.low[k]:g}, and {1 - soon[k] / old[k]:.0%} of "
-        "its rows followed longest have none; other arms have smaller outcomes.",
+        f"Every outcome of {arm_name(evidence, k)} is {evidence.low[k]:g}, and {1 - soon[k] / old[k]:.0%} of its "
+        "oldest rows have no outcome; other arms have smaller outcomes.",
         single_value_advice(float(evidence.low[k])),
         numbers,
     )
 
 
 def _still_coming(evidence: Evidence) -> bool:
-    """Whether, of rows followed for half of the experiment, many outcomes came in the later half of that time."""
+    """Whether rows followed for half of the experiment got many of their outcomes in the second half of that time."""
     arrivals = evidence.arrivals
     if arrivals is None:
         return False
     half = arrivals.followed / 2
-    long = np.concatenate([[0.0], arrivals.delays]) >= half  # followed in full so many bins
+    long = np.concatenate([[0.0], arrivals.delays]) >= half  # bins of rows followed at least that long
     by_delay = arrivals.counts[:, :-1, long[: arrivals.counts.shape[2]]].sum(axis=(0, 2))
     soon, late = arrivals.delays <= half, arrivals.delays > half / 2
     return bool(by_delay[soon & late].sum() > 0.1 * by_delay[soon].sum())
 
 
 def _only_successes(evidence: Evidence) -> int | None:
-    """Return an arm whose outcomes all have one value above 0 and mostly do not come, if others have smaller ones."""
+    """Return an arm whose outcomes are all one value above 0 and mostly missing, if other arms have smaller values."""
     totals, low = evidence.totals, evidence.low
     n, old, soon = totals["arrived"], totals["old"], totals["soon"]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -128,7 +129,7 @@ def _only_successes(evidence: Evidence) -> int | None:
     return int(suspects[0]) if len(suspects) else None
 
 
-# ---------------------------------------------------------------- how they vary, and change
+# ---------------------------------------------------------------- variation and drift
 
 
 @check("variation", condition="practice", asks="An arm's outcomes vary.")
@@ -141,7 +142,7 @@ def variation(evidence: Evidence) -> Verdict:
     flat = known & (y2 - n * mean**2 <= 1e-12 * y2)
     numbers = {"variance": by_arm(evidence, np.where(known, np.where(flat, 0.0, variance), math.nan))}
     if not known.any():
-        return Verdict("grey", "No arm has two outcomes.", "Wait for outcomes.", numbers)
+        return Verdict("grey", "Every arm has fewer than two outcomes.", "Wait for outcomes.", numbers)
     if not flat.any():
         return Verdict("green", "The outcomes of every arm vary.", numbers=numbers)
     k = int(np.argmax(flat * n))
@@ -150,21 +151,21 @@ def variation(evidence: Evidence) -> Verdict:
     if flat[known].all() and n.sum() >= _MANY:
         return Verdict(
             "red",
-            f"{finding}, and no arm's outcomes vary.",
-            "Look at how outcomes are recorded: is this the right column, and are other values missing?",
+            f"{finding}, and no other arm's outcomes vary either.",
+            "Check how outcomes are recorded: is this the right column, and are other values missing?",
             numbers,
         )
     return Verdict(
         "amber",
-        f"{finding}: they do not show how much they vary.",
-        "Wait for more of them; until then the arm's interval takes from the other arms how much outcomes vary.",
+        f"{finding}, so their variance is unknown.",
+        "Wait for more outcomes. Until then, the arm's interval uses the variance of the other arms.",
         numbers,
     )
 
 
-@check("largest outcomes", condition="practice", asks="No few outcomes decide how much an arm's outcomes vary.")
+@check("largest outcomes", condition="practice", asks="No single outcome dominates an arm's variance.")
 def tail(evidence: Evidence) -> Verdict:
-    """Judge how well an arm's variance is known, and whether its tail is too long for that to be mended by waiting."""
+    """Judge how well each arm's variance is known, and whether its tail is too heavy for more rows to help."""
     known = tails(evidence)
     numbers = {
         "largest_share": by_arm(evidence, known.largest),
@@ -174,10 +175,11 @@ def tail(evidence: Evidence) -> Verdict:
     }
     judged = (evidence.totals["arrived"] >= FEW) & ~np.isnan(known.error)
     if known.two_valued:
-        return Verdict("green", "Outcomes have two values only: there is no tail.", numbers=numbers)
+        return Verdict("green", "Outcomes take only two values, so none is extreme.", numbers=numbers)
     if not judged.any():
-        return Verdict("grey", f"No arm has {FEW} outcomes that vary, too few to tell.", numbers=numbers)
-    # thresholds shrink with the outcomes in the tail; docs/diagnostics.md has the simulations that they are from
+        finding = f"Every arm has fewer than {FEW} outcomes, or outcomes that do not vary."
+        return Verdict("grey", finding, numbers=numbers)
+    # thresholds shrink with the number of outcomes in the tail; docs/diagnostics.md has the simulations behind them
     margin = 1 / np.sqrt(np.maximum(known.beyond, 1))
     heavy = judged & (known.beyond >= FEW) & (known.spread > 0.4 + 0.8 * margin) & (known.error**2 > 0.05)
     long = judged & (known.spread > 0.3 + 0.5 * margin) & (known.error**2 > 0.02)
@@ -186,41 +188,41 @@ def tail(evidence: Evidence) -> Verdict:
     among = heavy if heavy.any() else long | unsure if light == "amber" else judged
     k = int(np.argmax(np.where(among, known.error, -1.0)))
     finding = (
-        f"One outcome of {arm_name(evidence, k)} holds {known.largest[k]:.0%} of the arm's variance, which is known to "
-        f"within about {known.error[k]:.0%}"
+        f"One outcome of {arm_name(evidence, k)} makes up {known.largest[k]:.0%} of the arm's variance, which is known "
+        f"to within about {known.error[k]:.0%}"
     )
     if light == "green":
-        return Verdict(light, f"{finding}, the least certain.", numbers=numbers)
-    why = "its tail is too long for an interval to trust" if light == "red" else "more like it may still come"
-    return Verdict(light, f"{finding}: {why}.", _tail_advice(known, k), numbers)
+        return Verdict(light, f"{finding}, the least certain of all arms.", numbers=numbers)
+    why = "The tail is too heavy to trust the interval" if light == "red" else "Further large outcomes may still arrive"
+    return Verdict(light, f"{finding}. {why}.", _tail_advice(known, k), numbers)
 
 
 def _tail_advice(known: Tails, arm: int) -> str:
-    """Name the cap where one would cut the tail."""
+    """Return the advice on a heavy tail, with a cap if one would shorten it."""
     if known.cap[arm] < known.highest[arm]:
         cap = f"{known.cap[arm]:g}"
         return (
-            f"Let outcomes above a cap count as the cap, such as cap={cap} (--cap {cap}), set by what an outcome can "
-            "sensibly be, and say so beside the answer; or wait for more."
+            f"Cap the outcomes, for example with cap={cap} (--cap {cap}): larger outcomes then count as the cap. "
+            "Choose the cap by what is a plausible outcome, and report it with the result. Or wait for more outcomes."
         )
     if known.cap[arm] == math.inf:
-        return "Look at the smallest outcomes: are they right? Otherwise wait for more."
-    return f"Wait for more: {count(int(known.beyond[arm]), 'outcome')} of the arm make up the tail."
+        return "Check whether the smallest outcomes are correct. If they are, wait for more outcomes."
+    return f"Wait for more outcomes: only {int(known.beyond[arm]):,} of the arm's lie in the tail."
 
 
 class Tails(NamedTuple):
-    """What is known of the tails of the arms' outcomes, the longer one of each; NaN where outcomes do not vary.
+    """The longer tail of each arm's outcomes; NaN where outcomes do not vary.
 
     Attributes
     ----------
     two_valued : bool
         Whether the outcomes of all arms have the same two values, or are 0 and 1.
     largest : array
-        The share of the sum of squared deviations that the outcome furthest from the mean holds.
+        The share of the sum of squared deviations that is due to the outcome furthest from the mean.
     error : array
         The relative standard error of the variance, sqrt((kurtosis - 1) / n).
     beyond : array
-        How many outcomes lie beyond the mean, on the side of the tail.
+        The number of outcomes on the tail's side of the mean.
     spread : array
         1 - (mean of sqrt(d))^2 / mean of d over those, d the distance from the mean: 0 if all are equally far, 0.21 for
         exponential outcomes, near 1 if one is much further than all others.
@@ -240,7 +242,7 @@ class Tails(NamedTuple):
 
 
 def tails(evidence: Evidence) -> Tails:
-    """Return what is known of the arms' tails."""
+    """Return the statistics of each arm's longer tail."""
     shape, n = evidence.shape, evidence.totals["arrived"]
     mean, sd = mean_and_sd(evidence.totals)
     mean = mean + evidence.shift
@@ -264,7 +266,7 @@ def tails(evidence: Evidence) -> Tails:
 
 
 def _has_two_values(evidence: Evidence, values: Array) -> bool:
-    """Whether all outcomes are one of two values, each seen twice or more, or 0 and 1; `values` are the extremes."""
+    """Whether outcomes take two values only, each at least twice, or are 0 and 1; `values` are the extremes."""
     shape, n = evidence.shape, evidence.totals["arrived"]
     some = n > 0
     if not some.any():
@@ -281,7 +283,7 @@ def _has_two_values(evidence: Evidence, values: Array) -> bool:
     return bool(rarer > 1.5 or max(abs(low), abs(high - 1)) <= near)
 
 
-@check("drift", condition="practice", asks="An arm's outcomes are of the same kind from beginning to end.")
+@check("drift", condition="practice", asks="The mean of each arm's outcomes does not change over time.")
 def drift_over_time(evidence: Evidence) -> Verdict:
     """Judge whether arms' mean outcomes change with time."""
     sums = evidence.sums
@@ -297,7 +299,7 @@ def drift_over_time(evidence: Evidence) -> Verdict:
         "trend_p": along,
     }
     if math.isnan(p_value):
-        return Verdict("grey", "Outcomes are too few or too much alike to compare stretches of time.", numbers=numbers)
+        return Verdict("grey", "There are too few different outcomes to compare periods of time.", numbers=numbers)
     light = light_of(p_value)
     change = {"red": "change", "amber": "may change"}.get(light, "do not change")
     finding = f"Within arms, mean outcomes {change} over time (p {p_words(p_value, 2)})."

@@ -1,7 +1,7 @@
 """Checks of probabilities and weights.
 
-How fast the smallest probability falls; whether arms were chosen by the probabilities; whether a single row decides;
-how many outcomes the weights leave; and whether the sums behind standard errors settle.
+How fast the smallest probability falls; whether choices agree with the logged probabilities; whether a single row
+dominates; the effective sample size; and whether the sums behind the standard errors are stable.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from belated.base.text import count, p_words
 from belated.summaries.evidence import FEW, Evidence
 from belated.summaries.signs import BLATANT, CALIBRATION_ADVICE, SURE, calibration, steady_arrival, swapped
 
-#: What to do where no choice was left to chance.
+#: The advice if every choice had probability 1.
 _CERTAIN_ADVICE = (
-    "Arms that are chosen with certainty cannot be compared by weighting. If arms were drawn, log the probabilities "
-    "that they were drawn by; if a rule such as UCB chose them, run on with a floor under every arm's probability."
+    "Weighting cannot compare arms that were chosen with probability 1. If arms were drawn at random, log the "
+    "probabilities used; if a rule such as UCB chose them, continue with a minimum probability for every arm."
 )
 
-#: The share of an arm's weight that one row must not hold, and that which is looked at.
+#: A row with at least this share of an arm's weight makes the check red (if it is also unlikely), or amber.
 _HEAVY, _NOTABLE = 0.15, 0.05
 
-#: How often a row as unlikely as the heaviest must be expected, if every arm's probabilities are known, or not.
+#: Red if fewer rows as unlikely as the heaviest are expected: with all propensities, and with the chosen arm's only.
 _UNHEARD, _UNHEARD_CHOSEN = 1e-3, 0.02
 
 
-# ---------------------------------------------------------------- how fast probabilities fall
+# ---------------------------------------------------------------- decay
 
 
 class Decay(NamedTuple):
-    """How the smallest probability falls with the number of rows, like t^-exponent."""
+    """The fitted decay of the smallest probability with the number of rows, t^-exponent."""
 
     exponent: float
     std_error: float
@@ -54,7 +54,7 @@ class Decay(NamedTuple):
 def propensity_decay(evidence: Evidence) -> Verdict:
     """Judge the power of t with which the smallest probability falls."""
     if evidence.p is None or evidence.p_min is None:
-        finding = "Only the chosen arm's probability is logged, so how far the others fell cannot be told."
+        finding = "Only the chosen arm's probability is logged, so the decay of the others is unknown."
         return Verdict("grey", finding, "Log every arm's probability.")
     rows = evidence.sums["assigned"].sum(axis=1)
     step = np.cumsum(rows)
@@ -64,7 +64,7 @@ def propensity_decay(evidence: Evidence) -> Verdict:
     expected = evidence.p[later].sum(axis=0)
     numbers: dict[str, Measured] = {"exponent": math.nan, "expected_in_later_half": by_arm(evidence, expected)}
     if len(floor) < 3:
-        return Verdict("grey", "There are too few moments to follow the probabilities.", numbers=numbers)
+        return Verdict("grey", "There are too few moments to see a trend in the probabilities.", numbers=numbers)
     if not (floor > 0).all():
         return _switched_off(evidence, expected, numbers)
     decay = _decay(step[followed], floor)
@@ -73,7 +73,7 @@ def propensity_decay(evidence: Evidence) -> Verdict:
 
 
 def _decay(step: Array, floor: Array) -> Decay:
-    """Fit a line to the logarithm of the smallest probability over that of the number of rows."""
+    """Regress the logarithm of the smallest probability on the logarithm of the number of rows."""
     x, z = np.log(step), np.log(floor)
     x = x - x.mean()
     slope = float(np.sum(x * z) / np.sum(x * x))
@@ -82,59 +82,57 @@ def _decay(step: Array, floor: Array) -> Decay:
 
 
 def _switched_off(evidence: Evidence, expected: Array, numbers: dict[str, Measured]) -> Verdict:
-    """Judge a policy that gave some arm no chance at times."""
+    """Judge a policy under which some arm had probability 0 at times."""
     k = int(np.argmin(expected))
     if expected[k] >= 1:
-        return Verdict("green", "Arms that were switched off were tried again.", numbers=numbers)
-    finding = f"From some time on {arm_name(evidence, k)} had no chance: {expected[k]:.2g} choices in the later half."
-    return Verdict("amber", finding, "Leave out an arm that was dropped, or use the rows before.", numbers)
+        return Verdict("green", "Every arm whose probability fell to 0 was tried again later.", numbers=numbers)
+    finding = f"{arm_name_first(evidence, k)} was dropped: it is expected {expected[k]:.2g} times in the second half."
+    return Verdict("amber", finding, "Leave the arm out, or use only the rows before it was dropped.", numbers)
 
 
 def _falling(evidence: Evidence, decay: Decay, expected: Array, numbers: dict[str, Measured]) -> Verdict:
-    """Judge a policy that gave every arm a chance, by how fast the smallest probability falls."""
+    """Judge a policy under which every probability was above 0 by how fast the smallest falls."""
     k = int(np.argmin(expected))
     falls = f"falls like t^-{decay.exponent:.2f}" if decay.exponent >= 0.005 else "does not fall"
-    finding = f"The smallest probability {falls}; of {arm_name(evidence, k)}"
     times = f"{expected[k]:,.0f}" if expected[k] >= 100 else f"{expected[k]:.2g}"
-    choices = f"{times} choices were to be expected in the later half"
-    # of few rows, one choice of an arm is little less than its share, and a policy that learns fast is still at it
+    finding = f"The smallest probability {falls}; {arm_name(evidence, k)} is expected"
+    # with few rows, one choice is close to an arm's fair share, and a policy that learns fast is still exploring
     fair = expected.sum() / len(expected)
     if decay.exponent - 3 * decay.std_error > 1 and expected[k] < 1 and fair >= FEW:
         return Verdict(
             "red",
-            f"{finding}, only {choices}.",
-            "Keep a floor under the probabilities that falls more slowly, such as t^-0.5, and leave out arms that were "
-            "given up.",
+            f"{finding} only {times} times in the second half.",
+            "Use a minimum probability that falls more slowly, such as t^-0.5, and leave out arms that were dropped.",
             numbers,
         )
     if decay.exponent > 0.85 and expected[k] < 10:
         return Verdict(
             "amber",
-            f"{finding}, {choices}.",
-            "Expect wide intervals for such arms; a floor such as t^-0.5 keeps them alive.",
+            f"{finding} {times} times in the second half.",
+            "Expect wide intervals for such arms; a minimum probability such as t^-0.5 would keep them in play.",
             numbers,
         )
-    return Verdict("green", f"{finding}, {choices}.", numbers=numbers)
+    return Verdict("green", f"{finding} {times} times in the second half.", numbers=numbers)
 
 
-# ---------------------------------------------------------------- whether arms were chosen by them
+# ---------------------------------------------------------------- calibration
 
 
 @check(
     "probabilities",
     condition="practice",
-    asks="The logged probabilities are those by which the arms were chosen.",
+    asks="The policy chose the arms with the logged probabilities.",
 )
 def calibrated(evidence: Evidence) -> Verdict:
-    """Judge whether choices are as frequent as their probabilities say."""
+    """Judge whether the observed choices agree with the logged probabilities."""
     p_value = calibration(evidence)
     numbers: dict[str, Measured] = {"p_value": p_value}
     if evidence.excess is None:
-        finding = "As far as the chosen arms' probabilities alone can tell, choices agree with them"
+        finding = "The choices agree with the probabilities of the chosen arms, the only ones logged"
         unknown = "Only the chosen arm's probability is logged"
     else:
         numbers["excess_choices"] = by_arm(evidence, evidence.excess[: len(evidence.arms)])
-        finding = "Every arm was chosen about as often as its probabilities say"
+        finding = "Every arm was chosen about as often as its probabilities predict"
         unknown = "Every choice was certain"
     if _leaves_nothing_to_chance(evidence):
         several = count(int((evidence.totals["assigned"] > 0).sum()), "arm")
@@ -149,37 +147,38 @@ def calibrated(evidence: Evidence) -> Verdict:
 
 
 def _leaves_nothing_to_chance(evidence: Evidence) -> bool:
-    """Whether several arms were chosen, each with certainty: then no arm's rows say what they would be elsewhere."""
+    """Whether several arms were chosen, each with probability 1, so that weighting cannot compare them."""
     chosen = evidence.totals["assigned"] > 0
     return bool(chosen.sum() > 1 and (evidence.unlikeliest[chosen] >= 1 - TOLERANCE).all())
 
 
 def _miscalibrated(evidence: Evidence) -> str:
-    """Say what of the choices does not agree with the probabilities."""
+    """Describe how the choices disagree with the probabilities."""
     if evidence.excess is None or evidence.variance is None:
-        return "The arms were chosen more or less often than the chosen rows' probabilities say"
+        return "The arms were chosen more or less often than their logged probabilities predict"
     arms, excess = len(evidence.arms), evidence.excess
     if evidence.log_p is not None and swapped(evidence.log_p) < SURE:
-        return "Arms' probabilities seem to stand in each other's place"
+        return "The probabilities of some arms seem to be swapped"
     z = np.abs(excess) / np.sqrt(np.where(evidence.variance > 0, evidence.variance, math.inf))
     worst = int(np.argmax(z[:arms]))
     if z[worst] > min(3.0, z[arms:].max(initial=0.0)):
         times = float(evidence.totals["assigned"][worst])
         return (
-            f"{arm_name_first(evidence, worst)} was chosen {times:,.0f} times; its probabilities say "
+            f"{arm_name_first(evidence, worst)} was chosen {times:,.0f} times; its probabilities predict "
             f"{times - excess[worst]:,.1f}"
         )
     if z[arms] >= 3:
-        return f"Likely arms were chosen {'less' if excess[arms] < 0 else 'more'} often than their probabilities say"
-    return "In some stretch of time the choices do not agree with the probabilities"
+        often = "less" if excess[arms] < 0 else "more"
+        return f"Arms with high probabilities were chosen {often} often than their probabilities predict"
+    return "In some period the choices do not agree with the probabilities"
 
 
 # ---------------------------------------------------------------- weights
 
 
-@check("largest weight", condition="A1, A4", asks="No single row decides an arm's answer.")
+@check("largest weight", condition="A1, A4", asks="No single row dominates an arm's estimate.")
 def largest_weight(evidence: Evidence) -> Verdict:
-    """Judge the share of an arm's weight that its heaviest row holds."""
+    """Judge the share of an arm's total weight that its heaviest row has."""
     share = evidence.rarest**-0.5 / evidence.totals["w"]
     numbers: dict[str, Measured] = {
         "share": by_arm(evidence, share),
@@ -197,9 +196,9 @@ def largest_weight(evidence: Evidence) -> Verdict:
         k = int(np.nanargmax(np.where(planted, share, math.nan)))
         return Verdict(
             "red",
-            f"One row of {arm_name(evidence, k)} holds {share[k]:.1%} of the arm's weight; a row as unlikely "
-            f"(probability {evidence.rarest[k]:.2g}) was to be expected {expected[k]:.2g} times in the whole log.",
-            "Look at that row's logged probability. If it is right, the arm's answer hangs on one outcome: report the "
+            f"One row of {arm_name(evidence, k)} has {share[k]:.1%} of the arm's weight. A row as unlikely "
+            f"(probability {evidence.rarest[k]:.2g}) is expected {expected[k]:.2g} times in the whole log.",
+            "Check that row's logged probability. If it is correct, the estimate depends on one outcome: report the "
             "arm without an interval, or leave it out.",
             numbers,
         )
@@ -207,25 +206,25 @@ def largest_weight(evidence: Evidence) -> Verdict:
         k = int(np.nanargmax(of_all))
         return Verdict(
             "red",
-            f"{arm_name_first(evidence, k)} had a real chance in a handful of rows only: one of them holds "
-            f"{of_all[k]:.1%} of what all rows could have told about it.",
-            "Leave the arm out, or run on with a floor under every arm's probability.",
+            f"{arm_name_first(evidence, k)} had more than a tiny probability in a few rows only: one row has "
+            f"{of_all[k]:.1%} of the weight that all rows could give it.",
+            "Leave the arm out, or continue with a minimum probability for every arm.",
             numbers,
         )
     k = int(np.nanargmax(share))
-    finding = f"The heaviest row of {arm_name(evidence, k)} holds {share[k]:.1%} of the arm's weight"
+    finding = f"The heaviest row of {arm_name(evidence, k)} has {share[k]:.1%} of the arm's weight"
     if share[k] < _NOTABLE:
         return Verdict("green", f"{finding}.", numbers=numbers)
     return Verdict(
         "amber",
-        f"{finding}, which is what the policy's small probabilities make of few rows.",
-        "Use the t interval (the default), which allows for it; the normal one is too narrow here.",
+        f"{finding}. The cause is small probabilities together with few rows.",
+        "Use the default interval, which accounts for it; the normal interval is too narrow here.",
         numbers,
     )
 
 
 def _share_of_all_rows(evidence: Evidence) -> Array | None:
-    """Return, by arm, the largest share that a row holds of the sqrt(p) of all rows; None if not every p is known."""
+    """Return, by arm, the largest share of one row in the sum of sqrt(p) over all rows; None if some p is unknown."""
     if evidence.h is None or evidence.h_max is None:
         return None
     return np.asarray(evidence.h_max / evidence.h)
@@ -233,17 +232,17 @@ def _share_of_all_rows(evidence: Evidence) -> Array | None:
 
 @check("effective size", condition="A3", asks="Every arm keeps being tried.")
 def effective_size(evidence: Evidence) -> Verdict:
-    """Judge how many outcomes of equal weight an arm's outcomes count like."""
+    """Judge the smallest effective sample size."""
     w, w2 = evidence.totals["w"], evidence.totals["w2"]
     size = np.where(w2 > 0, w**2 / w2, 0.0)
     numbers = {"effective_size": by_arm(evidence, size)}
     k = int(np.argmin(size))
-    finding = f"The outcomes of {arm_name(evidence, k)} count like {size[k]:,.0f} of equal weight"
+    finding = f"Smallest effective sample size: {size[k]:,.0f} ({arm_name(evidence, k)})"
     if (size < 5).all():
         return Verdict(
             "red" if evidence.totals["arrived"].sum() >= FEW * len(size) else "amber",
-            f"{finding}, and no arm's like 5 or more.",
-            "Wait for more outcomes; nothing can be concluded yet.",
+            f"{finding}. Every arm has fewer than 5.",
+            "Wait for more outcomes; there are too few for any conclusion.",
             numbers,
         )
     if size[k] < FEW:
@@ -252,15 +251,15 @@ def effective_size(evidence: Evidence) -> Verdict:
         return Verdict(
             "amber",
             f"{finding}{more}.",
-            "Read such an arm's interval as a rough one, or let it be tried more often.",
+            "Treat the interval of such an arm as approximate, or try the arm more often.",
             numbers,
         )
-    return Verdict("green", f"{finding}, which is the fewest.", numbers=numbers)
+    return Verdict("green", f"{finding}.", numbers=numbers)
 
 
-@check("variance sums", condition="A5", asks="The sums behind the standard errors settle down.")
+@check("variance sums", condition="A5", asks="The sums behind the standard errors are stable.")
 def variance_sums(evidence: Evidence) -> Verdict:
-    """Judge how well the sums of squared weights are known, and whether arrival is steady."""
+    """Judge how precisely the sums of squared weights are known, and whether the rate of arrival is steady."""
     error = np.sqrt(evidence.totals["w4"]) / evidence.totals["w2"]
     p_value = math.nan
     if evidence.within is None:
@@ -269,8 +268,8 @@ def variance_sums(evidence: Evidence) -> Verdict:
     if p_value < BLATANT:
         return Verdict(
             "red",
-            f"The share of outcomes that come in good time changes from beginning to end (p {p_words(p_value, 2)}).",
-            "Find out what changed in how outcomes are recorded, and use the stretch in which nothing did.",
+            f"The share of outcomes that arrive on time changes over the experiment (p {p_words(p_value, 2)}).",
+            "Find out what changed in how outcomes are recorded, and use only a period in which nothing changed.",
             numbers,
         )
     if np.isnan(error).all():
@@ -280,8 +279,8 @@ def variance_sums(evidence: Evidence) -> Verdict:
     if error[k] >= 0.5 or p_value < SURE:
         return Verdict(
             "amber",
-            f"{finding}: its standard error is uncertain itself.",
-            "Use the t interval (the default), which allows for it, and expect it to change as outcomes come.",
+            f"{finding}, so its standard error is itself uncertain.",
+            "Use the default interval, which accounts for it, and expect it to change as outcomes arrive.",
             numbers,
         )
-    return Verdict("green", f"{finding}, which is the least certain.", numbers=numbers)
+    return Verdict("green", f"{finding}, the least certain of all arms.", numbers=numbers)
