@@ -20,7 +20,7 @@ def test_simultaneous_contrasts_are_wider_than_single_and_narrower_than_bonferro
         assert one.p_value <= all_.p_value <= 2 * one.p_value
         assert (all_.p_value < 0.05) == (all_.low > 0 or all_.high < 0)
     assert len(est.contrasts()) == 3
-    with pytest.raises(bl.OptionError, match="several questions at once"):
+    with pytest.raises(bl.OptionError, match="simultaneous with others"):
         joint[0].test(1)
 
 

@@ -137,7 +137,7 @@ def test_the_greedy_policy_is_worth_what_its_arm_is():
         est.policy("greedy", alternative="less")
     with pytest.raises(bl.OptionError, match="must map arms to numbers"):
         est.policy("greedily")
-    with pytest.raises(bl.OptionError, match="several questions"):
+    with pytest.raises(bl.OptionError, match="simultaneous with others"):
         answer.test(1)
 
 

@@ -92,7 +92,7 @@ def test_a_moment_becomes_a_number_and_comes_back():
     assert clock.show_delay(1e6) == np.timedelta64(1, "s")
     assert Clock().text(1234) == "1,234"
     for moment in (None, "3", True, np.nan):
-        with pytest.raises(bl.OptionError, match=r"`as_of` is .*; this log's times are numbers"):
+        with pytest.raises(bl.OptionError, match=r"`as_of` is .*; it must be a number"):
             Clock().read("as_of", moment)
 
 

@@ -70,7 +70,7 @@ def test_a_missing_column_is_named_with_the_nearest(frame):
 def test_columns_that_do_not_name_their_arm_are_refused(frame):
     with pytest.raises(bl.LogError, match="cannot be matched"):
         bl.Log.from_frame(frame, arm="variant", outcome="y", propensity=["p", "y"])
-    with pytest.raises(bl.LogError, match="names no column for arm 'B'"):
+    with pytest.raises(bl.LogError, match="has no column for arm 'B'"):
         bl.Log.from_frame(frame, arm="variant", outcome="y", propensity={"A": "p_A"}, arms=["A", "B"])
 
 

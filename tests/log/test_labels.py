@@ -11,7 +11,7 @@ from belated.log.labels import encode
 
 
 def test_integers_that_may_be_columns_or_not_are_asked_about():
-    with pytest.warns(bl.BelatedWarning, match="taken for columns 0 to 2"):
+    with pytest.warns(bl.BelatedWarning, match="read as column numbers 0 to 2"):
         log = bl.Log([1, 2], [1.0, 2.0], np.full((2, 3), 1 / 3))
     assert log.arms == (0, 1, 2)
     assert bl.Log([1, 2], [1.0, 2.0], HALF * 2).arms == (1, 2)

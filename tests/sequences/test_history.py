@@ -84,11 +84,11 @@ def test_what_cannot_be_grown_is_refused():
     found = bl.sequence(log.at(30), "sub_gaussian", sigma=1)
     changed = y.copy()
     changed[10] += 1
-    with pytest.raises(bl.LogError, match="no later state"):
+    with pytest.raises(bl.LogError, match="not a later version"):
         found.update(bl.Log(arm, changed, np.full(60, 0.5), assigned_at=np.arange(60)))
     with pytest.raises(bl.OptionError, match="before the last look"):
         found.update(0, 1.0, 0.5, at=3)
-    with pytest.raises(bl.OptionError, match="go back in time"):
+    with pytest.raises(bl.OptionError, match="must not decrease"):
         found.update([0, 1], [1.0, 2.0], [0.5, 0.5], at=[40, 35])
     with pytest.raises(bl.OptionError, match="propensity"):
         found.update(0, 1.0, 0.0)

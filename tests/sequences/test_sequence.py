@@ -27,7 +27,7 @@ from belated.cli.app import app
         ({"target": 0}, "whole number"),
         ({"level": 1.0}, "strictly"),
         ({"baseline": "Z"}, "no arm"),
-        ({"looks": [10_000]}, "after the log's last"),
+        ({"looks": [10_000]}, "after the last time of the log"),
         ({"kind": "bernstein", "bounds": (0, 0.5)}, "outside"),
         ({"kind": "beta_binomial"}, "0 or 1"),
     ],
@@ -150,9 +150,9 @@ def test_of_bounds_and_a_cap_the_smaller_holds():
 
 def test_a_cap_alone_does_not_bound_negative_outcomes():
     log = bl.Log(["A", "B"] * 20, np.linspace(-1, 1, 40), np.full(40, 0.5))
-    with pytest.raises(bl.OptionError, match=r"an outcome is -1: give both ends, `bounds=\(low, high\)`\.$"):
+    with pytest.raises(bl.OptionError, match=r"an outcome is -1; give both bounds with `bounds=\(low, high\)`\.$"):
         bl.sequence(log, cap=0.5)
-    with pytest.raises(bl.OptionError, match=r"the cap is -2: give both ends"):
+    with pytest.raises(bl.OptionError, match=r"the cap is -2; give both bounds"):
         bl.sequence(bl.Log(["A", "B"], [np.nan, np.nan], [0.5, 0.5]), cap=-2)
     assert bl.sequence(log, cap=0.5, bounds=(-1, 1)).design.bounds == (-1, 0.5)
 

@@ -49,5 +49,5 @@ def test_a_given_array_is_checked():
         bl.Sums.of(LOG, np.array([[1.0, 1.0], [1.0, -1.0], [1.0, 1.0]]))
     with pytest.raises(bl.OptionError, match="Did you mean 'sqrt'"):
         bl.Sums.of(LOG, "sqr")
-    with pytest.raises(bl.OptionError, match="comes with 'given', and only with it"):
+    with pytest.raises(bl.OptionError, match="'given' needs an array or a function"):
         bl.Weights("given")

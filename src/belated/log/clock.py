@@ -1,4 +1,4 @@
-"""Times as users keep them, to numbers that can be compared."""
+"""`Clock`: conversion between users' times and comparable numbers."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
 from belated.base.errors import LogError, OptionError
 from belated.base.text import moment_text
 
-#: The integer that stands for "never" among integer times; NumPy's NaT has the same bits.
+#: The integer that means "never"; NumPy's NaT has the same bits.
 NEVER = np.iinfo(np.int64).min
 _LAST = np.iinfo(np.int64).max
 
-#: NumPy's units of datetimes that are kept, each a thousandth of the one before.
+#: The supported datetime units of NumPy; each is a thousandth of the one before.
 DatetimeUnit = Literal["s", "ms", "us", "ns", "ps", "fs", "as"]
 _DATETIME_UNITS: tuple[DatetimeUnit, ...] = get_args(DatetimeUnit)
 
-#: A moment as it is shown: a number, or a datetime; as users give it, also a date or text.
+#: A time as it is shown, a number or a datetime; and as users give it, also a date or text.
 Moment = int | float | np.datetime64
 MomentLike = Moment | dt.date | str
 
-#: A length of time as it is shown.
+#: A duration as it is shown.
 Length = float | np.timedelta64
 
 
 @dataclass(frozen=True)
 class Clock:
-    """What kind of time a log keeps: steps, numbers, or datetimes of some unit.
+    """The kind of time of a log: steps, numbers, or datetimes with a unit.
 
-    Inside, times are int64 (steps, whole numbers, datetimes) or float64; this turns moments
-    given from outside into such numbers, and back for display.
+    Internally, times are int64 (steps, whole numbers, datetimes) or float64. The clock converts users' times to such
+    numbers, and back for display.
     """
 
     unit: DatetimeUnit | None = None  # NumPy's datetime unit; None: plain numbers
     whole: bool = True
 
     def read(self, name: str, moment: Any) -> int | float:
-        """Return a moment as a number of this clock."""
+        """Return a time as a number of this clock."""
         is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
         if self.unit is None:
             if not is_number or moment != moment:
-                raise OptionError(f"`{name}` is {moment!r}; this log's times are numbers, so it must be one too.")
+                raise OptionError(f"`{name}` is {moment!r}; it must be a number, like the times of this log.")
             if not self.whole:
                 return float(moment)
-            # the last whole moment not after it
+            # the last whole number not after it
             return min(max(math.floor(moment), NEVER + 1), _LAST) if math.isfinite(moment) else _ends(moment)
         try:
             if is_number or np.ndim(moment):
@@ -62,13 +62,13 @@ class Clock:
                 raise ValueError
         except (TypeError, ValueError, LogError):
             raise OptionError(
-                f"`{name}` is {moment!r}; this log's times are datetimes, so it must be one too, "
+                f"`{name}` is {moment!r}; it must be a datetime, like the times of this log, "
                 "such as '2026-03-01' or datetime(2026, 3, 1)."
             ) from None
         return int(_in_unit(array, self.unit).view(np.int64)[0])
 
     def show(self, time: int | float) -> Moment:
-        """Return a number of this clock as the user would write the moment."""
+        """Return a number of this clock as a number or datetime."""
         if self.unit is None:
             return int(time) if self.whole or float(time).is_integer() else float(time)
         return _datetime(time, self.unit)
@@ -80,11 +80,11 @@ class Clock:
         return moment_text(_datetime(time, self.unit))
 
     def show_many(self, times: Array) -> Array:
-        """Return many numbers of this clock as an array of moments."""
+        """Return numbers of this clock as an array of numbers or datetimes."""
         return times if self.unit is None else times.astype(np.int64).view(f"datetime64[{self.unit}]")
 
     def show_delay(self, delay: float) -> Length:
-        """Return a length of time as the user would write it."""
+        """Return a duration as a number or timedelta."""
         if self.unit is None or math.isnan(delay):
             return delay
         return np.timedelta64(round(delay), self.unit)
@@ -99,7 +99,7 @@ def _ends(moment: float) -> int:
 
 
 def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tuple[Array | None, Array | None, Clock]:
-    """Return assignment times (None: steps 1, 2, ...), arrival times (None: at once), and their clock."""
+    """Return assignment times (None: steps 1, 2, ...), arrival times (None: all at once), and their clock."""
     if arrived_at is not None and delay is not None:
         raise LogError("`arrived_at` and `delay` are both given; give one of them.", column="delay")
     assigned = None if assigned_at is None else _times("assigned_at", assigned_at, rows, may_miss=False)
@@ -109,14 +109,14 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
     else:
         arrived = None if arrived_at is None else _times("arrived_at", arrived_at, rows, may_miss=True)
     if arrived is not None and arrived.dtype.kind == "f" and np.isnan(arrived[0]) and np.isnan(arrived).all():
-        # a column of nothing has no kind of its own
+        # a column without values has no type of its own
         kind = np.dtype(np.int64) if assigned is None else assigned.dtype
         arrived = np.full(rows, NEVER).view(kind if kind.kind == "M" else np.int64)
     kinds = {a.dtype.kind for a in (assigned, arrived) if a is not None}
     if "M" in kinds:
         if assigned is None or kinds != {"M"}:
             raise LogError(
-                "`assigned_at` and the arrival times must be of one kind: both datetimes or both numbers.",
+                "`assigned_at` and the arrival times must have the same type: both datetimes or both numbers.",
                 column="arrived_at",
             )
         unit = _common_unit([assigned] if arrived is None else [assigned, arrived])
@@ -129,7 +129,7 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
 
 
 def as_float_times(times: Array) -> Array:
-    """Return times as floats; never is NaN."""
+    """Return times as floats, with NaN for never."""
     if times.dtype.kind == "f":
         return times
     return np.where(times == NEVER, math.nan, times.astype(np.float64))
@@ -138,7 +138,7 @@ def as_float_times(times: Array) -> Array:
 def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool = False) -> Array:
     array = as_array(name, values)
     if array.ndim != 1 or len(array) != rows:
-        raise LogError(f"`{name}` has shape {array.shape}; `arm` has {rows:,} rows, so it must too.", column=name)
+        raise LogError(f"`{name}` has shape {array.shape}; it must have {rows:,} rows, as `arm` has.", column=name)
     if array.dtype.kind == "O":
         array = _from_objects(name, array, duration)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -150,13 +150,13 @@ def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool 
             raise LogError(f"`{name}` is in months or years, whose lengths differ; give days or less.", column=name)
     elif kind in "iu":
         if array.dtype == np.uint64 and len(array) and array.max() > _LAST:
-            raise LogError(f"`{name}` holds integers too large for a time.", column=name)
+            raise LogError(f"`{name}` has integers that are too large for a time.", column=name)
         array = array.astype(np.int64, copy=False)
     elif kind == "f":
         array = array.astype(np.float64, copy=False)
     else:
         what = "numbers or durations" if duration else "numbers or datetimes"
-        raise LogError(f"`{name}` holds {kind_of(array)}; it must hold {what}.", column=name)
+        raise LogError(f"`{name}` contains {kind_of(array)}; it must contain {what}.", column=name)
     if not may_miss:
         missing = np.isnat(array) if kind == "M" else array == NEVER if kind in "iu" else ~np.isfinite(array)
         if missing.any():
@@ -167,7 +167,7 @@ def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool 
 
 
 def _from_objects(name: str, array: Array, duration: bool) -> Array:
-    """Return a column of Python objects as one of numbers, datetimes or durations, missing ones included."""
+    """Convert a column of Python objects, some perhaps missing, to numbers, datetimes or durations."""
     values: list[Any] = [None if is_missing(x) else x for x in array.tolist()]
     present = next((x for x in values if x is not None), None)
     kinds: tuple[type, ...] = (int, float, np.number, Decimal, Fraction)
@@ -178,7 +178,7 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
     for row, x in enumerate(values):
         if x is not None and (not isinstance(x, kinds) or isinstance(x, bool)):
             what = "a number or a duration" if duration else "a number or a datetime"
-            like = "" if x is present else ", as the others are"
+            like = "" if x is present else ", like the others"
             raise LogError(f"`{name}` in row {row} is {x!r}; it must be {what}{like}.", column=name, row=row)
     if kinds[0] is dt.timedelta:
         return _common_array(values, "timedelta64")
@@ -191,7 +191,7 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
 
 
 def _common_array(values: list[Any], kind: str) -> Array:
-    """Return Python's and NumPy's datetimes or durations, None for missing, as one array."""
+    """Return Python and NumPy datetimes or durations as one array; None is missing."""
     kinds = {str(x.dtype) for x in values if isinstance(x, np.generic)}
     finest = "ns" if f"{kind}[ns]" in kinds else "us"
     missing = np.datetime64("NaT") if kind == "datetime64" else np.timedelta64("NaT")
@@ -199,7 +199,7 @@ def _common_array(values: list[Any], kind: str) -> Array:
 
 
 def _datetimes(array: Array) -> Array:
-    """Return datetimes in whole seconds or finer."""
+    """Return datetimes in seconds or a finer unit."""
     unit, multiple = np.datetime_data(array.dtype)
     if unit in ("Y", "M", "W", "D", "h", "m", "generic") or multiple != 1:
         return array.astype("datetime64[s]")
@@ -215,7 +215,7 @@ def _common_unit(arrays: list[Array]) -> DatetimeUnit:
 
 
 def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
-    """Return datetimes in another unit; those that do not fit become the first or last that do."""
+    """Return datetimes in another unit; those out of range become the first or last possible one."""
     dtype = np.dtype(f"datetime64[{unit}]")
     if array.dtype == dtype:
         return array
@@ -228,13 +228,13 @@ def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
 
 
 def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
-    """Return arrival times from delays; NaN, inf and NaT are never."""
+    """Return arrival times from delays; NaN, inf and NaT mean never."""
     dates = assigned is not None and assigned.dtype.kind == "M"
     if dates and delay.dtype.kind == "f" and np.isnan(delay).all():
         delay = np.full(rows, "NaT", dtype="timedelta64[s]")
     if dates != (delay.dtype.kind == "m"):
         want, have = ("durations (timedelta)", "datetimes") if dates else ("numbers", "no datetimes")
-        raise LogError(f"`delay` must hold {want}, as `assigned_at` holds {have}.", column="delay")
+        raise LogError(f"`delay` must contain {want}, because `assigned_at` contains {have}.", column="delay")
     missing = delay == NEVER if delay.dtype.kind == "i" else np.zeros(1, dtype=bool)
     negative = (delay < np.zeros(1, dtype=delay.dtype)[0]) & ~missing
     if negative.any():

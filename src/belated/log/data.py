@@ -1,4 +1,4 @@
-"""Data: what every log of an experiment can be asked, whether it is in memory or in a table."""
+"""`Data`: the interface of every log, whether its rows are in memory or in a table."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 
 class Data(ABC):
-    """An experiment's log, wherever it is: a `Log` in memory, or a `Source`, whose rows stay in a table.
+    """The log of an experiment: a `Log` in memory, or a `Source` whose rows stay in a table.
 
-    Statistics, checks and reports ask a log these questions and nothing else. Each method answers as of `moment`: rows
-    assigned later do not exist, and outcomes that arrived later are still out. Two logs that hold the same rows give
-    the same answers, up to rounding; only where `even_moments` puts its moments is their own affair.
+    Statistics, checks and reports use only this interface. Every method answers as of `moment`: rows assigned later are
+    ignored, and outcomes that arrived later count as missing. Two logs with the same rows give the same answers up to
+    rounding; only the times of `even_moments` may differ.
 
     Attributes
     ----------
     arms : tuple
-        The arms' labels, in the order of every array by arm.
+        The labels of the arms, in the order of every array by arm.
     clock : Clock
-        What kind of time the log keeps; moments are numbers of it.
+        The kind of time of the log; times are numbers of the clock.
     moment : int, float or None
-        The moment the log is looked at; None: everything that ever arrived counts.
+        The as-of time; None if everything that ever arrived counts.
     name : str
-        What the log is called in sentences.
+        The name of the log in messages.
     within : str or None
-        Of events, the window in words: the outcome is what happened within it.
+        The window in words, if outcomes are events within a window.
     cap : float or None
-        What larger outcomes count as, in every answer; None: as they are.
+        The cap on outcomes; None if there is none.
     notes : tuple of str
-        What was noticed on reading, such as outcomes that belong to no assignment.
+        Remarks from reading, such as outcomes that belong to no assignment.
     files : tuple of str
-        The files that the rows are in, which no answer may be written over.
+        The files that contain the rows, which output must not overwrite.
     """
 
     arms: tuple[Label, ...]
@@ -56,108 +56,108 @@ class Data(ABC):
     @property
     @abstractmethod
     def engine(self) -> str:
-        """What holds the rows: "memory", or the name of a database engine."""
+        """Where the rows are: "memory", or the name of a database engine."""
 
     @property
     @abstractmethod
     def outcome_name(self) -> str:
-        """What the outcome is called."""
+        """The name of the outcome."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many rows exist."""
+        """The number of rows at the as-of time."""
 
     @property
     @abstractmethod
     def has_all_propensities(self) -> bool:
-        """Whether every arm's probability is known, not only the chosen one's."""
+        """Whether the probability of every arm is known, not only of the chosen one."""
 
     @property
     @abstractmethod
     def last_look(self) -> int | float:
-        """The moment up to which outcomes are known: `moment`, or the last time in the log."""
+        """The time up to which outcomes are known: `moment`, or the last time in the log."""
 
     @abstractmethod
     def log(self) -> Log:
-        """Return the rows in memory."""
+        """Return the log with its rows in memory."""
 
     @abstractmethod
     def at_number(self, moment: int | float) -> Data:
-        """Return the same experiment as it stood at a moment given as a number of its clock."""
+        """Return the same experiment as of another time, given as a number of its clock."""
 
     @abstractmethod
     def capped(self, cap: float | None) -> Data:
-        """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
+        """Return the same experiment with another cap on outcomes, or with None, without a cap."""
 
     @abstractmethod
     def above_cap(self, moments: Array | None = None) -> Array:
-        """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""
+        """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
 
     @abstractmethod
     def sums(
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
-        """Return, for each pair of weights and outcome model, the sums at each moment.
+        """Return the sums for each pair of weights and outcome model, at each time.
 
         Parameters
         ----------
         parts : sequence of (weights, outcome model)
         moments : array, optional
-            Ascending numbers of the clock; by default the log's own moment.
+            Ascending numbers of the clock; by default the as-of time of the log.
         plain : bool
-            Whether to make the sums that only estimators that are not of Hajek's kind need.
+            Whether to include the sums that only estimators not of Hajek type need.
         history : sequence of Log
-            Other parts of the same experiment, whose outcomes the running mean may see; in memory only.
+            Other parts of the same experiment, whose outcomes the running mean uses; in memory only.
         """
 
     @abstractmethod
     def evidence(self) -> Evidence:
-        """Return the counts and sums from which every check is read."""
+        """Return the counts and sums from which every check is computed."""
 
     @abstractmethod
     def even_moments(self, how_many: int) -> Array:
-        """Return moments evenly spaced over the rows or the time, the last being when the log is looked at."""
+        """Return times that are evenly spaced over the rows or the time; the last is the as-of time."""
 
     @abstractmethod
     def doubts(self) -> list[str]:
-        """Return what in the log as a whole speaks against any estimate from it, in words."""
+        """Return sentences on signs that every estimate from the log is biased."""
 
     @abstractmethod
     def oddities(self) -> list[str]:
-        """Return what in the log looks like a mistake in it, or in how it was read, in words."""
+        """Return sentences on what looks like a mistake in the log, or in how it was read."""
 
     def doubts_when_estimated(self) -> list[str]:
-        """Return the doubts that `estimate` says by itself: none, unless the log looks for them on its own."""
+        """Return the doubts that `estimate` reports as warnings; none by default."""
         return []
 
     @property
     def columns(self) -> Mapping[str, str | list[str]]:
-        """Which column plays which role; empty for arrays."""
+        """The column for each role; empty for arrays."""
         return {}
 
     @property
     @abstractmethod
     def how_read(self) -> list[tuple[str, str]]:
-        """What a report says of where the rows are and how they were summed, as names and values."""
+        """Names and values for a report: where the rows are, and how they were summed."""
 
     @property
     def capping(self) -> Cap | None:
-        """The cap, and how many outcomes are above it; None if there is none."""
+        """The cap and the number of outcomes above it; None if there is no cap."""
         return None if self.cap is None else Cap(self.cap, self.above_cap()[-1])
 
     @property
     def as_of(self) -> Moment | None:
-        """The moment the log is looked at; None: everything that ever arrived counts."""
+        """The as-of time; None if everything that ever arrived counts."""
         return None if self.moment is None else self.clock.show(self.moment)
 
     @property
     def as_of_text(self) -> str | None:
-        """The moment the log is looked at, as text; None if there is none."""
+        """The as-of time as text; None if there is none."""
         return None if self.moment is None else self.clock.text(self.moment)
 
 
 def require_data(log: object, cap: float | None = None) -> Data:
-    """Return `log` if it is a log, in memory or in a table; with another cap, if one is given."""
+    """Return `log`, with the cap if one is given; raise if it is not a log."""
     if not isinstance(log, Data):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or what `read` gives.")
+        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or a table from `read`.")
     return log if cap is None else log.capped(cap)

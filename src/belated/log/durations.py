@@ -1,4 +1,4 @@
-"""Windows: how long after an assignment its events count."""
+"""`Window`: the time after an assignment in which its events count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from belated.base.errors import OptionError
 from belated.base.text import count
 
-#: Short names of lengths of time: how many microseconds they are, and their long names.
+#: Units of time by short name: their length in microseconds, and their long name.
 _LENGTHS = {
     "us": (1, "microsecond"), "ms": (10**3, "millisecond"), "s": (10**6, "second"), "sec": (10**6, "second"),
     "m": (60 * 10**6, "minute"), "min": (60 * 10**6, "minute"), "h": (3600 * 10**6, "hour"),
@@ -24,7 +24,7 @@ _LENGTHS = {
 
 @dataclass(frozen=True)
 class Window:
-    """How long after an assignment its events count: steps, or microseconds."""
+    """The time after an assignment in which its events count, in steps or microseconds."""
 
     length: int | float
     is_time: bool

@@ -1,4 +1,4 @@
-"""Columns of any dataframe that Narwhals knows, as arrays."""
+"""Reading columns of any dataframe that Narwhals supports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_frame(
     propensity: str | Sequence[str] | ByArm[str],
     arms: Sequence[Label] | None,
 ) -> tuple[dict[str, Array], Sequence[Label] | None]:
-    """Return the arguments of `Log` that `names` and `propensity` find in `frame`, and the arms' order."""
+    """Return the arguments of `Log` from the columns that `names` and `propensity` name, and the order of the arms."""
     table = _table(frame)
     columns: dict[str, Array] = {
         role: _values(_column(table, role, name)) for role, name in names.items() if name is not None
@@ -29,7 +29,7 @@ def read_frame(
         arms = list(propensity) if arms is None else arms
         unnamed = [arm for arm in arms if arm not in propensity]
         if unnamed:
-            raise LogError(f"`propensity` names no column for arm {unnamed[0]!r}.", column="propensity")
+            raise LogError(f"`propensity` has no column for arm {unnamed[0]!r}.", column="propensity")
         columns["propensity"] = _matrix([_column(table, "propensity", propensity[arm]) for arm in arms])
     elif isinstance(propensity, Sequence) and not isinstance(propensity, str):
         series = [_column(table, "propensity", name) for name in propensity]
@@ -42,7 +42,7 @@ def read_frame(
             order = match(fields, columns["arm"]) if arms is None else arms
             named = dict(zip(order, fields, strict=True)) if arms is None else {arm: str(arm) for arm in arms}
             if not set(named.values()) <= set(fields):
-                raise LogError(f"`propensity` holds {fields!r}, which are not the arms.", column="propensity")
+                raise LogError(f"`propensity` has the fields {fields!r}; they must be the arms.", column="propensity")
             arms = order
             columns["propensity"] = _matrix([column.struct.field(named[arm]) for arm in arms])
         else:
@@ -53,7 +53,7 @@ def read_frame(
 
 
 def named_matrix(frame: Any, arm: Array, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
-    """Return a dataframe of propensities as a matrix, its columns in the order of the arms they name."""
+    """Return a dataframe of propensities as a matrix, and the arms that its columns name."""
     table = _table(frame)
     names = list(table.columns)
     if arms is None:
@@ -69,7 +69,7 @@ def _table(frame: Any) -> nw.DataFrame[Any]:
         table = native.collect() if isinstance(native, nw.LazyFrame) else native
         _ = table.columns
     except TypeError:
-        raise LogError(f"{type(frame).__name__} is not a dataframe that Narwhals knows.") from None
+        raise LogError(f"{type(frame).__name__} is not a dataframe that Narwhals supports.") from None
     except NarwhalsError as error:
         raise LogError(f"The dataframe cannot be read: {' '.join(str(error).split())}") from None
     return table
@@ -110,15 +110,15 @@ def _matrix(series: Sequence[nw.Series[Any]]) -> Array:
 
 
 def match(columns: list[str], arm: Array) -> list[Label]:
-    """Match propensity columns to arms: each arm's column is the only one whose name ends, or begins, with it."""
+    """Match propensity columns to arms: an arm's column is the only one whose name ends, or begins, with its label."""
     labels = {str(label): label for label in dict.fromkeys(np.asarray(arm).tolist())}
     for fits in (str.__eq__, str.endswith, str.startswith):
-        # of labels that fit one name, such as 1 and 11 with p_11, the longest is meant
+        # if several labels fit one name, such as 1 and 11 for p_11, the longest is meant
         owners = [max((text for text in labels if fits(name, text)), key=len, default=None) for name in columns]
         if set(labels) <= set(owners) and len(set(owners)) == len(owners) == len(labels):
             return [labels[text] for text in owners if text is not None]
     raise LogError(
         "The propensity columns cannot be matched to the arms by name; "
-        "say which is whose, for example propensity={'A': 'p_A', 'B': 'p_B'}.",
+        "map arms to columns, for example propensity={'A': 'p_A', 'B': 'p_B'}.",
         column="propensity",
     )

@@ -1,4 +1,4 @@
-"""Arms as users name them, to numbers."""
+"""Conversion of arm labels to numbers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from belated.base.columns import Array, Label, as_array, is_missing
 from belated.base.errors import BelatedWarning, LogError, UnknownArmError
 from belated.base.text import shown
 
-#: Labels looked at together: few enough to stay in the cache.
+#: Labels processed together; few enough to stay in the processor's cache.
 _BLOCK = 1 << 15
 
 
 def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple[Array, tuple[Label, ...]]:
-    """Return every row's arm as a number, and the arms' labels.
+    """Return the arm of every row as a number, and the labels of the arms.
 
-    `columns` is the number of propensity columns, None when only the chosen arm's is known.
+    `columns` is the number of propensity columns; None if only the chosen arm's propensity is known.
     """
     array = _labels(arm)
     least, largest = _span(array) if array.dtype.kind in "iu" and len(array) else (-1, -1)
     if arms is None and columns is not None and 0 <= least <= largest < columns:
-        arms = range(columns)  # 0, 1, ..., K - 1 name columns, also those never chosen
+        arms = range(columns)  # 0, 1, ..., K - 1 are column numbers, including arms never chosen
         if least > 0:
             warnings.warn(
-                f"`arm` holds integers from {least} to {largest} and `propensity` has {columns} columns: they were "
-                f"taken for columns 0 to {columns - 1}; if they are not, give `arms`.",
+                f"`arm` has integers from {least} to {largest} and `propensity` has {columns} columns: the integers "
+                f"were read as column numbers 0 to {columns - 1}; if they are labels, give `arms`.",
                 BelatedWarning,
                 stacklevel=3,
             )
@@ -40,20 +40,20 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
     if len(set(labels)) != len(labels):
         raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
     if columns is not None and len(labels) != columns:
-        whose = f"`arms` names {len(labels)}" if arms is not None else f"`arm` holds {len(labels)} different"
+        whose = f"`arms` has {len(labels)}" if arms is not None else f"`arm` has {len(labels)} different"
         raise LogError(
-            f"`propensity` has {columns} columns but {whose} arms; say which arm each column belongs to with `arms`.",
+            f"`propensity` has {columns} columns but {whose} arms; give the arm of each column with `arms`.",
             column="propensity",
         )
     if len(labels) > np.iinfo(np.uint16).max:
-        raise LogError(f"`arm` holds {len(labels):,} different arms; at most 65,535 are possible.", column="arm")
+        raise LogError(f"`arm` has {len(labels):,} different arms; at most 65,535 are possible.", column="arm")
     if 0 <= least <= largest < len(labels) and labels == tuple(range(len(labels))):
         return array.astype(np.uint16), labels
     return _codes(array, labels), labels
 
 
 def _span(array: Array) -> tuple[int, int]:
-    """Return the least and the largest of an array of integers, block by block."""
+    """Return the minimum and maximum of an array of integers, block by block."""
     blocks = [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
     return min(int(block.min()) for block in blocks), max(int(block.max()) for block in blocks)
 
@@ -71,12 +71,12 @@ def _labels(arm: Any) -> Array:
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
         row = int(np.isnan(array).argmax())
-        raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row)
+        raise LogError(f"`arm` in row {row} is missing; every row needs an arm.", column="arm", row=row)
     return array
 
 
 def _plain(label: Label) -> Label:
-    """Return a label as Python has it, not NumPy."""
+    """Return a label as a Python object instead of a NumPy scalar."""
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -86,15 +86,13 @@ def _sorted_labels(array: Array) -> tuple[Label, ...]:
         for label in different:
             if is_missing(label):
                 row = next(i for i, x in enumerate(array) if is_missing(x))
-                raise LogError(
-                    f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm", row=row
-                )
+                raise LogError(f"`arm` in row {row} is missing; every row needs an arm.", column="arm", row=row)
         try:
-            return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # what has no order raises
+            return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # raises if there is no order
         except TypeError:
             kinds = sorted({type(x).__name__ for x in different})
             raise LogError(
-                f"`arm` mixes labels that cannot be put in order ({', '.join(kinds)}); give their order with `arms`.",
+                f"`arm` mixes labels that cannot be sorted ({', '.join(kinds)}); give their order with `arms`.",
                 column="arm",
             ) from None
     return tuple(sorted(x.item() for x in _distinct(array)))
@@ -114,7 +112,7 @@ def _hashable(array: Array) -> list[Label]:
 
 
 def _distinct(array: Array) -> list[np.generic]:
-    """Return an array's distinct values: few are found by elimination, many by sorting."""
+    """Return the distinct values of an array, by elimination if they are few, otherwise by sorting."""
     rest, distinct = array, list[np.generic]()
     while len(rest) and len(distinct) < 32:
         distinct.append(rest[0])
@@ -152,7 +150,7 @@ def _unknown(row: int, label: Label, labels: tuple[Label, ...]) -> LogError:
 
 
 def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
-    """Return the position of an arm, or say which arms there are."""
+    """Return the position of an arm; raise with the known arms if it is not one."""
     try:
         return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
     except ValueError:

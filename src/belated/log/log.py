@@ -1,4 +1,4 @@
-"""Log: what was assigned, what has arrived, what is still out."""
+"""`Log`: the log of an experiment in memory, one row per assignment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from belated.summaries.sums import Parts, Sums, with_cap
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogColumns:
-    """What a log is made of: columns that are numbers already, times being those of the clock."""
+    """The columns of a log as numbers; times are numbers of the clock."""
 
     arms: tuple[Label, ...]
     code: Array
@@ -39,12 +39,12 @@ class LogColumns:
     arrived: Array | None  # None: at once
     clock: Clock
     moment: int | float | None
-    cap: float | None = None  # the outcomes are as they were before it
+    cap: float | None = None  # not yet applied to the outcomes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Facts:
-    """What is shown of a log, by arm."""
+    """The values that a printed log shows, by arm."""
 
     assigned: Array
     arrived: Array
@@ -55,47 +55,49 @@ class _Facts:
 
 
 class Log(Data, Table):
-    """A bandit experiment's log: one row per assignment.
+    """The log of a bandit experiment, one row per assignment.
 
     Parameters
     ----------
     arm : sequence
-        Which arm each row got: text, numbers or any hashable labels.
+        The arm of each row: text, numbers or any hashable labels.
     outcome : sequence of float
-        The outcome, NaN or None where it has not come.
+        The outcome; NaN or None if it has not arrived.
     propensity : array of shape (rows, arms) or (rows,)
-        The probability the policy gave to every arm at that moment, columns in the order of
-        `arms`; or only to the arm that was chosen.
+        The probability of every arm when the row was assigned, with columns in the order of `arms`; or only the
+        probability of the chosen arm.
     arms : sequence, optional
-        The labels in the order of the propensity columns. By default the labels found, sorted;
-        0, ..., K - 1 when `arm` holds column numbers.
+        The labels in the order of the propensity columns. By default the sorted labels of `arm`, or 0, ..., K - 1 if
+        `arm` contains column numbers.
     assigned_at : sequence, optional
-        When each row was assigned: numbers or datetimes, in any order; 1, 2, ... by default.
-        Rows that share a time are one batch and do not see each other's outcomes.
+        The time of each assignment: numbers or datetimes, in any order; 1, 2, ... by default. Rows with the same time
+        are one batch: their outcomes do not influence each other's weights and outcome model.
     arrived_at, delay : sequence, optional
-        When the outcome came, or how long it took (NaN, None, NaT or inf: never). With neither,
-        an outcome that is present came at once.
+        The time when the outcome arrived, or its delay (NaN, None, NaT or inf: never). Without both, every outcome
+        that is present arrived at once.
     as_of : optional
-        The moment the log is looked at. Outcomes that arrived later are still out, and rows
-        assigned later do not exist yet. By default everything that ever arrived counts.
+        The time as of which the log is analysed: outcomes that arrived later count as missing, and rows assigned later
+        are ignored. By default everything counts.
     cap : float, optional
-        Outcomes above it count as it: what is estimated is the mean of the capped outcome.
-
-    Columns that need no conversion are kept as views: do not change them while the log is in use.
+        Outcomes above the cap count as the cap, and estimates are of the mean of the capped outcomes.
 
     Attributes
     ----------
     arms : tuple
-        The arms' labels.
+        The labels of the arms.
     code, outcome, propensity : array
-        Every row's arm as a position among `arms`, its outcome (cut at the cap), its propensities; read-only.
+        The position of each row's arm in `arms`, its outcome (capped), and its propensities; read-only.
     clock : Clock
-        The kind of time the log keeps.
+        The kind of time of the log.
     moment : int, float or None
         `as_of` as a number of the clock.
     anchor, rarest : array
-        For each arm, the outcome and the propensity of its least likely row that has an outcome.
-        Sums are taken about the anchor: the row that weighs most then costs no digits.
+        For each arm, the outcome and the propensity of its least likely row with an outcome. Sums are computed about
+        the anchor, so that the row with the largest weight loses no digits.
+
+    Notes
+    -----
+    Columns that need no conversion are not copied: do not change them while the log is in use.
 
     Examples
     --------
@@ -152,7 +154,7 @@ class Log(Data, Table):
         self._check_cap()
 
     def _keep(self, columns: LogColumns, parts: Sequence[Log] = ()) -> None:
-        """Keep the columns; their rows are checked, unless they are those of `parts`, which were."""
+        """Store the columns, and check their rows unless they come from `parts`, which are already checked."""
         self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
         self.code, self._uncut, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
         self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
@@ -174,7 +176,7 @@ class Log(Data, Table):
 
     @classmethod
     def of_numbers(cls, columns: LogColumns, *, parts: Sequence[Log] = ()) -> Log:
-        """Return the log of columns that are numbers already; `parts` are logs of the same rows, checked already."""
+        """Return a log from columns of numbers; `parts` are logs of the same rows that are already checked."""
         log = cls.__new__(cls)
         log._keep(columns, parts)
         return log
@@ -194,7 +196,7 @@ class Log(Data, Table):
         as_of: Any = None,
         cap: float | None = None,
     ) -> Log:
-        """Build a log from a pandas, polars or pyarrow table (anything Narwhals knows).
+        """Build a log from a pandas, polars or pyarrow table, or any other dataframe that Narwhals supports.
 
         Parameters
         ----------
@@ -202,9 +204,9 @@ class Log(Data, Table):
         arm, outcome, assigned_at, arrived_at, delay : str
             Names of columns.
         propensity : str, list of str or dict
-            The chosen arm's column; or a column of lists in the order of `arms`; or one column
-            for every arm, best as ``{"A": "p_A", "B": "p_B"}``. A plain list of columns is
-            matched to the arms by `arms`, or by what the names differ in.
+            The column with the chosen arm's propensity; or a column of lists in the order of `arms`; or one column per
+            arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by `arms`, or by
+            the ends of the column names.
         arms, as_of, cap
             As in `Log`.
         """
@@ -216,54 +218,54 @@ class Log(Data, Table):
         columns, arms = read_frame(frame, names, propensity, arms)
         return cls(**columns, arms=arms, as_of=as_of, cap=cap)
 
-    # ---------------------------------------------------------------- what it holds
+    # ---------------------------------------------------------------- contents
 
     def __len__(self) -> int:
         return self.schedule.rows
 
     @property
     def has_all_propensities(self) -> bool:
-        """Whether every arm's probability is known, not only the chosen one's."""
+        """Whether the probability of every arm is known, not only of the chosen one."""
         return self.propensity.ndim == 2
 
     @property
     def propensity_matrix(self) -> Array:
-        """The propensities with a column for every arm, or one for the chosen arm's."""
+        """The propensities as a matrix with one column per arm, or one column for the chosen arm."""
         return self.propensity if self.has_all_propensities else self.propensity[:, np.newaxis]
 
     @property
     def assigned_at(self) -> Array:
-        """When each row was assigned."""
+        """The assignment time of each row."""
         return self.clock.show_many(self.assigned_numbers)
 
     @property
     def arrived_at(self) -> Array | None:
-        """When each outcome came (NaN, inf or NaT: never); None: at once."""
+        """The arrival time of each outcome (NaN, inf or NaT: never); None if all arrived at once."""
         return None if self._arrived is None else self.clock.show_many(self._arrived)
 
     @property
     def arrived(self) -> Array:
-        """Whether each row's outcome had arrived by `as_of`."""
+        """Whether the outcome of each row had arrived by `as_of`."""
         return self.schedule.due >= 0
 
     @property
     def assigned_numbers(self) -> Array:
-        """When each row was assigned, as a number of the clock."""
+        """The assignment time of each row as a number of the clock."""
         return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
 
     @property
     def arrived_numbers(self) -> Array:
-        """When each outcome arrives, as a number of the clock: if at once, when its row was assigned."""
+        """The arrival time of each outcome as a number of the clock; the assignment time if it arrived at once."""
         return self.assigned_numbers if self._arrived is None else self._arrived
 
     @property
     def arrival_times(self) -> Array:
-        """`arrived_numbers`, but empty if that is every row's own step, 1, 2, ..."""
+        """`arrived_numbers`, but empty if every outcome arrived at its row's own step 1, 2, ..."""
         return np.empty(0) if self._arrived is None and self._assigned is None else self.arrived_numbers
 
     @cached_property
     def last_look(self) -> int | float:
-        """The moment up to which outcomes are known: `as_of`, or the last time in the log."""
+        """The time up to which outcomes are known: `as_of`, or the last time in the log."""
         if self.moment is not None:
             return self.moment
         last = self._assigned_by_position(np.array([self.schedule.rows - 1]))[0]
@@ -278,7 +280,7 @@ class Log(Data, Table):
 
     @property
     def how_read(self) -> list[tuple[str, str]]:
-        """What a report says of where the rows are and how they were summed, as names and values."""
+        """Names and values for a report: where the rows are, and how they were summed."""
         return [
             ("source", self.name),
             ("rows", count(len(self), "row")),
@@ -288,35 +290,35 @@ class Log(Data, Table):
         ]
 
     def log(self) -> Log:
-        """Return the log itself: its rows are in memory."""
+        """Return the log itself."""
         return self
 
     def at(self, as_of: Any) -> Log:
-        """Return the same experiment as it stood at another moment."""
+        """Return the same experiment as of another time."""
         return self.at_number(_moment(self.clock, as_of))
 
     def at_number(self, moment: int | float | None) -> Log:
-        """Return the same experiment as it stood at a moment given as a number of its clock."""
-        # outcomes that were still out have not been looked at
+        """Return the same experiment as of another time, given as a number of its clock."""
+        # outcomes that arrived after the former as-of time were not checked yet
         later = self.moment is not None and (moment is None or moment > self.moment)
         return Log.of_numbers(replace(self._given, moment=moment), parts=() if later else (self,))
 
     def capped(self, cap: float | None) -> Log:
-        """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
+        """Return the same experiment with another cap on outcomes, or with None, without a cap."""
         log = Log.of_numbers(replace(self._given, cap=None if cap is None else read_cap(cap)))
         log._check_cap()
         return log
 
     @property
     def _given(self) -> LogColumns:
-        """The columns that the log was made of, before the cap."""
+        """The columns of the log before capping."""
         return LogColumns(
             arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
             arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap,
         )  # fmt: skip
 
     def joined(self, others: Sequence[Log]) -> Log:
-        """Return one log of this one's rows followed by those of `others`, as of this one's moment."""
+        """Return one log with the rows of this one followed by those of `others`, as of this one's as-of time."""
         logs = [self, *others]
         for log in others:
             if log.arms != self.arms or log.clock.unit != self.clock.unit:
@@ -348,17 +350,17 @@ class Log(Data, Table):
         )
         return Log.of_numbers(columns, parts=logs)
 
-    # ---------------------------------------------------------------- what it adds up to
+    # ---------------------------------------------------------------- sums and checks
 
     def sums(
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
-        """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
+        """Return the sums for each pair of weights and outcome model, at each time; None is the as-of time."""
         sums = [sums_of_rows(self, part, moments, plain, history) for part in parts]
         return sums if self.cap is None else with_cap(sums, self.cap, self.above_cap(moments))
 
     def above_cap(self, moments: Array | None = None) -> Array:
-        """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""
+        """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
         above = self.arrived & (self._uncut > (math.inf if self.cap is None else self.cap))
         bins = 1 if moments is None else len(moments)
         counts = np.zeros((bins + 1, len(self.arms)))
@@ -369,15 +371,15 @@ class Log(Data, Table):
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def evidence(self) -> Evidence:
-        """Return the counts and sums from which every check is read."""
+        """Return the counts and sums from which every check is computed."""
         return RowEvidence(self).evidence()
 
     def doubts(self) -> list[str]:
-        """Return what in the log as a whole speaks against any estimate from it, in words."""
+        """Return sentences on signs that every estimate from the log is biased."""
         return signs.doubts(RowEvidence(self).dependence()) if len(self) else []
 
     def oddities(self) -> list[str]:
-        """Return what in the log looks like a mistake in it, in words."""
+        """Return sentences on what looks like a mistake in the log."""
         if not len(self):
             return []
         rows = RowEvidence(self)
@@ -387,24 +389,24 @@ class Log(Data, Table):
 
     @cached_property
     def schedule(self) -> Schedule:
-        """Who sees what."""
+        """Which outcomes each row's outcome model may use."""
         return Schedule.of(self.times, self.outcome, self.moment)
 
     @property
     def times(self) -> kernel.Times:
-        """The rows' times, as kernels take them."""
+        """The rows' times in the form that kernels use."""
         assigned = np.empty(0) if self._assigned is None else self._assigned
         arrived = np.empty(0) if self._arrived is None else self._arrived
         if arrived.dtype.kind == "i":
             latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
             return kernel.Times(assigned, arrived, latest, NEVER)
-        # inf is never, also when everything that arrived counts
+        # inf means never, also when everything that arrived counts
         biggest = float(np.finfo(np.float64).max)
         return kernel.Times(assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan)
 
     @property
     def kernel_rows(self) -> kernel.Rows:
-        """The rows, as kernels take them."""
+        """The rows in the form that kernels use."""
         return kernel.Rows(
             code=self.code,
             outcome=self.outcome,
@@ -415,19 +417,19 @@ class Log(Data, Table):
         )
 
     def bins(self, moments: Array) -> kernel.Bins:
-        """Return, for ascending moments, how many rows each has, and at which each outcome first counts."""
+        """Return, for ascending times, the number of rows at each, and the first time at which each outcome counts."""
         ordered = self.schedule.in_order(self.assigned_numbers)
         edges = np.searchsorted(ordered[: self.schedule.rows], moments, side="right").astype(np.int64)
         return kernel.Bins(edges, np.searchsorted(moments, self.arrived_numbers).astype(np.int32))
 
     def even_moments(self, how_many: int, latest: int | float | None = None) -> Array:
-        """Return moments evenly spaced over the rows, the last being when the log is looked at.
+        """Return times that are evenly spaced over the rows; the last is the as-of time.
 
-        `latest` is when the last outcome arrived, if that is known already.
+        `latest` is the time of the last arrival, if it is already known.
         """
         rows = self.schedule.rows
         if rows == 0:
-            raise LogError("The log has no rows as of its moment.")
+            raise LogError("The log has no rows at its as-of time.")
         moments = self._assigned_by_position(-(-np.arange(1, how_many + 1) * rows // how_many) - 1)
         moments[-1] = self.last_look if self.moment is not None or latest is None else max(moments[-1], latest)
         return np.unique(moments)
@@ -486,5 +488,5 @@ class Log(Data, Table):
 
 
 def _moment(clock: Clock, as_of: Any) -> int | float | None:
-    """Return a moment as a number of the clock; infinitely late is None, when everything counts."""
+    """Return a time as a number of the clock; None if it is infinite, so that everything counts."""
     return None if as_of is None or (isinstance(as_of, float) and as_of == math.inf) else clock.read("as_of", as_of)

@@ -1,4 +1,4 @@
-"""What a row of a log must satisfy, and what is wrong with the first that does not."""
+"""Validation of the rows of a log; the error describes the first invalid row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Columns(NamedTuple):
     times: kernel.Times
 
     def kernel_rows(self) -> kernel.Rows:
-        """Return the rows as kernels take them, without their order."""
+        """Return the rows in the form that kernels use, without their order."""
         full, none = self.propensity.ndim == 2, np.empty(0, dtype=np.int32)
         matrix = self.propensity if full else self.propensity[:, np.newaxis]
         return kernel.Rows(code=self.code, outcome=self.outcome, propensity=matrix, full=full, order=none, due=none)
@@ -34,10 +34,9 @@ class Columns(NamedTuple):
 def check_rows(
     arms: tuple[Label, ...], columns: Columns, clock: Clock, before: int = 0
 ) -> tuple[list[Array], list[Array]]:
-    """Refuse the first row that cannot be, in one sentence.
+    """Raise if a row is invalid, and return the outcome and propensity of each arm's least likely row.
 
-    On the way, the outcome and the propensity of each arm's least likely row are found, stretch by stretch, and
-    returned. `before` counts the rows that came before these.
+    `before` is the number of rows before these, for row numbers in the error.
     """
     rows, times = columns.kernel_rows(), columns.times
     jit.ready(len(rows.code) * (rows.propensity.shape[1] + 4))
@@ -61,7 +60,7 @@ def check_rows(
 
 
 def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[str, str] | None:
-    """Return the column and the rest of the sentence, if the propensities are at fault."""
+    """Return the column and the message if the propensities of a row are invalid."""
     if pi.ndim == 0:
         if pi == 0:
             return "propensity", "is 0; the chosen arm cannot have probability 0"
@@ -80,14 +79,14 @@ def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[st
 def _outcome_fault(
     y: float, arrived: int | float | None, assigned: int | float, never: int | float, clock: Clock
 ) -> tuple[str, str]:
-    """Return the column and the rest of the sentence, where an outcome and its times do not fit."""
+    """Return the column and the message if the outcome and the times of a row are inconsistent."""
     if arrived is None:
-        return "outcome", f"is {y}; it must be a finite number, or NaN if it is still out"
+        return "outcome", f"is {y}; it must be a finite number, or NaN if it has not arrived"
     if arrived == never or not arrived < math.inf:
         return (
             "outcome",
-            f"is {y} but has no arrival; give its arrival time or delay, make the outcome NaN if it has not come, or, "
-            "if only what happens has a time, read it as events with a window",
+            f"is {y} but has no arrival time; give its arrival time or delay, or set the outcome to NaN if it has not "
+            "arrived; if only events have a time, read the log as events with a window",
         )
     if arrived < assigned:
         return (

@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class RowEvidence:
-    """The rows of a log that exist, in order of assignment, and what is counted in them.
+    """The rows of a log at its as-of time, in order of assignment, and the counts and sums that checks use.
 
-    Lengths of time are in microseconds, or the clock's own numbers.
+    Durations are in microseconds, or in the clock's own numbers.
     """
 
     def __init__(self, log: Log) -> None:
         if not len(log):
-            raise LogError("The log has no rows as of its moment.")
+            raise LogError("The log has no rows at its as-of time.")
         existing, clock = log.schedule.existing, log.clock
         self.log, self.arms, self.dates = log, len(log.arms), clock.unit is not None
         self.scale = 1.0 if clock.unit is None else float(np.timedelta64(1, clock.unit) / np.timedelta64(1, "us"))
@@ -61,14 +61,14 @@ class RowEvidence:
         self.look = log.last_look
         self.half = half_of(self.look - self.first, clock.whole or self.dates)
         self.chosen = self.p if self.p.ndim == 1 else self.p[np.arange(len(self.p)), self.code]
-        # of the rows whose outcome has arrived: arm, delay, outcome minus the arm's anchor
+        # for rows whose outcome has arrived: arm, delay, outcome minus the arm's anchor
         self.own = self.code[self.arrived]
         self.delay = (log.arrived_numbers[existing] - self.assigned_at)[self.arrived] * self.scale
         self.y = log.outcome[existing][self.arrived] - log.anchor[self.own]
 
     @cached_property
     def place(self) -> Array:
-        """Which of the stretches of time each row was assigned in."""
+        """The period in which each row was assigned."""
         width = float(self.last - self.first) * self.scale / STRETCHES
         if not width > 0:
             return np.zeros(len(self.code), np.intp)
@@ -82,12 +82,12 @@ class RowEvidence:
 
     @cached_property
     def soon(self) -> Array:
-        """Of the rows whose outcome has arrived, whether that was within half of the experiment, and they are old."""
+        """For rows whose outcome has arrived: whether they are old and it arrived within half of the experiment."""
         return np.asarray(self.old[self.arrived] & (self.delay <= self.half * self.scale))
 
     @cached_property
     def early(self) -> int:
-        """How many rows, the earliest, are old; of many, only the earliest of them."""
+        """The number of old rows, which are the earliest; limited if there are many."""
         until = min(self.look - self.half, self.last)
         if len(self.code) > ENOUGH:
             limit = self.first + type(self.first)((self.last - self.first) * (ENOUGH / len(self.code)))
@@ -95,7 +95,7 @@ class RowEvidence:
         return int(np.searchsorted(self.assigned_at, until, side="right"))
 
     def evidence(self) -> Evidence:
-        """Return everything."""
+        """Return all counts and sums."""
         log = self.log
         low, rarest, unlikeliest = np.full((3, self.arms), math.inf)
         np.minimum.at(low, self.own, self.y)
@@ -127,7 +127,7 @@ class RowEvidence:
         )
 
     def _sums(self) -> dict[str, Array]:
-        """Sum up rows by stretch of time and arm."""
+        """Sum rows by period and arm."""
         cell = self.place * self.arms + self.code
         own, y = cell[self.arrived], self.y
         w2 = 1 / self.chosen[self.arrived]
@@ -144,7 +144,7 @@ class RowEvidence:
         }  # fmt: skip
 
     def _shape(self, sums: dict[str, Array]) -> Shape:
-        """Sum up how outcomes are spread about their arm's mean."""
+        """Sum the deviations of outcomes from their arm's mean."""
         mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
         z = (self.y - mean[self.own]) / sd[self.own]
         lowest, highest = np.zeros((2, self.arms))
@@ -159,7 +159,7 @@ class RowEvidence:
         return Shape(lowest, highest, table(z**3), table(z**4), np.moveaxis(np.array(sides), 2, 0))
 
     def dependence(self) -> Array:
-        """Return the sums behind the test of whether arrival depends on the outcome: `Evidence.dependence`."""
+        """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""
         early = np.arange(len(self.code)) < self.early
         use = self.soon & early[self.arrived]
         late, y, arm = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use], self.own[use]
@@ -177,7 +177,7 @@ class RowEvidence:
         return np.array(excess), settled(np.array(variance), len(self.code))
 
     def recorded(self) -> Recorded:
-        """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
+        """Return the smallest outcome of the oldest rows, and by arm their number and how many have an outcome."""
         early = self.code[: self.early]
         arrived = self.arrived[: self.early]
         n = int(arrived.sum())
@@ -189,7 +189,7 @@ class RowEvidence:
         )
 
     def copies(self) -> int:
-        """Return how many times every row is there: what divides how often each is; 1 if nothing does."""
+        """Return how many times the log contains every row: the common divisor of the counts of equal rows."""
         log, rows = self.log, self.log.schedule.existing
         columns = [np.where(self.arrived, log.outcome[rows], math.inf), self.code, *np.atleast_2d(self.p.T)]
         if len(log.arrival_times):
@@ -203,7 +203,7 @@ class RowEvidence:
         return copies if len(counts) >= COPIES else 1
 
     def _chances(self, rarest: Array) -> dict[str, Array]:
-        """Sum up every arm's probabilities."""
+        """Sum the probabilities of every arm."""
         p, code, arms = self.p, self.code, self.arms
         starts = np.flatnonzero(np.diff(self.place, prepend=-1))
         places = self.place[starts]
@@ -222,14 +222,14 @@ class RowEvidence:
         }
 
     def _arrival_counts(self) -> ArrivalCounts | None:
-        """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones."""
+        """Count rows by delay and age, in bins that are narrow for short delays and wide for long ones."""
         delay = self.delay
         if not len(delay) or not delay.max() > 0:
             return None
         unit = float(delay.mean()) / 10
         step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
         bins = np.full(len(self.code), DELAY_BINS + 1)
-        # the longest delay may fall just beyond its bin by rounding
+        # rounding may put the longest delay just beyond its bin
         bins[self.arrived] = np.minimum(np.ceil(np.log1p(delay / unit) / step), DELAY_BINS)
         age = np.maximum((self.look - self.assigned_at) * self.scale, 0)
         ages = np.minimum(np.floor(np.log1p(age / unit) / step), DELAY_BINS).astype(np.intp)
@@ -241,7 +241,7 @@ class RowEvidence:
 
 
 def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, history: Sequence[Log]) -> list[Sums]:
-    """Return the sums at each of several moments, ascending numbers of the log's clock; None: as of its own."""
+    """Return the sums at several times, ascending numbers of the log's clock; None is the as-of time."""
     weights, model = read_weights(part[0]), read_outcome_model(part[1])
     means = _means_with_history(log, history) if history and model.learns else None
     if moments is None:
@@ -263,7 +263,7 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
 
 
 def _pair_sums(log: Log, h: Array, m: Array, bins: kernel.Bins) -> Iterator[PairSums]:
-    """Return what each bin adds to the sums of pairs of arms; `h` and `m` are (rows, arms)."""
+    """Return the amounts that each bin adds to the sums of pairs of arms; `h` and `m` have shape (rows, arms)."""
     existing = np.arange(len(log.code))[log.schedule.existing]
     begins = np.searchsorted(bins.edges, np.arange(len(existing)), side="right")
     arrived = existing[log.schedule.due[existing] >= 0]
@@ -278,7 +278,7 @@ def _pair_sums(log: Log, h: Array, m: Array, bins: kernel.Bins) -> Iterator[Pair
 
 
 def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelling, h: Array) -> tuple[Array, Array]:
-    """Add a log's rows, in stretches; `h` receives every arm's weights, unless it is empty."""
+    """Add up the rows of a log in blocks; the weights of every arm are written to `h` unless it is empty."""
     arms, rows, schedule = len(log.arms), log.kernel_rows, log.schedule
     jit.ready(schedule.rows * (arms + 8))
     kind, learns = schedule.due.dtype, modelling.kind == kernel.RUNNING_MEAN
@@ -309,7 +309,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
 
 
 def _means_with_history(log: Log, history: Sequence[Log]) -> Array:
-    """Return the running means of `log`'s rows over the arrivals of all parts; NaN before any."""
+    """Return the running means for the rows of `log` over the arrivals of all parts; NaN before the first."""
     whole = log.joined(history)
     means = np.zeros((len(whole.code), len(log.arms)))
     jit.ready(whole.schedule.rows * (len(log.arms) + 8))

@@ -1,4 +1,4 @@
-"""Schedule: who sees what, by the order of assignments and arrivals (section 2 of the paper, with batches and ties)."""
+"""`Schedule`: which outcomes had arrived before each assignment (section 2 of the paper, with batches and ties)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from belated.base.columns import Array
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 
-#: Rows looked at together: few enough to stay in the cache.
+#: Rows processed together; few enough to stay in the processor's cache.
 _BLOCK = 1 << 15
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When each row counts: the assignment order, and from which position its outcome is history."""
+    """The order of assignments, and for each row the position from which its outcome is known."""
 
-    order: Array  # positions to rows; empty: the rows are in order
+    order: Array  # row of each position; empty if the rows are in order
     due: Array  # by row: a position, `rows` if no later row sees it, -1 if not arrived
-    rows: int  # positions that exist as of the log's moment
+    rows: int  # number of positions at the as-of time of the log
 
     @classmethod
     def of(cls, times: kernel.Times, outcome: Array, moment: int | float | None) -> Schedule:
-        """Return the schedule of rows; `times` are in row order, and rows after the moment do not exist."""
+        """Return the schedule of rows; `times` are in row order, and rows after `moment` are ignored."""
         assigned, order = times.assigned, np.empty(0, dtype=np.int64)
         total = rows = len(outcome)
         if not _is_sorted(assigned):
@@ -52,7 +52,7 @@ class Schedule:
 
     @property
     def existing(self) -> Array | slice:
-        """The rows that exist, in order of assignment: what indexes a column of the log."""
+        """An index of the rows at the as-of time, in order of assignment."""
         return self.order[: self.rows] if len(self.order) else slice(0, self.rows)
 
     def in_order(self, column: Array) -> Array:

@@ -59,7 +59,7 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     held = require_data(log).log()
     existing = held.schedule.existing
     if not len(held):
-        raise LogError("The log has no rows as of its moment.")
+        raise LogError("The log has no rows at its as-of time.")
     code, outcome, arrived = held.code[existing], held.outcome[existing], held.arrived[existing]
     waited, pace = _waited(held, existing, arrived)
     dated = held.clock.unit is not None

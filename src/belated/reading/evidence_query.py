@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def evidence(source: Source) -> Evidence:
     """Return the evidence of a log that stays where it is: a few queries, of which only counts and sums come back."""
     if not len(source):
-        raise LogError("The log has no rows as of its moment.")
+        raise LogError("The log has no rows at its as-of time.")
     rows, arms = source.coded, len(source.arms)
     low, rarest, unlikeliest = np.full((3, arms), math.nan)
     with sentences(source.name):

@@ -337,7 +337,7 @@ class Source(Data, Table):
     def even_moments(self, how_many: int) -> Array:
         """Return moments evenly spaced over the time of the experiment, the last being when it is looked at."""
         if not len(self):
-            raise LogError("The log has no rows as of its moment.")
+            raise LogError("The log has no rows at its as-of time.")
         facts, last = self._facts, self.last_look
         moments = np.linspace(float(facts.first), float(facts.last), how_many + 1)[1:]
         kind = np.int64 if self.clock.whole or self.clock.unit else np.float64

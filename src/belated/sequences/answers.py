@@ -1,4 +1,4 @@
-"""What a confidence sequence says: of one question, of several, and over time."""
+"""Results of a confidence sequence: for one arm or contrast, for several, and over time."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from belated.log.clock import Moment
 from belated.sequences.design import SequenceKind, kind_text
 from belated.summaries.caps import capped_at
 
-#: A moment as users write it.
+#: A time as it is shown.
 
 
 def reasons(silences: Iterable[str | None]) -> list[str]:
-    """Return why sequences say nothing yet, each reason once and five at most."""
+    """Return the reasons why intervals are still infinite, each once and at most five."""
     different = list(dict.fromkeys(filter(None, silences)))
     more = len(different) - 5
-    return different[:5] + ([f"And {more:,} more arms or contrasts."] if more > 0 else [])
+    return different[:5] + ([f"The same holds for {more:,} more arms or contrasts."] if more > 0 else [])
 
 
 @dataclass(frozen=True, repr=False)
 class SequenceAnswer(Table):
-    """What a sequence says of one question now.
+    """The current interval and test of one arm or contrast.
 
     Attributes
     ----------
     estimate, low, high : float
-        DIPW's estimate (beta-binomial: the mean of what arrived), and the limits, infinite where nothing is known.
+        The DIPW estimate (for beta-binomial sequences, the mean of arrived outcomes), and the limits, which are
+        infinite while there are too few outcomes.
     p_value : float
-        Always valid: the smallest level at which the sequence has excluded `null`, at any time until now.
-    excluded_at : moment or None
-        When the sequence first excluded `null`.
+        The always-valid p-value: the smallest level at which the sequence has excluded `null` at any time until now.
+    excluded_at : time or None
+        The first time at which the sequence excluded `null`.
     why : str or None
-        Why the interval says nothing yet.
+        The reason why the interval is still infinite.
     """
 
     name: str
@@ -65,7 +66,7 @@ class SequenceAnswer(Table):
         return reasons([self.why])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer's parts by name."""
+        """Return the values of the answer by name."""
         names = ("name", "estimate", "low", "high", "level", "p_value", "null", "excluded_at", "kind", "why")
         return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
 
@@ -75,7 +76,7 @@ class SequenceAnswer(Table):
 
 @dataclass(frozen=True, repr=False)
 class SequenceAnswers(Table):
-    """What a sequence says of several contrasts now."""
+    """The current intervals and tests of several contrasts."""
 
     answers: tuple[SequenceAnswer, ...]
     kind: SequenceKind
@@ -101,7 +102,7 @@ class SequenceAnswers(Table):
 
 
 def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
-    """Return what tables show of answers."""
+    """Return the columns of a table of answers."""
     errors = [(answer.high - answer.low) / 6 for answer in answers]
     ends = [
         Column(name, [getattr(answer, name) for answer in answers], "estimate", errors)
@@ -116,16 +117,18 @@ def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
 
 @dataclass(frozen=True, repr=False)
 class Track(Table):
-    """How a sequence moved over the looks, with the interval of a single look beside it.
+    """A sequence over its looks, with single-look intervals for comparison.
 
     Attributes
     ----------
     moments : tuple
+        The times of the looks.
     estimate, low, high : array
+        The estimate and the limits at each look.
     fixed_estimate, fixed_low, fixed_high : array
-        Of `estimate(log.at(moment), "dipw")`: they hold at one moment, not at all of them.
-    excluded_at : moment or None
-        When the sequence first excluded `null`.
+        The results of `estimate(log.at(moment), "dipw")`, each valid at one time chosen in advance, not at all of them.
+    excluded_at : time or None
+        The first time at which the sequence excluded `null`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Kinds of confidence sequences, what a sequence is, fixed before any outcome, and how both are read from options."""
+"""`Design`: the kind and the parameters of a confidence sequence, fixed before any outcome is seen."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from belated.log.labels import arm_index
 if TYPE_CHECKING:
     from belated.sequences.record import ArrivedRows
 
-#: The kinds of sequences, in the order in which kernels number them.
+#: The kinds of sequences, in the order of their numbers in the kernels.
 SequenceKind = Literal["asymptotic", "sub_gaussian", "bernstein", "beta_binomial"]
 KINDS: tuple[SequenceKind, ...] = get_args(SequenceKind)
 
-#: The kinds that may be asked for.
+#: The values of the option `kind`.
 KindOption = Literal["auto", SequenceKind]
 KIND_OPTIONS: tuple[KindOption, ...] = get_args(KindOption)
 
-#: The share of a target's rows whose outcomes are expected to arrive; widths hardly depend on it.
+#: The assumed share of outcomes that arrive; widths hardly depend on it.
 _SHARE = 0.6
 
-#: Arms up to which all pairs are followed from arrival to arrival; of more, those with a baseline, the rest by looks.
+#: Up to this many arms, all pairs are tested at every arrival; with more arms, only pairs with the baseline are, and
+#: the others are tested at the looks.
 MANY = 32
 
 #: Sizes of the beta-binomial priors relative to the first, and their weights.
@@ -47,10 +48,10 @@ _PRIOR_WEIGHTS = (0.85, 0.1, 0.05)
 def resolve_kind(
     option: KindOption, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
 ) -> SequenceKind:
-    """Return the kind that an option stands for.
+    """Return the kind of a sequence, resolving "auto" by the bounds or sigma that are given.
 
-    "auto" is what is declared; of bounds of 0 and 1, or if nothing is, whether outcomes are 0 or 1 is read from them,
-    once both have been seen: all 0, they may as well be money.
+    With bounds (0, 1), or with neither, "auto" is "beta_binomial" if both 0 and 1, and nothing else, have arrived. If
+    all outcomes are 0, they may be amounts.
     """
     one_of("kind", option, KIND_OPTIONS)
     if option != "auto":
@@ -66,7 +67,7 @@ def resolve_kind(
 
 
 def kind_text(kind: SequenceKind) -> str:
-    """Return a kind as people write it."""
+    """Return a kind as text for display."""
     return kind.replace("_", "-")
 
 
@@ -75,7 +76,7 @@ def kind_text(kind: SequenceKind) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What a sequence is, fixed before any outcome."""
+    """The kind and the parameters of a sequence, fixed before any outcome is seen."""
 
     kind: SequenceKind
     arms: tuple[Label, ...]
@@ -89,18 +90,18 @@ class Design:
 
     @property
     def n_contrasts(self) -> int:
-        """How many contrasts hold together."""
+        """The number of contrasts that are simultaneous."""
         k = len(self.arms)
         return k - 1 if self.baseline is not None else k * (k - 1) // 2
 
     @cached_property
     def plan(self) -> BoundPlan:
-        """The numbers that kernels need."""
+        """The parameters for the kernels."""
         k, alpha, planned = len(self.arms), 1 - self.level, _SHARE * self.target
         # the mixture that is narrowest when V = planned: r^2 = (V + eta) (2 log(1/alpha) + log(1 + V/eta)) is least
         ratio = -1 - float(special.lambertw(-(alpha**2) / math.e, -1).real)
         bottom, top = (0.0, 1.0) if self.bounds is None else self.bounds
-        # an arm's arrivals are not known in advance: fewer than all of them, and far fewer if it is hardly chosen
+        # the number of an arm's arrivals is not known in advance, and small if the arm is hardly chosen
         first, second, third = (planned / math.sqrt(k) / ratio * size for size in _PRIORS)
         heavy, light, lightest = map(math.log, _PRIOR_WEIGHTS)
         return BoundPlan(
@@ -117,7 +118,7 @@ class Design:
 
     @cached_property
     def questions(self) -> Hypotheses:
-        """What is judged at every arrival: each arm, then the pairs that are followed."""
+        """The hypotheses tested at every arrival: each arm, then pairs of arms."""
         arms = range(len(self.arms))
         followed = self.baseline is not None or len(arms) <= MANY
         pairs = default_pairs(arms, self.baseline) if followed else []
@@ -128,26 +129,26 @@ class Design:
         return {frozenset(map(int, arms)): q for q, arms in enumerate(self.questions.arms)}
 
     def pair_question(self, a: int, b: int) -> int | None:
-        """Return the place in `questions` of two arms' contrast; None: it is not followed. An arm's is its own."""
+        """Return the position in `questions` of a contrast; None if it is not tested at every arrival."""
         return self._pair_places.get(frozenset((a, b)))
 
     def allows(self, a: int, b: int | None) -> bool:
-        """Return whether the bounds of outcomes, if there are any, allow the tested value of an arm or a contrast."""
+        """Whether the bounds of outcomes, if there are any, allow the null value of an arm or a contrast."""
         if self.bounds is None:
             return True
         bottom, top = self.bounds if b is None else (self.bounds[0] - self.bounds[1], self.bounds[1] - self.bounds[0])
         return bottom <= self.null_of(a, b) <= top
 
     def null_of(self, a: int, b: int | None) -> float:
-        """Return the tested value of an arm, or of two arms' contrast."""
+        """Return the null value of an arm, or of the contrast of two arms."""
         return float(self.null[a] - (0.0 if b is None else self.null[b]))
 
     def threshold(self, together: int = 1) -> float:
-        """Return log(1 / alpha) for one of several questions."""
+        """Return log(1 / alpha) for one of several simultaneous tests."""
         return math.log(together / (1 - self.level))
 
 
-# ---------------------------------------------------------------- reading options
+# ---------------------------------------------------------------- options
 
 
 def plan_design(
@@ -161,7 +162,7 @@ def plan_design(
     baseline: Label,
     null: float | ByArm[float],
 ) -> Design:
-    """Return the design that `sequence` was asked for."""
+    """Return the design for the options of `sequence`."""
     fraction("level", level)
     base = None if baseline is None else arm_index(arms, baseline)
     if kind == "bernstein" and bounds is None:
@@ -184,7 +185,7 @@ def plan_design(
 
 
 def read_null(null: float | ByArm[float], arms: tuple[Label, ...]) -> Array:
-    """Return the value that is tested of each arm; 0 for arms that are not named."""
+    """Return the null value of each arm; 0 for arms that are not named."""
     if not isinstance(null, Mapping):
         return np.full(len(arms), real("null", null))
     tested = np.zeros(len(arms))
@@ -194,7 +195,7 @@ def read_null(null: float | ByArm[float], arms: tuple[Label, ...]) -> Array:
 
 
 def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return the bounds of outcomes, if any are given."""
+    """Return the bounds of outcomes, or None."""
     if bounds is None:
         return None
     try:
@@ -217,7 +218,6 @@ def bounds_with_cap(bounds: tuple[float, float] | None, cap: float, arrivals: Ar
     if low is not None or cap <= 0:
         what = f"an outcome is {low:g}" if low is not None else f"the cap is {cap:g}"
         raise OptionError(
-            f"A cap bounds outcomes from above; from below they are taken to be 0 or more, but {what}: give both ends, "
-            "`bounds=(low, high)`."
+            f"With `cap`, outcomes are assumed to be 0 or more, but {what}; give both bounds with `bounds=(low, high)`."
         )
     return 0.0, cap

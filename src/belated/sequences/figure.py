@@ -1,4 +1,4 @@
-"""Figures of confidence sequences: the band that holds at every look, with the single look's interval beside it."""
+"""The figure of a confidence sequence, with single-look intervals for comparison."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _BAND, _FIXED = "#0072B2", "#D55E00"
 
-#: Widths of the last band that the picture reaches on either side of it.
+#: The margin of the picture on either side of the last interval, in widths of that interval.
 _ROOM = 4.0
 
 
 def view(track: Track) -> tuple[float, float]:
-    """Return the range of values worth drawing: early bands, many times as wide as the last, are cut off."""
+    """Return the range of values to draw; early intervals, many times as wide as the last, are cut off."""
     low, high, estimate, null = track.low, track.high, track.estimate, track.null
     finite = np.isfinite(low) & np.isfinite(high)
     middle = estimate[np.isfinite(estimate)]
@@ -75,5 +75,5 @@ def band(track: Track) -> Figure:
 
 
 def _drawable(moment: Moment) -> Any:
-    """Return a moment as matplotlib takes it."""
+    """Return a time in a form that matplotlib accepts."""
     return moment.astype("datetime64[us]").astype(object) if isinstance(moment, np.datetime64) else moment

@@ -1,4 +1,4 @@
-"""How a sequence follows a log: what has arrived, how it stood at each look, and how it grows."""
+"""`History`: the arrivals that a sequence has processed, its state at each look, and updates."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 from belated.summaries.weights import read_weights
 
-#: Looks that are kept at most; then every second one is let go.
+#: The largest number of stored looks; beyond it, every second one is dropped.
 _MOST_LOOKS = 4096
 
 
 class History:
-    """The arrivals that a sequence has followed, and its looks at them.
+    """The arrivals that a sequence has processed, and its state at each look.
 
     Attributes
     ----------
     design : Design
     clock : Clock
     record : Record
-        What all arrivals have shown.
+        The state and the scores after all arrivals.
     times : list
-        The looks, as numbers of the clock.
+        The times of the looks, as numbers of the clock.
     states : list of array (arms, state)
-        How the record's state was at each look.
+        The state of the record at each look.
     above : list of array (arms,)
-        How many outcomes had been above the cap.
+        The number of outcomes above the cap at each look.
     outcome : str
-        What the outcome is called.
+        The name of the outcome.
     single_value : str or None
-        If a log's outcomes are recorded only when they happen: the sentence that says so.
+        The remark on a log that records only events, if it seems to.
     """
 
     def __init__(self, design: Design, clock: Clock, outcome: str = "outcome") -> None:
@@ -65,7 +65,7 @@ class History:
         self._gauges: Array | None = None
 
     def follow(self, log: Log, arrivals: ArrivedRows, moments: Array) -> None:
-        """Add arrivals of a log, looking at the moments."""
+        """Add the arrivals of a log, with looks at the given times."""
         self._check(arrivals)
         jit.ready(len(arrivals) * (8 + len(self.design.arms)))
         self._add(arrivals, moments, log.above_cap(moments))
@@ -74,7 +74,7 @@ class History:
             warnings.warn(self.single_value, BelatedWarning, stacklevel=3)
 
     def append(self, arrivals: ArrivedRows) -> None:
-        """Add arrivals that are in no log, looking after the last of them."""
+        """Add arrivals given by the user, with a look after the last of them."""
         arrivals, above = self._cut(arrivals)
         self._check(arrivals)
         self._add(arrivals, arrivals.moments(slice(-1, None)), above)
@@ -84,7 +84,7 @@ class History:
             del self.times[:-1:2], self.states[:-1:2], self.above[:-1:2]
 
     def _cut(self, arrivals: ArrivedRows) -> tuple[ArrivedRows, Array]:
-        """Return arrivals with outcomes above the cap as the cap, and how many have been above it until now."""
+        """Return the arrivals with capped outcomes, and the number of outcomes above the cap so far."""
         columns, cap, arms = arrivals.columns, self.design.cap, len(self.design.arms)
         above = columns.code[columns.outcome > (math.inf if cap is None else cap)]
         before = self.above[-1] if self.above else np.zeros(arms)
@@ -92,15 +92,15 @@ class History:
         return replace(arrivals, columns=columns._replace(outcome=cut(columns.outcome, cap))), total
 
     def _check(self, arrivals: ArrivedRows) -> None:
-        """Refuse outcomes that the sequence's kind does not allow."""
+        """Raise if the kind of the sequence does not allow an outcome."""
         bounds, binary = self.design.bounds, self.design.kind == "beta_binomial"
         bad = None if bounds is None else arrivals.outside(*bounds, ends=binary)
         if bounds is None or bad is None:
             return
         if binary:
             raise LogError(
-                f"An outcome is {bad:g}, but a beta-binomial sequence needs outcomes that are 0 or 1, and the kind of "
-                "a sequence stays: begin one of another kind, such as kind='asymptotic'.",
+                f"An outcome is {bad:g}, but a beta-binomial sequence needs outcomes that are 0 or 1; start a sequence "
+                "of another kind, such as kind='asymptotic'.",
                 column="outcome",
             )
         raise LogError(f"An outcome is {bad:g}, outside `bounds`, {bounds[0]:g} to {bounds[1]:g}.", column="outcome")
@@ -112,7 +112,7 @@ class History:
         self.above += list(above)
 
     def _single_value(self, log: Log) -> str | None:
-        """Return in words that a log records outcomes only when they happen, if it seems to."""
+        """Return the remark on a log that records only events, if it seems to."""
         state = self.record.state
         if state[:, fields.Y2].any():  # outcomes differ
             return None
@@ -125,7 +125,7 @@ class History:
 
     @property
     def gauges(self) -> Array:
-        """What each look says of each arm, (looks, arms, gauge); of no use for beta-binomial sequences."""
+        """The gauges of each arm at each look, (looks, arms, gauge); not used by beta-binomial sequences."""
         if self._gauges is None:
             self._gauges = np.empty((len(self.states), len(self.design.arms), kernel.GAUGE))
             if self.design.kind != "beta_binomial":
@@ -134,7 +134,7 @@ class History:
         return self._gauges
 
     def fixed(self, look: int) -> Estimate:
-        """Return DIPW's estimate at a look, with intervals that hold at this one."""
+        """Return the DIPW estimate at a look, with single-look intervals."""
         dipw, cap = ESTIMATORS["dipw"], self.design.cap
         return Estimate(
             sums=replace(self._sums(self.states[look]), cap=None if cap is None else Cap(cap, self.above[look])),
@@ -159,19 +159,19 @@ class History:
 
 
 def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at: Any) -> ArrivedRows:
-    """Return arrivals that users give, one or several."""
+    """Return the arrivals given by a user, one or several."""
     arms = history.design.arms
     if outcome is None or propensity is None:
-        raise OptionError("`update` needs `arm`, `outcome` and `propensity`, or a later state of the log.")
+        raise OptionError("`update` needs `arm`, `outcome` and `propensity`, or a later version of the log.")
     y, pi = (numbers(name, np.atleast_1d(x)) for name, x in (("outcome", outcome), ("propensity", propensity)))
     code = np.array([arm_index(arms, label) for label in _labels(arm, arms)], dtype=np.int64)
     if not len(code) == len(y) == len(pi):
         raise OptionError(
             f"`arm`, `outcome` and `propensity` have {len(code):,}, {len(y):,} and {len(pi):,} rows; "
-            "they must have as many."
+            "they must have the same number."
         )
     if not np.isfinite(y).all():
-        raise OptionError("`outcome` holds a value that is not finite; give outcomes once they have landed.")
+        raise OptionError("`outcome` contains a value that is not finite; give outcomes after they have arrived.")
     if not ((pi > 0) & (pi <= 1 + TOLERANCE)).all():
         raise OptionError("`propensity` must lie in (0, 1].")
     columns = ArrivalColumns(
@@ -181,51 +181,51 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
 
 
 def _labels(arm: Any, arms: tuple[Label, ...]) -> list[Any]:
-    """Return the labels of one arm or of several; a text, or a tuple that is an arm, is one."""
+    """Return the labels of one arm or of several; text, or a tuple that is a label, is one arm."""
     single = isinstance(arm, (str, bytes)) or (isinstance(arm, tuple) and arm in arms)
     return list(arm) if isinstance(arm, (Sequence, np.ndarray)) and not single else [arm]
 
 
 def _read_times(history: History, at: Any, n: int) -> Array:
-    """Return when n outcomes arrived, by default at the next steps."""
+    """Return the arrival times of n outcomes, by default the next steps."""
     clock, last = history.clock, history.times[-1] if history.times else 0
     if at is None:
         if clock.unit is not None:
-            raise OptionError("`at` is needed: this sequence's times are datetimes.")
+            raise OptionError("`at` is missing; it is needed because the times of this sequence are datetimes.")
         return np.asarray(last + np.arange(1, n + 1))
     several = isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, str)
     moments = [clock.read("at", moment) for moment in (at if several else [at])]
     times = np.array(moments if several else moments * n)
     if len(times) != n:
-        raise OptionError(f"`at` has {len(times):,} moments for {n:,} outcomes; it must have one, or as many.")
+        raise OptionError(f"`at` has {len(times):,} times for {n:,} outcomes; it must have one, or one for each.")
     if (np.diff(times) < 0).any():
-        raise OptionError("`at` must not go back in time: give outcomes in the order of arrival.")
+        raise OptionError("`at` must not decrease; give outcomes in the order of arrival.")
     if history.times and times[0] < last:
         raise OptionError(
             f"`at` is {clock.text(times[0])}, before the last look, {clock.text(last)}; "
-            "what was judged then cannot be judged anew."
+            "outcomes must not arrive before the last look."
         )
     return times
 
 
 def later_arrivals(history: History, log: Log) -> tuple[ArrivedRows, Array]:
-    """Return the arrivals of a log since the last look, and the moment it is looked at.
+    """Return the arrivals of a log since the last look, and its as-of time.
 
-    The log must be a later state of the one that was followed: what had arrived by the last look is the same.
+    The log must be a later version of the processed one: the arrivals up to the last look must be the same.
     """
     if log.arms != history.design.arms or log.clock.unit != history.clock.unit:
-        raise OptionError("`update` needs a later state of the same log: the same arms and the same kind of times.")
+        raise OptionError("`update` needs a later version of the same log, with the same arms and type of times.")
     arrivals, last = ArrivedRows.of(log), history.times[-1]
     n_before = int(arrivals.count_by(np.array([last]))[0])
     _require_same(history, log, arrivals.columns.arrived[:n_before])
     moments = log.even_moments(1, arrivals.last_moment)[-1:]
     if moments[0] < last:
-        raise OptionError("`update` needs a later state of the log; this one is as of an earlier moment.")
+        raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
     return arrivals.after(n_before), moments
 
 
 def _require_same(history: History, log: Log, before: Array) -> None:
-    """Refuse a log whose rows that arrived by the last look do not sum to what had arrived then."""
+    """Raise if the arrivals of a log up to the last look differ from those processed then."""
     state, k = history.record.state, len(history.design.arms)
     code = log.code[before]
     y = log.outcome[before] - history.record.shift[code]
@@ -237,6 +237,6 @@ def _require_same(history: History, log: Log, before: Array) -> None:
         if (apart > 1).any():
             arm = one_line(repr(history.design.arms[int(np.argmax(apart))]))
             raise LogError(
-                f"This log is no later state of the same one: what had arrived of arm {arm} by the last look, "
-                f"{history.clock.text(history.times[-1])}, differs."
+                f"This log is not a later version of the same one: the outcomes of arm {arm} that had arrived by the "
+                f"last look, {history.clock.text(history.times[-1])}, differ."
             )

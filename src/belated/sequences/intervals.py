@@ -1,4 +1,4 @@
-"""A sequence's intervals at its looks, why they are infinite, and its tests at every arrival."""
+"""The intervals of a sequence at its looks, the reasons why they are infinite, and the tests at every arrival."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def interval(history: History, look: int, a: int, b: int | None, threshold: floa
     d = centre - other
     if math.isnan(d):
         return BandPoint(d, bottom - top, top - bottom)
-    # the reach of a difference is the root of the sum of squares of the arms' (MOVER)
+    # the distance to a difference's limit is the root of the sum of the arms' squared distances (MOVER)
     low, high = d - math.hypot(below, over), d + math.hypot(above, under)
     return BandPoint(d, max(low, bottom - top), min(high, top - bottom))
 
@@ -68,9 +68,9 @@ def intervals(history: History, a: int, b: int | None, threshold: float) -> list
 
 
 def score_null(history: History, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
-    """Return the largest score so far against the null, and when it first passed the threshold of so many together.
+    """Return the largest score so far against the null, and when it first exceeded the threshold.
 
-    A pair that is not followed from arrival to arrival is judged at the looks.
+    `together` is the number of simultaneous tests. A pair that is not tested at every arrival is tested at the looks.
     """
     design, record = history.design, history.record
     if not design.allows(a, b):
@@ -111,7 +111,7 @@ def excluding_threshold(history: History, a: int, b: int) -> float:
 
 
 def silence(history: History, arm: int) -> str | None:
-    """Return why an arm's sequence says nothing yet; None if it does."""
+    """Return the reason why an arm's interval is infinite; None if it is finite."""
     state, name = history.record.state[arm], one_line(repr(history.design.arms[arm]))
     n = int(state[fields.ARRIVED])
     if n == 0:
@@ -120,25 +120,26 @@ def silence(history: History, arm: int) -> str | None:
         return history.single_value
     if history.design.kind != "asymptotic" or math.isfinite(reach(history, -1, arm, 1.0)[1]):
         return None
-    bounded = "one with bounds (`bounds=`, `cap=`; --bounds, --cap) does not"
+    bounded = "a sequence with bounds (`bounds=`, `cap=`; --bounds, --cap) does not"
     size = state[fields.W] ** 2 / state[fields.W2]
     if size < (1 - ROUNDING) * LEAST_SIZE:
         return (
-            f"Arm {name} has {n:,} arrived outcomes that weigh as much as {size:.3g} equal ones; an asymptotic "
-            f"sequence needs {LEAST_SIZE:.0f}, {bounded}."
+            f"Arm {name} has an effective sample size of {size:.3g} ({n:,} arrived outcomes); an asymptotic sequence "
+            f"needs {LEAST_SIZE:.0f}, {bounded}."
         )
     variance, _, doubt = kernel.shape(history.record.state, arm)
     if variance == 0:
         return (
-            f"All {n:,} arrived outcomes of arm {name} are {history.record.shift[arm]:g}: they show no variance. An "
-            f"asymptotic sequence needs it; {bounded}, nor does one of 0/1 outcomes (kind='beta_binomial'; --kind)."
+            f"All {n:,} arrived outcomes of arm {name} are {history.record.shift[arm]:g}, so their variance is "
+            f"unknown. An asymptotic sequence needs it; {bounded}, nor does one for 0/1 outcomes "
+            "(kind='beta_binomial'; --kind)."
         )
     if doubt > MOST_DOUBT:
         return (
-            f"The variance of arm {name}'s outcomes is known to {math.sqrt(doubt):.0%} only, as few of them make up "
-            f"most of it; an asymptotic sequence needs {math.sqrt(MOST_DOUBT):.0%}, {bounded}."
+            f"A few outcomes make up most of the variance of arm {name}, so it is known to within "
+            f"{math.sqrt(doubt):.0%} only; an asymptotic sequence needs {math.sqrt(MOST_DOUBT):.0%}, {bounded}."
         )
     return (
-        f"The outcomes of arm {name} are too skewed for so few of them: their mean is not yet near normal. An "
-        f"asymptotic sequence needs that; {bounded}."
+        f"The outcomes of arm {name} are few and skewed, so their mean is not yet close to normal. An asymptotic "
+        f"sequence needs that; {bounded}."
     )

@@ -1,4 +1,4 @@
-"""Arrivals in calendar order, and what they have shown so far, judged at every one of them."""
+"""`Record`: arrivals in calendar order, the running state of each arm, and the tests at every arrival."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from belated.kernels.sequence_bounds import BETS, GAUGE, STATE
 from belated.log.log import Log
 from belated.sequences.design import Design
 
-#: Arrivals of a block: a share of those before it, but no more than the most, and no fewer than these times the arms.
+#: The size of a block: a share of the arrivals before it, at most a maximum, and at least this many times the arms.
 _SHARE, _MOST, _LEAST = 32, 2048, 64
 
-#: Arrivals whose mean stands for that of all.
+#: The number of arrivals whose mean approximates the mean of all.
 _SOME = 4096
 
 
 class Record:
-    """The arms' state now, the largest score of every question, and when it first passed the thresholds.
+    """The current state of each arm, the largest score of every test, and when it first exceeded the thresholds.
 
     Attributes
     ----------
     state : array (arms, state)
-        Sums of what has arrived of each arm, outcomes minus its `shift`.
+        Sums over the arrived outcomes of each arm, minus its `shift`.
     shift : array (arms,)
         Each arm's first outcome.
     began : number of the clock or None
         When the first outcome of any arm arrived.
     best : array (questions,)
     first : array (2, questions) of numbers of the clock or None
-        Alone, and together with the others.
+        The time of the first rejection, as a single test and as one of all simultaneous tests.
     """
 
     def __init__(self, design: Design) -> None:
@@ -51,7 +51,7 @@ class Record:
         self.first = np.full((2, n), None, dtype=object)
 
     def add(self, arrivals: ArrivedRows, moments: Array) -> Array:
-        """Add arrivals in their order, and return the states at the moments."""
+        """Add arrivals in order, and return the states at the given times."""
         if len(arrivals) == 0:
             return np.repeat(self.state[np.newaxis], len(moments), axis=0)
         self.began = arrivals.moment(0) if self.began is None else self.began
@@ -78,7 +78,7 @@ class Record:
         )
 
         def in_stretches(task: Callable[[int, int], None]) -> None:
-            """Call a task for the blocks that begin in each stretch of arrivals."""
+            """Call a task for the blocks that begin in each range of arrivals."""
             jit.in_stretches(len(arrivals), lambda start, stop: task(*np.searchsorted(cuts, (start, stop))))
 
         weighted = design.kind != "beta_binomial"
@@ -92,7 +92,7 @@ class Record:
         return blocks
 
     def _judge(self, arrivals: ArrivedRows, blocks: Blocks) -> None:
-        """Note the largest scores, and the moments after which they first passed the thresholds."""
+        """Store the largest scores, and the times at which they first exceeded the thresholds."""
         plan, questions = self._design.plan, self._design.questions
         known = np.array([when is not None for when in self.first.flat]).reshape(self.first.shape)
         verdicts = Verdicts(best=self.best, first=np.where(known, 0, -1), gauges=self._gauges, measured=self._measured)
@@ -110,11 +110,11 @@ class Record:
             self.first[place] = arrivals.moment(verdicts.first[place])
 
     def verdict(self, question: int, *, joint: bool) -> tuple[float, int | float | None]:
-        """Return a question's largest score, and when it first passed the threshold, alone or together with others."""
+        """Return the largest score of a test, and when it first exceeded the threshold, single or simultaneous."""
         return float(self.best[question]), self.first[int(joint), question]
 
     def _about(self, arrivals: ArrivedRows) -> Array:
-        """Return a value near each arm's mean: the nearer, the less a block of its outcomes seems to move it."""
+        """Return a value near each arm's mean; the nearer it is, the tighter are the bounds over a block."""
         columns = arrivals.columns
         some = columns.arrived[:: len(arrivals) // _SOME + 1]
         code, k = columns.code[some], len(self.shift)
@@ -122,7 +122,7 @@ class Record:
         return np.where(n > 0, np.bincount(code, columns.outcome[some], minlength=k) / np.maximum(n, 1), self.shift)
 
     def _grid(self, n: int) -> Array:
-        """Return where blocks of n arrivals would end if no two shared a moment."""
+        """Return the ends of blocks of n arrivals if no two arrivals had the same time."""
         before, least, at, ends = int(self.state[:, fields.ARRIVED].sum()), _LEAST * len(self.state), 0, []
         while at < n:
             at = min(at + max(least, min((before + at) // _SHARE, _MOST)), n)
@@ -131,13 +131,13 @@ class Record:
 
 
 def _add_up(states: Array, part: slice) -> None:
-    """Turn the blocks' sums that follow a state into the states at which they end."""
+    """Replace the sums of blocks by the states at the ends of the blocks."""
     largest = np.maximum.accumulate(states[:, :, fields.W_MAX], axis=0)
     np.cumsum(states[:, :, part], axis=0, out=states[:, :, part])
     states[:, :, fields.W_MAX] = largest
 
 
-#: Arrivals that the interpreter goes through.
+#: Up to this many arrivals are processed without compiled code.
 _FEW = 256
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., object])
@@ -147,7 +147,7 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., object])
 class ArrivedRows:
     """Rows whose outcomes have arrived, in the order of arrival.
 
-    `times` are the rows' times of arrival; empty: each row's own step, 1, 2, ...
+    `times` are the arrival times of the rows; empty if they are the steps 1, 2, ...
     """
 
     columns: ArrivalColumns
@@ -155,7 +155,7 @@ class ArrivedRows:
 
     @classmethod
     def of(cls, log: Log) -> ArrivedRows:
-        """Return those of a log."""
+        """Return the arrived rows of a log."""
         schedule = log.schedule
         jit.ready(2 * schedule.rows)
         arrival_times = ArrivalTimes(times=log.arrival_times, due=schedule.due, order=schedule.order, n=schedule.rows)
@@ -173,26 +173,26 @@ class ArrivedRows:
         return len(self.columns.arrived)
 
     def after(self, n: int) -> ArrivedRows:
-        """Return those after the first n."""
+        """Return the rows after the first n."""
         return ArrivedRows(self.columns._replace(arrived=self.columns.arrived[n:]), self.times)
 
     def moments(self, places: Array | slice) -> Array:
-        """Return when those at some places arrived."""
+        """Return the arrival times at some positions."""
         which = self.columns.arrived[places]
         return np.asarray(self.times[which] if len(self.times) else which.astype(np.int64) + 1)
 
     def moment(self, place: int) -> int | float:
-        """Return when the one at a place arrived."""
+        """Return the arrival time at a position."""
         time: int | float = self.moments(np.array([place])).item()
         return time
 
     @property
     def last_moment(self) -> int | float | None:
-        """When the last outcome arrived, if any has."""
+        """The time of the last arrival, or None."""
         return self.moment(-1) if len(self) else None
 
     def block(self, start: int, stop: int) -> BlockArrivals:
-        """Return those at places from start to stop."""
+        """Return the rows from position start to stop."""
         columns, moments = self.columns, self.moments(slice(start, stop))
         last = np.ones(len(moments), dtype=bool)
         np.not_equal(moments[1:], moments[:-1], out=last[:-1])
@@ -207,13 +207,13 @@ class ArrivedRows:
         )
 
     def count_by(self, moments: Array) -> Array:
-        """Return how many had arrived by each moment."""
+        """Return the number of arrivals by each time."""
         counts = np.empty(len(moments), dtype=np.int64)
         self.kernel(arrival_kernel.count_by)(counts, self.columns.arrived, self.times, moments)
         return counts
 
     def outside(self, low: float, high: float, *, ends: bool = False) -> float | None:
-        """Return an outcome that is not between two values (with `ends`: is neither of them), if there is one."""
+        """Return an outcome that is not between two values (with `ends`, that equals neither), if there is one."""
         first_outside = self.kernel(arrival_kernel.first_outside)
 
         def find(start: int, stop: int) -> int:
@@ -223,6 +223,6 @@ class ArrivedRows:
         return float(self.columns.outcome[self.columns.arrived[places[0]]]) if places else None
 
     def kernel(self, function: _Kernel) -> _Kernel:
-        """Return a kernel, interpreted for a few: that is sooner done than another kind of columns is compiled."""
+        """Return a kernel, or its plain Python function for few rows, which is faster than compiling."""
         interpreted: _Kernel = getattr(function, "py_func", function)
         return function if len(self) > _FEW else interpreted

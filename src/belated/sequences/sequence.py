@@ -1,4 +1,4 @@
-"""The confidence sequence of a log, which grows as outcomes arrive."""
+"""`sequence`: the confidence sequence of a log, which can be updated as outcomes arrive."""
 
 from __future__ import annotations
 
@@ -53,36 +53,36 @@ def sequence(
     null: float | ByArm[float] = 0.0,
     cap: float | None = None,
 ) -> ConfidenceSequence:
-    """Return intervals that hold at every look and any stopping time, for every arm and contrast.
+    """Return a confidence sequence: intervals that hold at every look and any stopping time, for arms and contrasts.
 
     Parameters
     ----------
-    log : Log, or what `read` gives
-        With at least the chosen arm's propensity.
+    log : Log or Source
+        A log in memory, or a table from `read`; the chosen arm's propensity is enough.
     kind : {"auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"}
-        ``"beta_binomial"`` is for outcomes that are 0 or 1, ``"bernstein"`` for those within `bounds`,
-        ``"sub_gaussian"`` for those whose deviations are no larger than a normal's with standard deviation `sigma`;
-        ``"asymptotic"`` needs nothing, and is infinite until it can be trusted. ``"auto"`` is the first of these
-        that what is given allows.
-    level : float
-        Of the intervals.
+        ``"beta_binomial"`` is for 0/1 outcomes, ``"bernstein"`` for outcomes within `bounds`, ``"sub_gaussian"`` for
+        outcomes with tails no heavier than a normal distribution with standard deviation `sigma`. ``"asymptotic"``
+        needs no bound, and its intervals are infinite until there are enough outcomes. ``"auto"`` is the first of these
+        that the other options and the outcomes allow.
+    level : float, default 0.95
+        The level of the intervals.
     target : int, optional
-        The number of assignments at which the intervals should be narrowest; by default the log's own. Choose it before
+        The number of assignments at which the intervals are narrowest; by default that of the log. Choose it before
         outcomes are seen.
     sigma : float, optional
-        By default half the range of the `bounds`.
+        The standard deviation for ``"sub_gaussian"``; by default half the range of the `bounds`.
     bounds : (float, float), optional
-        Between which every outcome lies.
-    looks : int or sequence of moments
-        At which `track` and `plot` show the sequence: a number, evenly spaced over the rows, or the moments. The
-        sequence itself is judged at every arrival.
+        The smallest and largest possible outcome.
+    looks : int or sequence of times
+        The looks that `track` and `plot` show: a number of looks, evenly spaced over the rows, or the times. The
+        sequence itself is tested at every arrival.
     baseline : optional
-        The arm that the others are compared with. Without it, all pairs of at most 32 arms are followed.
-    null : float or mapping
-        The value that is tested, for every arm or by arm; that of a contrast is the difference.
+        The arm to compare the others with. Without it, all pairs are tested at every arrival, for up to 32 arms.
+    null : float or mapping, default 0
+        The null value, for every arm or by arm; the null value of a contrast is the difference.
     cap : float, optional
-        Outcomes above it count as it; by default as the log has it. With it ``"auto"`` is ``"bernstein"``, and the
-        `bounds` are 0 and the cap unless others are given.
+        Outcomes above the cap count as the cap. By default, the cap of the log, if it has one. With a cap, ``"auto"``
+        is ``"bernstein"``, and `bounds` are 0 and the cap unless given.
 
     Returns
     -------
@@ -124,12 +124,12 @@ def _read_looks(log: Log, looks: int | Sequence[Any], arrivals: ArrivedRows) -> 
     moments = [log.clock.read("looks", moment) for moment in looks]
     last = log.even_moments(1, arrivals.last_moment)[-1]
     if moments and max(moments) > last:
-        raise OptionError("`looks` names a moment after the log's last; nothing is known about it.")
+        raise OptionError("`looks` contains a time after the last time of the log; give earlier times.")
     return np.unique(np.array([*moments, last]))
 
 
 class ConfidenceSequence(Table):
-    """Intervals that hold at every look; `update` goes on as outcomes arrive.
+    """Intervals that hold at every look; prints as a table. `update` adds outcomes as they arrive.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class ConfidenceSequence(Table):
     target : int
         The number of assignments at which the intervals are narrowest.
     moments : tuple
-        The looks; the sequence itself is judged at every arrival.
+        The times of the looks; the sequence itself is tested at every arrival.
     """
 
     def __init__(self, history: History) -> None:
@@ -147,22 +147,22 @@ class ConfidenceSequence(Table):
 
     @property
     def design(self) -> Design:
-        """What the sequence is, fixed before any outcome."""
+        """The kind and the parameters of the sequence."""
         return self._history.design
 
     @property
     def arms(self) -> tuple[Label, ...]:
-        """The arms' labels."""
+        """The labels of the arms."""
         return self.design.arms
 
     @property
     def kind(self) -> SequenceKind:
-        """Of the sequence: "asymptotic", "sub_gaussian", "bernstein" or "beta_binomial"."""
+        """The kind: "asymptotic", "sub_gaussian", "bernstein" or "beta_binomial"."""
         return self.design.kind
 
     @property
     def level(self) -> float:
-        """Of the intervals."""
+        """The level of the intervals."""
         return self.design.level
 
     @property
@@ -172,36 +172,36 @@ class ConfidenceSequence(Table):
 
     @property
     def cap(self) -> float | None:
-        """What larger outcomes count as; None: as they are."""
+        """The cap on outcomes, or None."""
         return self.design.cap
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        """The looks."""
+        """The times of the looks."""
         return tuple(map(self._history.clock.show, self._history.times))
 
     def update(self, arm: Any, outcome: Any = None, propensity: Any = None, *, at: Any = None) -> ConfidenceSequence:
-        """Go on with outcomes that have arrived since, and return the sequence itself.
+        """Add outcomes that have arrived since the last look, and return the sequence itself.
 
         Parameters
         ----------
         arm : label or sequence of labels, or a Log
-            Whose outcomes arrived, in the order of arrival; or a later state of the same log, whose arrivals after the
-            last look are new.
+            The arms of the new outcomes, in the order of arrival; or a later version of the same log, whose arrivals
+            after the last look are added.
         outcome, propensity : float or sequence of float
-            The outcomes, and the probability that each arm had when it was chosen.
-        at : moment or sequence of moments, optional
-            When they arrived, no earlier than the last look; by default the next steps. Outcomes that share a moment
-            are judged together.
+            The outcomes, and the probability of each arm when it was chosen.
+        at : time or sequence of times, optional
+            The arrival times, no earlier than the last look; by default the next steps. Outcomes with the same time are
+            tested together.
 
         Returns
         -------
         ConfidenceSequence
-            Equal to one built from everything at once. Each call is one more look.
+            The same sequence as one built from all outcomes at once. Each call adds one look.
         """
         if isinstance(arm, Data):
             if outcome is not None or propensity is not None or at is not None:
-                raise OptionError("`update` takes a log, or the arms, outcomes and propensities; not both.")
+                raise OptionError("`update` takes either a log, or arms, outcomes and propensities.")
             memory = arm.log()
             if memory.cap is None and self.cap is not None:
                 memory = memory.capped(self.cap)
@@ -217,23 +217,24 @@ class ConfidenceSequence(Table):
     # ---------------------------------------------------------------- questions
 
     def arm(self, arm: Label, *, simultaneous: bool = False) -> SequenceAnswer:
-        """Return what is known now of one arm's mean; with `simultaneous`, as one of all arms."""
+        """Return the current interval and test of one arm's mean; with `simultaneous`, valid for all arms together."""
         return self._answer(arm_index(self.arms, arm), None, len(self.arms) if simultaneous else 1)
 
     def contrast(self, arm: Label, baseline: Label, *, together: int = 1) -> SequenceAnswer:
-        """Return what is known now of one arm's mean minus another's; as one of so many that hold `together`."""
+        """Return the current interval and test of a contrast, valid `together` with so many simultaneous ones."""
         return self._answer(*self._pair(arm, baseline), whole("together", together, least=1))
 
     def _pair(self, arm: Label, baseline: Label) -> tuple[int, int]:
         a, b = arm_index(self.arms, arm), arm_index(self.arms, baseline)
         if a == b:
-            raise OptionError(f"A contrast needs two different arms, and both are {arm!r}.")
+            raise OptionError(f"A contrast needs two different arms; both are {arm!r}.")
         return a, b
 
     def contrasts(self, baseline: Label = None, *, simultaneous: bool = False) -> SequenceAnswers:
-        """Return every arm's contrast against a baseline, or all pairs if there is none.
+        """Return the contrasts of every arm with a baseline, or of all pairs if there is none.
 
-        With `simultaneous` they hold together, each at alpha over their number, and p-values are multiplied by it.
+        With `simultaneous`, they are jointly valid by Bonferroni: each at alpha over their number, with p-values
+        multiplied by it.
         """
         base = self.design.baseline if baseline is None else arm_index(self.arms, baseline)
         pairs = default_pairs(range(len(self.arms)), base)
@@ -270,7 +271,7 @@ class ConfidenceSequence(Table):
         )
 
     def _test(self, a: int, b: int | None, together: int) -> tuple[float, Moment | None]:
-        """Return the always-valid p-value, and when it first came down to 1 - level: neither without the other."""
+        """Return the always-valid p-value, and the first time at which it was at most 1 - level."""
         score, first = score_null(self._history, a, b, together)
         p_value, alpha = min(1.0, together * math.exp(-score)), 1 - self.level
         if first is None:
@@ -280,14 +281,14 @@ class ConfidenceSequence(Table):
     # ---------------------------------------------------------------- over time
 
     def fixed(self, look: int = -1) -> Estimate:
-        """Return the estimate with intervals for a single look, as `estimate(log.at(moment), "dipw")` gives them."""
+        """Return the estimate with single-look intervals, equal to `estimate(log.at(moment), "dipw")`."""
         return self._history.fixed(look)
 
     def track(self, arm: Label, baseline: Label = None, *, together: int = 1) -> Track:
-        """Return how the sequence of an arm, or of its contrast with a baseline, moved over the looks.
+        """Return the sequence of an arm, or of its contrast with a baseline, over the looks.
 
-        With `together`, it is one of so many that hold together.
-        Beside it stands the interval of a single look, which holds at one moment chosen in advance, not at all.
+        `together` is the number of simultaneous sequences. For comparison, the result also has single-look intervals,
+        which are valid at one time chosen in advance, not at all times.
         """
         a, b = (arm_index(self.arms, arm), None) if baseline is None else self._pair(arm, baseline)
         estimate, low, high = np.array(
@@ -312,7 +313,7 @@ class ConfidenceSequence(Table):
         )
 
     def plot(self, arm: Label, baseline: Label = None) -> Figure:
-        """Draw `track`: the sequence, and the interval of a single look beside it; a matplotlib figure."""
+        """Return a matplotlib figure of `track`: the sequence, and single-look intervals for comparison."""
         from belated.sequences.figure import band
 
         return band(self.track(arm, baseline))

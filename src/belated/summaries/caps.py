@@ -1,4 +1,4 @@
-"""Cap: outcomes above it count as it; how many did, and what is then estimated, in words."""
+"""`Cap`: outcomes above a cap count as the cap; the number of such outcomes, and the texts that mention a cap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from belated.summaries.evidence import SHARE_WITH_EVENT
 
 @dataclass(frozen=True, eq=False)
 class Cap:
-    """At what outcomes were cut, and of each arm how many arrived ones were above it."""
+    """A cap on outcomes, and the number of arrived outcomes above it, by arm."""
 
     value: float
     above: Array
@@ -25,42 +25,42 @@ class Cap:
 
     @property
     def total(self) -> int:
-        """How many outcomes were above the cap."""
+        """The number of outcomes above the cap."""
         return int(self.above.sum())
 
     def note(self, arrived: float) -> str:
-        """Say how many of the outcomes that arrived were cut."""
+        """Return a sentence on how many arrived outcomes are above the cap."""
         lies, counts = ("lies", "counts") if self.total == 1 else ("lie", "count")
         of, cap = count(int(arrived), "arrived outcome"), cap_text(self.value)
         share = f" ({self.total / arrived:.2%})" if arrived else ""
         return f"{self.total:,} of {of}{share} {lies} above {cap} and {counts} as {cap}."
 
     def to_dict(self, arrived: float) -> dict[str, float]:
-        """Return what a document says of the cap."""
+        """Return the fields on the cap for JSON."""
         return {"cap": self.value, "capped": self.total, "capped_share": self.total / arrived if arrived else np.nan}
 
 
 def no_cap() -> dict[str, None]:
-    """Return what a document says if there is no cap: the names of `Cap.to_dict`."""
+    """Return the fields of `Cap.to_dict` without a cap: all None."""
     return {"cap": None, "capped": None, "capped_share": None}
 
 
 def read_cap(cap: object) -> float:
-    """Return a cap that users give."""
+    """Return a cap given by a user, or raise if it is invalid."""
     return real("cap", cap)
 
 
 def check_cap(cap: float, lowest: float, arrived: int) -> None:
-    """Refuse a cap that no outcome is below: all would be equal."""
+    """Raise if no outcome is below the cap, since all outcomes would be equal."""
     if arrived > 1 and cap <= lowest:
         raise OptionError(
-            f"`cap` is {cap_text(cap)}, but no outcome is below it: the smallest is {lowest:g}, and all would count as "
-            "equal; give a larger one."
+            f"`cap` is {cap_text(cap)}, but the smallest outcome is {lowest:g}, so all outcomes would be equal; give a "
+            "larger cap."
         )
 
 
 def cut(outcome: Array, cap: float | None) -> Array:
-    """Return outcomes, those above the cap as the cap; NaN stays."""
+    """Return outcomes with those above the cap replaced by the cap; NaN stays NaN."""
     return outcome if cap is None else np.minimum(outcome, cap)
 
 
@@ -68,16 +68,16 @@ def cut(outcome: Array, cap: float | None) -> Array:
 
 
 def cap_text(cap: float) -> str:
-    """Return a cap as people write it."""
+    """Return a cap as text."""
     return f"{cap:,.15g}"
 
 
 def capped_at(cap: float | Cap | None) -> str:
-    """Return what follows the name of a quantity whose outcomes have a cap."""
+    """Return ", capped at ..." or an empty text, to follow the name of a quantity."""
     value = cap.value if isinstance(cap, Cap) else cap
     return "" if value is None else f", capped at {cap_text(value)}"
 
 
 def quantity(outcome: str) -> str:
-    """Return what is averaged, in words; the mean of whether something happened is a share."""
+    """Return the name of the mean of an outcome; for events, the share of rows with one."""
     return outcome if outcome == SHARE_WITH_EVENT else f"mean {one_line(outcome)}"

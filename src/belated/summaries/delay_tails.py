@@ -1,4 +1,4 @@
-"""Tails of delays: the exponent with which the share of outcomes that are later than d falls."""
+"""Tails of delays: the exponent with which the share of delays above d falls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from belated.base.columns import Array
 from belated.summaries.evidence import FEW, ArrivalCounts
 
-#: Exponents that are tried, scales about the median delay, and twice the drop of the log likelihood at an interval's
-#: ends (99 %).
+#: The exponents and the scales (relative to the median delay) of the grid, and twice the drop of the log likelihood at
+#: the limits of a 99 % interval.
 _EXPONENTS = np.geomspace(0.05, 10, 40)
 _SCALES = np.geomspace(1e-3, 1e3, 13)
 _DROP = 6.635
@@ -19,15 +19,15 @@ _DROP = 6.635
 
 @dataclass(frozen=True)
 class Tails:
-    """By arm, the exponent b with which the share of outcomes later than d falls, d^-b; NaN where it cannot be told.
+    """By arm, the exponent b with which the share of delays above d falls, d^-b; NaN where it is unknown.
 
     Attributes
     ----------
     exponent, low, high : array
-        With its 99 % interval; infinite if the share falls faster than any power that can be told apart.
+        The exponent and its 99 % interval; infinite if the share falls faster than any power on the grid.
     heavy : array
-        Whether it lies below 1/2, by all delays above 0 as well as by the longer half of them alone, and the longest
-        are not clearly fewer than d^-1/2 would make them.
+        Whether the exponent is below 1/2, both by all delays above 0 and by the longer half of them alone, and the
+        longest delays are not clearly fewer than d^-1/2 implies.
     """
 
     exponent: Array
@@ -37,19 +37,19 @@ class Tails:
 
 
 def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
-    """Estimate the exponent of each arm's delays, whatever share of outcomes never comes.
+    """Estimate the exponent of each arm's delays; the share of outcomes that never arrive does not matter.
 
     Notes
     -----
-    An outcome that has come within the time e it was followed says, given that and a delay above m, nothing of those
-    that never come: P(D <= d | m < D <= e) = (S(m) - S(d)) / (S(m) - S(e)). With S(d) = (1 + d / s)^-b (Lomax), m = 0,
-    and the likelihood maximised over s; and with S(d) = d^-b, m the median delay: what rises late counts, not how the
-    short delays are spread. The first is shown unless it fits any exponent. Intervals are those of the likelihood
-    ratio, 99 %. Delays that are multiples of a grain are later than d exactly if they reach the next multiple.
+    Given that an outcome arrived within its follow-up time e and with a delay above m, its delay does not depend on the
+    share that never arrives: P(D <= d | m < D <= e) = (S(m) - S(d)) / (S(m) - S(e)). Two models are fitted: S(d) =
+    (1 + d / s)^-b (Lomax) with m = 0, maximised over s; and S(d) = d^-b with m the median delay, which ignores the
+    distribution of short delays. The first is shown unless it fits any exponent. Intervals are 99 % likelihood-ratio
+    intervals. A delay that is a multiple of a grain exceeds d exactly if it reaches the next multiple.
     """
     ends = (np.floor(arrivals.delays / grain + 1e-9) + 1) * grain if grain else arrivals.delays
-    counts = arrivals.counts[:, 1:-1]  # without those that came at once or are out
-    # nor those whose outcome came in a bin that they were not followed through
+    counts = arrivals.counts[:, 1:-1]  # without rows whose outcome arrived at once or has not arrived
+    # and without those whose outcome arrived in a bin that they were not followed through
     through = np.arange(1, counts.shape[1] + 1)[:, np.newaxis] <= np.arange(counts.shape[2])
     counts = np.where(through, counts, 0.0)
     exponent, low, high = fits = np.full((3, len(counts)), math.nan)
@@ -64,10 +64,10 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
             logs = -_EXPONENTS[:, np.newaxis] * np.log(ends[middle:] / ends[middle])
             far = _interval(_likelihood(own[middle:, middle + 1 :], logs))
             heavy[k] = max(high[k], far[2]) < 0.5
-            if low[k] == 0:  # delays that hardly fall, or rise first: their longer half is more like a power
+            if low[k] == 0:  # the density hardly falls, or rises first: a power law fits the longer half better
                 fits[:, k] = far
             if exponent[k] < 0.5 and _thins_out(own[middle:, middle + 1 :], ends[middle:], arrivals.followed):
-                heavy[k] = False  # a mixture of short and long delays, or delays that end: no power, and a light tail
+                heavy[k] = False  # a mixture of short and long delays, or bounded delays: a light tail
                 fits[:, k] = math.inf, 0.5, math.inf
         elif own.sum() >= 4 * FEW:  # hardly any delay is longer than the median
             fits[:, k] = math.inf, _EXPONENTS[-1], math.inf
@@ -75,12 +75,12 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
 
 
 def _thins_out(counts: Array, ends: Array, followed: float) -> bool:
-    """Whether the longest delays are clearly fewer than if the share later than d fell like d^-1/2, given the others.
+    """Whether the longest delays are clearly fewer than a tail of d^-1/2 implies, given the others.
 
-    `counts` are by bin of the delay and bins followed, `ends` the bins' ends. The longest are those beyond a quarter or
-    half of the time followed; the others all, or those beyond an eighth or a quarter of it.
+    `counts` are by delay bin and number of bins followed, `ends` the ends of the bins. The longest delays are those
+    above a quarter or half of the time followed; the others are all delays, or those above an eighth or a quarter.
     """
-    if followed > ends[-1]:  # rows followed for longer than the longest delay: evenly so, up to the first row
+    if followed > ends[-1]:  # rows followed beyond the last bin: assumed to be spread evenly up to the first row
         further = 6
         counts = np.pad(counts, ((0, further), (0, further)))
         counts[:, -further - 1 :] = counts[:, [-further - 1]] / (further + 1)
@@ -92,7 +92,7 @@ def _thins_out(counts: Array, ends: Array, followed: float) -> bool:
         for longest in (4, 2):
             cut = int(np.searchsorted(ends, ends[-1] / longest)) - first
             if 0 < cut < len(later) - 1:
-                # of those that came within the time followed, the share beyond the cut
+                # of the outcomes that arrived within the time followed, the share beyond the cut
                 beyond = np.clip((later[cut] - later[1:]) / (1 - later[1:]), 0.0, 1.0)
                 if arrived[cut:].sum() - rows @ beyond < -3 * math.sqrt(float(rows @ (beyond * (1 - beyond)))):
                     return True
@@ -121,7 +121,7 @@ def _lomax(counts: Array, ends: Array, typical: float) -> Array:
 
 
 def _likelihood(counts: Array, logs: Array) -> Array:
-    """Return log likelihoods of delays by bin and bins followed, log S at the bins' ends being the rows of `logs`."""
+    """Return log likelihoods of delays by bin and bins followed; rows of `logs` are log S at the ends of the bins."""
     with np.errstate(divide="ignore", invalid="ignore"):
         fell = np.log(-np.expm1(np.diff(logs))) + logs[:, :-1]
         within = np.log(-np.expm1(logs[:, 1:]))
@@ -133,7 +133,7 @@ def _likelihood(counts: Array, logs: Array) -> Array:
 
 
 def _interval(profile: Array) -> tuple[float, float, float]:
-    """Return the exponent of the largest likelihood, and where twice its logarithm has dropped by `_DROP`."""
+    """Return the maximum-likelihood exponent, and the two where twice the log likelihood is lower by `_DROP`."""
     best = int(np.argmax(profile))
     drop = 2 * (profile[best] - profile) - _DROP
     inside = np.flatnonzero(drop <= 0)
@@ -142,14 +142,14 @@ def _interval(profile: Array) -> tuple[float, float, float]:
     high = math.inf if last == len(drop) - 1 else _crossing(drop, last)
     if best in (0, len(profile) - 1):
         return (math.inf if best else float(_EXPONENTS[0])), low, high
-    # the top of the parabola through the best and its neighbours
+    # the maximum of the parabola through the best exponent and its neighbours
     before, at, after = profile[best - 1 : best + 2]
     shift = 0.5 * (before - after) / (before - 2 * at + after) if math.isfinite(before + after) else 0.0
     return float(_EXPONENTS[best] * (_EXPONENTS[1] / _EXPONENTS[0]) ** shift), low, high
 
 
 def _crossing(drop: Array, i: int) -> float:
-    """Return the exponent at which the drop passes 0 between two that were tried."""
+    """Return the exponent at which the drop crosses 0 between two points of the grid."""
     a, b = np.clip(drop[i : i + 2], -1e9, 1e9)
     share = a / (a - b)
     return float(_EXPONENTS[i] ** (1 - share) * _EXPONENTS[i + 1] ** share)

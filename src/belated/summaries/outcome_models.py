@@ -1,4 +1,4 @@
-"""mu_hat_t(a): what each row's outcome was expected to be, from what had arrived before it."""
+"""`OutcomeModel`, mu_hat_t(a): the prediction of each row's outcome from outcomes that arrived before it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ModelName = Literal["running_mean", "zero", "given"]
 
-#: What users give as outcome model: a name, an object, an array or a function.
+#: An outcome model as users give it: a name, an object, an array or a function.
 ModelLike: TypeAlias = "OutcomeModel | Given"
 
 _KINDS: dict[ModelName, int] = {"running_mean": kernel.RUNNING_MEAN, "zero": kernel.ZERO, "given": kernel.GIVEN_MODEL}
@@ -26,12 +26,11 @@ _KINDS: dict[ModelName, int] = {"running_mean": kernel.RUNNING_MEAN, "zero": ker
 
 @dataclass(frozen=True)
 class OutcomeModel:
-    """A choice of mu_hat_t(a).
+    """The outcome model mu_hat_t(a) of an estimator.
 
-    `running_mean` is the mean of the arm's outcomes of rows assigned strictly before and arrived
-    at or before the row's time; what it is before any is up to the estimator (`Estimator.start`).
-    `zero` is 0. `given` is an array of shape (rows, arms), or a function from the log to one, that
-    uses nothing later than each row.
+    `running_mean` is the mean of the arm's outcomes that arrived at or before the row's time, from rows assigned before
+    it; `Estimator.start` decides its value before the first arrival. `zero` is 0. `given` is an array of shape (rows,
+    arms), or a function from the log to such an array; it must not use anything later than each row.
     """
 
     name: ModelName
@@ -43,20 +42,20 @@ class OutcomeModel:
 
     @property
     def learns(self) -> bool:
-        """Whether it follows the outcomes as they arrive, in calendar order."""
+        """Whether the model is updated as outcomes arrive."""
         return self.name == "running_mean"
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the model needs the rows in memory, all of them."""
+        """Whether the model needs all rows in memory."""
         return self.name == "given"
 
     def modelling(self, log: Log) -> kernel.Modelling:
-        """Return what the kernel needs to model the rows of a log."""
+        """Return the kernel's arguments for modelling the rows of a log."""
         return self.modelling_of(len(log.arms), given_array("outcome_model", self.given, log, least=-math.inf))
 
     def modelling_of(self, arms: int, given: Array | None = None) -> kernel.Modelling:
-        """Return what the kernel needs to model rows, when nothing has arrived."""
+        """Return the kernel's arguments for modelling rows before anything has arrived."""
         none = np.empty((0, arms))
         return kernel.Modelling(
             kind=_KINDS[self.name],
@@ -67,7 +66,7 @@ class OutcomeModel:
 
 
 def given_means(means: Array) -> kernel.Modelling:
-    """Return what the kernel needs to model rows by running means (rows, arms) that are known; NaN before any."""
+    """Return the kernel's arguments for known running means of shape (rows, arms); NaN before the first arrival."""
     return OutcomeModel("given", given=means).modelling_of(means.shape[1], means)
 
 

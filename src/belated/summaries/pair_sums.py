@@ -1,4 +1,4 @@
-"""Sums of products of two arms' terms, which tie arms together under an outcome model that users give."""
+"""Sums of products of two arms' terms, for the covariance of arms under a user's outcome model."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class PairSums:
 
     @classmethod
     def of(cls, h: Array, m: Array) -> PairSums:
-        """Return the sums of rows, none of which has arrived; `h` and `m` are (rows, arms)."""
+        """Return the sums of rows without outcomes; `h` and `m` have shape (rows, arms)."""
         hm = h * m
         return cls(np.stack([h.T @ h, hm.T @ h, hm.T @ hm]), np.zeros((4, h.shape[1], h.shape[1])))
 
     @classmethod
     def of_arrived(cls, h: Array, m: Array, code: Array, w: Array, r: Array) -> PairSums:
-        """Return what rows add when they arrive; `w` and `r` are those of each row's own arm, `code`."""
+        """Return the amounts that rows add when their outcomes arrive; `w` and `r` belong to each row's own arm."""
         weight = np.zeros(h.shape)
         weight[np.arange(len(code)), code] = w
         residual, hm = weight * r[:, np.newaxis], h * m
@@ -53,9 +53,9 @@ class PairSums:
         )
 
     def covariance(self, h: Array, w: Array, model: Array, residual: Array) -> Array:
-        """Return the covariance of arms' estimates, 0 on the diagonal; `model` and `residual` are the arms' means.
+        """Return the covariance of arms' estimates, with 0 on the diagonal; `model` and `residual` are means by arm.
 
-        Of the terms h (m - model) / sum h, over every row, and w (r - residual) / sum w, over arrived ones.
+        The terms are h (m - model) / sum h over all rows, and w (r - residual) / sum w over arrived rows.
         """
         hh, hm, mm = self.all
         a, b = model[:, np.newaxis], model[np.newaxis, :]

@@ -1,4 +1,4 @@
-"""Sums: the additive statistics from which every estimate is read."""
+"""`Sums`: the additive statistics from which every estimate is computed."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from belated.summaries.weights import Weights, WeightsLike, read_weights
 if TYPE_CHECKING:
     from belated.log.log import Log
 
-#: Weights and outcome model: a name, an object, an array or a function each.
+#: Weights and outcome model, each a name, an object, an array or a function.
 Parts = tuple[WeightsLike, ModelLike]
 
 
 class Summable(Protocol):
-    """A log that gives sums of its rows: in memory, or in a table."""
+    """A log that can compute sums of its rows, in memory or in a table."""
 
     def sums(
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
-        """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
+        """Return the sums for each pair of weights and outcome model, at each time; None is the log's as-of time."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Per arm, a handful of sums that can be added, updated, merged, stored and computed anywhere.
+    """Sums per arm that can be updated, merged, stored and computed anywhere; all estimates follow from them.
 
-    Outcomes and model are taken minus the arm's `shift`, so that a mean of 1e8 with a standard
-    deviation of 1 loses no digits; any shift gives the same answers. With h the weight, pi the
+    The arm's `shift` is subtracted from outcomes and model, so that a mean of 1e8 with a standard
+    deviation of 1 loses no digits; estimates do not depend on the shift. With h the weight, pi the
     propensity, w = h / pi, y the outcome and m the model (both minus the shift), and r = y - m,
     ``sums[name]`` is one value per arm:
 
-    over every row: ``h``, ``h2``, ``h2m``, ``h2m2``; over rows with a model, which the running mean
-    is once an outcome of the arm has arrived: ``h_modelled``, ``hm``; ``h_arrived`` over rows of any
-    arm whose outcome has arrived (NaN if other arms' propensities are not known and needed);
+    over every row: ``h``, ``h2``, ``h2m``, ``h2m2``; over rows with a model (for the running mean, rows
+    after the arm's first arrival): ``h_modelled``, ``hm``; ``h_arrived`` over rows of any
+    arm whose outcome has arrived (NaN if other arms' propensities are needed and unknown);
 
     over the arm's own rows: ``assigned`` and ``arrived`` (counts);
 
@@ -57,8 +57,8 @@ class Sums:
     ``w3y2``, ``hwr``, ``hwrm``, ``r``, ``r2``, ``r3``, ``r4``, ``w2r``, ``w2r2``,
     ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
 
-    ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were cut, `cap` says at what, and how many of
-    each arm.
+    ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were capped, `cap` has the cap and the number of
+    outcomes above it, by arm.
     """
 
     arms: tuple[Label, ...]
@@ -108,28 +108,28 @@ class Sums:
 
         Parameters
         ----------
-        log : Log, or what `read` gives
+        log : Log or Source
+            A log in memory, or a table from `read`.
         weights, outcome_model
             A name, an object, an array or a function; see `Weights` and `OutcomeModel`.
         history : Log or sequence of Log
-            Other parts of the same experiment, whose arrived outcomes the running mean may see
-            but whose rows are not counted here. With it the parts' sums add up to those of the
-            whole log; without it each part's running mean knows only its own rows, which is
-            valid too but another estimate.
+            Other parts of the same experiment. The running mean uses their arrived outcomes, but their rows are not
+            counted here. With `history`, the sums of the parts add up to those of the whole log. Without it, the
+            running mean of each part uses its own rows only, which is also valid but gives another estimate.
         plain : bool
-            Whether to make the sums that only estimators that are not of Hajek's kind, or have a given outcome model,
-            need.
+            Whether to include the sums that only some estimators need: those not of Hajek type, or with a given
+            outcome model.
         """
         if not callable(getattr(log, "sums", None)):
-            raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or what `read` gives.")
+            raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or a table from `read`.")
         others = history if isinstance(history, Sequence) else [history]
         return log.sums([(weights, outcome_model)], plain=plain, history=others)[0][-1]
 
     @classmethod
     def of_bins(cls, about: SumsOf, shift: Array, spread: Array, own: Array) -> list[Sums]:
-        """Return the sums up to each of several moments from what was added between them.
+        """Return the sums up to each of several times from the amounts added between them.
 
-        `spread` (bins, fields, arms) and `own` (bins, arms, fields) are as `kernels.rows.accumulate` makes them.
+        `spread` (bins, fields, arms) and `own` (bins, arms, fields) are results of `kernels.rows.accumulate`.
         """
         complete(spread, about.outcome_model, shift, about.full or not about.weights.need_all_propensities)
         if not about.plain:
@@ -143,7 +143,7 @@ class Sums:
         ]
 
     def recentred(self, shift: Array) -> Sums:
-        """Return the same sums about another shift: exact algebra, by the powers of `kernels.fields`."""
+        """Return the same sums about another shift, computed exactly from the powers of `kernels.fields`."""
         d = self.shift - shift
         spread, own = self.spread.copy(), self.own.copy()
         for field, source, factor, power in _shifts(SPREAD_FIELDS):
@@ -166,9 +166,9 @@ class Sums:
             raise MergeError(f"These sums cannot be merged: their caps differ, {caps[0]} and {caps[1]}.")
         if self.weights.cumulative:
             raise MergeError(
-                "Sums with two-point weights cannot be merged: each row's weight depends on all rows before it."
+                "Sums with two-point weights cannot be merged, because each row's weight depends on all rows before it."
             )
-        # the shift is an outcome that weighs much, as in `Log.anchor`
+        # the shift is an outcome with a large weight, as in `Log.anchor`
         shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
         first, second = self.recentred(shift), other.recentred(shift)
         cap = None if self.cap is None or other.cap is None else self.cap + other.cap
@@ -188,9 +188,9 @@ class Sums:
 
 
 def with_cap(sums: list[list[Sums]], cap: float | None, above: Array) -> list[list[Sums]]:
-    """Return sums, for each of several choices at each moment, that know at what their outcomes were cut.
+    """Return the sums, for each choice and time, with the cap and the counts of outcomes above it.
 
-    `above` (moments, arms) counts those that were above.
+    `above` has shape (times, arms).
     """
     if cap is None:
         return sums
@@ -198,29 +198,29 @@ def with_cap(sums: list[list[Sums]], cap: float | None, above: Array) -> list[li
 
 
 class SumsOf(NamedTuple):
-    """What sums are made of: the arms, the choices, and which fields can be and are wanted."""
+    """How sums are computed: arms, weights, outcome model, and which fields are possible and wanted."""
 
     arms: tuple[Label, ...]
     weights: Weights
     outcome_model: OutcomeModel
     full: bool  # whether every arm's propensity is known
-    plain: bool  # whether the fields that estimators of Hajek's kind without a given model do not read are wanted
+    plain: bool  # whether to include fields that Hajek-type estimators without a given model do not need
 
 
 def empty_bins(bins: int, arms: int) -> tuple[Array, Array]:
-    """Return what rows are added to: `spread` (bins, fields, arms) and `own` (bins, arms, fields), all 0."""
+    """Return arrays of zeros to add rows to: `spread` (bins, fields, arms) and `own` (bins, arms, fields)."""
     return np.zeros((bins, len(SPREAD), arms)), np.zeros((bins, arms, len(OWN)))
 
 
 def add_own(a: Array, b: Array) -> Array:
-    """Return what two sets of rows come to together: sums add, the largest weight is the larger one."""
+    """Merge the sums of two sets of rows: sums add, and the larger of the largest weights is kept."""
     own = np.asarray(a + b)
     own[..., W_MAX] = np.maximum(a[..., W_MAX], b[..., W_MAX])
     return own
 
 
 def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> None:
-    """Fill in what the kernel leaves out: the sums of a zero model, and those that are not known."""
+    """Fill in fields that the kernel does not compute: sums of a zero model, and unknown ones."""
     if model.name == "zero":
         places = {field: i for i, field in enumerate(SPREAD_FIELDS)}
         for i, field in enumerate(SPREAD_FIELDS):
@@ -235,7 +235,7 @@ def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> N
 
 @cache
 def _shifts(fields: tuple[Field, ...]) -> list[tuple[int, int, int, int]]:
-    """Return what recentring by d adds: to which field, how many times which other, times which power of d.
+    """Return the terms that recentring by d adds: target field, source field, factor, and power of d.
 
     With y + d for y and m + d for m, y^c m^e becomes the sum over i <= c, j <= e of
     binomial(c, i) binomial(e, j) d^(c + e - i - j) y^i m^j.

@@ -1,4 +1,4 @@
-"""h_t(a): how much each row counts for each arm, decided before its outcome is known."""
+"""`Weights`, h_t(a): the weight of each row for each arm, fixed before its outcome is known."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WeightsName = Literal["sqrt", "uniform", "propensity", "two_point", "given"]
 #: An array of shape (rows, arms), or a function from a log to one.
 Given: TypeAlias = "ArrayLike | Callable[[Log], ArrayLike]"
 
-#: What users give as weights: a name, an object, an array or a function.
+#: Weights as users give them: a name, an object, an array or a function.
 WeightsLike: TypeAlias = "Weights | Given"
 
 
 class _Kind(NamedTuple):
-    """What there is to know of a kind of weights, apart from its formula in the kernel."""
+    """The properties of a kind of weights; its formula is in the kernel."""
 
-    number: int  # the kernel's
+    number: int  # in the kernel
     need_all_propensities: bool = False  # for the weights of arms that were not chosen
     cumulative: bool = False  # whether a row's weight depends on the rows before it
 
@@ -45,12 +45,12 @@ _KINDS: dict[WeightsName, _Kind] = {
 
 @dataclass(frozen=True)
 class Weights:
-    """A choice of h_t(a).
+    """The weights h_t(a) of an estimator.
 
-    `sqrt` is the paper's, the square root of the propensity (Section 4.2); `uniform` is 1;
+    `sqrt` is the square root of the propensity, as in the paper (Section 4.2); `uniform` is 1;
     `propensity` is the propensity itself, which makes the estimate the plain sample mean;
-    `two_point` is that of Hadad et al. (2021), see `two_point`; `given` is an array of shape
-    (rows, arms), with every row the log was given, or a function from the log to one.
+    `two_point` is by Hadad et al. (2021), see `two_point`; `given` is an array of shape (rows, arms), one row for each
+    row of the log, or a function from the log to such an array.
     """
 
     name: WeightsName
@@ -69,30 +69,30 @@ class Weights:
 
     @property
     def cumulative(self) -> bool:
-        """Whether a row's weight depends on the rows before it, so that rows cannot be taken apart."""
+        """Whether a row's weight depends on the rows before it, so that rows cannot be split."""
         return _KINDS[self.name].cumulative
 
     @property
     def needs_rows(self) -> bool:
-        """Whether the weights need the rows in memory, all of them."""
+        """Whether the weights need all rows in memory."""
         return self.cumulative or self.name == "given"
 
     @property
     def needs_horizon(self) -> bool:
-        """Whether the weights plan for a number of rows that has not been given."""
+        """Whether the weights need a horizon that has not been given."""
         return self.cumulative and self.horizon is None
 
     def planned_for(self, rows: int) -> Self:
-        """Return weights that plan for `rows`, unless they plan for another number, or need none."""
+        """Return the weights with `rows` as horizon, if they need one and have none."""
         return replace(self, horizon=max(rows, 1)) if self.needs_horizon else self
 
     def weighting(self, log: Log) -> kernel.Weighting:
-        """Return what the kernel needs to weight the rows of a log."""
+        """Return the kernel's arguments for weighting the rows of a log."""
         given = given_array("weights", self.given, log, least=0.0)
         return self.weighting_of(len(log.arms), self._planned_rows(log.schedule.rows), given)
 
     def weighting_of(self, arms: int, horizon: float = 0.0, given: Array | None = None) -> kernel.Weighting:
-        """Return what the kernel needs to weight rows, from the first on."""
+        """Return the kernel's arguments for weighting rows, starting with the first."""
         none = np.empty((0, arms))
         return kernel.Weighting(
             kind=_KINDS[self.name].number,
@@ -104,36 +104,36 @@ class Weights:
         )
 
     def _planned_rows(self, rows: int) -> float:
-        """Return the horizon that weights plan for."""
+        """Return the horizon of the weights."""
         self.check_rows(rows)
         return float(rows if self.horizon is None else self.horizon)
 
     def check_rows(self, rows: int) -> None:
-        """Refuse more rows than the weights plan for."""
+        """Raise if there are more rows than the horizon."""
         if self.cumulative and self.horizon is not None and self.horizon < rows:
             raise OptionError(f"`horizon` is {self.horizon} but the log has {rows} rows; it must be at least as large.")
 
     def check(self, full: bool) -> None:
-        """Refuse weights that cannot be computed from the chosen arm's propensity."""
+        """Raise if the weights need every arm's propensity and only the chosen arm's is known."""
         if self.cumulative and not full:
             raise PropensitiesNeededError(
-                "Two-point weights need every arm's propensity, and this log holds only the chosen arm's."
+                "Two-point weights need every arm's propensity, and this log has only the chosen arm's."
             )
 
 
 def two_point(horizon: int | None = None, decay: float = 0.5) -> Weights:
     """Return the two-point allocation of Hadad et al. (2021).
 
-    It spreads the weight according to how small the propensity may become later, so it must know
-    the experiment's length and how fast the floor of the propensities falls, t ** -decay, in
-    advance. Any fixed values are valid; good ones are efficient. `decay=0` is `sqrt`.
+    The weights depend on how small the propensity may become later, so the length of the experiment and the decay of
+    the minimum propensity, t ** -decay, must be fixed in advance. Any fixed values are valid; good ones are more
+    efficient. `decay=0` is `sqrt`.
 
     Parameters
     ----------
     horizon : int, optional
-        The planned number of rows; by default those of the log.
-    decay : float
-        In [0, 1).
+        The planned number of rows; by default the number of rows of the log.
+    decay : float, default 0.5
+        The exponent, in [0, 1).
     """
     if horizon is not None:
         horizon = whole("horizon", horizon, least=1)
@@ -153,13 +153,13 @@ def read_weights(weights: WeightsLike) -> Weights:
 
 
 def check_given(role: str, name: str, given: Given | None) -> None:
-    """Refuse a choice that is "given" without an array or function, or has one it does not use."""
+    """Raise if a choice is "given" without an array or function, or another choice comes with one."""
     if (name == "given") != (given is not None):
-        raise OptionError(f"`{role}` is {name!r}; an array or a function comes with 'given', and only with it.")
+        raise OptionError(f"`{role}` is {name!r}; 'given' needs an array or a function, and no other name takes one.")
 
 
 def given_array(name: str, given: Given | None, log: Log, least: float) -> Array:
-    """Return a user's (rows, arms) array for `log`, calling it first if it is a function."""
+    """Return a user's array of shape (rows, arms) for `log`; a function is called with the log."""
     shape = (len(log.code), len(log.arms))
     if given is None:
         return np.empty((0, shape[1]))
