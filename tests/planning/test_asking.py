@@ -54,7 +54,7 @@ def test_the_command_plans_from_a_pilot(tmp_path):
         (["--half-width", "0.2", "--wait", "soon"], "`wait` is 'soon'"),
         (["--half-width", "0.2", "--policy", "greedy"], "greedy"),
         (["--half-width", "0.2", "--policy", "uniform,x"], "`policy` is 'uniform,x'"),
-        ([], "one of the two"),
+        ([], "exactly one goal"),
     ],
 )
 def test_what_the_command_cannot_plan_is_one_sentence(tmp_path, options, sentence):

@@ -83,7 +83,7 @@ def test_goals_in_words():
     assert POWER.sentence("the interval") == "the interval excludes 0 in 80% of experiments"
     widths = np.array([0.2, 0.4, 0.6, 0.8])
     point = HALF_WIDTH.point(cell(1 - widths, 1 + widths), 0.0)
-    assert HALF_WIDTH.spread_text(point) == "Eight experiments in ten have a half-width of 0.2 to 0.8."
+    assert HALF_WIDTH.spread_text(point) == "80% of experiments have a half-width between 0.2 and 0.8."
     assert assured.spread_text(point) is None
     assert POWER.spread_text(point) is None
 
@@ -91,12 +91,12 @@ def test_goals_in_words():
 def test_only_power_needs_a_distance_from_the_null():
     HALF_WIDTH.check_distance(0.0, "B - A")
     POWER.check_distance(0.1, "B - A")
-    with pytest.raises(OptionError, match="B - A is the null itself, 0"):
+    with pytest.raises(OptionError, match="true value of B - A equals the null, 0"):
         POWER.check_distance(0.0, "B - A")
 
 
 def test_the_goal_that_is_asked_for():
     assert read_goal(0.5, None, None, 0.0, 0.95) == HALF_WIDTH
     assert read_goal(None, 0.8, None, 0.0, 0.95) == POWER
-    with pytest.raises(OptionError, match="one of the two"):
+    with pytest.raises(OptionError, match="exactly one goal"):
         read_goal(0.5, 0.8, None, 0.0, 0.95)

@@ -47,25 +47,25 @@ def test_the_same_seed_gives_the_same_plan():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "`half_width` or `power`, one of the two"),
-        ({"half_width": 0.1, "power": 0.8}, "one of the two"),
+        ({}, "exactly one goal: `half_width` or `power`"),
+        ({"half_width": 0.1, "power": 0.8}, "exactly one goal"),
         ({"half_width": 0}, "`half_width` is 0"),
         ({"power": 1.0}, "`power` is 1.0"),
-        ({"power": 0.04}, "knows nothing"),
+        ({"power": 0.04}, "must be above 0.05"),
         ({"power": 0.8, "assurance": 0.9}, "`assurance` goes with"),
-        ({"power": 0.8, "null": 0.3}, "the null itself"),
+        ({"power": 0.8, "null": 0.3}, "equals the null"),
         ({"half_width": 0.1, "wait": -1}, "`wait` is -1"),
         ({"half_width": 0.1, "wait": "long"}, "`wait` is 'long'"),
         ({"half_width": 0.1, "patience": 0.5}, "`patience` is 0.5"),
         ({"half_width": 0.1, "interval": "tt"}, "`interval` is 'tt'"),
         ({"half_width": 0.1, "interval": "wilson"}, "needs outcomes that are 0 or 1"),
         ({"half_width": 0.1, "estimator": "best"}, "`estimator` is 'best'"),
-        ({"half_width": 0.1, "policy": None}, "There is no `policy`"),
+        ({"half_width": 0.1, "policy": None}, "`policy` is missing"),
         ({"half_width": 0.1, "target": ("A", "C")}, "'C'"),
         ({"half_width": 0.1, "bandit": 3}, "must be a Bandit"),
         ({"half_width": 0.1, "replications": 3}, "`replications` is 3"),
         ({"half_width": 0.1, "per_day": 0}, "`per_day` is 0"),
-        ({"half_width": 0.1, "bandit": bl.Bandit({k: N() for k in "ABC"})}, "There is no `target`"),
+        ({"half_width": 0.1, "bandit": bl.Bandit({k: N() for k in "ABC"})}, "`target` is missing"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(options, sentence):
@@ -88,6 +88,6 @@ def test_a_plan_from_a_pilot_is_near_the_one_from_what_is_behind_it():
     known = bl.plan(late, UNIFORM, half_width=0.2)
     fitted = bl.plan(log, half_width=0.2)
     assert fitted.horizon == pytest.approx(known.horizon, rel=0.15)
-    assert "mean probabilities of late, fixed: A 50.0%, B 50.0%" in repr(fitted)
+    assert "second half of the pilot: A 50.0%, B 50.0%" in repr(fitted)
     power = bl.plan(log, UNIFORM, power=0.5, replications=100)
     assert "itself uncertain" in repr(power)

@@ -1,4 +1,4 @@
-"""What the command line asks for: files and words, to a plan."""
+"""Planning from the text options of the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from belated.simulation.views import TargetLike
 
 
 class Options(TypedDict):
-    """Options that a plan takes as the command line has them."""
+    """The options that the command line passes to `plan` unchanged."""
 
     half_width: float | None
     power: float | None
@@ -46,7 +46,7 @@ def ask(
     interval: Interval,
     **options: Unpack[Options],
 ) -> Plan:
-    """Plan from a TOML file that describes an experiment, or from the table of a pilot."""
+    """Plan from a TOML file that describes an experiment, or from the log of a pilot."""
     chosen = None if policy is None else read_policy_words(policy)
     wanted: TargetLike = None
     bandit: Bandit | Pilot
@@ -70,12 +70,12 @@ def ask(
 
 
 def read_policy_words(text: str) -> Policy:
-    """Return a policy from words such as epsilon_greedy,decay=0.5, or from a TOML file's [policy]."""
+    """Return a policy from text such as epsilon_greedy,decay=0.5, or from the [policy] table of a TOML file."""
     if text.lower().endswith(".toml"):
         content = read_toml(text)
         given = content.get("policy", content)
         if not isinstance(given, Mapping):
-            raise OptionError(f"`policy` names `{text}`, in which there is no table [policy].")
+            raise OptionError(f"`policy` is the file `{text}`, which has no table [policy].")
         return policy_from(given)
     name, *options = (part.strip() for part in text.split(","))
     table: dict[str, str | int | float] = {"name": name}
@@ -85,7 +85,7 @@ def read_policy_words(text: str) -> Policy:
             table[key.strip()] = int(value) if value.strip().isdigit() else float(value)
         except ValueError:
             raise OptionError(
-                f"`policy` is {text!r}; it must be a name and its options, such as epsilon_greedy,decay=0.5."
+                f"`policy` is {text!r}; it must be a name with options, such as epsilon_greedy,decay=0.5."
             ) from None
     return policy_from(table)
 

@@ -1,4 +1,4 @@
-"""A plan as a figure: what is reached at each horizon, and what waiting saves."""
+"""The figure of a plan: half-width or power by horizon, and the horizon by wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlanData(TypedDict):
-    """What `plan_figure` draws."""
+    """The data that `plan_figure` draws."""
 
     horizon: Array
     value: Array
@@ -31,7 +31,7 @@ class PlanData(TypedDict):
 
 
 def plan_data(plan: Plan) -> PlanData:
-    """Return what `plan_figure` draws: the curve, the goal, the horizon with its interval, and the waits."""
+    """Return the data that `plan_figure` draws: the curve, the goal, the horizon with its interval, and the waits."""
     points = [point for point in plan.curve.points if math.isfinite(point.value)]
     options = [option for option in plan.options if option.reached and math.isfinite(option.wait)]
     return {

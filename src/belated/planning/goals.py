@@ -1,10 +1,10 @@
-"""Goals: what an experiment is to reach, and how far a simulated one is from it.
+"""Goals of a plan: a half-width or a power, and how far simulated experiments are from it.
 
-A new goal is a class here, its case in `read_goal`, and an option of `plan`.
+To add a goal, add a class here, a case in `read_goal`, and an option of `plan`.
 
-A half-width falls like a power of the horizon, and so does the standard error behind a test. On the
-scale used here, minus the logarithm of a half-width, or the logarithm of the distance from the null
-in standard errors, both are nearly straight lines against the logarithm of the horizon.
+A half-width falls like a power of the horizon, and so does the standard error of a test. Each goal has a
+scale on which results are nearly linear in the logarithm of the horizon: minus the logarithm of the half-width, or the
+logarithm of the distance from the null in standard errors.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from belated.base.errors import OptionError
 from belated.base.text import one_line, percent
 from belated.simulation.cells import Cell
 
-#: The share of runs without an interval beyond which a mean over the others says nothing.
+#: If a larger share of runs has no interval, the mean over the others is not used.
 _MISSING = 0.05
 
 
 @dataclass(frozen=True)
 class Point:
-    """What runs of one horizon reached.
+    """The result of simulated experiments with one horizon.
 
     Attributes
     ----------
     horizon : int
     wait : float
-        Steps after the last assignment at which the runs were looked at.
+        Steps from the last assignment to the analysis.
     value, error : float
         The half-width or the power, and its Monte Carlo standard error.
     low, high : float
-        Half-widths between which eight runs in ten lie; of power, its own 95 % interval.
+        The 10 % and 90 % quantiles of the half-width; for power, its 95 % Monte Carlo interval.
     missing : float
         The share of runs without an interval.
     replications : int
@@ -57,27 +57,28 @@ class Point:
 
 @dataclass(frozen=True)
 class Goal(ABC):
-    """What is to be reached.
+    """The goal of a plan.
 
     Attributes
     ----------
     asked : float
+        The half-width or power to reach.
     level : float
-        Of the interval.
+        The level of the interval.
     null : float
-        What the test is against.
+        The null value of the test.
     assurance : float or None
-        The share of runs whose half-width must be as small; None: the mean must.
+        The share of experiments that must reach the half-width; None if the mean must.
     name, words : str
-        In columns and JSON, and in sentences.
+        The name in columns and JSON, and in sentences.
     band : str
-        What a point's `low` and `high` are, in a figure.
+        The meaning of `low` and `high` of a point, for the figure.
     axis : tuple of float or None
-        The limits of a figure's axis; None: as the values are.
+        The limits of the axis in a figure; None for automatic limits.
     rough_runs : int
-        Runs that tell, roughly, how far a horizon is from the goal.
+        The number of runs for a rough estimate of the distance to the goal.
     depends_on_truth : bool
-        Whether the target's true value matters.
+        Whether the true value of the target matters.
     """
 
     name: ClassVar[str]
@@ -94,11 +95,11 @@ class Goal(ABC):
 
     @abstractmethod
     def point(self, cell: Cell, wait: float) -> Point:
-        """Return what a study's cell says about the goal."""
+        """Return the point of a cell of a study."""
 
     @abstractmethod
     def gap(self, point: Point) -> float:
-        """Return how far a point is beyond the goal, on the scale of straight lines; negative: short of it."""
+        """Return how far a point is beyond the goal, on the linear scale; negative if it falls short."""
 
     @abstractmethod
     def gap_error(self, point: Point) -> float:
@@ -106,22 +107,22 @@ class Goal(ABC):
 
     @abstractmethod
     def proxy(self, distance: float) -> HalfWidth:
-        """Return the mean half-width that goes with the goal, were the target's estimate normal.
+        """Return the mean half-width that corresponds to the goal if the estimate is normal.
 
-        It is smooth where power is a share of few runs; `distance` is that of the truth from the null.
+        With few runs it is smoother than power; `distance` is the distance of the true value from the null.
         """
 
     @abstractmethod
     def sentence(self, interval: str) -> str:
-        """Return the goal in words, of an interval in words."""
+        """Return the goal as the end of a sentence that starts with the interval."""
 
     def spread_text(self, point: Point) -> str | None:
-        """Return in a sentence how experiments differ; None if the goal says it itself."""
+        """Return a sentence on the spread between experiments; None if the goal already includes it."""
         return None
 
     @abstractmethod
     def check_distance(self, distance: float, target: str) -> None:
-        """Refuse a distance of the target's truth from the null at which no experiment reaches the goal."""
+        """Raise if the true value is so close to the null that no experiment reaches the goal."""
 
     @property
     def _normal_quantile(self) -> float:
@@ -130,7 +131,7 @@ class Goal(ABC):
 
 @dataclass(frozen=True)
 class HalfWidth(Goal):
-    """A half-width that is to be reached, in the mean or with an assurance."""
+    """A half-width to reach, in the mean or with an assurance."""
 
     name = "half_width"
     words = "half-width"
@@ -139,7 +140,7 @@ class HalfWidth(Goal):
     depends_on_truth = False
 
     def point(self, cell: Cell, wait: float) -> Point:
-        """Return the half-width of a study's cell."""
+        """Return the half-width of a cell of a study."""
         runs = len(cell.low)
         widths = np.sort(np.where(cell.low <= cell.high, (cell.high - cell.low) / 2, np.inf))  # missing ones last
         missing = 1 - cell.replications / runs
@@ -164,7 +165,7 @@ class HalfWidth(Goal):
         )
 
     def gap(self, point: Point) -> float:
-        """Return how far a point's half-width is below the one asked for, as a logarithm."""
+        """Return the logarithm of the requested half-width over that of the point."""
         return math.log(self.asked) - math.log(max(point.value, 1e-300))
 
     def gap_error(self, point: Point) -> float:
@@ -176,22 +177,22 @@ class HalfWidth(Goal):
         return replace(self, assurance=None)
 
     def guess(self, sds: Array, coefficients: Array) -> float:
-        """Return the horizon if all arms were equally likely and every outcome came at once."""
+        """Return the horizon if all arms were equally likely and every outcome arrived at once."""
         variance = float(np.sum(coefficients[coefficients != 0] ** 2 * sds[coefficients != 0] ** 2))
         ratio = self._normal_quantile / self.asked
-        return len(sds) * variance * ratio * ratio  # infinite if it is too large, where a power would raise
+        return len(sds) * variance * ratio * ratio  # infinite on overflow, where ** would raise
 
     def sentence(self, interval: str) -> str:
-        """Return the half-width asked for, in words."""
+        """Return the requested half-width in words."""
         if self.assurance is not None:
             return f"{interval} has a half-width of at most {self.asked:g} in {percent(self.assurance)} of experiments"
         return f"{interval} has a mean half-width of {self.asked:g}"
 
     def spread_text(self, point: Point) -> str | None:
-        """Return between which half-widths most experiments lie; None with an assurance."""
+        """Return the range of half-widths of most experiments; None with an assurance."""
         if self.assurance is not None:
             return None
-        return f"Eight experiments in ten have a half-width of {point.low:.3g} to {point.high:.3g}."
+        return f"80% of experiments have a half-width between {point.low:.3g} and {point.high:.3g}."
 
     def check_distance(self, distance: float, target: str) -> None:
         """Accept any distance."""
@@ -199,7 +200,7 @@ class HalfWidth(Goal):
 
 @dataclass(frozen=True)
 class Power(Goal):
-    """A power that is to be reached: the chance that the interval excludes the null on the side of the truth."""
+    """A power to reach: the probability that the interval excludes the null on the side of the true value."""
 
     name = "power"
     words = "power"
@@ -209,7 +210,7 @@ class Power(Goal):
     depends_on_truth = True
 
     def point(self, cell: Cell, wait: float) -> Point:
-        """Return the power of a study's cell."""
+        """Return the power of a cell of a study."""
         runs = len(cell.low)
         excluded = cell.low > self.null if cell.truth > self.null else cell.high < self.null
         share = float(excluded.mean())
@@ -227,7 +228,7 @@ class Power(Goal):
         )
 
     def gap(self, point: Point) -> float:
-        """Return how much further the null is, in standard errors, than it must be, as a logarithm."""
+        """Return the logarithm of the distance to the null, in standard errors, over the required distance."""
         shares = np.clip([point.value, self.asked], 0.5 / point.replications, 1 - 0.5 / point.replications)
         reached, asked = np.log(np.maximum(special.ndtri(shares) + self._normal_quantile, 0.05))
         return float(reached - asked)
@@ -246,35 +247,35 @@ class Power(Goal):
         return HalfWidth(asked=reach, level=self.level)
 
     def sentence(self, interval: str) -> str:
-        """Return the power asked for, in words."""
+        """Return the requested power in words."""
         return f"{interval} excludes {self.null:g} in {percent(self.asked)} of experiments"
 
     def check_distance(self, distance: float, target: str) -> None:
-        """Refuse a target whose truth is the null."""
+        """Raise if the true value of the target is the null."""
         if distance == 0:
             raise OptionError(
-                f"`power` is asked for, and {one_line(target)} is the null itself, {self.null:g}: "
-                "no experiment can tell them apart."
+                f"`power` is given, but the true value of {one_line(target)} equals the null, {self.null:g}, so no "
+                "experiment can exclude it."
             )
 
 
 def read_goal(
     half_width: float | None, power: float | None, assurance: float | None, null: float, level: float
 ) -> Goal:
-    """Return the goal that is asked for, checked; `null` and `level` are checked already."""
+    """Return the requested goal, validated; `null` and `level` are already validated."""
     if (half_width is None) == (power is None):
-        raise OptionError("A plan needs a goal: `half_width` or `power`, one of the two.")
+        raise OptionError("A plan needs exactly one goal: `half_width` or `power`.")
     if power is None:
         share = None if assurance is None else fraction("assurance", assurance)
         return HalfWidth(asked=positive("half_width", half_width), level=level, null=null, assurance=share)
     if assurance is not None:
-        raise OptionError("`assurance` goes with `half_width`; `power` is a share of experiments itself.")
+        raise OptionError("`assurance` needs `half_width`; `power` is itself a share of experiments.")
     asked = fraction("power", power)
     if asked <= 1 - level:
-        raise OptionError(f"`power` is {power!r}; at level {level:g} a test that knows nothing has almost that.")
+        raise OptionError(f"`power` is {power!r}; it must be above {1 - level:.6g}, 1 minus the level.")
     return Power(asked=asked, level=level, null=null)
 
 
 def _quantile(ordered: Array, share: float) -> float:
-    """Return the smallest value that at least this share of the ordered ones do not exceed."""
+    """Return the smallest value that is at least as large as this share of the ordered ones."""
     return float(ordered[min(max(math.ceil(share * len(ordered)) - 1, 0), len(ordered) - 1)])

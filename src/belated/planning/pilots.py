@@ -1,4 +1,4 @@
-"""pilot: a bandit fitted to the log of an experiment, to plan the next one by."""
+"""`pilot`: a bandit fitted to the log of an experiment, for planning the next one."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 
-#: Outcomes of an arm below which a fit says little.
+#: With fewer outcomes of an arm, the plan has a note.
 _FEW = 30
 
-#: Delays in the sample that stands for an arm's curve.
+#: The size of the sample of delays that represents an arm's Kaplan-Meier curve.
 _DELAYS = 2000
 
 _DAY = 86_400.0
 
 
 def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
-    """Fit a bandit to an experiment's log.
+    """Fit a bandit to the log of an experiment.
 
     Parameters
     ----------
-    log : Log, or what `read` gives
-        As of its moment: outcomes that came later are still out.
+    log : Log or Source
+        A log in memory, or a table from `read`, as of its as-of time.
     per_day : float, optional
-        Assignments a day in the experiment to come, if its times are datetimes; default: as many as in the pilot.
+        Assignments per day in the planned experiment, if times are datetimes; by default as many as in the pilot.
 
     Returns
     -------
@@ -43,10 +43,10 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
 
     Notes
     -----
-    An arm's outcomes are drawn from those that arrived: given the arm they are alike, whichever way it was
-    chosen, as long as delays do not depend on them. Its delays follow the curve of Kaplan and Meier
-    (1958), rows that are still out being censored at the log's moment; what the curve leaves beyond the longest
-    delay seen counts as never coming. Times become steps by the pace of assignments.
+    An arm's outcomes are drawn from its arrived outcomes, which are representative if delays do not depend on outcomes.
+    Its delays follow the Kaplan-Meier curve (1958), with missing outcomes censored at the as-of time; the part of the
+    curve beyond the longest observed delay counts as never arriving. Times are converted to steps by the rate of
+    assignments.
 
     Examples
     --------
@@ -74,18 +74,18 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
         n = int((own & arrived).sum())
         if n < 2:
             raise LogError(
-                f"The arm {one_line(repr(label))} has {count(n, 'outcome')}; a plan needs two or more of every arm."
+                f"Arm {one_line(repr(label))} has {count(n, 'outcome')}; a plan needs at least two of every arm."
             )
         if n < _FEW:
             few.append(f"{one_line(label)} has {n}")
         outcomes[label] = _outcomes(outcome[own & arrived])
         late[label] = delays.empirical(_delays(waited[own], arrived[own], pace))
     if held.capping is not None:
-        notes.append(f"Of the pilot, {held.capping.note(arrived.sum())}")
+        notes.append(f"In the pilot, {held.capping.note(arrived.sum())}")
     if few:
-        notes.append(f"Few outcomes to go by, below {_FEW}: {', '.join(few)}.")
+        notes.append(f"Some arms have fewer than {_FEW} outcomes: {', '.join(few)}.")
     if not arrived.all():
-        notes.append("Outcomes later than the longest delay seen in the pilot are taken as never coming.")
+        notes.append("Outcomes later than the longest delay in the pilot are assumed never to arrive.")
     shares = _shares(held, existing, code)
     return Pilot(
         bandit=Bandit(outcomes, late),
@@ -99,15 +99,15 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Pilot(Table):
-    """What a log says of the experiment behind it.
+    """A bandit fitted to a log; prints as a table.
 
     Attributes
     ----------
     bandit : Bandit
     policy : Policy
-        The mean probabilities of the later half of the log, fixed: which algorithm chose is not known.
+        A fixed policy with the mean probabilities of the second half of the log; the algorithm itself is not known.
     per_day : float or None
-        Assignments a day, if they are known.
+        Assignments per day, if known.
     arms : tuple
     notes : tuple of str
     log : Log
@@ -146,12 +146,12 @@ def _outcomes(values: Array) -> arms.Arm:
 
 
 def _per_second(log: Log) -> float:
-    """Return the clock's units in a second."""
+    """Return the number of the clock's units in a second."""
     return float(10 ** (3 * ("s", "ms", "us", "ns", "ps", "fs", "as").index(log.clock.unit or "s")))
 
 
 def _waited(log: Log, existing: Array | slice, arrived: Array) -> tuple[Array, float]:
-    """Return each row's delay, or how long it has been out, in the clock's units; and assignments per unit."""
+    """Return each row's delay, or its age if the outcome is missing, in the clock's units; and assignments per unit."""
     assigned, arrived_at = _numbers(log.assigned_at)[existing], log.arrived_at
     first = assigned.min()
     since = (assigned - first).astype(np.float64)
@@ -162,8 +162,8 @@ def _waited(log: Log, existing: Array | slice, arrived: Array) -> tuple[Array, f
     look = max(last, until[arrived].max(initial=0.0)) if log.moment is None else float(log.moment - first)
     waited = np.where(arrived, until, look) - since
     if last == 0 and (waited > 0).any():
-        raise LogError("Every row was assigned at the same time; a plan needs the pace of assignments.")
-    # rows before the last time over the time they took: rows that share a time are a batch
+        raise LogError("Every row was assigned at the same time; a plan needs the rate of assignments.")
+    # the rate is rows before the last time over the time they took, as rows with the same time are a batch
     return waited, float((since < last).sum() / last) if last > 0 else 1.0
 
 
@@ -172,7 +172,7 @@ def _numbers(times: Array) -> Array:
 
 
 def _delays(waited: Array, arrived: Array, pace: float) -> Array:
-    """Return a sample of delays in steps that stands for Kaplan and Meier's curve; infinite: never seen to come."""
+    """Return a sample of delays in steps that represents the Kaplan-Meier curve; infinite if beyond its end."""
     steps = np.rint(waited * pace)
     at, counts = np.unique(steps[arrived], return_counts=True)
     at_risk = len(steps) - np.searchsorted(np.sort(steps), at)
@@ -182,7 +182,7 @@ def _delays(waited: Array, arrived: Array, pace: float) -> Array:
 
 
 def _shares(log: Log, existing: Array | slice, code: Array) -> dict[Label, float]:
-    """Return the mean probability of each arm in the later half of the log, or how often it was chosen."""
+    """Return the mean probability of each arm in the second half of the log, or its share of the choices."""
     later = slice(len(code) // 2, None)
     if log.has_all_propensities:
         means = log.propensity[existing][later].mean(axis=0)

@@ -1,4 +1,4 @@
-"""plan: how long an experiment must run, and how long to wait, found by simulating it."""
+"""`plan`: how long an experiment must run, and how long to wait, found by simulation."""
 
 from __future__ import annotations
 
@@ -46,42 +46,44 @@ def plan(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Plan:
-    """Find how many assignments an experiment needs, and how long to wait after the last.
+    """Find how many assignments an experiment needs, and how long to wait after the last one.
 
     Parameters
     ----------
-    bandit : Bandit, Pilot, Log, or what `read` gives
-        What there is to choose from; or the log of a pilot, to which `pilot` fits it.
+    bandit : Bandit, Pilot, Log or Source
+        The bandit to simulate; or the log of a pilot, to which `pilot` fits a bandit.
     policy : Policy, optional
-        How arms are chosen. Needed unless there is a pilot, whose mean probabilities are then kept fixed.
+        The policy to simulate. Required unless there is a pilot, whose mean probabilities are then used as a fixed
+        policy.
     target : optional
-        A pair (arm, baseline) for a contrast, an arm, or a mapping from arms to coefficients. Default: the second
-        of two arms minus the first.
+        A pair (arm, baseline) for a contrast, an arm, or a mapping from arms to coefficients. By default the second of
+        two arms minus the first.
     half_width : float, optional
-        Of the target's interval, to be reached in the mean over experiments.
+        The goal: the mean half-width of the target's interval.
     power : float, optional
-        Instead: the chance that the interval excludes `null` on the side of the truth.
+        Instead of `half_width`: the probability that the interval excludes `null` on the side of the true value.
     assurance : float, optional
-        With `half_width`: the share of experiments in which it must be reached, instead of in the mean.
-    null : float
+        With `half_width`: the share of experiments that must reach it, instead of the mean.
+    null : float, default 0
+        The null value for `power`.
     level, interval, estimator
         As in `estimate`.
     wait : float or "full", optional
-        Steps from the last assignment to the look; "full": until every outcome that comes has come. Default: as long
-        as waiting saves assignments, see `patience`.
+        Steps from the last assignment to the analysis; "full" waits for every outcome that ever arrives. By default as
+        long as waiting saves assignments, see `patience`.
     patience : float
-        Steps that one would wait to save one assignment; 1 gives the earliest answer.
+        The number of steps that you would wait to save one assignment; 1 gives the earliest result.
     max_horizon : int
-        The longest experiment that is simulated.
+        The longest simulated experiment, in assignments.
     per_day : float, optional
-        Assignments a day, to say steps in days; default: a pilot's, if it has dates.
+        Assignments per day, to show steps as days; by default that of the pilot, if it has dates.
     replications : int
-        Simulated experiments, at most, at the horizon that is found: as many as make its error 1 %.
+        The largest number of simulated experiments at the final horizon; fewer if its error is below 1 %.
     seed : int
     workers : int, optional
-        Threads; default: one for each core.
+        The number of threads; by default one per core.
     progress : bool, optional
-        Whether to show how far it is, on stderr; default: if that is a terminal.
+        Whether to show progress on stderr; by default only on a terminal.
 
     Returns
     -------
@@ -101,14 +103,14 @@ def plan(
     if source.per_day is not None:
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
-        raise OptionError(f"`patience` is {patience!r}; it must be 1 or more steps for an assignment.")
+        raise OptionError(f"`patience` is {patience!r}; it must be 1 or more (steps per assignment).")
     most = whole("max_horizon", max_horizon, least=1)
     wanted = _target(source.bandit, target)
     distance = true_value(source.bandit, wanted) - goal.null
     notes = source.notes
     goal.check_distance(distance, wanted.name)
     if goal.depends_on_truth and source.pilot is not None:
-        notes += (f"The {goal.words} is that for {_pilots_own(source.pilot, wanted, level)}.",)
+        notes += (f"The {goal.words} is for {_pilots_own(source.pilot, wanted, level)}.",)
     runner = Runner(
         bandit=source.bandit,
         policy=source.policy,
@@ -132,7 +134,7 @@ def plan(
 
 @dataclass(frozen=True)
 class _Source:
-    """The experiment that is planned, and the pilot that it was fitted to, if there is one."""
+    """The planned experiment, and the pilot it was fitted to, if any."""
 
     bandit: Bandit
     policy: Policy
@@ -142,19 +144,19 @@ class _Source:
 
 
 def _source(given: Bandit | Pilot | Data, policy: Policy | None, per_day: float | None) -> _Source:
-    """Return the experiment to plan; a pilot's own probabilities are its policy unless another is given."""
+    """Return the experiment to plan; without a policy, that of the pilot is used."""
     fitted = pilot(given, per_day=per_day) if isinstance(given, Data) else given
     if not isinstance(fitted, Pilot):
         if policy is None:
-            raise OptionError("There is no `policy`; a plan needs one, such as policies.epsilon_greedy().")
+            raise OptionError("`policy` is missing; a plan needs one, such as policies.epsilon_greedy().")
         return _Source(bandit=fitted, policy=policy, per_day=per_day)
     notes = [
         *fitted.notes,
-        "The range of horizons is that of the simulation; how far the pilot's sample is off comes on top.",
+        "The range of horizons is the simulation error only; the sampling error of the pilot comes on top.",
     ]
     if policy is None:
         shares = ", ".join(f"{one_line(arm)} {p:.1%}" for arm, p in (fitted.policy.shares or {}).items())
-        notes.append(f"The policy is the pilot's mean probabilities of late, fixed: {shares}.")
+        notes.append(f"The policy is fixed at the mean probabilities of the second half of the pilot: {shares}.")
     return _Source(
         bandit=fitted.bandit,
         policy=fitted.policy if policy is None else policy,
@@ -168,7 +170,7 @@ def _target(bandit: Bandit, target: TargetLike) -> Target:
     labels = list(bandit.arms)
     if target is None:
         if len(labels) != 2:
-            raise OptionError(f"There is no `target`; it must be two of the arms {labels!r}, such as (arm, baseline).")
+            raise OptionError(f"`target` is missing; give two of the arms {labels!r} as (arm, baseline).")
         target = (labels[1], labels[0])
     return read_known_target(bandit, target, option="target")
 
@@ -184,11 +186,11 @@ def _wait(wait: float | str | None, bandit: Bandit, target: Target) -> float | N
 
 
 def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:
-    """Return in words what a pilot says of the target."""
+    """Return the pilot's estimate of the target in words."""
     log = fitted.log
     coefficients = {arm: c for arm, c in zip(fitted.arms, target.coefficients, strict=True) if c}
     with without_warnings():
         own = estimate(log, default_estimator(log), level=level).linear(coefficients)
     true = sum(c * fitted.bandit.arms[arm].mean for arm, c in coefficients.items())
     between = f"{own.low:.3g} to {own.high:.3g}"
-    return f"the pilot's {one_line(target.name)}, {true:.3g}, which is itself uncertain: {between}"
+    return f"the pilot's estimate of {one_line(target.name)}, {true:.3g}, which is itself uncertain ({between})"

@@ -1,4 +1,4 @@
-"""From simulated points to a plan: the wait, the horizon, and the curve about it."""
+"""The search for a plan: first the wait, then the horizon, then the curve around it."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.study import STEP_COSTS, study
 
-#: The fewest runs of a horizon; the nanoseconds that rough ones may take, and the last.
+#: The smallest number of runs of a horizon, and the time for rough and final runs, in nanoseconds.
 LEAST_RUNS, _BUDGET, _LAST_BUDGET = 40, 2e9, 1e10
 
-#: Shares of an arm's outcomes within whose delays it may pay to wait.
+#: Candidate waits: the delays within which these shares of an arm's outcomes arrive.
 _SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
-#: And multiples of the horizon, if those are longer.
+#: Candidate waits as multiples of the horizon, if the former are longer.
 _MULTIPLES = (0.25, 1.0, 4.0)
 
-#: How near the best a shorter wait must come to be preferred, and the error of the horizon that runs are spent on.
+#: A shorter wait this close to the best is preferred; and the target for the relative error of the horizon.
 _AS_GOOD, _PRECISION = 0.005, 0.01
 
 #: Multiples of the horizon at which the curve is shown.
 _CURVE = (0.125, 0.25, 0.5, 2.0)
 
-#: Logarithms of horizons that are near enough for a straight line.
+#: Horizons whose logarithms differ by less are close enough for a linear approximation.
 _NEAR = 0.15
 
-#: Corrections of the horizon, at most.
+#: The largest number of corrections of the horizon.
 _REFINEMENTS = 4
 
-#: Simulations of a usual search, for the bar.
+#: The usual number of simulations of a search, for the progress bar.
 USUAL_SIMULATIONS = 32
 
 
 def arm_delays(bandit: Bandit, target: Target, share: float) -> list[float]:
-    """Return the delays within which a share of each of the target's arms' outcomes come."""
+    """Return, for each arm of the target, the delay within which a share of its outcomes arrives."""
     used = [label for label, c in zip(bandit.arms, target.coefficients, strict=True) if c]
     return [bandit.delay(label).quantile(share) for label in used]
 
 
 @dataclass
 class Runner:
-    """Simulates one experiment at any horizon and wait; what was simulated is kept."""
+    """Simulates one experiment at any horizon and wait, and stores the results."""
 
     bandit: Bandit
     policy: Policy
@@ -71,12 +71,12 @@ class Runner:
     interval_used: str = ""
 
     def runs(self, horizon: int, wanted: float, budget: float) -> int:
-        """Return how many runs of a horizon to make: as many as are wanted, but for what they cost."""
+        """Return the number of runs of a horizon: as many as wanted, within the budget of time."""
         step = 20 + 5 * len(self.bandit.arms) + STEP_COSTS.get(self.policy.name, 0) / self.policy.batch
         return int(min(max(min(wanted, budget / (horizon * step)), LEAST_RUNS), self.replications))
 
     def measure(self, horizon: int, wait: float, runs: int) -> tuple[Point, Point]:
-        """Return what experiments of a horizon, looked at after a wait, reach: of the goal, and of its proxy."""
+        """Return the results for the goal and for its proxy at a horizon and wait."""
         known = self.points.get((horizon, wait))
         if known is not None and known[0].replications >= runs:
             return known
@@ -96,13 +96,13 @@ class Runner:
         return self.points[horizon, wait]
 
     def rough(self, horizon: int, wait: float, wanted: int = HalfWidth.rough_runs) -> tuple[Point, Point]:
-        """Return the same from a few runs."""
+        """Return the same results from a few runs."""
         return self.measure(horizon, wait, self.runs(horizon, wanted, _BUDGET))
 
 
 @dataclass
 class Planner:
-    """From simulated points to a plan."""
+    """Searches for the wait and the horizon of a plan."""
 
     runner: Runner
     most: int
@@ -111,14 +111,14 @@ class Planner:
     roots: dict[float, Root] = field(default_factory=dict)
 
     def plan(self, per_day: float | None, notes: tuple[str, ...]) -> Plan:
-        """Settle the wait, then the horizon, then what the curve needs."""
+        """Find the wait, then the horizon, then simulate the curve."""
         runner, goal = self.runner, self.runner.goal
         wait = self._settled()
         root, error = self._refined(self.roots[wait], wait)
         points = (point for (_, waited), (point, _) in runner.points.items() if waited == wait)
         points = (p for p in points if p.replications >= runner.runs(p.horizon, goal.rough_runs, _BUDGET))
         enough = [p for p in points if not root.reached or 0.1 < p.horizon / root.horizon < 3]
-        # all waits were simulated with the same random numbers: what the last runs corrected here, they share
+        # all waits share random numbers, so the correction by the final runs applies to all of them
         scale = root.horizon / self.roots[wait].horizon if math.isfinite(root.horizon) else 1.0
         spread = math.exp(1.96 * error)
         options = tuple(
@@ -155,7 +155,7 @@ class Planner:
         return min(max(2 * len(self.runner.bandit.arms), 4), self.most)
 
     def _root(self, wait: float, guess: float) -> Root:
-        """Find, roughly, the horizon of one wait."""
+        """Find the approximate horizon for one wait."""
 
         def measure(horizon: int) -> Point:
             return self.runner.rough(horizon, wait)[1]
@@ -164,7 +164,7 @@ class Planner:
         return self.roots[wait]
 
     def _settled(self) -> float:
-        """Return the wait, having found the horizons of every one that may be worth it."""
+        """Return the best wait, after finding the horizon of every candidate."""
         runner = self.runner
         sds = np.array([arm.sd for arm in runner.bandit.arms.values()])
         guess = runner.proxy.guess(sds, runner.target.coefficients)
@@ -190,9 +190,9 @@ class Planner:
         return min(w for w, cost in costs.items() if cost <= (1 + _AS_GOOD) * min(costs.values()))
 
     def _longer(self, before: float, wait: float) -> None:
-        """Find the horizon of a longer wait: if it is not far, from the same runs looked at after both waits.
+        """Find the horizon of a longer wait, if possible from the same runs analysed after both waits.
 
-        Runs of one horizon are the same whatever the wait, so that chance plays no part in the difference.
+        Runs of one horizon are the same for every wait, so the difference has no Monte Carlo error.
         """
         root, proxy = self.roots[before], self.runner.proxy
         horizon = min(max(round(root.horizon), self._least), self.most) if math.isfinite(root.horizon) else self.most
@@ -208,7 +208,7 @@ class Planner:
         self._root(wait, horizon)
 
     def _refined(self, root: Root, wait: float) -> tuple[Root, float]:
-        """Return the root from as many runs as it deserves, and the standard error of its logarithm."""
+        """Return the root from the final number of runs, and the standard error of its logarithm."""
         runner, goal = self.runner, self.runner.goal
 
         def rough(horizon: int) -> Point:
@@ -233,7 +233,7 @@ class Planner:
         return Root(needed, slope, needed < self.most or gap >= 0), error
 
     def _slope(self, rough: Callable[[int], Point], horizon: float) -> float:
-        """Return the slope of the goal's scale about a horizon, having simulated the curve."""
+        """Simulate the curve around a horizon, and return the slope of the goal's scale there."""
         lengths = {round(multiple * horizon) for multiple in _CURVE}
         gaps = {h: self.runner.goal.gap(rough(h)) for h in sorted(lengths) if self._least <= h <= self.most}
         gaps[round(horizon)] = self.runner.goal.gap(rough(round(horizon)))

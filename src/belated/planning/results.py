@@ -1,4 +1,4 @@
-"""Plan: what planning answers, as a sentence, a table over waits, and a curve."""
+"""`Plan`: the result of planning as a sentence, a table by wait, and a curve."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Option:
-    """What one wait asks for.
+    """The horizon that one wait needs.
 
     Attributes
     ----------
     wait : float
-        Steps from the last assignment to the look.
+        Steps from the last assignment to the analysis.
     horizon, low, high : float
-        Assignments that reach the goal, with their Monte Carlo 95 % interval.
+        The number of assignments that reach the goal, with its 95 % Monte Carlo interval.
     reached : bool
-        Whether the simulation got there; otherwise `horizon` is extrapolated.
+        Whether a simulated experiment reached the goal; otherwise `horizon` is extrapolated.
     """
 
     wait: float
@@ -41,20 +41,20 @@ class Option:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Plan(Table):
-    """How long an experiment must run, and how long to wait; prints as a sentence and a table over waits.
+    """How long an experiment must run, and how long to wait; prints as a sentence and a table by wait.
 
     Attributes
     ----------
     options : tuple of Option
-        By wait, the horizons that reach the goal. They come from the same random numbers: their differences
-        are known better than each of them.
+        The horizons that reach the goal, by wait. They share random numbers, so their differences are more precise than
+        the horizons themselves.
     wait : float
         Steps to wait after the last assignment.
     goal : Goal
     target, how : str
-        What is estimated, and by which interval.
+        The target, and the kind of interval.
     curve : Curve
-        What is reached at other horizons, after the same wait.
+        The results at other horizons, after the same wait.
     max_horizon : int
     per_day : float or None
     notes : tuple of str
@@ -89,17 +89,17 @@ class Plan(Table):
 
     @property
     def low(self) -> int | float:
-        """The lower end of the horizon's Monte Carlo 95 % interval."""
+        """The lower limit of the horizon's 95 % Monte Carlo interval."""
         return _whole(self._chosen.low)
 
     @property
     def high(self) -> int | float:
-        """The upper end of the horizon's Monte Carlo 95 % interval."""
+        """The upper limit of the horizon's 95 % Monte Carlo interval."""
         return _whole(self._chosen.high)
 
     @property
     def total(self) -> float:
-        """Steps from the first assignment to the look."""
+        """Steps from the first assignment to the analysis."""
         return self.horizon + self.wait
 
     @property
@@ -110,16 +110,16 @@ class Plan(Table):
             last = max(self.curve.points, key=lambda p: p.horizon)
             at_last = f"{self.goal.words} is {last.value:.3g}"
             at_last = at_last if math.isfinite(last.value) else "target often has no interval"
-            further = f"; by extrapolation about {_about(self.horizon)} would be needed"
+            further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
             further = further if math.isfinite(self.horizon) else ", and a longer experiment hardly changes that"
             return f"Not within {self.max_horizon:,} assignments, at which the {at_last}{further}: {goal}."
         between = f" ({_about(self.low, self._width)} to {_about(self.high, self._width)})"
         between = between if math.isfinite(self._width) else ""
-        waited = f"then wait {_steps(self.wait)}" if self.wait else "no wait after the last"
+        waited = f"then wait {_steps(self.wait)}" if self.wait else "without waiting after the last one"
         days = ""
         if self.per_day is not None and math.isfinite(self.wait):
             after = f" and {_days(self.wait / self.per_day)} of waiting" if self.wait else ""
-            days = f", that is {_days(self.horizon / self.per_day)}{after} at {self.per_day:,.4g} assignments a day"
+            days = f", that is {_days(self.horizon / self.per_day)}{after} at {self.per_day:,.4g} assignments per day"
         return f"About {_about(self.horizon, self._width)} assignments{between}, {waited}{days}: {goal}."
 
     @property
@@ -127,13 +127,13 @@ class Plan(Table):
         return self._chosen.high - self._chosen.low
 
     def plot(self) -> Figure:
-        """Draw the curve and the trade between waiting and assignments, as a matplotlib figure."""
+        """Return a matplotlib figure of the curve, and of assignments needed by wait."""
         from belated.planning.figure import plan_figure
 
         return plan_figure(self)
 
     def to_json(self) -> str:
-        """Return the plan as JSON; what is not finite is null, an endless wait "full"."""
+        """Return the plan as JSON, with null for NaN and infinity, and "full" for an infinite wait."""
         waits = json_rows(self.to_dict())
         for row, option in zip(waits, self.options, strict=True):
             row["wait"] = _wait_or_full(option.wait)
@@ -183,7 +183,7 @@ class Plan(Table):
         soonest = min((o for o in self.options if o.reached), key=lambda o: o.horizon + o.wait, default=self._chosen)
         if self.reached and soonest.wait != self.wait:
             waited = f"a wait of {_steps(soonest.wait)}" if soonest.wait else "no wait"
-            notes.insert(0, f"The earliest answer is that of {_about(soonest.horizon)} assignments and {waited}.")
+            notes.insert(0, f"The earliest result needs {_about(soonest.horizon)} assignments and {waited}.")
         if self.reached:
             near = min(self.curve.points, key=lambda p: (abs(math.log(p.horizon / self.horizon)), -p.replications))
             spread = self.goal.spread_text(near)
@@ -193,12 +193,12 @@ class Plan(Table):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Curve(Table):
-    """What is reached at each simulated horizon.
+    """The half-width or power at each simulated horizon; prints as a table.
 
     Attributes
     ----------
     points : tuple of Point
-        In the order of their horizons.
+        The results, by increasing horizon.
     goal : Goal
     target : str
     """
@@ -209,7 +209,7 @@ class Curve(Table):
 
     def _title(self) -> str:
         what = self.goal.words.capitalize()
-        return f"{what} for {one_line(self.target)} by horizon, {self.goal.asked:g} asked for"
+        return f"{what} for {one_line(self.target)} by horizon (goal: {self.goal.asked:g})"
 
     def _columns(self) -> list[Column]:
         errors = [p.error for p in self.points]
@@ -229,7 +229,7 @@ def _whole(number: float) -> int | float:
 
 
 def _about(number: float, width: float = math.nan) -> str:
-    """Return a number with the digits that its Monte Carlo interval of some width deserves."""
+    """Return a number rounded to the precision of a Monte Carlo interval of this width."""
     if not math.isfinite(number):
         return "∞"
     size = width if math.isfinite(width) and width > 0 else number / 10
@@ -238,7 +238,7 @@ def _about(number: float, width: float = math.nan) -> str:
 
 
 def _steps(wait: float) -> str:
-    return count(round(wait), "step") if math.isfinite(wait) else "for every outcome that comes"
+    return count(round(wait), "step") if math.isfinite(wait) else "for every outcome that arrives"
 
 
 def _days(days: float) -> str:

@@ -1,7 +1,7 @@
-"""The smallest horizon that reaches a goal, found by simulation.
+"""Search for the smallest horizon that reaches a goal.
 
-All horizons and waits are simulated with the same random numbers, so that what differs between them is
-what they are, not luck.
+All horizons and waits are simulated with the same random numbers, to reduce the Monte Carlo error of their
+differences.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from belated.planning.goals import Goal, Point
 
-#: By how much the horizon may change at one step of the search, and the slopes that are believed.
+#: The largest factor by which the horizon may change in one step of the search, and the range of plausible slopes.
 _LEAP = 16.0
 FLATTEST, STEEPEST = 0.02, 2.0
 
-#: The slope where nothing is known of it yet: between those of a policy that hardly explores, and one that only does.
+#: The initial slope: between those of a policy that hardly explores and of one that only explores.
 DEFAULT_SLOPE = 0.35
 
 _MOST_STEPS = 24
@@ -24,14 +24,14 @@ _MOST_STEPS = 24
 
 @dataclass(frozen=True)
 class Root:
-    """Where the goal is reached.
+    """The horizon at which the goal is reached.
 
     Attributes
     ----------
     horizon : float
-        Beyond the longest simulated if the goal was not reached: extrapolated, perhaps infinite.
+        The number of assignments; if the goal was not reached, an extrapolation, perhaps infinite.
     slope : float
-        Of the goal's scale against the logarithm of the horizon.
+        The slope of the goal's scale against the logarithm of the horizon.
     reached : bool
     """
 
@@ -43,7 +43,7 @@ class Root:
 def solve(
     measure: Callable[[int], Point], goal: Goal, guess: float, least: int, most: int, tolerance: float = 0.01
 ) -> Root:
-    """Find the smallest horizon at which `measure` reaches the goal, to a share `tolerance` of it."""
+    """Find the smallest horizon at which `measure` reaches the goal, to a relative `tolerance`."""
     gaps: dict[int, float] = {}
     horizon = int(min(max(guess, least), most))
     for _ in range(_MOST_STEPS):
@@ -79,7 +79,7 @@ def solve(
 
 
 def _slope(gaps: dict[int, float], horizon: int) -> float:
-    """Return the slope at a horizon, from that horizon and the nearest one far enough away to tell."""
+    """Return the slope at a horizon, from that horizon and the nearest one that is far enough away."""
     others = [h for h, gap in gaps.items() if abs(math.log(h / horizon)) > 0.3 and math.isfinite(gap)]
     if not others or not math.isfinite(gaps[horizon]):
         return DEFAULT_SLOPE
