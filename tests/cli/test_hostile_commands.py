@@ -83,7 +83,7 @@ def run(*arguments):
         (["--contrast", "B"], "two arms with a dash"),
         (["--contrast", "B-B"], "two different arms"),
         (["--baseline", "Z"], "There is no arm 'Z'"),
-        (["--as-of", "tomorrow"], "times are numbers"),
+        (["--as-of", "tomorrow"], "it must be a number"),
         (["--as-of", "0"], "no rows as of 0"),
         (["--arm", "am"], "Did you mean 'arm'?"),
         (["--propensity", "=,"], "each arm needs one part"),

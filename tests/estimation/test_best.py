@@ -133,7 +133,7 @@ def test_the_greedy_policy_is_worth_what_its_arm_is():
     assert answer.estimate == best.estimate
     assert answer.interval == best.kind
     assert "greedy" in str(answer)
-    with pytest.raises(bl.OptionError, match="two sides"):
+    with pytest.raises(bl.OptionError, match="two-sided"):
         est.policy("greedy", alternative="less")
     with pytest.raises(bl.OptionError, match="must map arms to numbers"):
         est.policy("greedily")

@@ -6,7 +6,7 @@ import pytest
 import belated as bl
 from belated.estimation.target import Target, default_pairs, find_arm, read_contrast, read_policy, read_target
 
-FORMS = "a target is an arm, a pair of arms such as ('B', 'A'), or maps arms to numbers"
+FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping from arms to numbers"
 ARMS = ("A", "B", 3, ("A", "B"))
 
 
@@ -54,8 +54,8 @@ def test_targets_are_values():
     ("given", "sentence"),
     [
         ("Z", "There is no arm 'Z'; the arms are 'A', 'B', 3, ('A', 'B')."),
-        (("A", "A"), "A contrast needs two different arms, and both are 'A'."),
-        (("A", "B", 3), f"`contrast` is ('A', 'B', 3), not two arms; {FORMS}."),
+        (("A", "A"), "A contrast needs two different arms; both are 'A'."),
+        (("A", "B", 3), f"`contrast` is ('A', 'B', 3), which is not a pair of arms; {FORMS}."),
         ({"A": "x"}, "`contrast['A']` is 'x'; it must be a finite number."),
         ({"Z": 1}, "There is no arm 'Z'; the arms are 'A', 'B', 3, ('A', 'B')."),
         ({"A": 0}, "`contrast` is {'A': 0}; at least one coefficient must differ from 0."),

@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_plan():
         ({"half_width": 0}, "`half_width` is 0"),
         ({"power": 1.0}, "`power` is 1.0"),
         ({"power": 0.04}, "must be above 0.05"),
-        ({"power": 0.8, "assurance": 0.9}, "`assurance` goes with"),
+        ({"power": 0.8, "assurance": 0.9}, "`assurance` needs"),
         ({"power": 0.8, "null": 0.3}, "equals the null"),
         ({"half_width": 0.1, "wait": -1}, "`wait` is -1"),
         ({"half_width": 0.1, "wait": "long"}, "`wait` is 'long'"),

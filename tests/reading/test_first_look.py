@@ -39,11 +39,11 @@ def test_arms_and_moments_that_cannot_be():
     refused("it must be one of `arms`", table, arms=[])
     refused("repeats a label", table, arms=["A", "A", "B"])
     for moment in ("2026-01-01", "x", np.nan, True, [1], dt.datetime(2026, 1, 1)):
-        refused("this log's times are numbers", table, as_of=moment)
+        refused("it must be a number", table, as_of=moment)
     refused("no rows as of 0", table, as_of=0)
     dated = DRAWN.wide(assigned_at=at(DRAWN.t), arrived_at=at(ARRIVED))
     for moment in (5, "x", "2026-13-01"):
-        refused("this log's times are datetimes", dated, as_of=moment)
+        refused("it must be a datetime", dated, as_of=moment)
     refused("no rows as of 2020-01-01", dated, as_of="2020-01-01")
     for window in ("5x", float("inf"), 10**30, "7d"):
         refused("`window` is", table, events=True, window=window)

@@ -138,7 +138,7 @@ def test_memory_is_a_few_columns_of_the_horizon_whatever_the_arms():
         ({"targets": "AB"}, "`targets` is 'AB'; it must be a list"),
         ({"targets": {"A": 0.5, "B": 0.5}}, "it must be a list"),
         ({"targets": 3}, "it must be a list"),
-        ({"targets": [["A"]]}, "a target is an arm, a pair of arms"),
+        ({"targets": [["A"]]}, "it must be an arm, a pair of arms"),
         ({"replications": 10**30}, "at most 10,000,000"),
         ({"horizons": 50.0}, "`horizons` is 50.0"),
         ({"horizons": None}, "`horizons` is None"),
