@@ -155,7 +155,7 @@ def test_ledgers_are_merged_by_their_sums():
     [
         (lambda: bl.Ledger(["A", "A"]), "name each arm once"),
         (lambda: bl.Ledger([]), "name each arm once"),
-        (lambda: bl.Ledger(["A"], weights=np.ones((1, 1))), "name them"),
+        (lambda: bl.Ledger(["A"], weights=np.ones((1, 1))), "by name"),
         (lambda: bl.Ledger(["A"], weights="two_point"), "with a horizon"),
     ],
 )

@@ -37,7 +37,7 @@ def test_score_is_wilsons_interval_for_two_values_under_a_coin():
 def test_an_arm_of_equal_outcomes_takes_from_the_others_how_far_it_may_be():
     outcome = np.zeros(60)
     outcome[1::6] = 50.0
-    with pytest.warns(bl.BelatedWarning, match="uses the variance of the other arms"):
+    with pytest.warns(bl.BelatedWarning, match="uses the variance of all arms together"):
         est = bl.estimate(bl.Log(["A", "B"] * 30, outcome, [[0.5, 0.5]] * 60))
     a, contrast = est.arm("A"), est.contrast("B", "A")
     assert (a.estimate, a.low) == (0.0, 0.0)

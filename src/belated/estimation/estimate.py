@@ -392,7 +392,7 @@ class Estimate(Table):
             return "are equal; the interval treats them as rates of 0 or 1."
         if self.interval != "score" or not (self.statistics.moments.pooled_second > 0).any():
             return "are equal; their variance is unknown, so there is no interval."
-        return "are equal; the interval uses the variance of the other arms."
+        return "are equal; the interval uses the variance of all arms together."
 
     def _listed(self, chosen: Array) -> str:
         """Return the names of some arms, at most five."""

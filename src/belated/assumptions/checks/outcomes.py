@@ -158,7 +158,7 @@ def variation(evidence: Evidence) -> Verdict:
     return Verdict(
         "amber",
         f"{finding}, so their variance is unknown.",
-        "Wait for more outcomes. Until then, the arm's interval uses the variance of the other arms.",
+        "Wait for more outcomes. Until then, the arm's interval uses the variance of all arms together.",
         numbers,
     )
 
