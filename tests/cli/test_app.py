@@ -78,4 +78,4 @@ def test_stopping_before_anything_runs(monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         run()
     assert left.value.code == 130
-    assert capsys.readouterr().err == "Stopped; no file is left half written.\n"
+    assert capsys.readouterr().err == "Stopped. No incomplete file was written.\n"

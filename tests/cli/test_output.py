@@ -111,7 +111,7 @@ def test_no_command_writes_over_what_it_reads(arguments, tmp_path, monkeypatch, 
         (FileNotFoundError(2, "No such file or directory", "x.csv"), 2, "Error: `x.csv`: No such file or directory.\n"),
         (OSError(28, "No space left on device"), 2, "Error: No space left on device.\n"),
         (MemoryError(), 2, "Error: there is not enough memory for this.\n"),
-        (KeyboardInterrupt(), 130, "Stopped; no file is left half written.\n"),
+        (KeyboardInterrupt(), 130, "Stopped. No incomplete file was written.\n"),
         (BrokenPipeError(), 0, ""),
     ],
 )

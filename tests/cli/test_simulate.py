@@ -13,7 +13,7 @@ def test_simulate_writes_the_log_that_simulate_makes(call, file, bandit, tmp_pat
     path = tmp_path / f"log.{suffix}"
     done = call("simulate", file, "-o", path, "--seed", 3)
     assert done.exit_code == 0
-    assert done.stderr == f"400 rows to {path}\n"
+    assert done.stderr == f"400 rows written to {path}\n"
     if suffix == "csv":
         with path.open() as opened:
             rows = list(csv.DictReader(opened))

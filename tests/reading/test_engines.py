@@ -181,7 +181,7 @@ def test_ctrl_c_leaves_nothing():
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
-    assert err == "Stopped; no file is left half written.\n"
+    assert err == "Stopped. No incomplete file was written.\n"
     assert os.listdir() == ["late.csv"]
     with pytest.raises(KeyboardInterrupt), sentences("late.csv"):
         raise RuntimeError("Query interrupted")  # as DuckDB says it

@@ -1,4 +1,4 @@
-"""`belated analyze`: the answers of an experiment."""
+"""`belated analyze`: estimates, contrasts and a report of an experiment."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def analyze(
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
-    baseline: Annotated[str | None, option("The arm that the others are compared with.", QUESTIONS)] = None,
+    baseline: Annotated[str | None, option("The arm to compare the others with.", QUESTIONS)] = None,
     contrast: Annotated[
         list[str] | None,
         option(
-            "The first arm minus the second, such as B-A; may be repeated. Default: all pairs, or, of more than 8 "
+            "The first arm minus the second, such as B-A; may be repeated. Default: all pairs, or with more than 8 "
             "arms, every other arm minus the first.",
             QUESTIONS,
         ),
@@ -45,14 +45,14 @@ def analyze(
     policy: Annotated[
         list[str] | None,
         option(
-            "What a policy would earn, such as A=0.2,B=0.8, or greedy: that of the best arm; may be repeated.",
+            "The mean outcome under a policy such as A=0.2,B=0.8, or greedy (always the best arm); may be repeated.",
             QUESTIONS,
         ),
     ] = None,
     estimator: Annotated[
         str | None,
         option(
-            "daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all, side by side. Default: daipw, or dipw if "
+            "daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all (side by side). Default: daipw, or dipw if "
             "only the chosen arm's probability is known.",
             QUESTIONS,
         ),
@@ -65,7 +65,7 @@ def analyze(
         bool,
         typer.Option(
             "--simultaneous",
-            help="Give contrasts whose intervals and p-values hold for all of them at once; without it each holds by "
+            help="Adjust intervals and p-values so that they hold for all contrasts at once. Default: each holds by "
             "itself.",
             rich_help_panel=QUESTIONS,
         ),
@@ -74,7 +74,7 @@ def analyze(
         bool,
         typer.Option(
             "--lift",
-            help="Also give each contrast in percent of the size of the second arm's mean.",
+            help="Also show each contrast in percent of the second arm's mean.",
             rich_help_panel=QUESTIONS,
         ),
     ] = False,
@@ -82,41 +82,45 @@ def analyze(
         bool,
         typer.Option(
             "--sequential",
-            help="Also give intervals that hold at every look, however often one looks, and whenever one stops.",
+            help="Also show confidence sequences: intervals that hold at every look, whenever you stop.",
             rich_help_panel=QUESTIONS,
         ),
     ] = False,
     target: Annotated[
         int | None,
-        option("The number of assignments at which those should be narrowest; default: the log's.", QUESTIONS, least=1),
+        option(
+            "For --sequential: the number of assignments at which intervals are narrowest. Default: the log's.",
+            QUESTIONS,
+            least=1,
+        ),
     ] = None,
     kind: Annotated[
         str,
         typer.Option(
-            help="What those are: beta_binomial for outcomes that are 0 or 1, bernstein for bounded ones, "
-            "sub_gaussian, asymptotic, or auto.",
+            help="For --sequential: beta_binomial for 0/1 outcomes, bernstein for bounded ones, sub_gaussian, "
+            "asymptotic, or auto.",
             rich_help_panel=QUESTIONS,
         ),
     ] = "auto",
     bounds: Annotated[
         tuple[float, float] | None,
         typer.Option(
-            help="The least and the largest outcome that there can be, such as 0 500, for those.",
+            help="For --sequential: the smallest and largest possible outcome, such as 0 500.",
             rich_help_panel=QUESTIONS,
         ),
     ] = None,
     form: options.Format = "table",
-    report: Annotated[Path | None, option("Write a report to send: one HTML file.", ANSWERS)] = None,
-    title: Annotated[str | None, option("Of the report.", ANSWERS)] = None,
+    report: Annotated[Path | None, option("Write a report to this HTML file.", ANSWERS)] = None,
+    title: Annotated[str | None, option("The title of the report.", ANSWERS)] = None,
 ) -> None:
-    """Answer an experiment: how good is each arm, which differ, what would a policy earn, and how sure is that.
+    """Estimate each arm's mean outcome, contrasts between arms and policies, with intervals and tests.
 
-    One row for each assignment: its arm, the probabilities, and, if it has come, the outcome and when it came. Columns
-    that are not named are guessed, and the guess is said. Outcomes may be in a table of their own, joined by a key;
-    with --events they are what happened within a window.
+    The table has one row per assignment: the arm, the probabilities and, if it has arrived, the outcome and its time of
+    arrival. Columns that are not named are guessed, and the guess is printed. Outcomes may be in a second table, joined
+    by a key; with --events they are events within a window.
 
-    Answers go to stdout; what was guessed and what to beware of to stderr. Exit code 2: the question or the data
-    cannot be; one sentence says why.
+    Results go to stdout; guesses and warnings go to stderr. The exit code is 2 if the options or the data are invalid,
+    with an error message of one sentence.
 
     Example: `belated analyze log.parquet --baseline A --policy A=0.2,B=0.8 --report report.html`
 
@@ -143,7 +147,7 @@ def analyze(
         check_place(report, tables.files)
     log = tables.read()
     if estimator is None and not log.has_all_propensities:
-        typer.echo("Only the chosen arm's probability is known: the estimator is dipw.", err=True)
+        typer.echo("Only the chosen arm's probability is known, so the estimator is dipw.", err=True)
     questions = Questions(
         estimator=chosen,
         baseline=None if baseline is None else find_arm(log.arms, baseline),

@@ -1,4 +1,4 @@
-"""The command line: its commands, and how it starts and ends."""
+"""The command line: its commands, and the entry point."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Valid statistics for bandit experiments whose outcomes come late, or never.
+    """Valid statistics for bandit experiments whose outcomes arrive late, or never.
 
-    An algorithm chose the arms, and the outcomes arrive days later, or never. `analyze` answers such an experiment
-    from its tables; `plan` says how long one must run; `simulate` and `study` run one that a file describes; `paper`
-    reproduces the method's study.
+    `analyze` estimates the arms of an experiment from its tables; `diagnose` checks its assumptions; `sensitivity`
+    shows how much missing outcomes could matter; `plan` finds how long to run; `simulate` and `study` simulate an
+    experiment described in a file; `paper` reproduces the simulation study of the paper.
 
     Example: `belated analyze sent.parquet --outcomes bought.csv --baseline A --report report.html`
     """

@@ -1,4 +1,4 @@
-"""`belated diagnose`: an experiment held against what its answers assume."""
+"""`belated diagnose`: checks of the assumptions behind the estimates."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def diagnose(
     copy_limit: options.CopyLimit = None,
     form: options.Format = "table",
 ) -> None:
-    """Hold an experiment against what its answers assume: a light for each assumption, in words, and what to do.
+    """Check the assumptions behind the estimates: a light, a finding and advice for each.
 
-    Red: the answers should not be used as they are. Amber: look, and say it beside them. Grey: the log cannot tell. The
-    log is read with the same options as by `analyze`. The exit code is 0 whatever the lights are; 2 if the log
-    cannot be read. A script asks `--format json` for `worst`.
+    Red: do not use the estimates as they are. Amber: look into it, and report it with the result. Grey: the log cannot
+    tell. The options for reading the log are those of `analyze`. The exit code is 0 whatever the lights are, and 2 if
+    the log cannot be read. Scripts can read `worst` from `--format json`.
 
     Example: `belated diagnose log.parquet --as-of 2026-03-01`
     """

@@ -16,14 +16,14 @@ from belated.base.errors import OptionError
 if TYPE_CHECKING:
     from belated.reading import source as sources
 
-TABLES = "The tables"
-COLUMNS = "The columns, guessed from common names if they are not given"
-QUESTIONS = "The questions"
-ANSWERS = "The answers"
+TABLES = "Input"
+COLUMNS = "Columns (guessed from common names if not given)"
+QUESTIONS = "Analysis"
+ANSWERS = "Output"
 
 
 def option(help_: str, panel: str | None = None, *, least: int | None = None) -> Any:
-    """Return an option whose help says all there is to say of its default."""
+    """Return an option whose help text describes its default."""
     return typer.Option(help=help_, show_default=False, rich_help_panel=panel, min=least)
 
 
@@ -43,28 +43,26 @@ Source = Annotated[
 ]
 Outcomes = Annotated[
     str | None,
-    option("Outcomes or events, if they are in a table of their own: a file, or a table of the same database.", TABLES),
+    option("Outcomes or events, if they are in a second table: a file, or a table of the same database.", TABLES),
 ]
 DatabaseTable = Annotated[str | None, option("Which table of the database, such as sent or schema.sent.", TABLES)]
 CopyLimit = Annotated[
     int | None,
     option(
-        "Tables of a database of up to so many rows are copied once, larger ones are summed up there; default: "
-        "10,000,000.",
+        "Tables of a database with at most this many rows are copied once; larger ones are summed by the database. "
+        "Default: 10,000,000.",
         TABLES,
         least=0,
     ),
 ]
 AsOf = Annotated[
     str | None,
-    option(
-        "The moment to look from: later assignments and arrivals do not exist yet. A date, a time or a step.", TABLES
-    ),
+    option("Ignore assignments and arrivals after this date, time or step.", TABLES),
 ]
 Duplicates = Annotated[
     str,
     typer.Option(
-        help="When one key has different outcomes: error, first, last or sum. The same one again counts once.",
+        help="If a key has several different outcomes: error, first, last or sum. Equal ones count once.",
         rich_help_panel=TABLES,
     ),
 ]
@@ -72,32 +70,35 @@ Events = Annotated[
     bool,
     typer.Option(
         "--events",
-        help="The outcomes exist only when they happen, such as purchases; needs --window.",
+        help="The outcomes are events, recorded only when they happen, such as purchases; needs --window.",
         rich_help_panel=TABLES,
     ),
 ]
 Window = Annotated[
     str | None,
     option(
-        "How long after an assignment events count: 7d, 12h, 30min, or a number of steps. Only assignments that old by "
-        "--as-of count.",
+        "The time after an assignment in which events count: 7d, 12h, 30min, or a number of steps. Assignments whose "
+        "window is still open at --as-of are not used.",
         TABLES,
     ),
 ]
 Measure = Annotated[
     str | None,
-    option("Of the events in the window: indicator (any), count or sum; default: sum if they have values.", TABLES),
+    option(
+        "The outcome from events in the window: indicator (any), count or sum. Default: sum if they have values.",
+        TABLES,
+    ),
 ]
 
 Cap = Annotated[
     float | None,
-    option("Outcomes above it count as it, such as 500 for revenue; of events, an assignment's outcome does.", TABLES),
+    option("Outcomes above this cap count as the cap, such as 500 for revenue.", TABLES),
 ]
 
-# ---------------------------------------------------------------- its columns
+# ---------------------------------------------------------------- columns
 
-Arm = Annotated[str | None, option("Which arm each row got.", COLUMNS)]
-Outcome = Annotated[str | None, option("The outcome; empty where it has not come.", COLUMNS)]
+Arm = Annotated[str | None, option("The arm of each row.", COLUMNS)]
+Outcome = Annotated[str | None, option("The outcome; empty if it has not arrived.", COLUMNS)]
 Propensity = Annotated[
     str | None,
     option(
@@ -106,34 +107,37 @@ Propensity = Annotated[
         COLUMNS,
     ),
 ]
-AssignedAt = Annotated[str | None, option("When each row was assigned; default: in the file's order.", COLUMNS)]
-ArrivedAt = Annotated[str | None, option("When the outcome came, or the event happened.", COLUMNS)]
-Delay = Annotated[str | None, option("Instead: how long after its assignment the outcome came.", COLUMNS)]
+AssignedAt = Annotated[str | None, option("The time of assignment. Default: rows are in order.", COLUMNS)]
+ArrivedAt = Annotated[str | None, option("The time when the outcome arrived, or the event happened.", COLUMNS)]
+Delay = Annotated[
+    str | None, option("Instead of --arrived-at: the delay of the outcome after its assignment.", COLUMNS)
+]
 Key = Annotated[
-    str | None, option("What joins outcomes to assignments: a column of both tables, or assignment_id=ref.", COLUMNS)
+    str | None,
+    option("The key that joins outcomes to assignments: a column of both tables, or assignment_id=ref.", COLUMNS),
 ]
 Arms = Annotated[
-    str | None, option("The arms in the order of a list of probabilities, such as A,B,C; default: sorted.", COLUMNS)
+    str | None, option("The order of the arms in a list of probabilities, such as A,B,C. Default: sorted.", COLUMNS)
 ]
 
 # ---------------------------------------------------------------- questions and answers
 
-Level = Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=QUESTIONS)]
+Level = Annotated[float, typer.Option(help="The level of the intervals.", rich_help_panel=QUESTIONS)]
 Format = Annotated[str, _format(ANSWERS)]
-Plot = Annotated[Path | None, option("Draw it: this name with .png and .svg.", ANSWERS)]
+Plot = Annotated[Path | None, option("Write a figure to this name with .png and .svg.", ANSWERS)]
 
 # ---------------------------------------------------------------- simulation
 
 Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
-Seed = Annotated[int | None, option("Instead of the file's.")]
-Workers = Annotated[int | None, option("Threads; default: one for each core.", least=1)]
+Seed = Annotated[int | None, option("The seed. Default: that of the file.")]
+Workers = Annotated[int | None, option("The number of threads. Default: one per core.", least=1)]
 StudyFormat = Annotated[str, _format(None)]
-StudyPlot = Annotated[Path | None, option("Draw it: this name with .png and .svg.")]
+StudyPlot = Annotated[Path | None, option("Write a figure to this name with .png and .svg.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """Where a log is, and which columns of it mean what; named as the options are."""
+    """The options that say where a log is and what its columns mean; names are those of the options."""
 
     source: str
     outcomes: str | None

@@ -1,4 +1,4 @@
-"""What a command gives back: answers in the format that was asked for, figures as files, errors as sentences."""
+"""Output of commands: results in a format, figures as files, errors as sentences."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from belated.base.tables import Table
 from belated.base.text import masked
 
-#: How an answer may be shown.
+#: The formats of results.
 Format = Literal["table", "markdown", "csv", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-#: Exit codes: the question or the data cannot be; the user stopped it.
+#: Exit codes: invalid options or data; stopped by the user.
 WRONG, STOPPED = 2, 130
-STOPPED_WORDS = "Stopped; no file is left half written."
+STOPPED_WORDS = "Stopped. No incomplete file was written."
 
 
 # ---------------------------------------------------------------- answers
 
 
 class Formats(Protocol):
-    """What has an answer in each format."""
+    """A result that can be written in each format."""
 
     def to_text(self) -> str:
         """Return text for a terminal."""
@@ -47,12 +47,12 @@ class Formats(Protocol):
 
 
 def check_format(name: str) -> Format:
-    """Return a format, or say which there are."""
+    """Return a format, or raise with the list of formats."""
     return one_of("format", name, FORMATS)
 
 
 def show(result: Formats, form: Format, *others: Table) -> None:
-    """Write a result to stdout; the tables that belong to it follow, where people read them."""
+    """Write a result to stdout, followed by its other tables in formats for people."""
     if form == "csv":
         words = result.to_csv()
     elif form == "json":
@@ -74,7 +74,7 @@ def _whole(result: Formats) -> str:
 
 
 def check_plot(path: Path | None, inputs: Iterable[str | Path] = ()) -> None:
-    """Say, before anything is computed, if a figure that was asked for cannot be drawn or written."""
+    """Raise, before anything is computed, if a requested figure cannot be drawn or written."""
     if path is not None:
         from belated.base.figures import check_library, figure_files
         from belated.base.files import check_place
@@ -86,7 +86,7 @@ def check_plot(path: Path | None, inputs: Iterable[str | Path] = ()) -> None:
 
 
 def write_plot(path: Path | None, draw: Callable[[], Figure], title: str) -> None:
-    """Draw a figure and write it, if it was asked for."""
+    """Draw and write a figure, if one was requested."""
     if path is not None:
         from belated.base.figures import save
 
@@ -98,16 +98,16 @@ def write_plot(path: Path | None, draw: Callable[[], Figure], title: str) -> Non
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Turn what is wrong into one sentence on stderr and exit code 2; Ctrl-C into 130."""
+    """Turn errors into one sentence on stderr and exit code 2; Ctrl-C into exit code 130."""
     import numpy as np
 
     try:
-        with np.errstate(all="ignore"):  # numbers too large to square are for the answer to tell, not for NumPy
+        with np.errstate(all="ignore"):  # overflow shows as NaN or infinity in results, not as a warning
             yield
     except BelatedError as error:
         typer.echo(f"Error: {masked(str(error))}", err=True)
         raise typer.Exit(WRONG) from None
-    except BrokenPipeError:  # whoever read our output has enough of it
+    except BrokenPipeError:  # the reader closed the pipe
         raise typer.Exit(0) from None
     except OSError as error:
         where = f"`{error.filename}`: " if error.filename else ""

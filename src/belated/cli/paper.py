@@ -1,4 +1,4 @@
-"""`belated paper`: the simulation study of the method's paper, beside the authors' records."""
+"""`belated paper`: the simulation study of the paper, compared with the authors' records."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def paper(
     figure: Annotated[
         list[str] | None,
         option(
-            "Only this figure; may be repeated: zero-margin, nonzero-margin, no-delay, negative-binomial, pareto, "
+            "Make only this figure; may be repeated: zero-margin, nonzero-margin, no-delay, negative-binomial, pareto, "
             "weak-margin, strong-margin."
         ),
     ] = None,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Use the definitions of the authors' code.")
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A folder.")] = Path("paper"),
-    replications: Annotated[int, typer.Option(min=2, help="Runs of each cell.")] = 1000,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the files.")] = Path("paper"),
+    replications: Annotated[int, typer.Option(min=2, help="Simulated experiments per cell.")] = 1000,
     seed: Annotated[int, typer.Option(min=0)] = 2023,
     workers: options.Workers = None,
 ) -> None:
     """Reproduce the simulation study of Shi, Wang and Wu (ICML 2023).
 
-    Writes every figure as PNG and SVG, every number as CSV, and a page that sets ours beside the
-    authors' records with the Monte Carlo error of each difference.
+    Writes every figure as PNG and SVG, every number as CSV, and a page that compares them with the
+    authors' records, with the Monte Carlo error of each difference.
 
     Example: `belated paper --figure no-delay --as-published -o no-delay`
     """

@@ -30,13 +30,14 @@ def plan(
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
-    half_width: Annotated[float | None, option("Of the interval, to be reached.", QUESTIONS)] = None,
+    half_width: Annotated[float | None, option("The half-width of the interval to reach.", QUESTIONS)] = None,
     power: Annotated[
-        float | None, option("Instead: the chance that the interval excludes 0, such as 0.8.", QUESTIONS)
+        float | None,
+        option("Instead of --half-width: the probability that the interval excludes 0, such as 0.8.", QUESTIONS),
     ] = None,
     assurance: Annotated[
         float | None,
-        option("With --half-width: the share of experiments that must reach it; default: the mean must.", QUESTIONS),
+        option("With --half-width: the share of experiments that must reach it. Default: the mean must.", QUESTIONS),
     ] = None,
     target: Annotated[
         str | None,
@@ -48,35 +49,40 @@ def plan(
     policy: Annotated[
         str | None,
         option(
-            "How arms will be chosen: epsilon_greedy,decay=0.5 for one, or a TOML file with a [policy]. Default: the "
-            "file's; of a pilot, its mean probabilities.",
+            "The policy: a name with options, such as epsilon_greedy,decay=0.5, or a TOML file with a [policy] table. "
+            "Default: the policy of the description; for a pilot, its mean probabilities.",
             QUESTIONS,
         ),
     ] = None,
     wait: Annotated[
         str | None,
-        option("Steps to wait after the last assignment, or full. Default: as long as it pays.", QUESTIONS),
+        option(
+            "Steps to wait after the last assignment, or full. Default: as long as waiting saves assignments.",
+            QUESTIONS,
+        ),
     ] = None,
     patience: Annotated[
-        float, typer.Option(help="Steps one would wait to save one assignment.", rich_help_panel=QUESTIONS)
+        float, typer.Option(help="Steps that you would wait to save one assignment.", rich_help_panel=QUESTIONS)
     ] = 10.0,
-    per_day: Annotated[float | None, option("Assignments a day.", QUESTIONS)] = None,
-    max_horizon: Annotated[int, typer.Option(help="Assignments at most.", rich_help_panel=QUESTIONS)] = 1_000_000,
+    per_day: Annotated[float | None, option("Assignments per day, to show steps as days.", QUESTIONS)] = None,
+    max_horizon: Annotated[
+        int, typer.Option(help="The longest experiment, in assignments.", rich_help_panel=QUESTIONS)
+    ] = 1_000_000,
     estimator: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "daipw",
-    level: Annotated[float | None, option("Of the interval; default: 0.95.", QUESTIONS)] = None,
+    level: Annotated[float | None, option("The level of the interval. Default: 0.95.", QUESTIONS)] = None,
     interval: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "auto",
     replications: Annotated[
-        int, typer.Option(help="Simulated experiments, at most.", rich_help_panel=QUESTIONS)
+        int, typer.Option(help="The largest number of simulated experiments.", rich_help_panel=QUESTIONS)
     ] = 4000,
     seed: options.Seed = None,
     workers: options.Workers = None,
     form: options.Format = "table",
     plot: options.Plot = None,
 ) -> None:
-    """Say how long an experiment must run, and how long to wait after its last assignment.
+    """Find how long an experiment must run, and how long to wait after its last assignment.
 
-    SOURCE is a TOML file that describes the experiment, as for `study`, or the table of a pilot, as for `analyze`.
-    The answer comes from simulating it, and says how sure it is.
+    SOURCE is a TOML file that describes the experiment, as for `study`, or the log of a pilot, as for `analyze`.
+    The plan is found by simulation, and comes with its Monte Carlo error.
 
     Example: `belated plan experiment.toml --half-width 0.1 --target B-A --plot plan`
 

@@ -1,4 +1,4 @@
-"""`belated sensitivity`: how much arrival may depend on the outcome before a conclusion falls."""
+"""`belated sensitivity`: how much arrival may depend on the outcome before a conclusion changes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def sensitivity(
     mature: Annotated[
         str | None,
         option(
-            "How long before the end a row must have been assigned to count: 7d, 12h, or a number of steps. "
-            "Default: until nearly all outcomes that come have come.",
+            "Use only rows assigned at least this long before the end: 7d, 12h, or a number of steps. Default: the "
+            "time in which 99 % of the outcomes arrive.",
             QUESTIONS,
         ),
     ] = None,
@@ -47,10 +47,11 @@ def sensitivity(
     form: options.Format = "table",
     plot: options.Plot = None,
 ) -> None:
-    """Ask how much arrival may depend on the outcome before a conclusion falls.
+    """Find how much arrival may depend on the outcome before a conclusion changes.
 
-    Whether outcomes that never come are like those that do cannot be seen in a log. This says what the contrast can be
-    if the odds that an outcome arrives vary with it by at most a factor, and by how much they must to overturn it.
+    A log cannot show whether outcomes that never arrive are like those that do. This command prints the range of the
+    contrast if the odds that an outcome arrives vary with its value by at most a factor, and the factor at which the
+    conclusion changes.
 
     Example: `belated sensitivity log.parquet --contrast B-A --plot sensitivity`
     """

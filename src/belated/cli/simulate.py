@@ -1,4 +1,4 @@
-"""`belated simulate`: one run of an experiment that a file describes."""
+"""`belated simulate`: one run of an experiment described in a file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from belated.cli.options import option
 
 def simulate(
     description: options.Description,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The log: .csv or .parquet.", show_default=False)],
-    horizon: Annotated[int | None, option("Steps; default: the file's only or longest.")] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file for the log: .csv or .parquet.", show_default=False)
+    ],
+    horizon: Annotated[
+        int | None, option("The number of steps. Default: the only or longest horizon of the file.")
+    ] = None,
     seed: options.Seed = None,
-    replication: Annotated[int, typer.Option(min=0, help="Which of a study's runs.")] = 0,
+    replication: Annotated[int, typer.Option(min=0, help="The number of the run, as in a study.")] = 0,
 ) -> None:
     """Run an experiment once, and write its log.
 
-    One row for each step: `step`, `arm`, each arm's propensity as `p_<arm>`, and, if it ever comes,
-    the `outcome` and the step at which it was `arrived`.
+    The log has one row per step: `step`, `arm`, each arm's propensity as `p_<arm>` and, if it ever arrives,
+    the `outcome` and the step at which it `arrived`.
 
     Example: `belated simulate experiment.toml -o log.parquet --seed 1`
     """
@@ -34,4 +38,4 @@ def simulate(
     steps = max(about.horizons) if horizon is None else horizon
     log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
     write_log(log, output)
-    typer.echo(f"{len(log):,} rows to {output}", err=True)
+    typer.echo(f"{len(log):,} rows written to {output}", err=True)

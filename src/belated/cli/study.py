@@ -1,4 +1,4 @@
-"""`belated study`: how estimators do in many runs of an experiment that a file describes."""
+"""`belated study`: the performance of estimators in many runs of an experiment described in a file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from belated.cli.output import STOPPED, check_format, check_plot, show, write_pl
 
 def study(
     description: options.Description,
-    replications: Annotated[int | None, option("Instead of the file's.")] = None,
+    replications: Annotated[int | None, option("The number of runs. Default: that of the file.")] = None,
     seed: options.Seed = None,
     workers: options.Workers = None,
     form: options.StudyFormat = "table",
-    save: Annotated[Path | None, option("Keep the study, for `bl.Study.load`.")] = None,
+    save: Annotated[Path | None, option("Save the study to this file, for `bl.Study.load`.")] = None,
     plot: options.StudyPlot = None,
 ) -> None:
-    """Run an experiment many times, and say how each estimator did.
+    """Run an experiment many times, and print bias, errors and coverage of each estimator.
 
-    Ctrl-C stops it; what is done by then is shown, with a note, and the exit code is 130.
+    Ctrl-C stops the study; the runs completed by then are shown, with a note, and the exit code is 130.
 
     Example: `belated study experiment.toml --replications 10000 --plot coverage`
     """
@@ -50,6 +50,6 @@ def study(
     show(result, shown_as, result.policy_table)
     if save is not None:
         result.save(save)
-    write_plot(plot, result.plot, "How each estimator did")
+    write_plot(plot, result.plot, "Performance of each estimator")
     if result.stopped:
         raise typer.Exit(STOPPED)
