@@ -1,38 +1,71 @@
-"""Progress: a line on a terminal, never in a pipe."""
+"""Progress: lines on a terminal, never in a pipe."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _WIDTH = 30
 
+#: Seconds after which whoever waits for something to be read is shown how far it is.
+PATIENCE = 2.0
+
 
 class Bar:
-    """A line on stderr: how much is done, and when the rest will be."""
+    """A line on stderr: how much is done, and when the rest will be; nothing before `patience` seconds are over."""
 
-    def __init__(self, total: int, before: str = "") -> None:
+    def __init__(self, total: int, before: str = "", patience: float = 0.0) -> None:
         self.total, self.before, self.since, self.last = total, before, time.monotonic(), 0.0
+        self.patience, self.is_shown = patience, False
 
     def show(self, done: int) -> None:
         """Say how much is done; at most ten times a second."""
         now = time.monotonic()
-        if now - self.last < 0.1 and done < self.total:
+        if now - self.since < self.patience or (now - self.last < 0.1 and done < self.total):
             return
-        self.last = now
+        self.last, self.is_shown = now, True
         filled = _WIDTH * done // self.total
-        left = (
-            f", {_duration((now - self.since) / done * (self.total - done))} left"
-            if done
-            else " (the first time, compiling takes some seconds)"
-        )
+        left = f", {_duration((now - self.since) / done * (self.total - done))} left" if done else ""
         line = f"{self.before}[{'#' * filled}{'.' * (_WIDTH - filled)}] {done / self.total:4.0%}{left}"
         sys.stderr.write(f"\r{line}\x1b[K")
         sys.stderr.flush()
 
     def clear(self) -> None:
         """Leave no trace."""
-        sys.stderr.write("\r\x1b[K")
+        if self.is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+@contextmanager
+def watched(before: str, percent: Callable[[], float]) -> Iterator[None]:
+    """Show a bar on a terminal while something takes long; another thread asks how many per cent are done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    bar, is_over = Bar(100, before, PATIENCE), threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.2):
+            bar.show(min(max(int(percent()), 0), 100))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        bar.clear()
+
+
+def note(sentence: str) -> None:
+    """Write a line on a terminal, in place of a bar that may be there."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{sentence}\n")
         sys.stderr.flush()
 
 

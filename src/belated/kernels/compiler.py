@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
+
+from belated.base.progress import note
 
 
 def compiled(function: Any = None, *, cache: bool = True, **options: Any) -> Any:
@@ -39,15 +43,30 @@ class OnlyACache(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was kept for a signature; None if nothing was, or nothing that can be used."""
+        """Return what was kept for a signature; None if nothing was, or nothing that can be used.
+
+        Numba would first load all that compiling may need, SciPy's linear algebra included, which takes longer than
+        many answers; machine code that was kept needs none of it, and compiling loads it by itself.
+        """
+        kept = None
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)  # what compiled code calls
+            with self._guard_against_spurious_io_errors():
+                kept = self._load_overload(sig, target_context)
         except Exception:  # whatever unpickling runs into
             with suppress(Exception):
                 self.flush()
-            return None
+        if kept is None:
+            _say_once()
+        return kept
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for a signature, if that can be."""
         with suppress(Exception):
             super().save_overload(sig, data)
+
+
+@cache
+def _say_once() -> None:
+    """Say, on a terminal, what takes long the first time."""
+    note("Compiling the kernels, which is done once; about 10 s.")

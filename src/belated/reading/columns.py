@@ -16,6 +16,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock
+from belated.reading.engines import library_of
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -274,11 +275,10 @@ def clock_of(times: ir.Column) -> Clock:
 
 def literal(clock: Clock, moment: int | float, like: ir.Column) -> ir.Scalar:
     """Return a number of the clock as the engine writes it."""
-    import ibis
-
+    library = library_of(like)
     if clock.unit is None:
-        return ibis.literal(moment, type=like.type())
-    return ibis.literal(str(clock.show(moment))).cast(like.type())
+        return library.literal(moment, type=like.type())
+    return library.literal(str(clock.show(moment))).cast(like.type())
 
 
 def moment_like(times: ir.Column, moment: int | float) -> ir.Scalar:
@@ -289,19 +289,28 @@ def moment_like(times: ir.Column, moment: int | float) -> ir.Scalar:
 # ---------------------------------------------------------------- Arrow's columns as arrays
 
 
+def numbers(column: pa.Array | pa.ChunkedArray, missing: float) -> Array:
+    """Return an Arrow column of numbers; `to_numpy` would do it too, but like `pa.scalar` it imports pandas."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.null_count:
+        (scalar,) = pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(np.array([missing]))])
+        column = pc.fill_null(column, scalar)
+    return np.from_dlpack(column)
+
+
 def floats(column: pa.Array | pa.ChunkedArray) -> Array:
     """Return an Arrow column of floats; null is NaN."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return numbers(column if column.type == "double" else column.cast("float64"), np.nan)
 
 
 def clock_times(column: pa.Array, clock: Clock) -> Array:
     """Return Arrow times as numbers of a clock; null is NEVER or NaN."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if clock.unit is None and not clock.whole:
-        return floats(column.cast("float64"))
-    numbers = (column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64")
-    if numbers.null_count:
-        numbers = pc.fill_null(numbers, NEVER)
-    return np.asarray(numbers.to_numpy(zero_copy_only=False))
+        return floats(column)
+    return numbers((column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64"), NEVER)

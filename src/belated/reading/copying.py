@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from belated.base.errors import LogError
+from belated.reading.embedded import Connection
 from belated.reading.engines import connect, engine_of, fetch, register, sentences
 from belated.reading.inputs import Input
 from belated.reading.roles import Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 #: Rows of a table up to which they are copied.
 COPY_LIMIT = 10_000_000
@@ -57,9 +57,7 @@ def copy_tables(
     return copied, deliveries
 
 
-def _copied(
-    table: Input, connection: DuckDBConnection, columns: Iterable[str | None], roles: Roles, limit: int
-) -> Input:
+def _copied(table: Input, connection: Connection, columns: Iterable[str | None], roles: Roles, limit: int) -> Input:
     """Return columns of a table in an embedded engine."""
     names = list(dict.fromkeys(name for name in columns if name is not None))
     holder = roles.propensity

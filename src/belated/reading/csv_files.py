@@ -17,12 +17,12 @@ from belated.base.columns import Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
 from belated.reading.columns import ColumnKind
+from belated.reading.embedded import Connection
 from belated.reading.engines import fetch, kept, sentences
 from belated.reading.inputs import FIRST_ROWS, Input
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 
 #: Text that says there is nothing, in CSV.
@@ -117,11 +117,11 @@ class CsvFile(Input):
             return self._read(columns, {**types, failed[1]: "DOUBLE"}, nothing)
 
 
-def _read_csv(connection: DuckDBConnection, path: str, nothing: list[str], **options: object) -> ir.Table:
+def _read_csv(connection: Connection, path: str, nothing: list[str], **options: object) -> ir.Table:
     return connection.read_csv(literal_path(path), nullstr=nothing, header=True, quote='"', escape='"', **options)
 
 
-def csv_file(connection: DuckDBConnection, path: str, name: str, role: str) -> CsvFile:
+def csv_file(connection: Connection, path: str, name: str, role: str) -> CsvFile:
     """Return a CSV file, after a look at its first rows: what they hold, as text, tells more than their types."""
     import pyarrow.compute as pc
 

@@ -17,13 +17,13 @@ from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, MissingLibraryError
 from belated.base.text import one_line
+from belated.reading import embedded
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
     import pyarrow as pa
     import pyarrow.dataset as ds
-    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 #: Rows of one batch of a stream.
 BATCH = 1 << 19
@@ -113,29 +113,23 @@ class Engine:
 
     def entry(self, holder: ir.Value, label: str | int) -> ir.Value:
         """Return what a row holds under a name or at a position, NULL if nothing."""
-        import ibis
-
-        dtype = holder.type()
+        null, dtype = library_of(holder).null, holder.type()
         if dtype.is_array():  # Spark raises beyond the end
-            return (holder.length() > label).ifelse(holder[label], ibis.null(dtype.value_type))
+            return (holder.length() > label).ifelse(holder[label], null(dtype.value_type))
         if dtype.is_struct() and label not in dtype.names:
-            return holder.notnull().ifelse(ibis.null("float64"), ibis.null("float64"))
+            return holder.notnull().ifelse(null("float64"), null("float64"))
         return holder[label]
 
     def has(self, holder: ir.Value, name: str) -> ir.BooleanValue:
         """Return whether a row has a name, NULL if it has none at all."""
-        import ibis
-
         dtype = holder.type()
         if dtype.is_struct():
-            return holder.notnull().ifelse(name in dtype.names, ibis.null("boolean"))
+            return holder.notnull().ifelse(name in dtype.names, library_of(holder).null("boolean"))
         return holder.contains(name)
 
     def size(self, holder: ir.Value, *, named: bool) -> ir.IntegerValue:
         """Return how many entries each row has."""
-        import ibis
-
-        return holder.notnull().ifelse(holder.length(), ibis.null("int64"))
+        return holder.notnull().ifelse(holder.length(), library_of(holder).null("int64"))
 
     def number(self, text: ir.StringValue) -> ir.FloatingValue:
         """Return text as a float; NULL if it is none."""
@@ -156,15 +150,13 @@ class DuckDB(Engine):
 
     def understood(self, table: ir.Table) -> ir.Table:
         """Return a table without those types of DuckDB's that Ibis does not know."""
-        import ibis
-
         changed = {}
         for name, dtype in table.schema().items():
-            raw = str(getattr(dtype, "raw_type", ""))
+            raw = str(getattr(dtype, "raw_type", dtype))
             if raw == "TIMESTAMPTZ_NS":
                 changed[name] = table[name].cast("timestamp(9)")
             elif raw.strip('"') == "NULL":
-                changed[name] = ibis.null()
+                changed[name] = library_of(table).null()
         return table.mutate(**changed) if changed else table
 
     def document(self, column: ir.Column) -> ir.Value | None:
@@ -304,6 +296,15 @@ def engine_of(expression: ir.Expr) -> Engine:
     return ENGINES.get(expression.get_backend().name, _ANY)
 
 
+def library_of(expression: ir.Expr) -> Any:
+    """Return what makes literals and the like for an expression: Ibis, or `embedded`, which files need instead."""
+    if isinstance(expression, (embedded.Table, embedded.Value)):
+        return embedded
+    import ibis
+
+    return ibis
+
+
 def fetch(expression: ir.Table) -> pa.Table:
     """Return the result of an expression as an Arrow table."""
     return engine_of(expression).fetch(expression)
@@ -338,27 +339,24 @@ def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
 _MEMORY = "3GB"
 
 
-def connect() -> DuckDBConnection:
+def connect() -> embedded.Connection:
     """Return a new embedded engine."""
     try:
-        import ibis
-
-        connection = ibis.duckdb.connect()
+        connection = embedded.Connection()
     except ImportError:
-        raise MissingLibraryError(
-            "Reading tables needs Ibis and DuckDB; `pip install 'ibis-framework[duckdb]'` brings them."
-        ) from None
+        raise MissingLibraryError("Reading tables needs DuckDB; `pip install duckdb` brings it.") from None
     connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
     spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
     connection.raw_sql(f"SET temp_directory = '{sql_text(str(spill))}'")
     connection.raw_sql("SET TimeZone = 'UTC'")
-    connection.raw_sql("SET enable_progress_bar = false")
+    connection.raw_sql("SET enable_progress_bar = true")  # `base.progress` asks for it and shows it
+    connection.raw_sql("SET enable_progress_bar_print = false")
     connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file fetches nothing
     connection.raw_sql("SET autoload_known_extensions = false")  # nor does it run what lies about
     return connection
 
 
-def confine(connection: DuckDBConnection, files: Iterable[str]) -> None:
+def confine(connection: embedded.Connection, files: Iterable[str]) -> None:
     """Let the embedded engine read no files but these and the databases that it has open, whatever is asked of it."""
     allowed = ", ".join(f"'{sql_text(os.path.abspath(path))}'" for path in files)
     connection.raw_sql(f"SET allowed_paths = [{allowed}]")
@@ -366,20 +364,16 @@ def confine(connection: DuckDBConnection, files: Iterable[str]) -> None:
     connection.raw_sql("SET lock_configuration = true")
 
 
-def kept(connection: DuckDBConnection, table: ir.Table) -> ir.Table:
+def kept(connection: embedded.Connection, table: ir.Table) -> ir.Table:
     """Keep a table in the embedded engine, which puts on disk what does not fit."""
-    import ibis
-
-    name = ibis.util.gen_name("belated")
-    connection.con.execute(f"CREATE TEMP TABLE {name} AS {connection.compile(table)}")
+    name = embedded.new_name()
+    connection.raw_sql(f"CREATE TEMP TABLE {name} AS {connection.compile(table)}")
     return connection.table(name)
 
 
-def register(connection: DuckDBConnection, data: pa.Table | ds.Dataset) -> ir.Table:
+def register(connection: embedded.Connection, data: pa.Table | ds.Dataset) -> ir.Table:
     """Make Arrow data visible to the embedded engine, without a copy."""
-    import ibis
-
-    name = ibis.util.gen_name("belated")
+    name = embedded.new_name()
     connection.con.register(name, data)
     return connection.table(name)
 

@@ -168,9 +168,8 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
     # apart from the arms, as files may know the ends of their columns without being read
     ends = fetch(rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), last_arrival=rows.arrived.max()))
     first, last, last_arrival = (_number(ends, name, clock) for name in ("first", "last", "last_arrival"))
-    return Facts(
-        values=tuple(arms), assigned=counts["rows"].to_numpy(), first=first, last=last, last_arrival=last_arrival
-    )
+    assigned = np.array(counts["rows"].to_pylist(), dtype=np.int64)
+    return Facts(values=tuple(arms), assigned=assigned, first=first, last=last, last_arrival=last_arrival)
 
 
 def _number(table: pa.Table, name: str, clock: Clock) -> int | float:

@@ -13,12 +13,12 @@ from belated.base.errors import LogError, OptionError
 from belated.base.files import check_file
 from belated.base.text import one_line
 from belated.reading.csv_files import csv_file, literal_path
+from belated.reading.embedded import Connection
 from belated.reading.engines import register, sentences
 from belated.reading.inputs import Input, table_of_file
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
-    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 
 class Files(NamedTuple):
@@ -53,7 +53,7 @@ class FileFormat:
     name: str
     usual: tuple[str, ...]
     suffixes: tuple[str, ...]
-    read: Callable[[DuckDBConnection, Files], Input]
+    read: Callable[[Connection, Files], Input]
     is_database: bool = False
 
     def fits(self, path: str) -> bool:
@@ -99,7 +99,7 @@ def looks_like_a_file(path: str) -> bool:
     return any(candidate.fits(path) for candidate in FORMATS) or "*" in path or os.sep in path
 
 
-def read_files(connection: DuckDBConnection, files: Files) -> Input:
+def read_files(connection: Connection, files: Files) -> Input:
     """Return files as one table of an embedded engine."""
     format_ = format_of(files.paths[0])
     odd = next((path for path in files.paths if format_of(path) is not format_), None)
@@ -125,13 +125,13 @@ def _is_part(file: Path, inside: Path) -> bool:
 # ---------------------------------------------------------------- how each is read
 
 
-def _read_csv(connection: DuckDBConnection, files: Files) -> Input:
+def _read_csv(connection: Connection, files: Files) -> Input:
     if len(files.paths) > 1:
         raise OptionError(f"`{one_line(files.path)}` is {len(files.paths)} CSV files; give one, or join them first.")
     return csv_file(connection, files.paths[0], files.name, files.role)
 
 
-def _read_parquet(connection: DuckDBConnection, files: Files) -> Input:
+def _read_parquet(connection: Connection, files: Files) -> Input:
     table = connection.read_parquet(
         list(map(literal_path, files.paths)),
         union_by_name=len(files.paths) > 1,
@@ -148,7 +148,7 @@ def _is_partitioned(files: Files) -> bool:
     return any("=" in part for file in files.paths for part in Path(os.path.relpath(file, root or ".")).parts[:-1])
 
 
-def _read_arrow(connection: DuckDBConnection, files: Files) -> Input:
+def _read_arrow(connection: Connection, files: Files) -> Input:
     return Input(register(connection, _arrow_dataset(files.paths)), files.name, ordered=True)
 
 
@@ -180,7 +180,7 @@ def _check_arrow(path: str) -> None:
         ) from None
 
 
-def _read_database(connection: DuckDBConnection, files: Files) -> Input:
+def _read_database(connection: Connection, files: Files) -> Input:
     return table_of_file(connection, files.path, files.table)
 
 

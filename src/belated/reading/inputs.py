@@ -15,6 +15,7 @@ from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError
 from belated.base.text import one_line
 from belated.reading.columns import ColumnKind
+from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import engine_of, fetch, first_line, sentences, sql_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     import narwhals as nw
     import pyarrow as pa
     from ibis.backends import BaseBackend
-    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 
 #: Rows that are looked at before a file is read.
@@ -108,11 +108,9 @@ def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
     return LogError(f"The dataframe cannot be read: {first_line(error)}")
 
 
-def table_of_file(connection: DuckDBConnection, path: str, table: str | None) -> Input:
+def table_of_file(connection: Connection, path: str, table: str | None) -> Input:
     """Return a table of a database file, which is attached for reading only; without a name, its only one."""
-    import ibis
-
-    catalog = ibis.util.gen_name("database")
+    catalog = new_name("database")
     with sentences(one_line(Path(path).name)):
         connection.raw_sql(f"ATTACH '{sql_text(os.path.abspath(path))}' AS {catalog} (READ_ONLY, TYPE duckdb)")
         tables = _tables(connection, catalog)
@@ -143,7 +141,7 @@ def table_beside(beside: Input, name: str) -> Input | None:
     return Input(table, one_line(name), ordered=True, files=beside.files)
 
 
-def _tables(connection: DuckDBConnection, catalog: str) -> list[tuple[str, str]]:
+def _tables(connection: Connection, catalog: str) -> list[tuple[str, str]]:
     """Return the schema and the name of each table that is stored: what a view does is anybody's guess."""
     rows = connection.con.execute(
         "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = ? AND NOT internal ORDER BY 1, 2",
@@ -152,7 +150,7 @@ def _tables(connection: DuckDBConnection, catalog: str) -> list[tuple[str, str]]
     return list(rows.fetchall())
 
 
-def _refuse_view(connection: DuckDBConnection, catalog: str, name: str | None = None) -> None:
+def _refuse_view(connection: Connection, catalog: str, name: str | None = None) -> None:
     """Say that what was asked for is a view, if it is one; without a name, any."""
     rows = connection.con.execute(
         "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = ? AND NOT internal", [catalog]

@@ -11,10 +11,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import ibis
-
 from belated.base.errors import LogError
-from belated.reading.engines import engine_of
+from belated.reading.engines import engine_of, library_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -75,19 +73,20 @@ def columns(column: ir.Column, labels: Sequence[str] | int, *, absent: float | N
     values = [_number(engine.entry(names, name), column) for name in labels]
     if absent is None:
         return values
-    filled = [ibis.cases((~engine.has(names, name), ibis.literal(absent, "float64"))) for name in labels]
-    return [ibis.coalesce(value, default) for value, default in zip(values, filled, strict=True)]
+    library = library_of(column)
+    filled = [library.cases((~engine.has(names, name), library.literal(absent, "float64"))) for name in labels]
+    return [library.coalesce(value, default) for value, default in zip(values, filled, strict=True)]
 
 
 def length(column: ir.Column) -> ir.IntegerColumn:
     """Return how many entries each row has; NULL where it has neither a list nor names."""
     kind, engine = column.type(), engine_of(column)
     if kind.is_struct():
-        return column.notnull().ifelse(len(kind.names), ibis.null("int64"))
+        return column.notnull().ifelse(len(kind.names), library_of(column).null("int64"))
     if engine.takes_apart(kind):
         return engine.size(column, named=kind.is_map())
     positions, names = _opened(column, named=False), _opened(column, named=True)
-    return ibis.coalesce(engine.size(positions, named=False), engine.size(names, named=True))
+    return library_of(column).coalesce(engine.size(positions, named=False), engine.size(names, named=True))
 
 
 def _opened(column: ir.Column, *, named: bool) -> ir.Value:

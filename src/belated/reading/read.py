@@ -16,6 +16,7 @@ from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, can_copy, copy_tables
 from belated.reading.csv_files import CsvFile, literal_path
 from belated.reading.databases import is_url, open_url, path_of, table_named
+from belated.reading.embedded import Connection
 from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
@@ -28,7 +29,6 @@ from belated.summaries.caps import read_cap
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend as DuckDBConnection
 
 
 def read(
@@ -274,7 +274,7 @@ def _open_path(path: str, table: str | None, beside: Input | None, role: str) ->
     return read_files(_connection(beside, role), files)
 
 
-def _connection(beside: Input | None, role: str) -> DuckDBConnection:
+def _connection(beside: Input | None, role: str) -> Connection:
     """Return the embedded engine to read into: that of the other table, or a new one."""
     if beside is None:
         return connect()
@@ -284,4 +284,5 @@ def _connection(beside: Input | None, role: str) -> DuckDBConnection:
             f"`{role}` is a file or dataframe, and the assignments are in {name}; both must be in one engine: give an "
             "Ibis table of the same connection."
         )
-    return beside.connection
+    connection: Connection = beside.connection
+    return connection

@@ -17,7 +17,7 @@ from belated.base.errors import LogError, OptionError
 from belated.base.text import count, one_line
 from belated.log.durations import Window
 from belated.reading.columns import in_words, moment_like, number, time, value
-from belated.reading.engines import fetch
+from belated.reading.engines import fetch, library_of
 from belated.reading.roles import Roles
 
 if TYPE_CHECKING:
@@ -77,6 +77,11 @@ class RowsQuery:
         return self.assignments.get_backend()
 
     @property
+    def library(self) -> Any:
+        """What makes literals and the like: Ibis, or what takes its place."""
+        return library_of(self.assignments)
+
+    @property
     def keeps_order(self) -> bool:
         """Whether the rows come in the order of one table, so that their numbers name them."""
         return self.ordered and self.deliveries is None and self.measure is None
@@ -117,20 +122,18 @@ class RowsQuery:
     @cached_property
     def _clock_type(self) -> dt.DataType:
         """The type of every time: numbers, floats if any is one; or timestamps, as fine as the finest."""
-        import ibis
-
-        assigned = ibis.dtype("int64")
+        assigned = self.library.dtype("int64")
         if self.roles.assigned_at is not None:
             assigned = time("assigned_at", self.assignments[self.roles.assigned_at]).type()
         arrived = assigned
         if self.roles.arrived_at is not None:
             column = self.outcomes[self.roles.arrived_at]
             if column.type().is_string() and assigned.is_numeric():  # a column of nothing may be taken for text
-                arrived = ibis.dtype("float64")
+                arrived = self.library.dtype("float64")
             elif not column.type().is_null():
                 arrived = time("arrived_at", column).type()
         elif self.roles.delay is not None:
-            arrived = _after(ibis.null(assigned), self.outcomes[self.roles.delay]).type()
+            arrived = _after(self.library.null(assigned), self.outcomes[self.roles.delay]).type()
         if assigned.is_timestamp() != arrived.is_timestamp():
             raise LogError(
                 "`assigned_at` and the arrival times must be of one kind: both datetimes or both numbers.",
@@ -138,8 +141,9 @@ class RowsQuery:
             )
         if assigned.is_timestamp():
             return max(assigned, arrived, key=lambda dtype: getattr(dtype, "scale", None) or 0)
-        is_fraction = self.window is not None and isinstance(self.window.length, float)
-        return ibis.dtype("float64" if is_fraction or assigned.is_floating() or arrived.is_floating() else "int64")
+        has_fraction = self.window is not None and isinstance(self.window.length, float)
+        is_whole = not (has_fraction or assigned.is_floating() or arrived.is_floating())
+        return self.library.dtype("int64" if is_whole else "float64")
 
     def arrival_times(self, table: ir.Table, assigned: ir.Column | None = None) -> ir.Column | None:
         """Return the arrival times if they are known; for delays, `assigned` must be."""
@@ -160,14 +164,12 @@ class RowsQuery:
 
     def assigned_rows(self, more: Callable[[ir.Table], Mapping[str, ir.Column]] | None = None) -> ir.Table:
         """Return `arm`, `assigned`, `key`, and `outcome` and `when` if they are in the same table."""
-        import ibis
-
         table, roles = self.assignments, self.roles
         columns: dict[str, ir.Value] = {"arm": _label(table[roles.arm])}
         if roles.assigned_at is not None:
             columns["assigned"] = time("assigned_at", table[roles.assigned_at]).cast(self._clock_type)
         elif self.ordered:
-            columns["assigned"] = (ibis.row_number() + 1).cast(self._clock_type)
+            columns["assigned"] = (self.library.row_number() + 1).cast(self._clock_type)
         else:
             raise OptionError(
                 "This table's rows have no order of their own; say with `assigned_at` which column has the times."
@@ -227,8 +229,6 @@ class RowsQuery:
 
     def _once(self, delivered: ir.Table) -> ir.Table:
         """Return one delivery for each key."""
-        import ibis
-
         timed = "when" in delivered.columns
         if self.duplicates == "error":  # all are equal, or `conflicts` says so
             first = {"when": delivered.when.min()} if timed else {}
@@ -245,7 +245,7 @@ class RowsQuery:
         by = [delivered.when, delivered.outcome]
         if self.duplicates == "last":
             by = [column.desc() for column in by]
-        ranked = delivered.mutate(place=ibis.row_number().over(group_by=delivered.key_, order_by=by))
+        ranked = delivered.mutate(place=self.library.row_number().over(group_by=delivered.key_, order_by=by))
         return ranked.filter(ranked.place == 0).drop("place")
 
     # ---------------------------------------------------------------- events
@@ -255,11 +255,9 @@ class RowsQuery:
 
         `first` is when the first event happened, null if none did.
         """
-        import ibis
-
         if self.deliveries is None:
             inside = rows.when.between(rows.assigned, self._closing(rows.assigned))
-            happened = inside.ifelse(rows.outcome if self.measure == "sum" else ibis.literal(1), 0)
+            happened = inside.ifelse(rows.outcome if self.measure == "sum" else self.library.literal(1), 0)
             rows = rows.mutate(first=inside.ifelse(rows.when, None))
         else:
             starts, events = rows.select("key", "assigned"), self.timed_deliveries(None)
@@ -275,15 +273,13 @@ class RowsQuery:
 
     def _closing(self, assigned: ir.Column) -> ir.Column:
         """Return when each row's window closes."""
-        import ibis
-
         window = self.window
         if window is None:
             raise OptionError("Events need a `window`: how long after an assignment they count, such as '7d'.")
         if window.is_time != assigned.type().is_timestamp():
             kind, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
             raise OptionError(f"`window` is {window.text}, but the times are {kind}; give one such as {like}.")
-        return assigned + (ibis.interval(microseconds=int(window.length)) if window.is_time else window.length)
+        return assigned + (self.library.interval(microseconds=int(window.length)) if window.is_time else window.length)
 
 
 # ---------------------------------------------------------------- parts of the expression

@@ -18,13 +18,13 @@ import numpy as np
 
 from belated.base.columns import Array, Label, locked
 from belated.base.errors import BelatedError, LogError
-from belated.base.progress import Bar
+from belated.base.progress import PATIENCE, Bar
 from belated.base.text import one_line
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock
 from belated.log.row_checks import Columns, check_rows
-from belated.reading.columns import clock_times, floats
+from belated.reading.columns import clock_times, floats, numbers
 from belated.reading.engines import engine_of
 from belated.reading.first_look import Opened
 from belated.summaries.outcome_models import OutcomeModel
@@ -39,9 +39,6 @@ _Record = TypeVar("_Record", bound=Sized)
 
 #: Arms up to which the engine turns labels into numbers.
 _FEW_ARMS = 64
-
-#: Rows from which a scan shows its progress.
-_LONG = 5_000_000
 
 #: The order of rows that are in order.
 _IN_ORDER = np.empty(0, dtype=np.int64)
@@ -117,7 +114,7 @@ class RowReader:
             rows = self.coded.mutate(code=self.coded.code.cast("uint16")).drop("arm")
         rows = rows if opened.query.window is None else rows.drop("first")
         rows = rows.order_by("assigned") if ordered else rows
-        bar = Bar(count, f"{opened.name} ") if count > _LONG and sys.stderr.isatty() else None
+        bar = Bar(count, f"Reading {opened.name} ", PATIENCE) if count and sys.stderr.isatty() else None
         done = 0
         try:
             for record in engine.batches(rows):
@@ -150,9 +147,9 @@ class RowReader:
             values = pa.array(self.opened.facts.values, type=record["arm"].type)
             codes = pc.index_in(record["arm"], value_set=values)
         if codes.null_count:
-            row = int(np.argmax(codes.is_null().to_numpy(zero_copy_only=False)))
+            row = pc.index(codes.is_null(), True).as_py()
             raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm")
-        return np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.uint16)
+        return numbers(codes, 0).astype(np.uint16, copy=False)
 
     def _propensities(self, record: pa.RecordBatch) -> Array:
         if "p" in record.schema.names:

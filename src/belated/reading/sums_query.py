@@ -14,6 +14,7 @@ from belated.base.columns import Array, Label
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
 from belated.reading.columns import literal
+from belated.reading.engines import library_of
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
@@ -33,10 +34,8 @@ def chosen(rows: ir.Table, arms: int) -> ir.Column:
 
 def with_codes(rows: ir.Table, values: Sequence[Label]) -> ir.Table:
     """Add `code`, the position of each row's arm among `values`."""
-    import ibis
-
-    kind = rows.arm.type()
-    cases = ((ibis.literal(value, type=kind), k) for k, value in enumerate(values))
+    library, kind = library_of(rows), rows.arm.type()
+    cases = ((library.literal(value, type=kind), k) for k, value in enumerate(values))
     return rows.mutate(code=rows.arm.cases(*cases, else_=None).cast("int32"))
 
 
@@ -71,21 +70,20 @@ def anchors(rows: ir.Table, arms: int) -> ir.Table:
 
 def with_cap(rows: ir.Table, cap: float) -> ir.Table:
     """Return the rows with outcomes above the cap as the cap; what is not finite stays, to be refused."""
-    return rows.mutate(outcome=rows.outcome.between(_exact(cap), _LARGEST).ifelse(_exact(cap), rows.outcome))
+    number = _exact(cap, rows)
+    return rows.mutate(outcome=rows.outcome.between(number, _LARGEST).ifelse(number, rows.outcome))
 
 
 def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:
     """Return how many outcomes, `n`, are above the cap, by `code` and the `bin` of moments in which they arrived."""
-    found = rows.filter((rows.outcome > _exact(cap)) & rows.arrived.notnull())
+    found = rows.filter((rows.outcome > _exact(cap, rows)) & rows.arrived.notnull())
     found = found.select(code=found.code, bin=found.code * 0 if cuts is None else _bin(found.arrived, cuts))
     return found.group_by("code", "bin").agg(n=found.count())
 
 
-def _exact(number: float) -> ir.Value:
+def _exact(number: float, beside: ir.Expr) -> ir.Value:
     """Return a number; from text, as PostgreSQL would take it for one of another kind."""
-    import ibis
-
-    return ibis.literal(repr(float(number))).cast("float64")
+    return library_of(beside).literal(repr(float(number))).cast("float64")
 
 
 # ---------------------------------------------------------------- sums
@@ -134,14 +132,12 @@ def sums_table(rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = 
 
 
 def _weight(weights: Weights, pi: ir.Column) -> ir.Column:
-    import ibis
-
-    return {"sqrt": pi.sqrt(), "propensity": pi, "uniform": ibis.literal(1).cast("float64")}[weights.name]
+    return {"sqrt": pi.sqrt(), "propensity": pi, "uniform": library_of(pi).literal(1).cast("float64")}[weights.name]
 
 
 def by_arm(code: ir.Column, values: Array) -> ir.Column:
     """Return each arm's value."""
-    return code.cases(*((k, _exact(v)) for k, v in enumerate(values)), else_=None)
+    return code.cases(*((k, _exact(v, code)) for k, v in enumerate(values)), else_=None)
 
 
 def _computed(table: ir.Table) -> ir.Table:
@@ -185,10 +181,8 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
 
 def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
     """Return the first of the moments that is not before a time; their number if none is."""
-    import ibis
-
     branches = [(times <= literal(cuts.clock, moment, times), b) for b, moment in enumerate(cuts.moments)]
-    return ibis.cases(*branches, else_=len(cuts.moments)).cast("int32")
+    return library_of(times).cases(*branches, else_=len(cuts.moments)).cast("int32")
 
 
 def _over_all(t: ir.Table, h: ir.Column, suffix: str, plain: bool, m: ir.Column | None = None) -> dict[str, ir.Column]:
