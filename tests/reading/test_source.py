@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import belated as bl
 from belated.estimation.estimators import ESTIMATORS
+from belated.reading.engines import DuckDB
 
 START = dt.datetime(2026, 3, 1)
 
@@ -240,3 +242,40 @@ def test_of_events_the_total_is_capped(engine):
     assert table.above_cap().tolist() == [[1, 0]]
     with pytest.raises(bl.OptionError, match="0 or 1; it needs no cap"):
         bl.read(source, events, key="id", events="indicator", window=5, as_of=60, cap=50)
+
+
+def test_a_report_reads_the_rows_of_a_file_once(tmp_path, monkeypatch):
+    experiment = Experiment.drawn(1)
+    scans = []
+    batches, fetch = DuckDB.batches, DuckDB.fetch
+    monkeypatch.setattr(DuckDB, "batches", lambda self, rows: scans.append("rows") or batches(self, rows))
+    monkeypatch.setattr(DuckDB, "fetch", lambda self, rows: scans.append("query") or fetch(self, rows))
+    pa.parquet.write_table(experiment.columns(), tmp_path / "log.parquet")
+    source = bl.read(tmp_path / "log.parquet")
+    scans.clear()
+    bl.report(source, tmp_path / "report.html")
+    assert scans == ["rows"]
+
+
+def test_rows_that_are_held_give_the_same_answers():
+    experiment = Experiment.drawn(1)
+    held, streamed = bl.read(experiment.columns()), bl.read(experiment.columns())
+    held.hold()
+    assert held.log() is held.log()
+    assert held.doubts() == streamed.doubts()
+    assert held.oddities() == streamed.oddities()
+    assert_same(held, experiment.log())
+    for name in ("assigned", "y2", "w4"):
+        np.testing.assert_allclose(held.evidence().sums[name], streamed.evidence().sums[name], rtol=1e-9)
+
+
+def test_a_row_that_cannot_be_is_named_by_its_place_in_a_report_too(tmp_path):
+    experiment = Experiment.drawn(1)
+    table = experiment.columns()
+    broken = table.set_column(table.column_names.index("p_A"), "p_A", pa.array([7.0] * len(table)))
+    refused = []
+    for ask in (bl.estimate, lambda log: bl.report(log, tmp_path / "report.html")):
+        with pytest.raises(bl.LogError) as caught:
+            ask(bl.read(broken))
+        refused.append(str(caught.value))
+    assert refused[0] == refused[1]

@@ -162,6 +162,8 @@ def analyze(
         kind=one_of("kind", kind, KIND_OPTIONS),
         bounds=bounds,
     )
+    if report is not None:
+        log.hold()
     analysis = analyse(log, questions)
     for words in analysis.warnings:
         typer.echo(f"Warning: {words}", err=True)

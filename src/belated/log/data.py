@@ -81,6 +81,10 @@ class Data(ABC):
     def log(self) -> Log:
         """Return the log with its rows in memory."""
 
+    def hold(self) -> None:
+        """Bring the rows into memory if that pays for the many questions to come; by default they are there."""
+        return
+
     @abstractmethod
     def at_number(self, moment: int | float) -> Data:
         """Return the same experiment as of another time, given as a number of its clock."""

@@ -67,6 +67,11 @@ class RowEvidence:
         self.y = log.outcome[existing][self.arrived] - log.anchor[self.own]
 
     @cached_property
+    def columns(self) -> Array:
+        """The propensities by arm, each arm's beside each other in memory."""
+        return np.ascontiguousarray(self.p.T)
+
+    @cached_property
     def place(self) -> Array:
         """The period in which each row was assigned."""
         width = float(self.last - self.first) * self.scale / STRETCHES
@@ -156,7 +161,8 @@ class RowEvidence:
 
         side = [(sign * z > AT_MEAN, np.maximum(sign * z, 0.0)) for sign in (-1, 1)]
         sides = [[table(on), table(on * away), table(on * np.sqrt(away))] for on, away in side]
-        return Shape(lowest, highest, table(z**3), table(z**4), np.moveaxis(np.array(sides), 2, 0))
+        square = z * z
+        return Shape(lowest, highest, table(square * z), table(square * square), np.moveaxis(np.array(sides), 2, 0))
 
     def dependence(self) -> Array:
         """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""
@@ -170,10 +176,15 @@ class RowEvidence:
         """Return `Evidence.excess` and `Evidence.variance` of the earliest rows; None without all propensities."""
         if self.p.ndim == 1:
             return None
-        p, code = self.p[:rows], self.code[:rows]
-        square, cube = np.einsum("tk,tk->t", p, p), np.einsum("tk,tk,tk->t", p, p, p)
-        excess = [*(np.bincount(code, minlength=self.arms) - p.sum(axis=0)), (self.chosen[:rows] - square).sum()]
-        variance = [*(p * (1 - p)).sum(axis=0), (cube - square * square).sum()]
+        square, cube, total, spread = np.zeros(rows), np.zeros(rows), np.zeros(self.arms), np.zeros(self.arms)
+        for k, p in enumerate(self.columns[:, :rows]):
+            squared = p * p
+            square += squared
+            cube += squared * p
+            total[k], spread[k] = p.sum(), (p - squared).sum()
+        assigned = np.bincount(self.code[:rows], minlength=self.arms)
+        excess = [*(assigned - total), (self.chosen[:rows] - square).sum()]
+        variance = [*spread, (cube - square * square).sum()]
         return np.array(excess), settled(np.array(variance), len(self.code))
 
     def recorded(self) -> Recorded:
@@ -204,22 +215,20 @@ class RowEvidence:
 
     def _chances(self, rarest: Array) -> dict[str, Array]:
         """Sum the probabilities of every arm."""
-        p, code, arms = self.p, self.code, self.arms
+        arms, columns = self.arms, self.columns
         starts = np.flatnonzero(np.diff(self.place, prepend=-1))
         places = self.place[starts]
         tables = {name: np.zeros((STRETCHES, arms)) for name in ("p", "p2")}
         tables["p_min"] = np.full((STRETCHES, arms), math.nan)
-        tables["p"][places] = np.add.reduceat(p, starts, axis=0)
-        tables["p2"][places] = np.add.reduceat(p * p, starts, axis=0)
-        tables["p_min"][places] = np.minimum.reduceat(p, starts, axis=0)
-        logs = np.log(np.maximum(p, TINY))
-        return {
-            **tables,
-            "h": np.sqrt(p).sum(axis=0),
-            "h_max": np.sqrt(p.max(axis=0)),
-            "chance": np.where(p <= rarest, p, 0.0).sum(axis=0),
-            "log_p": np.array([logs[code == k].sum(axis=0) for k in range(arms)]),
-        }
+        h, chance, log_p = np.zeros(arms), np.zeros(arms), np.zeros((arms, arms))
+        for k, p in enumerate(columns):
+            tables["p"][places, k] = np.add.reduceat(p, starts)
+            tables["p2"][places, k] = np.add.reduceat(p * p, starts)
+            tables["p_min"][places, k] = np.minimum.reduceat(p, starts)
+            h[k] = np.sqrt(p).sum()
+            chance[k] = p[p <= rarest[k]].sum()
+            log_p[:, k] = np.bincount(self.code, np.log(np.maximum(p, TINY)), arms)
+        return {**tables, "h": h, "h_max": np.sqrt(columns.max(axis=1)), "chance": chance, "log_p": log_p}
 
     def _arrival_counts(self) -> ArrivalCounts | None:
         """Count rows by delay and age, in bins that are narrow for short delays and wide for long ones."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,9 @@ from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+#: Rows that are brought into memory for a report.
+MOST_HELD = 10_000_000
 
 _Parts = list[tuple[Weights, OutcomeModel]]
 
@@ -71,6 +74,7 @@ class Source(Data, Table):
         self.roles = opened.query.roles
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
+        self._held: Log | None = None
 
     # ---------------------------------------------------------------- what it holds
 
@@ -134,8 +138,16 @@ class Source(Data, Table):
             counts[found["bin"], found["code"]] = found["n"]
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
+    def hold(self) -> None:
+        """Bring the rows into memory if they are not many, and are streamed from here; one pass then serves all."""
+        if self._held is None and self.is_streamed and self.within is None and 0 < len(self) <= MOST_HELD:
+            with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
+                self._held = self.log()
+
     def log(self) -> Log:
         """Return the log in memory."""
+        if self._held is not None:
+            return self._held
         with sentences(self.name):
             batches = self._reader_of(self._uncut).all_batches()
         if not batches:
@@ -173,7 +185,7 @@ class Source(Data, Table):
         if moments is not None and self._past_differs(choices):
             each = [self.at_number(moment).sums(choices, plain=plain) for moment in moments]
             return [[sums[i][-1] for sums in each] for i in range(len(choices))]
-        if any(weights.needs_rows or model.needs_rows for weights, model in choices):
+        if self._held is not None or any(weights.needs_rows or model.needs_rows for weights, model in choices):
             return self.log().sums(choices, moments, plain=plain)
         with sentences(self.name):
             if not len(self):
@@ -297,12 +309,14 @@ class Source(Data, Table):
 
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is read."""
-        return evidence_query.evidence(self)
+        return evidence_query.evidence(self) if self._held is None else self._held.evidence()
 
     @cached_property
     def _doubts(self) -> list[str]:
         if self.within is not None or not len(self):
             return []
+        if self._held is not None:
+            return self._held.doubts()
         return signs.doubts(evidence_query.dependence(self))
 
     def doubts(self) -> list[str]:
@@ -317,6 +331,8 @@ class Source(Data, Table):
         """Return what in the tables looks like a mistake in them, or in how they were read, in words."""
         if not len(self):
             return []
+        if self._held is not None and self._query.deliveries is None:
+            return self._held.oddities()
         calibration = evidence_query.calibration(self, evidence_query.early(self))
         recorded = evidence_query.recorded(self) if self.within is None else None
         copies = evidence_query.copies(self) if self._query.deliveries is None else 1  # else keys name one row each

@@ -83,6 +83,7 @@ def report(
         kind=kind,
         bounds=bounds,
     )
+    data.hold()
     return write_report(analyse(data, questions), path, title=title)
 
 
