@@ -26,7 +26,7 @@ def drawn(title=""):
 
 def test_without_matplotlib(monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "matplotlib.figure", None)
+        patch.setitem(sys.modules, "belated.base.picture", None)
         with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; `pip install matplotlib`"):
             figures.new_figure(["a"])
     figures.check_library()

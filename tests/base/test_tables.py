@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import belated as bl
+from belated.base.names import columns_of
 from belated.base.tables import Column
 
 HOSTILE = [
@@ -124,6 +125,91 @@ def test_a_long_table_is_cut_in_the_middle():
     text = str(TABLES["trajectory"]())
     assert "... 36 more rows ..." in text
     assert len(text.splitlines()) == 2 + 24 + 1
+
+
+def rates(arms=("A", "B"), rows=400):
+    rng = np.random.default_rng(3)
+    n = len(arms)
+    outcomes = (rng.random(rows) < 0.3).astype(float)
+    return bl.Log([arms[i % n] for i in range(rows)], outcomes, np.full((rows, n), 1 / n), arms=arms)
+
+
+def test_outcomes_that_are_0_or_1_are_shown_in_percent_and_kept_as_they_are():
+    est = bl.estimate(rates())
+    contrast = est.contrast("B", "A")
+    cells = dict(zip(est.to_text().splitlines()[1].split(), est.to_text().splitlines()[2].split(), strict=True))
+    assert cells["estimate"].endswith("%")
+    assert float(cells["estimate"][:-1]) == pytest.approx(100 * est.values[0], abs=0.1)
+    assert cells["low"].endswith("%")
+    assert f"{100 * contrast.estimate:.1f} points" in str(contrast)
+    assert "points" in contrast.to_markdown()
+    assert "points" in contrast.to_html()
+    assert est.to_dict()["estimate"] == est.values.tolist()
+    assert str(est.values[0]) in est.to_csv()
+    assert str(est.values[0]) in est.to_json()
+    assert contrast.to_dict()["estimate"] == contrast.estimate == est.values[1] - est.values[0]
+
+
+def test_one_table_has_one_unit_whatever_its_parts_show():
+    log = rates()
+    outcome = log.outcome.copy()
+    outcome[-1] = 2.5
+    mixed = bl.Log([log.arms[k] for k in log.code], outcome, log.propensity, arms=log.arms)
+    assert "%" not in "".join(str(bl.trajectory(mixed, at=4)).splitlines()[1:])
+    assert "%" not in "".join(str(bl.sequence(mixed, "asymptotic").track("A")).splitlines()[1:])
+    assert bl.trajectory(log, at=4)[0].unit == "percent"
+    assert bl.sequence(log).contrast("B", "A").unit == "points"
+    assert bl.estimate(mixed, cap=1).unit == "percent"
+    assert bl.estimate(log).policy({"A": 0.4, "B": 0.6}).unit == "percent"
+    assert bl.estimate(log).linear({"A": 1, "B": 1}).unit == "points"
+    assert "test against 10%" in str(bl.estimate(log).arm("A").test(0.1))
+    assert "test against 1 point " in str(bl.estimate(log).contrast("B", "A").test(0.01))
+
+
+def test_outcomes_of_which_only_0_has_come_may_be_amounts():
+    log = bl.Log(["A", "B"] * 20, [0.0] * 40, np.full((40, 2), 0.5))
+    with pytest.warns(bl.BelatedWarning, match="equal"):
+        assert bl.estimate(log).unit == "number"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 140])
+@pytest.mark.parametrize("name", ["estimate", "contrasts", "lifts", "comparison", "best", "policy"])
+def test_no_column_is_lost_on_a_narrow_screen(monkeypatch, columns, name):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    arms = tuple(f"a_name_that_is_rather_long_of_arm_{k}" for k in "ABC")
+    log = rates(arms)
+    est = bl.estimate(log)
+    table = {
+        "estimate": lambda: est,
+        "contrasts": lambda: est.contrasts(arms[0]),
+        "lifts": lambda: est.contrasts(lift=True),
+        "comparison": lambda: bl.compare(log),
+        "best": est.best,
+        "policy": lambda: est.policy(dict.fromkeys(arms, 1 / 3)),
+    }[name]()
+    lines = table.to_text().splitlines()[1:]
+    body = lines[: len(lines) - len(table._notes())]
+    assert all(columns_of(line) <= columns for line in body)
+    heads = " ".join(body).replace("_", " ")
+    assert all(word in heads for column in table._columns() for word in column.name.split("_"))
+
+
+def test_a_contrast_shows_both_arms_however_long_their_names(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    arms = tuple(f"{'x' * 200}_{k}_{'y' * 200}" for k in "ABC")
+    est = bl.estimate(rates(arms))
+    rows = [line for line in str(est.contrasts(arms[0])).splitlines() if " - " in line]
+    assert ["…B…" in rows[0], "…C…" in rows[1], all("…A…" in row for row in rows)] == [True] * 3
+    title = est.contrast(arms[1], arms[0]).name
+    first, second = title.split(" - ")
+    assert first != second
+    assert len(title) < 130
+
+
+def test_wide_letters_align(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = str(bl.estimate(rates(("日本語", "👨‍👩‍👧 x", "plain")))).splitlines()[1:]
+    assert len({columns_of(line) for line in lines}) == 1
 
 
 def test_a_missing_library_is_named(monkeypatch):

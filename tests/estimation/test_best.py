@@ -33,8 +33,11 @@ def test_best_of_an_estimate():
     lines = str(best).splitlines()
     assert lines[0] == "daipw: the best of 4 arms, simultaneous 95% score intervals"
     assert lines[2].startswith("2 ")
-    assert lines[-1].startswith("2 has the largest estimate")
-    assert lines[-1].endswith("No other arm may be best.")
+    assert lines[-2].startswith("2 has the largest estimate")
+    assert "Adjusted for being the best of 4, " in lines[-2]
+    assert lines[-2].endswith("No other arm may be best.")
+    assert lines[-1].startswith("p_value_is_best is the p-value of the hypothesis that the arm is the best")
+    assert best.to_dict()["p_value_is_best"] == [best.p_values[arm] for arm in best.to_dict()["arm"]]
     assert best.to_dict()["may_be_best"] == ["yes", "no", "no", "no"]
     wider = est.best(level=0.99)
     assert wider.low < best.low < best.high < wider.high

@@ -169,7 +169,7 @@ def test_a_report_from_every_engine(engine, tmp_path):
     path = bl.report(bl.read(engine.table(experiment.columns(times="dates"))), tmp_path / "report.html", baseline="A")
     page = path.read_text()
     assert "When outcomes arrive" in page
-    assert "What was assumed" in page
+    assert "Assumptions, and what the log shows" in page
     source = bl.read(engine.table(experiment.columns()))
     here = bl.read(experiment.columns())
     got, wanted = source.evidence(), here.evidence()

@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 import belated as bl
 from belated.base.files import write_whole
 from belated.base.tables import Column
+from belated.base.text import share_text
 from belated.cli.app import app
 from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE
 from belated.reports.analysis import Questions, analyse
@@ -90,7 +91,7 @@ def test_hostile_names_are_text():
 
 def test_the_section_of_a_report(tmp_path):
     html = bl.report(experiment(), tmp_path / "r.html").read_text()
-    section = html[html.index("What was assumed, and") : html.index("How it was computed")]
+    section = html[html.index("Assumptions, and") : html.index("How it was computed")]
     assert section.count("Green.") == 13
     assert "13 green: no problem found" in section
     assert "Within arms, mean outcomes do not change over time (p = " in section
@@ -101,7 +102,7 @@ def test_the_section_of_a_report(tmp_path):
 def test_a_report_says_what_does_not_hold_and_what_to_do(tmp_path):
     log = experiment(6000)
     html = bl.report(changed(log, log.outcome + np.arange(6000) / 6000), tmp_path / "r.html").read_text()
-    section = html[html.index("What was assumed, and") : html.index("How it was computed")]
+    section = html[html.index("Assumptions, and") : html.index("How it was computed")]
     assert "Red: does not hold." in section
     assert "Within arms, mean outcomes change over time (p &lt; 0.0001)." in section
     assert "Compare arms over a period in which nothing changed" in section
@@ -113,7 +114,7 @@ def test_a_report_shows_the_band_for_every_look(tmp_path):
     section = html[html.index("If you look more than once") : html.index("When outcomes arrive")]
     sequence = bl.sequence(log)
     contrast = sequence.contrast(1, 0)
-    assert f"It first left out 0 as of {contrast.excluded_at} (always-valid p &lt; 0.0001)." in section
+    assert f"It first excluded 0 as of {contrast.excluded_at} (always-valid p &lt; 0.0001)." in section
     assert "95% asymptotic confidence sequence" in section
     assert all(f">{band}<" in section for band in ("for one look", "for every look"))
     early = bl.report(log.at(40), tmp_path / "r.html").read_text()
@@ -128,7 +129,7 @@ def test_what_a_sequence_left_out_is_said_when_it_says_nothing_now(tmp_path):
     html = unescape(bl.report(log, tmp_path / "r.html").read_text())
     part = html[html.index("If you look more than once") :]
     assert "Nothing can be said now: The variance of arm" in part
-    assert "It first left out 0 as of" in part
+    assert "It first excluded 0 as of" in part
 
 
 # ---------------------------------------------------------------- the command and the library
@@ -260,7 +261,7 @@ def test_every_number_of_the_tables_is_that_of_the_analysis(ten_arms, table, tmp
     for row, arm in zip(read_table(html, "The arms in numbers"), answers["arms"], strict=True):
         counts = [f"{arm[name]:,.0f}" for name in ("assigned", "arrived")]
         size = f"{arm['effective_size']:,.0f}"
-        assert row == [arm["arm"], *shown(arm), *counts, f"{arm['observed_share']:.1%}", size]
+        assert row == [arm["arm"], *shown(arm), *counts, share_text(arm["observed_share"]), size]
     rows = read_table(html, "The differences in numbers")
     assert [row[0] for row in rows] == list("ACDEFGHIJ")
     for row in rows:
@@ -281,19 +282,19 @@ def test_the_lifts_of_the_page_are_those_of_the_analysis(ten_arms, tmp_path):
         assert row[-1] == lifts[f"{row[0]} - J"]
     asked, greedy = read_table(html, "The same in numbers")
     assert (asked[-2], greedy[-2]) == (lifts["I - H"], "–")
-    assert "A lift is a difference in percent of the size of the second arm" in html
+    assert "A lift is the difference in percent of the size of the second arm" in html
 
 
 def test_the_page_says_which_comparisons_are_adjusted(ten_arms, tmp_path):
     alone = bl.report(ten_arms, tmp_path / "r.html").read_text()
     joint = bl.report(ten_arms, tmp_path / "r.html", simultaneous=True).read_text()
-    assert "95% intervals that hold each by itself." in alone
-    assert "are not adjusted: each holds by itself" in alone
-    assert "It is one of 9 differences, taken by itself" in alone
+    assert "95% intervals, each by itself." in alone
+    assert "intervals holds by itself; none is adjusted for the others." in alone
+    assert "It is one of 9 differences, and is not adjusted for the others" in alone
     assert "95% intervals that hold together." in joint
     assert "The intervals of all 9 differences hold together at 95%." in joint
     assert "The sequences of all 9 differences hold together." in joint
-    assert "by itself, one of 9" in joint  # the estimators side by side
+    assert "not adjusted for the 9 differences" in joint  # the estimators side by side
     two = bl.report(experiment(), tmp_path / "r.html").read_text()
     assert not any(words in two for words in ("by itself", "hold together"))
 

@@ -34,7 +34,7 @@ def test_a_scale_is_a_little_wider_than_its_data():
 
 
 def test_shares_end_where_they_must():
-    scale = Scale(0.0, 1.0, shares=True)
+    scale = Scale(0.0, 1.0, unit="percent", spare=False)
     assert (scale.low, scale.high) == (0.0, 1.0)
     assert scale.ticks()[0] == (0.0, "0%")
 

@@ -16,6 +16,26 @@ from belated.reports.report import Arrivals, Chosen, Report
 from belated.reports.sections import REMARKS, SECTIONS, look, sections
 
 
+def test_further_questions_have_the_unit_of_each_and_show_both_arms():
+    arms = tuple(f"a_campaign_with_a_long_name_for_customers_{k}" for k in "ABC")
+    rng = np.random.default_rng(2)
+    log = bl.Log([arms[i % 3] for i in range(600)], (rng.random(600) < 0.3) * 1.0, np.full((600, 3), 1 / 3), arms=arms)
+    est = bl.estimate(log)
+    asked = (est.contrast(arms[1], arms[2]), est.policy(dict.fromkeys(arms, 1 / 3)))
+    report = Report(title="", estimate=est, contrasts=est.contrasts(), further=asked)
+    part = sections(report)[1].parts[1]
+    cells = part.sheet.columns[1].texts()
+    assert cells[0].endswith(" points")
+    assert cells[1].endswith("%")
+    assert "_B" in part.sheet.rows[0][0]
+    assert "_C" in part.sheet.rows[0][0]
+    drawn = re.search('<text class="name"[^>]*>([^<]* - [^<]*)<', part.charts[0])[1]
+    assert drawn == "…B - …C"
+    said = " ".join(answer(report))
+    assert "_A" in said
+    assert all(f"_{letter}" in said for letter in "ABC")
+
+
 def test_the_page_has_its_sections_in_order():
     report = sample_report(warnings=("Few outcomes.",), notes=("12 outcomes were left out.",))
     html = render(replace(report, further=(report.estimate.policy({"A": 0.5, "B": 0.5}),)))
@@ -27,7 +47,7 @@ def test_the_page_has_its_sections_in_order():
     assert tags.count("table") == tags.count("caption") == 5
     assert not {"script", "img", "iframe", "object"} & set(tags)
     said = " ".join(reader.said)
-    for words in ("Few outcomes.", "12 outcomes were left out.", "green: no problem found", "a single look"):
+    for words in ("Few outcomes.", "12 outcomes were left out.", "green: no problem found", "for one look"):
         assert words in said
     for words in ("belated report sent.parquet", "belated 0.1.0", "2026-03-01", "daipw", *REMARKS.values()):
         assert words in said
@@ -101,8 +121,8 @@ def test_further_questions_say_whether_they_hold_together():
         asked = report.estimate.contrasts_of(pairs, simultaneous=simultaneous).answers
         (section,) = [s for s in sections(replace(report, further=(*asked, policy))) if s.name == "differences"]
         captions.append(section.parts[1].caption)
-    assert captions[0].endswith("Each holds by itself.")
-    assert captions[1].endswith("Those of the 2 differences hold together.")
+    assert captions[0].endswith("Each interval holds by itself.")
+    assert captions[1].endswith("The intervals of the 2 differences hold together.")
 
 
 def test_the_estimator_in_use_is_marked():

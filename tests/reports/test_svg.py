@@ -62,7 +62,7 @@ def test_long_labels_are_cut_where_they_are_alike():
     assert fit_all(names, 9) == [f"…{k:02}…" for k in range(20)]
     assert fit_all([name[12:] for name in names], 12)[7] == "prefix_07…"
     assert fit_all(["A", "B"], 12) == ["A", "B"]
-    assert fit_all(["x" * 50, "x" * 50], 12) == ["xxxxx…xxxxx"] * 2
+    assert fit_all(["x" * 50, "x" * 50], 12) == ["xxxxxx…xxxxx"] * 2
     assert fit_all([], 12) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
 from belated.summaries.caps import Cap, cap_text, no_cap
 from belated.summaries.evidence import Evidence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: The width of a diagnosis printed as text, in characters.
 _WIDTH = 100
@@ -77,6 +80,12 @@ class Diagnosis(Table):
     def amber(self) -> tuple[str, ...]:
         """The names of the checks whose light is amber."""
         return tuple(check.name for check in self.checks if check.light == "amber")
+
+    def plot(self) -> Figure:
+        """Draw every check with its light and finding; a matplotlib figure, which notebooks show."""
+        from belated.assumptions.diagnosis_figure import diagnosis_figure
+
+        return diagnosis_figure(self)
 
     def _title(self) -> str:
         lights = [check.light for check in self.checks]

@@ -14,7 +14,7 @@ from scipy import special
 from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.base.tables import Column, Table
-from belated.base.text import percent
+from belated.base.text import Unit, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
 from belated.estimation.intervals import KINDS, IntervalKind, combine, is_binary, student_degrees
 from belated.log.log import Log
@@ -331,6 +331,7 @@ class Bounds(Table):
     low: float
     high: float
     level: float
+    unit: Unit = "number"
 
     def __repr__(self) -> str:
         return self.to_text()
@@ -340,18 +341,24 @@ class Bounds(Table):
         return self.low <= value <= self.high
 
     def _title(self) -> str:
-        return f"{self.name}: {percent(self.level)} interval"
+        return f"{self.name}: {percent(self.level)} interval{in_points(self.unit)}"
 
     def _columns(self) -> list[Column]:
         return bounds_columns([self], "gamma" if self.delta is None else "delta")
 
 
+def in_points(unit: Unit) -> str:
+    """Return what a title says of a table whose cells are in points, without the word."""
+    return " in percentage points" if unit == "points" else ""
+
+
 def bounds_columns(rows: Sequence[Bounds], size: Size) -> list[Column]:
     """Return one column for gamma or delta, and one for each bound and limit."""
     # round as for the narrowest interval; a standard error is about a quarter of its width
+    unit = rows[0].unit if rows else "number"
     narrow = min((row.high - row.low for row in rows), default=math.nan) / 4
-    names = ("bound_low", "bound_high", "low", "high")
+    errors, names = [narrow] * len(rows), ("bound_low", "bound_high", "low", "high")
     return [
-        Column(size, [getattr(row, size) for row in rows], "number"),
-        *(Column(name, [getattr(row, name) for row in rows], "estimate", [narrow] * len(rows)) for name in names),
+        Column(size, [getattr(row, size) for row in rows], "number", unit=unit if size == "delta" else "number"),
+        *(Column(name, [getattr(r, name) for r in rows], "estimate", errors, unit=unit, terse=True) for name in names),
     ]

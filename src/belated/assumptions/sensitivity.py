@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from belated.assumptions.maturity import Age, Maturity, mature_rows
-from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odds, Shifted, bounds_columns
+from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odds, Shifted, bounds_columns, in_points
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
 from belated.base.roots import bisect
 from belated.base.tables import Column, Table
-from belated.base.text import count, one_line, percent, share_text
+from belated.base.text import Unit, count, in_unit, one_line, percent, share_text
 from belated.estimation.target import read_target
 from belated.log.data import Data, require_data
+from belated.log.log import Log
 from belated.summaries.caps import Cap, capped_at, no_cap
 
 if TYPE_CHECKING:
@@ -110,7 +111,15 @@ def sensitivity(
         missing=MissingOutcomes.of(rows, target.coefficients, level),
         arrived=int(given.arrived.sum()),
         cap=given.capping,
+        unit=target.unit(_unit(given)),
     )
+
+
+def _unit(log: Log) -> Unit:
+    """Return in what means of a log are shown, as `Sums.unit` has it."""
+    outcomes = log.outcome[log.arrived]
+    both = 0.0 in outcomes and 1.0 in outcomes
+    return "percent" if both and bool(np.isin(outcomes, (0, 1)).all()) else "number"
 
 
 # ---------------------------------------------------------------- options
@@ -160,6 +169,8 @@ class Sensitivity(Table):
         The number of outcomes that have arrived, in all rows.
     cap : Cap or None
         The cap on outcomes, and the number of outcomes above it.
+    unit : str
+        The unit in which it is shown, as in `Answer`.
     """
 
     name: str
@@ -172,6 +183,7 @@ class Sensitivity(Table):
     missing: MissingOutcomes = field(repr=False)
     arrived: int
     cap: Cap | None = None
+    unit: Unit = "number"
 
     def at(self, gamma: float) -> Bounds:
         """Return the bounds if the odds of arriving vary with the outcome by at most a factor `gamma`."""
@@ -188,6 +200,7 @@ class Sensitivity(Table):
             low=min([low, *(limits[2] for limits in smaller)]),
             high=max([high, *(limits[3] for limits in smaller)]),
             level=self.level,
+            unit=self.unit,
         )
 
     def _limits(self, gamma: float) -> tuple[float, float, float, float]:
@@ -216,7 +229,9 @@ class Sensitivity(Table):
     @cached_property
     def shift(self) -> Shift:
         """The same analysis by the difference between the means of missing and arrived outcomes."""
-        return Shift(name=self.name, level=self.level, null=self.null, missing=self.missing, cap=self.cap)
+        return Shift(
+            name=self.name, level=self.level, null=self.null, missing=self.missing, cap=self.cap, unit=self.unit
+        )
 
     @property
     def asked(self) -> tuple[Label, ...]:
@@ -228,6 +243,11 @@ class Sensitivity(Table):
         """The share of outcomes that have arrived, by arm, among the rows that count."""
         return {arm: rows.share for arm, rows in zip(self.asked, self.missing.arms, strict=True)}
 
+    @property
+    def nothing_missing(self) -> bool:
+        """Whether no outcome of the arms in question is missing among the rows that count."""
+        return all(share >= 1 for share in self.observed_share.values())
+
     # ---------------------------------------------------------------- words
 
     @property
@@ -236,10 +256,15 @@ class Sensitivity(Table):
         tipping, claim = self.tipping_point, self._claim()
         if math.isnan(tipping):
             return self._why_none()
+        null = in_unit(self.null, self.unit)
+        if self.nothing_missing:
+            rows = f"No outcome is missing among the {self.maturity.rows:,} rows that count"
+            says = f"The interval includes {null}" if tipping == 1 else claim
+            return f"{says}. {rows}, so this cannot depend on which outcomes arrived."
         if tipping == 1:
             return (
-                f"The interval includes {self.null:g} even if arrival does not depend on the outcome: there is no "
-                "conclusion to test."
+                f"The interval includes {null} even if arrival does not depend on the outcome: there is no conclusion "
+                "to test."
             )
         if math.isinf(tipping):
             return f"{claim}, however much the odds that an outcome arrives vary with its value."
@@ -255,7 +280,7 @@ class Sensitivity(Table):
             minus = one_line(self.arms[int(np.argmin(self.coefficients))])
             return f"{plus} beats {minus}" if above else f"{minus} beats {plus}"
         what = f"The mean of {self.name}" if len(self.asked) == 1 else self.name
-        return f"{what} is {'above' if above else 'below'} {self.null:g}"
+        return f"{what} is {'above' if above else 'below'} {in_unit(self.null, self.unit)}"
 
     def _why_none(self) -> str:
         arms = list(zip(self.asked, self.missing.arms, self.missing.unvaried, strict=True))
@@ -274,10 +299,10 @@ class Sensitivity(Table):
         """Return a matplotlib figure of the bounds and intervals by G and by shift, with the tipping points."""
         from belated.assumptions.sensitivity_figure import sensitivity_figure
 
-        return sensitivity_figure(**self.plot_data())
+        return sensitivity_figure(self.plot_data())
 
     def plot_data(self) -> Curves:
-        """Return the data that `plot` draws, as arguments of `sensitivity_figure`."""
+        """Return the data that `plot` draws."""
         most = max(self.gammas[-1], 1.5)
         if self.tipping_point < 100:
             most = max(most, 1.3 * self.tipping_point)
@@ -292,6 +317,7 @@ class Sensitivity(Table):
             "null": self.null,
             "name": self.name,
             "level": self.level,
+            "unit": self.unit,
         }
 
     def to_json(self) -> str:
@@ -316,7 +342,7 @@ class Sensitivity(Table):
         )
 
     def _title(self) -> str:
-        kind = f"{percent(self.level)} {self.missing.interval} intervals"
+        kind = f"{percent(self.level)} {self.missing.interval} intervals{in_points(self.unit)}"
         return f"{self.name}{capped_at(self.cap)}: {kind} if the odds of arriving vary by at most gamma"
 
     def _columns(self) -> list[Column]:
@@ -401,6 +427,11 @@ class Shift(Table):
     null: float
     missing: MissingOutcomes = field(repr=False)
     cap: Cap | None = None
+    unit: Unit = "number"
+
+    @property
+    def _null(self) -> str:
+        return in_unit(self.null, self.unit)
 
     @property
     def sd(self) -> float:
@@ -422,6 +453,7 @@ class Shift(Table):
             low=low,
             high=high,
             level=self.level,
+            unit=self.unit,
         )
 
     @cached_property
@@ -449,17 +481,18 @@ class Shift(Table):
         if math.isnan(tipping):
             return "There is no interval."
         if tipping == 0:
-            return f"The interval includes {self.null:g} without any shift."
+            return f"The interval includes {self._null} without any shift."
         if math.isinf(tipping):
-            return f"The interval does not include {self.null:g} at any shift."
+            return f"The interval does not include {self._null} at any shift."
         sds = f" ({tipping / self.sd:.2g} standard deviations)" if self.sd > 0 else ""
+        size = in_unit(float(f"{tipping:.3g}"), "number" if self.unit == "number" else "points")
         return (
-            f"The interval includes {self.null:g} if the means of missing and arrived outcomes differ by "
-            f"{tipping:.3g}{sds} or more."
+            f"The interval includes {self._null} if the means of missing and arrived outcomes differ by "
+            f"{size}{sds} or more."
         )
 
     def _title(self) -> str:
-        means = "intervals if missing and arrived means differ by at most delta"
+        means = f"intervals{in_points(self.unit)} if missing and arrived means differ by at most delta"
         return f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {means}"
 
     def _columns(self) -> list[Column]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 import numpy as np
 
 from belated.assumptions.missing import Size
-from belated.base.figures import COLOURS, INK, new_figure, safe_label
-from belated.base.text import percent
+from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in
+from belated.base.text import Unit, in_unit, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,32 +21,9 @@ Row: TypeAlias = Mapping[str, Sequence[float]]
 
 
 class Curves(TypedDict):
-    """The data of the figure: the arguments of `sensitivity_figure`."""
+    """The data of the figure.
 
-    odds: Sequence[Row]
-    shift: Sequence[Row]
-    odds_tipping: float
-    shift_tipping: float
-    sd: float
-    null: float
-    name: str
-    level: float
-
-
-def sensitivity_figure(
-    odds: Sequence[Row],
-    shift: Sequence[Row],
-    *,
-    odds_tipping: float,
-    shift_tipping: float,
-    sd: float,
-    null: float,
-    name: str,
-    level: float,
-) -> Figure:
-    """Draw bounds and intervals by the factor between odds, and by the shift, with the tipping points.
-
-    Parameters
+    Attributes
     ----------
     odds, shift : sequence of mappings
         Rows with ``gamma`` or ``delta``, ``bound_low``, ``bound_high``, ``low`` and ``high``, as lists of one value.
@@ -57,9 +34,29 @@ def sensitivity_figure(
     name : str
         The name of the arm or contrast.
     level : float
+    unit : str
+        In what it is shown.
     """
-    figure, (left, right) = new_figure(["odds of arriving", "shift of the mean"], name)
-    _bands(left, odds, "gamma", null, odds_tipping, level)
+
+    odds: Sequence[Row]
+    shift: Sequence[Row]
+    odds_tipping: float
+    shift_tipping: float
+    sd: float
+    null: float
+    name: str
+    level: float
+    unit: Unit
+
+
+def sensitivity_figure(curves: Curves) -> Figure:
+    """Draw bounds and intervals over the factor of the odds, and over the shift, with the tipping points."""
+    odds, shift, sd, unit = curves["odds"], curves["shift"], curves["sd"], curves["unit"]
+    figure, (left, right) = new_figure(["odds of arriving", "shift of the mean"], curves["name"])
+    of_shift: Unit = "number" if unit == "number" else "points"
+    _bands(left, odds, "gamma", curves)
+    for axes in (left, right):
+        scale_in(axes.yaxis, unit)
     left.set_xlabel("largest factor G between odds of arriving", color=INK, fontsize=9)
     left.set_xscale("log")
     last = odds[-1]["gamma"][0]
@@ -68,9 +65,10 @@ def sensitivity_figure(
     left.set_xticks([], minor=True)
     left.xaxis.set_major_formatter(lambda x, _: f"{x:,.4g}")
     left.set_xlim(1, last)
-    _bands(right, shift, "delta", null, shift_tipping, level)
-    unit = f" (1 sd = {sd:.3g})" if sd > 0 else ""
-    right.set_xlabel(f"largest difference, missing and arrived{unit}", color=INK, fontsize=9)
+    _bands(right, shift, "delta", curves)
+    deviation = f" (1 sd = {in_unit(float(f'{sd:.3g}'), of_shift)})" if sd > 0 else ""
+    scale_in(right.xaxis, of_shift)
+    right.set_xlabel(f"largest difference of means{deviation}", color=INK, fontsize=9)
     right.set_xlim(0, shift[-1]["delta"][0])
     right.locator_params(nbins=6)
     handles, labels = left.get_legend_handles_labels()
@@ -78,7 +76,10 @@ def sensitivity_figure(
     return figure
 
 
-def _bands(axes: Axes, rows: Sequence[Row], size: Size, null: float, tipping: float, level: float) -> None:
+def _bands(axes: Axes, rows: Sequence[Row], size: Size, curves: Curves) -> None:
+    null, level, unit = curves["null"], curves["level"], curves["unit"]
+    tipping = curves["odds_tipping"] if size == "gamma" else curves["shift_tipping"]
+    tipping_unit: Unit = "points" if size == "delta" and unit != "number" else "number"
     x, bound_low, bound_high, low, high = (
         np.array([row[key][0] for row in rows]) for key in (size, "bound_low", "bound_high", "low", "high")
     )
@@ -94,9 +95,9 @@ def _bands(axes: Axes, rows: Sequence[Row], size: Size, null: float, tipping: fl
     axes.plot([shown], [null], "o", color=COLOURS[1], markersize=6, zorder=3, label="tipping point")
     if inside:
         axes.axvline(tipping, color=COLOURS[1], linewidth=1, linestyle=(0, (4, 2)))
-        words = f"{tipping:.3g}"
+        words = in_unit(float(f"{tipping:.3g}"), tipping_unit)
     elif tipping <= x[0]:
-        words = f"already includes {null:g}"
+        words = f"already includes {in_unit(null, unit)}"
     else:
         words = "no tipping point in this range" if tipping > x[-1] else "no interval"
     axes.set_title(safe_label(f"tips at {words}" if inside else words), loc="right", fontsize=8.5, color=COLOURS[1])

@@ -8,10 +8,10 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +19,12 @@ from numpy.typing import ArrayLike
 from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError, OptionError
 from belated.base.files import write_whole
-from belated.base.text import one_line
+from belated.base.names import shorten_all
+from belated.base.text import Unit, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 #: Okabe and Ito's colours, without yellow.
@@ -34,6 +36,9 @@ _Scale: TypeAlias = Callable[[ArrayLike], Array]
 
 #: Values beyond this are not drawn, and labels longer than this are cut.
 LARGEST, LONGEST = 1e100, 22
+
+#: Columns of text that the labels of a forest take.
+ROW_LABEL = 34
 
 
 # ---------------------------------------------------------------- files
@@ -92,11 +97,14 @@ def _renumbered(svg: bytes) -> bytes:
 # ---------------------------------------------------------------- style
 
 
-def new_figure(names: Iterable[object], title: str = "") -> tuple[Figure, list[Axes]]:
-    """Return a figure with one facet for each name, in two columns."""
+def new_figure(
+    names: Iterable[object], title: str = "", size: tuple[float, float] | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with one facet for each name, in two columns; its size, in inches, follows from their number."""
     try:
-        from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        from belated.base.picture import Picture
     except ImportError:
         raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.") from None
     facets = list(names)
@@ -104,9 +112,10 @@ def new_figure(names: Iterable[object], title: str = "") -> tuple[Figure, list[A
         raise OptionError("There is nothing to draw; a figure needs at least one facet.")
     columns, rows = min(2, len(facets)), math.ceil(len(facets) / 2)
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.08)
-    figure = Figure(figsize=(4.2 * columns, 2.7 * rows + 0.8), facecolor="white", layout=layout)
+    width, height = size or (4.2 * columns, 2.7 * rows + 0.8)
+    figure = Picture(figsize=(width, height), facecolor="white", layout=layout)
     if title:
-        figure.suptitle(safe_label(title, 50 * columns), fontsize=11, color=INK)
+        figure.suptitle(safe_label(title, int(12 * width)), fontsize=11, color=INK)
     axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]
     for name, facet in zip(facets, axes, strict=True):
         facet.set_title(safe_label(name, LONGEST), loc="left", fontsize=10, color=INK)
@@ -116,6 +125,108 @@ def new_figure(names: Iterable[object], title: str = "") -> tuple[Figure, list[A
         facet.grid(axis="y", color=FAINT, linewidth=0.7)
         facet.set_axisbelow(True)
     return figure, axes
+
+
+class Whisker(NamedTuple):
+    """One line of a forest: an estimate with its interval; a look below 0 is grey."""
+
+    label: object
+    estimate: float
+    low: float
+    high: float
+    look: int = 0
+
+
+def forest(lines: Sequence[Whisker], title: str, *, unit: Unit, xlabel: str, reference: float | None = None) -> Figure:
+    """Draw estimates with their intervals, one below the other, in a figure of their own."""
+    figure, (axes,) = new_figure([""], title, (7.2, 1.3 + 0.32 * len(lines)))
+    draw_forest(axes, lines, unit=unit, reference=reference)
+    in_points = ", in points" if unit == "points" else ""
+    axes.set_xlabel(safe_label(f"{xlabel}{in_points}", 80), fontsize=9, color=INK)
+    return figure
+
+
+def draw_forest(axes: Axes, lines: Sequence[Whisker], *, unit: Unit, reference: float | None = None) -> None:
+    """Draw estimates with their intervals; an interval that is infinite, or far wider than most, ends in an arrow."""
+    low, high = _forest_range(lines, reference)
+    reach = 0.04 * (high - low) or 0.1 * abs(high) or 1.0
+    low, high = low - reach, high + reach
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    for y, line in enumerate(lines):
+        colour = GREY if line.look < 0 else COLOURS[line.look % len(COLOURS)]
+        if math.isnan(line.low) or math.isnan(line.high):
+            words = "no answer" if math.isnan(line.estimate) else "no interval"
+            place = axes.get_yaxis_transform()
+            at, side = (0.995, "right") if not line.estimate > (low + high) / 2 else (0.005, "left")
+            axes.text(at, y, words, transform=place, ha=side, va="center", fontsize=8.5, color=GREY)
+        else:
+            ends = np.clip([line.low, line.high], low, high)
+            axes.plot(ends, [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
+            marks = ["|" if line.low >= low else 4, "|" if line.high <= high else 5]  # 4 and 5 point left and right
+            for end, mark in zip(ends, marks, strict=True):
+                axes.plot([end], [y], marker=mark, color=colour, markersize=7, clip_on=False)
+        if abs(line.estimate) <= LARGEST:
+            axes.plot([line.estimate], [y], "o", color=colour, markersize=5.5, markeredgecolor="white", zorder=3)
+    if reference is not None:
+        axes.axvline(reference, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    axes.set_yticks(range(len(lines)), [safe_label(name) for name in shorten_all((x.label for x in lines), ROW_LABEL)])
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.grid(axis="x", color=FAINT, linewidth=0.7)
+    axes.locator_params(axis="x", nbins=7)
+    scale_in(axes.xaxis, unit)
+    axes.set_xlabel("")
+
+
+def _forest_range(lines: Sequence[Whisker], reference: float | None) -> tuple[float, float]:
+    """Return the range that shows every estimate, and every interval that is not far wider than most."""
+    points = [line.estimate for line in lines] + ([] if reference is None else [reference])
+    spans = [(line.low, line.high) for line in lines if max(abs(line.low), abs(line.high)) <= LARGEST]
+    usual = float(np.median([high - low for low, high in spans])) if spans else 0.0
+    points += [end for low, high in spans if high - low <= 6 * usual for end in (low, high)]
+    points += [end for line in lines for end in (line.low, line.high) if math.isinf(line.low) or math.isinf(line.high)]
+    finite = [point for point in points if abs(point) <= LARGEST]
+    return (min(finite), max(finite)) if finite else (0.0, 1.0)
+
+
+def draw_path(axes: Axes, moments: Sequence[object], lines: Sequence[Whisker], colour: str, label: str) -> None:
+    """Draw how an estimate and its interval moved over moments."""
+    when = [moment_to_draw(moment) for moment in moments]
+    estimate, low, high = (drawable([getattr(line, part) for line in lines]) for part in ("estimate", "low", "high"))
+    axes.fill_between(when, low, high, color=colour, alpha=0.15, linewidth=0)
+    alone = "o" if np.isfinite(estimate).sum() < 2 else ""
+    axes.plot(when, estimate, color=colour, linewidth=1.5, marker=alone, label=label)
+
+
+def cut_height(axes: Axes, low: Array, high: Array, estimate: Array) -> None:
+    """Scale the y axis to intervals but for the widest tenth, which early moments have; arrays are (moments, lines)."""
+    known = np.isfinite(low) & np.isfinite(high)
+    ends = list(estimate[np.isfinite(estimate)])
+    if known.any():
+        widths = (high - low)[known]
+        kept = known & (high - low <= np.quantile(widths, 0.9))
+        ends = [*low[kept], *high[kept], *estimate[-1][np.isfinite(estimate[-1])]]
+    if ends:
+        bottom, top = float(min(ends)), float(max(ends))
+        reach = 0.05 * (top - bottom) or 0.05 * abs(top) or 1.0
+        axes.set_ylim(bottom - reach, top + reach)
+
+
+def moment_to_draw(moment: object) -> Any:
+    """Return a moment as matplotlib takes it."""
+    return moment.astype("datetime64[us]").astype(object) if isinstance(moment, np.datetime64) else moment
+
+
+def scale_moments(figure: Figure, axes: Axes, moments: Sequence[object]) -> None:
+    """Write the x axis's ticks as moments."""
+    axes.margins(x=0.01)
+    axes.set_xlabel("as of", fontsize=9, color=INK)
+    if isinstance(moments[0], np.datetime64):
+        figure.autofmt_xdate()
+    else:
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
 
 
 def safe_label(label: object, longest: int = 60) -> str:
@@ -135,6 +246,15 @@ def drawable(values: ArrayLike) -> Array:
     array = np.array(values, dtype=np.float64)
     array[~(np.abs(array) <= LARGEST)] = math.nan
     return array
+
+
+def scale_in(axis: Axis, unit: Unit) -> None:
+    """Write an axis's ticks in a unit; an axis of points is called so."""
+    if unit != "number":
+        sign = "%" if unit == "percent" else ""
+        axis.set_major_formatter(lambda value, _: f"{100 * value:,.6g}{sign}")
+    if unit == "points":
+        axis.set_label_text("points", fontsize=9, color=INK)
 
 
 def scale_across(axes: Axes, ticks: list[float]) -> None:

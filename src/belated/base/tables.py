@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree
 
@@ -14,6 +16,8 @@ from belated.base import text
 from belated.base.columns import Array
 from belated.base.documents import csv_text, rows_text
 from belated.base.errors import MissingLibraryError
+from belated.base.names import columns_of, pad_left, pad_right, shorten_all
+from belated.base.text import Unit
 
 if TYPE_CHECKING:
     import pandas
@@ -26,6 +30,18 @@ CellKind = Literal["label", "sentence", "count", "share", "number", "statistic",
 
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
+
+#: Columns of a screen: where it is not known how many there are, and the fewest that are reckoned with.
+_USUAL_SCREEN, _LEAST_SCREEN = 120, 40
+
+#: The most columns that a label takes, and how far labels are shortened if the screen is narrow.
+_LABEL, _SHORT_LABEL, _SHORTEST_LABEL = 60, 24, 9
+
+#: Heads up to this many characters stay on one line.
+_SHORT_HEAD = 7
+
+#: What stands between the parts of a label, such as the arms of a contrast.
+_BETWEEN = " - "
 
 _WRITERS: dict[CellKind, Callable[[object], str]] = {
     "sentence": lambda value: text.one_line(value, longest=2000),
@@ -42,12 +58,24 @@ class Column:
     """A named column; `kind` says how its values are written.
 
     An "estimate" and a "change" need the standard errors of their values, `errors`.
+
+    Attributes
+    ----------
+    unit : str
+        In what an "estimate" or a "number" is shown, or a unit for each row; the values are as they are.
+    terse : bool
+        Whether the word "points" is left out, as another column of the row has it.
+    parts : sequence of tuples, optional
+        What each label is made of, such as the arms of a contrast: each is shortened, so that all of them are shown.
     """
 
     name: str
     values: Sequence[object]
     kind: CellKind
     errors: Sequence[float | None] | None = None
+    unit: Unit | Sequence[Unit] = "number"
+    terse: bool = False
+    parts: Sequence[tuple[object, ...]] | None = None
 
     @property
     def is_text(self) -> bool:
@@ -59,16 +87,42 @@ class Column:
         """How the column is aligned, in HTML."""
         return f"text-align: {'left' if self.is_text else 'right'}"
 
-    def texts(self) -> list[str]:
-        """Return the values as people read them."""
+    def texts(self, room: int | None = None) -> list[str]:
+        """Return the values as people read them; labels take at most `room` columns of a screen."""
         if self.kind == "label":
-            return [_label(value) for value in self.values]
+            return self._labels(self.room(_LABEL) if room is None else room)
         if self.kind in ("estimate", "change"):
             if self.errors is None:
                 raise TypeError(f"The column {self.name!r} of estimates has no standard errors.")
-            write = text.estimate_text if self.kind == "estimate" else text.change_text
-            return [write(v, e) for v, e in zip(self.values, self.errors, strict=True)]
+            both = zip(self.values, self.errors, strict=True)
+            if self.kind == "change":
+                return [text.change_text(value, error) for value, error in both]
+            texts = [text.estimate_text(*pair, unit) for pair, unit in zip(both, self._units, strict=True)]
+            return texts if self.terse else [text.with_unit(*pair) for pair in zip(texts, self._units, strict=True)]
+        if self.kind == "number" and self.unit != "number":
+            pairs = zip(self.values, self._units, strict=True)
+            return [text.NOTHING if x is None else text.in_unit(text.as_number(x), unit) for x, unit in pairs]
         return [_WRITERS[self.kind](value) for value in self.values]
+
+    @property
+    def _units(self) -> list[Unit]:
+        return [self.unit] * len(self.values) if isinstance(self.unit, str) else list(self.unit)
+
+    @property
+    def _most_parts(self) -> int:
+        return max(map(len, self.parts or ()), default=1)
+
+    def room(self, each: int) -> int:
+        """Return the room of a label whose parts have so much each."""
+        return (each + len(_BETWEEN)) * self._most_parts - len(_BETWEEN)
+
+    def _labels(self, room: int) -> list[str]:
+        if self.parts is None:
+            return shorten_all(map(_label, self.values), room)
+        pieces = list(dict.fromkeys(_label(piece) for parts in self.parts for piece in parts))
+        each = (room + len(_BETWEEN)) // self._most_parts - len(_BETWEEN)
+        short = dict(zip(pieces, shorten_all(pieces, each), strict=True))
+        return [_BETWEEN.join(short[_label(piece)] for piece in parts) for parts in self.parts]
 
     def data(self) -> Sequence[object] | Array:
         """Return the values as one type."""
@@ -105,24 +159,11 @@ class Table:
         return self.to_html()
 
     def to_text(self, *, every: bool = False) -> str:
-        """Return the table as text for a terminal; a long one's middle is left out unless `every` row is asked for."""
-        columns = self._columns()
-        cells = [[column.name, *column.texts()] for column in columns]
-        widths = [max(map(len, texts)) for texts in cells]
-        lines = [self._title()]
-        rows = list(zip(*cells, strict=True))
-        hidden = 0 if every else len(rows) - 1 - 2 * _ENDS
-        for i, row in enumerate(rows):
-            if hidden > 1 and i == _ENDS + 1:
-                lines.append(f"... {hidden:,} more rows ...")
-            if hidden > 1 and _ENDS < i <= _ENDS + hidden:
-                continue
-            aligned = [
-                cell.ljust(width) if column.kind == "label" else cell.rjust(width)
-                for column, cell, width in zip(columns, row, widths, strict=True)
-            ]
-            lines.append("  ".join(aligned).rstrip())
-        return "\n".join([*lines, *self._notes()])
+        """Return the table as text for a terminal; a long one's middle is left out unless `every` row is asked for.
+
+        A table that is wider than the terminal has shorter labels, and then its last columns below the first.
+        """
+        return "\n".join([self._title(), *_lines(self._columns(), every=every), *self._notes()])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
@@ -187,6 +228,105 @@ class Table:
         return {column.name: column.data() for column in self._columns()}
 
 
+# ---------------------------------------------------------------- text
+
+
+class _Block:
+    """Columns of a table as text: the lines of their heads, their cells, and how wide each is."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = list(columns)
+        self.heads = [[column.name] for column in columns]
+        self.cells = [column.texts() for column in columns]
+
+    @property
+    def widths(self) -> list[int]:
+        """How many columns of a screen each column takes."""
+        return [max(map(columns_of, (*h, *c)), default=0) for h, c in zip(self.heads, self.cells, strict=True)]
+
+    @property
+    def width(self) -> int:
+        """How many columns of a screen all take."""
+        return sum(self.widths) + 2 * (len(self.columns) - 1)
+
+    def shorten_labels(self, screen: int, least: int) -> None:
+        """Shorten the labels, the widest first, as far as the screen asks for it and `least` allows."""
+        labels = [k for k, column in enumerate(self.columns) if column.kind == "label"]
+        for k in sorted(labels, key=lambda k: -self.widths[k]):
+            column = self.columns[k]
+            room = max(self.widths[k] - max(self.width - screen, 0), column.room(least), columns_of(column.name))
+            if room < self.widths[k]:
+                self.cells[k] = column.texts(room)
+
+    def break_heads(self) -> None:
+        """Write the heads that are wider than their cells on two lines."""
+        for k, column in enumerate(self.columns):
+            words = column.name.split("_")
+            breaks = [("_".join(words[:i]), "_".join(words[i:])) for i in range(1, len(words))]
+            needed = max([_SHORT_HEAD, *map(columns_of, self.cells[k])])
+            if breaks and columns_of(column.name) > needed:
+                self.heads[k] = list(min(breaks, key=lambda lines: max(map(len, lines))))
+
+    def groups(self, screen: int) -> list[list[int]]:
+        """Return which columns stand beside each other: those that name a row, with as many others as have room."""
+        leading = list(takewhile(lambda column: column.kind in ("label", "count"), self.columns))
+        labels = [k for k, column in enumerate(leading) if column.kind == "label"]
+        first = labels[-1] + 1 if labels else 1
+        keys = list(range(first))
+        groups, room = [keys], screen - sum(self.widths[k] + 2 for k in keys)
+        left = room
+        for k in range(first, len(self.columns)):
+            if self.widths[k] > left and groups[-1] != keys:
+                groups.append(keys)
+                left = room
+            groups[-1] = [*groups[-1], k]
+            left -= self.widths[k] + 2
+        return groups
+
+    def lines(self, group: Sequence[int], *, every: bool) -> list[str]:
+        """Return the lines of some columns."""
+        deep = max(len(self.heads[k]) for k in group)
+        heads = [[""] * (deep - len(self.heads[k])) + self.heads[k] for k in group]
+        widths = self.widths
+
+        def line(cells: Sequence[str]) -> str:
+            aligned = (
+                pad_right(cell, widths[k]) if self.columns[k].kind == "label" else pad_left(cell, widths[k])
+                for k, cell in zip(group, cells, strict=True)
+            )
+            return "  ".join(aligned).rstrip()
+
+        rows = [line(row) for row in zip(*(self.cells[k] for k in group), strict=True)]
+        hidden = 0 if every else len(rows) - 2 * _ENDS
+        if hidden > 1:
+            rows = [*rows[:_ENDS], f"... {hidden:,} more rows ...", *rows[-_ENDS:]]
+        return [*map(line, zip(*heads, strict=True)), *rows]
+
+
+def _lines(columns: Sequence[Column], *, every: bool) -> list[str]:
+    """Return a table's lines, no wider than the screen: with shorter labels, higher heads, or its columns in groups."""
+    if not columns:
+        return []
+    screen = max(shutil.get_terminal_size((_USUAL_SCREEN, 24)).columns, _LEAST_SCREEN)
+    block = _Block(columns)
+    steps: tuple[Callable[[], None], ...] = (
+        lambda: block.shorten_labels(screen, _SHORT_LABEL),
+        block.break_heads,
+        lambda: block.shorten_labels(screen, _SHORTEST_LABEL),
+    )
+    for step in steps:
+        if block.width > screen:
+            step()
+    groups = block.groups(screen) if block.width > screen else [list(range(len(columns)))]
+    lines: list[str] = []
+    for group in groups:
+        lines += ["", *block.lines(group, every=every)] if lines else block.lines(group, every=every)
+    return lines
+
+
+# ---------------------------------------------------------------- libraries and labels
+
+
 def _library(name: str) -> Any:
     try:
         return import_module(name)
@@ -195,7 +335,7 @@ def _library(name: str) -> Any:
 
 
 def _label(value: object) -> str:
-    return text.moment_text(value) if isinstance(value, np.datetime64) else text.one_line(value)
+    return text.moment_text(value) if isinstance(value, np.datetime64) else text.printable(value)
 
 
 def _markdown(words: str) -> str:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Literal
 
 import numpy as np
+
+#: In what a number is shown: as it is; a share in percent; or the difference of two shares in percentage points. Data
+#: formats and attributes hold every number as it is.
+Unit = Literal["number", "percent", "points"]
 
 #: What stands where there is no value.
 NOTHING = "–"
@@ -16,6 +21,11 @@ _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")
 #: What of a URL is secret: what stands between a user's name and the last @, and parameters of such names.
 _PASSWORD = re.compile(r"(://[^:/?#\s]*):\S*(?=@)")
 SECRET = re.compile(r"([?&;][^=&;\s]*(?:pass|pwd|secret|token|key|cred)[^=&;\s]*=)[^&;\s]*", re.IGNORECASE)
+
+#: A joiner between two emoji; skin tones and variation selectors may stand before it.
+_JOINER_OF_EMOJI = re.compile(
+    "(?<=[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2600-\u27bf\U0001f000-\U0001faff])"
+)
 
 
 def count(number: int, noun: str) -> str:
@@ -29,8 +39,15 @@ def percent(level: float) -> str:
 
 
 def printable(value: object) -> str:
-    """Return text in which characters that are not printable, such as ends of lines, are written as their escapes."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+    """Return text in which characters that are not printable, such as ends of lines, are written as their escapes.
+
+    What joins two emoji to one stays.
+    """
+    text = str(value)
+    if text.isprintable():
+        return text
+    joiners = {match.start() for match in _JOINER_OF_EMOJI.finditer(text)}
+    return "".join(c if c.isprintable() or i in joiners else repr(c)[1:-1] for i, c in enumerate(text))
 
 
 def shown(value: object) -> str:
@@ -96,9 +113,9 @@ def count_text(value: object) -> str:
 
 
 def share_text(value: object) -> str:
-    """Return a share in percent."""
+    """Return a share in percent; an estimated one may lie a little outside of 0 and 1, and is shown as 0 or 1."""
     number = as_number(value)
-    return NOTHING if math.isnan(number) else f"{number:.1%}"
+    return NOTHING if math.isnan(number) else f"{min(max(number, 0.0), 1.0) + 0.0:.1%}"
 
 
 def statistic_text(value: object) -> str:
@@ -125,17 +142,31 @@ def number_text(value: object) -> str:
     return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.4g}"
 
 
-def estimate_text(value: object, std_error: object) -> str:
-    """Return an estimate to two significant digits of its standard error."""
-    number, error = as_number(value), as_number(std_error)
+def estimate_text(value: object, std_error: object, unit: Unit = "number") -> str:
+    """Return an estimate to two significant digits of its standard error; of points, the number alone."""
+    size = 1 if unit == "number" else 100
+    number, error = size * as_number(value), size * as_number(std_error)
     if not math.isfinite(number):
         return number_text(number)
-    if not math.isfinite(error) or error <= 0:
-        return f"{number:.6g}"
-    decimals = 1 - math.floor(math.log10(error))
+    sign = "%" if unit == "percent" else ""
+    decimals = 1 - math.floor(math.log10(error)) if 0 < error < math.inf else 13
     if decimals > 12 or abs(number) >= 1e15 or error < abs(number) * 1e-13:
-        return f"{number:.6g}"
-    return f"{round(number, decimals) + 0.0:,.{max(decimals, 0)}f}"
+        return f"{number:.6g}{sign}"
+    return f"{round(number, decimals) + 0.0:,.{max(decimals, 0)}f}{sign}"
+
+
+def with_unit(text: str, unit: Unit) -> str:
+    """Return the text of an estimate with its unit, which percent have already."""
+    return f"{text} points" if unit == "points" and text not in (NOTHING, "∞", "-∞") else text
+
+
+def in_unit(value: float, unit: Unit) -> str:
+    """Return a value that has no standard error in a unit: 0.1 is "0.1", "10%" or "10 points"; 0 is 0 in all."""
+    if unit == "number" or not value or not math.isfinite(value):
+        return f"{value:.4g}" if math.isfinite(value) else number_text(value)
+    if unit == "percent":
+        return f"{100 * value:.4g}%"
+    return f"{100 * value:.4g} point{'' if abs(100 * value) == 1 else 's'}"
 
 
 def change_text(value: object, error: object) -> str:

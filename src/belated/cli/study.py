@@ -28,6 +28,7 @@ def study(
     Example: `belated study experiment.toml --replications 10000 --plot coverage`
     """
     from belated.base.files import check_place
+    from belated.base.text import one_line
     from belated.simulation import description as descriptions
     from belated.simulation.study import study as run
 
@@ -51,5 +52,8 @@ def study(
     if save is not None:
         result.save(save)
     write_plot(plot, result.plot, "Performance of each estimator")
+    if plot is not None:
+        of = f", the last of {len(result.targets)}" if len(result.targets) > 1 else ""
+        typer.echo(f"The figure shows the target {one_line(result.targets[-1].name)}{of}.", err=True)
     if result.stopped:
         raise typer.Exit(STOPPED)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from belated.base.checks import fraction, one_of, real
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.tables import CellKind, Column, Table
-from belated.base.text import percent
+from belated.base.text import Unit, in_unit, percent
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 from belated.estimation.lift import Lift, lift_columns
 from belated.summaries.caps import capped_at
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 #: The kinds of intervals that an answer can have: those of `KINDS`, or one adjusted for selecting the best arm.
 AnswerKind = Literal[IntervalKind, "hybrid", "simultaneous"]
+
+
+#: Where intervals with the best of the others end at 0.
+_HSU = (
+    "By Hsu's method these intervals include 0 or end at it: one that begins at 0 says that the arm is the best, one "
+    "that ends at 0 that it is not."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +41,23 @@ class Answer(Table):
         The limits of the interval; one-sided if the alternative is one-sided.
     level : float
         The level of the interval.
-    statistic, p_value : float
-        The statistic and the p-value of the test against `null`.
+    statistic : float
+        The test statistic: Student's t for "t" intervals, and for the other kinds a normal deviate, of which the
+        p-value is the normal tail. For score and Wilson intervals it is the deviate at which a limit of the interval
+        meets `null`, not the estimate divided by its standard error.
+    p_value : float
+        The p-value of the test against `null`.
     joint : bool
         Whether the interval is simultaneous with others.
     lift : Lift or None
         The relative difference, if it was requested.
     cap : float or None
         The cap on outcomes, if there is one.
+    unit : str
+        The unit in which it is shown: "number"; for outcomes that are 0 or 1 "percent", and "points" for a difference.
+        Attributes and data formats hold the number itself, 0.157 for 15.7 %.
+    parts : tuple
+        The arms of a contrast, or the arm.
     """
 
     name: str
@@ -56,6 +75,8 @@ class Answer(Table):
     joint: bool = False
     lift: Lift | None = field(default=None, repr=False)
     cap: float | None = None
+    unit: Unit = "number"
+    parts: tuple[Label, ...] = field(default=(), repr=False)
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""
@@ -70,13 +91,14 @@ class Answer(Table):
             raise OptionError(
                 "This interval is simultaneous with others; for another test, ask for the contrast alone."
             )
-        return make_answer(self.name, self.combination, level=level, null=null, alternative=alternative, cap=self.cap)
+        answer = make_answer(self.name, self.combination, level=level, null=null, alternative=alternative, cap=self.cap)
+        return replace(answer, unit=self.unit, parts=self.parts)
 
     def __repr__(self) -> str:
         return self.to_text()
 
     def _title(self) -> str:
-        test = f"test against {self.null:g} ({self.alternative})"
+        test = f"test against {in_unit(self.null, self.unit)} ({self.alternative})"
         return f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {self.interval} interval, {test}"
 
     def _columns(self) -> list[Column]:
@@ -127,7 +149,10 @@ def make_answer(
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Contrasts(Table):
-    """Several contrasts; prints as a table, and ``contrasts[i]`` is an `Answer`."""
+    """Several contrasts; prints as a table, and ``contrasts[i]`` is an `Answer`.
+
+    `against_best` says whether each arm is compared with the best of the others, by Hsu's method.
+    """
 
     answers: tuple[Answer, ...]
     estimator: str
@@ -135,6 +160,7 @@ class Contrasts(Table):
     level: float
     simultaneous: bool
     cap: float | None = None
+    against_best: bool = False
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -142,17 +168,23 @@ class Contrasts(Table):
     def __getitem__(self, i: int) -> Answer:
         return self.answers[i]
 
+    def plot(self) -> Figure:
+        """Draw the contrasts with their intervals; a matplotlib figure, which notebooks show."""
+        from belated.estimation.figures import contrasts_figure
+
+        return contrasts_figure(self)
+
     def _title(self) -> str:
         kind = "simultaneous " if self.simultaneous else ""
         each = ", each by itself" if len(self) > 1 and not self.simultaneous else ""
         return f"{self.estimator}{capped_at(self.cap)}: {percent(self.level)} {kind}{self.interval} intervals{each}"
 
     def _columns(self) -> list[Column]:
-        names = [answer.name for answer in self.answers]
-        return [Column("contrast", names, "label"), *answer_columns(list(self.answers), test=True)]
+        return [name_column("contrast", self.answers), *answer_columns(list(self.answers), test=True)]
 
     def _notes(self) -> list[str]:
-        return lift_notes(self.answers)
+        ends = [end for answer in self.answers for end in (answer.low, answer.high)]
+        return [*([_HSU] if self.against_best and 0 in ends else []), *lift_notes(self.answers)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,6 +205,12 @@ class Answers(Table):
             raise OptionError(f"There is no answer for {key!r}; there are {len(self)} answers, by {self.by}.")
         return self.answers[key]
 
+    def plot(self) -> Figure:
+        """Draw the answers: by estimator below each other, by moment as a band; a figure, which notebooks show."""
+        from belated.estimation.figures import answers_figure
+
+        return answers_figure(self)
+
     def _title(self) -> str:
         first = next(iter(self.answers.values()))
         kind = "simultaneous " if first.joint else ""
@@ -189,14 +227,35 @@ class Answers(Table):
         return lift_notes(self.answers.values())
 
 
+class _Named(Protocol):
+    """What has a name, made of parts."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parts(self) -> tuple[Label, ...]: ...
+
+
+def name_column(name: str, answers: Sequence[_Named]) -> Column:
+    """Return the column of the answers' names, in which every arm of a contrast is seen."""
+    return Column(
+        name, [a.name for a in answers], "label", parts=[a.parts if len(a.parts) > 1 else (a.name,) for a in answers]
+    )
+
+
 def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
     """Return the columns of a table of answers."""
     errors = [answer.std_error for answer in answers]
+    units = [answer.unit for answer in answers]
 
-    def column(name: str, kind: CellKind = "estimate") -> Column:
-        return Column(name, [getattr(answer, name) for answer in answers], kind, errors if kind == "estimate" else None)
+    def column(name: str, kind: CellKind) -> Column:
+        return Column(name, [getattr(answer, name) for answer in answers], kind)
 
-    columns = [column(name) for name in ("estimate", "std_error", "low", "high")]
+    columns = [
+        replace(column(name, "estimate"), errors=errors, unit=units, terse=name != "estimate")
+        for name in ("estimate", "std_error", "low", "high")
+    ]
     columns += [column("statistic", "statistic"), column("p_value", "p_value")] if test else []
     lifts = [answer.lift for answer in answers]
     return columns + (lift_columns(lifts, "lift", "lift_low", "lift_high") if any(lifts) else [])

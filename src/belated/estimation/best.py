@@ -11,8 +11,9 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
+from belated.base.names import shorten_all
 from belated.base.tables import Column, Table
-from belated.base.text import count, one_line, percent
+from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.answers import Answer
 from belated.estimation.intervals import KINDS
 from belated.estimation.multiplicity import sidak_tail
@@ -20,8 +21,13 @@ from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, duels_of
 from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from belated.estimation.estimate import Estimate
 
+
+#: The width of an arm's name in a sentence, in columns of a screen.
+_NAME = 40
 
 #: The intervals for the best arm's mean that can be recommended.
 BestKind = Literal["hybrid", "simultaneous"]
@@ -66,6 +72,11 @@ class Best(Table):
     level: float
     largest: bool
     source: Estimate
+
+    @property
+    def unit(self) -> Unit:
+        """In what its mean is shown."""
+        return self.source.unit
 
     @property
     def kind(self) -> BestKind:
@@ -117,8 +128,9 @@ class Best(Table):
     def note(self) -> str:
         """The result in words."""
         numbers = [self.estimate, self.low, self.high, self.median_unbiased]
-        x, low, high, middle = Column("", numbers, "estimate", [self.std_error] * 4).texts()
-        what, arm = "largest" if self.largest else "smallest", one_line(self.arm)
+        x, low, high, middle = Column("", numbers, "estimate", [self.std_error] * 4, unit=self.unit).texts()
+        names = self._names
+        what, arm = "largest" if self.largest else "smallest", names[self.arm]
         rivals = len(self.p_values) - len(self.left_out)
         if rivals == 1:
             return f"Only {arm} has an interval, so there was no selection: its mean lies between {low} and {high}."
@@ -133,10 +145,15 @@ class Best(Table):
             )
         else:
             words += f" (hybrid interval; median-unbiased estimate {middle})."
-        others = [one_line(arm) for arm in self._order() if self.p_values[arm] > 1 - self.level and arm != self.arm]
+        others = [names[arm] for arm in self._order() if self.p_values[arm] > 1 - self.level and arm != self.arm]
         if not others:
             return f"{words} No other arm {'with an interval ' if self.left_out else ''}may be best."
         return f"{words} {_listed(others)} may be best too."
+
+    @property
+    def _names(self) -> dict[Label, str]:
+        """The arms' names for sentences, short and different."""
+        return dict(zip(self.source.arms, shorten_all(self.source.arms, _NAME), strict=True))
 
     def _order(self) -> list[Label]:
         """The arms from best to worst, those without an interval last."""
@@ -144,15 +161,23 @@ class Best(Table):
         out = np.isnan(list(self.p_values.values()))
         return [self.source.arms[k] for k in np.lexsort((-values, out))]
 
+    def plot(self) -> Figure:
+        """Draw the arms, in colour those that may be best, and the best arm's adjusted interval; notebooks show it."""
+        from belated.estimation.figures import best_figure
+
+        return best_figure(self)
+
     def _title(self) -> str:
         name, arms = self.source.estimator.name, count(len(self.p_values), "arm")
         kind = f"{percent(self.level)} {self.source.interval} intervals"
         return f"{name}{capped_at(self.source.cap)}: the best of {arms}, simultaneous {kind}"
 
     def _notes(self) -> list[str]:
-        left = [one_line(arm) for arm in self.left_out]
+        left = [self._names[arm] for arm in self.left_out]
         return [
             self.note,
+            f"p_value_is_best is the p-value of the hypothesis that the arm is the best; {1 - self.level:.4g} or less "
+            "rules the arm out.",
             *([f"Not compared, because they have no interval: {_listed(left)}."] if left else []),
         ]
 
@@ -165,12 +190,12 @@ class Best(Table):
         arms = [self.source.arms[k] for k in order]
         columns = [Column("arm", arms, "label")]
         for name, array in (("estimate", self.source.values), ("std_error", self.source.std_errors)):
-            columns.append(Column(name, array[order].tolist(), "estimate", errors))
+            columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit))
         for name, array in (("low", low), ("high", high)):
-            columns.append(Column(name, array[order].tolist(), "estimate", errors))
-        p_best = [self.p_values[arm] for arm in arms]
-        may = ["unknown" if math.isnan(p) else "yes" if p > 1 - self.level else "no" for p in p_best]
-        return [*columns, Column("p_best", p_best, "p_value"), Column("may_be_best", may, "label")]
+            columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit))
+        p_values = [self.p_values[arm] for arm in arms]
+        may = ["unknown" if math.isnan(p) else "yes" if p > 1 - self.level else "no" for p in p_values]
+        return [*columns, Column("p_value_is_best", p_values, "p_value"), Column("may_be_best", may, "label")]
 
 
 class _Rivals(NamedTuple):
@@ -254,7 +279,9 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
     answers = []
     for k, arm in enumerate(estimate.arms):
         other = estimate.arms[rivals.arms[second if place.get(k) == first else first]]
-        answer = replace(estimate.contrast(arm, other), name=f"{one_line(arm)} - best other", joint=True)
+        answer = replace(
+            estimate.contrast(arm, other), name=f"{one_line(arm)} - best other", parts=(arm, "best other"), joint=True
+        )
         if k in place:
             i = place[k]
             answer = replace(answer, low=float(low[i]), high=float(high[i]), p_value=float(p_values[i]))

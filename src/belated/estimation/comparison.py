@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from belated.base.checks import fraction, one_of
 from belated.base.columns import ByArm, Label
@@ -14,6 +15,9 @@ from belated.estimation.estimate import Estimate
 from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName, needs_all_propensities
 from belated.estimation.intervals import INTERVALS, Interval, fallback_interval, resolve_interval
 from belated.log.data import Data, require_data
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap: float | None = None) -> Comparison:
@@ -38,6 +42,7 @@ def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap:
             interval=resolve_interval(fallback_interval(word, estimator), sums, estimator),
             as_of=log.as_of_text,
             outcome=log.outcome_name,
+            unit=sums.unit,
         )
     next(iter(estimates.values())).warn()
     return Comparison(estimates)
@@ -73,6 +78,12 @@ class Comparison(Table):
 
     def __iter__(self) -> Iterator[EstimatorName]:
         return iter(self.estimates)
+
+    def plot(self) -> Figure:
+        """Draw every estimator's answers, in a facet for each arm; a matplotlib figure, which notebooks show."""
+        from belated.estimation.figures import comparison_figure
+
+        return comparison_figure(self)
 
     def _title(self) -> str:
         left_out = [name for name in SIDE_BY_SIDE if name not in self.estimates]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from belated.base.checks import fraction, one_of
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import BelatedWarning, OptionError
 from belated.base.tables import Column, Table
-from belated.base.text import count, one_line, percent
+from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
 from belated.estimation.best import Best, answers_against_best, find_best
 from belated.estimation.estimators import (
@@ -48,6 +49,9 @@ from belated.summaries.outcome_models import ModelLike
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 from belated.summaries.weights import WeightsLike
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def estimate(
@@ -110,6 +114,7 @@ def estimate(
         interval=resolve_interval(one_of("interval", interval, INTERVALS), sums, chosen),
         as_of=as_of,
         outcome=name,
+        unit=sums.unit,
     )
     result.warn()
     for words in doubts:
@@ -147,6 +152,9 @@ class Estimate(Table):
         The time as of which the log was read.
     outcome : str
         The name of the outcome.
+    unit : str
+        The unit in which means are shown: "percent" if all outcomes are 0 or 1, else "number". Attributes and data
+        formats hold the numbers themselves.
     """
 
     sums: Sums
@@ -155,6 +163,7 @@ class Estimate(Table):
     interval: IntervalKind
     as_of: str | None = None
     outcome: str = "outcome"
+    unit: Unit = "number"
 
     @property
     def cap(self) -> float | None:
@@ -164,7 +173,7 @@ class Estimate(Table):
     @property
     def estimand(self) -> str:
         """What is estimated, in words, such as "mean revenue, capped at 500"."""
-        return f"{quantity(self.outcome)}{capped_at(self.sums.cap)}"
+        return f"{quantity(self.outcome, self.unit)}{capped_at(self.sums.cap)}"
 
     # ---------------------------------------------------------------- per arm
 
@@ -205,7 +214,11 @@ class Estimate(Table):
 
     @property
     def observed_share(self) -> Array:
-        """The estimated share of outcomes that ever arrive, by arm."""
+        """The estimated share of outcomes that ever arrive, by arm.
+
+        It is the ratio of two weighted sums, over arrived rows and over all rows, and chance can bring it above 1.
+        Tables and reports then show 100 %; this attribute and data formats keep the number.
+        """
         return observed_share(self.sums)
 
     @property
@@ -287,7 +300,7 @@ class Estimate(Table):
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
             if lift:
                 raise OptionError("`lift` is True, which needs a baseline that is an arm, or no baseline.")
-            return self._contrasts(answers_against_best(self, largest), True)
+            return replace(self._contrasts(answers_against_best(self, largest), True), against_best=True)
         base = None if baseline is None else self.arms[arm_index(self.arms, baseline)]
         pairs = default_pairs(self.arms, base)
         if not pairs:
@@ -352,7 +365,7 @@ class Estimate(Table):
         return find_best(self, self.level if level is None else fraction("level", level), largest)
 
     def _answer(self, target: Target, alternative: Alternative) -> Answer:
-        return make_answer(
+        answer = make_answer(
             target.name,
             combine(self.statistics, target.coefficients, self.interval),
             level=self.level,
@@ -360,6 +373,7 @@ class Estimate(Table):
             alternative=one_of("alternative", alternative, ALTERNATIVES),
             cap=self.cap,
         )
+        return replace(answer, unit=target.unit(self.unit), parts=target.parts)
 
     @cached_property
     def arm_answers(self) -> list[Answer]:
@@ -411,6 +425,12 @@ class Estimate(Table):
             "Note: the outcome model is 0 until the first outcome arrives, far from the outcomes of "
             f"{self._listed(far)}. This causes most of the uncertainty; use 'daipw' or 'dipw'.",
         ]
+
+    def plot(self) -> Figure:
+        """Draw every arm's mean with its interval; a matplotlib figure, which notebooks show."""
+        from belated.estimation.figures import estimate_figure
+
+        return estimate_figure(self)
 
     def _title(self) -> str:
         rows = int(self.sums["assigned"].sum())

@@ -16,7 +16,8 @@ import numpy as np
 from belated.base.checks import TOLERANCE, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, UnknownArmError
-from belated.base.text import one_line
+from belated.base.names import shorten_all
+from belated.base.text import Unit, count, one_line
 from belated.log.labels import arm_index
 
 #: The valid forms of a target, for error messages.
@@ -26,6 +27,12 @@ _FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping fro
 Pair = tuple[Label, Label]
 
 _Arm = TypeVar("_Arm")
+
+#: Terms beyond which the name of a combination has only the largest.
+_MOST_TERMS = 4
+
+#: Columns of a screen that an arm takes in a name, and in a sum of several.
+_ROOM, _SHORT_ROOM = 60, 24
 
 
 # ---------------------------------------------------------------- targets from labels
@@ -41,10 +48,20 @@ class Target:
         A name such as "B - A".
     coefficients : array
         One number per arm, in the order of the arms.
+    parts : tuple
+        The parts of the name that can be shortened one by one: the arms of a contrast.
     """
 
     name: str
     coefficients: Array
+    parts: tuple[Label, ...] = ()
+
+    def unit(self, of_mean: Unit) -> Unit:
+        """Return in what it is shown: an average of shares in percent, other combinations of them in points."""
+        if of_mean == "number":
+            return "number"
+        is_average = (self.coefficients >= 0).all() and abs(self.coefficients.sum() - 1) <= TOLERANCE
+        return "percent" if is_average else "points"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Target):
@@ -58,15 +75,16 @@ class Target:
     def arm(cls, arms: tuple[Label, ...], arm: Label) -> Target:
         """Return one arm's mean."""
         index = arm_index(arms, arm)
-        return cls(name=one_line(arm), coefficients=_by_arm(arms, {arms[index]: 1.0}))
+        return cls(name=one_line(arm), coefficients=_by_arm(arms, {arms[index]: 1.0}), parts=(arms[index],))
 
     @classmethod
     def contrast(cls, arms: tuple[Label, ...], arm: Label, baseline: Label) -> Target:
         """Return one arm's mean minus another's."""
-        if arm_index(arms, arm) == arm_index(arms, baseline):
+        first, second = arm_index(arms, arm), arm_index(arms, baseline)
+        if first == second:
             raise OptionError(f"A contrast needs two different arms; both are {arm!r}.")
-        name = f"{one_line(arm)} - {one_line(baseline)}"
-        return cls(name=name, coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}))
+        pair = (arms[first], arms[second])
+        return cls(name=contrast_name(*pair), coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}), parts=pair)
 
     @classmethod
     def policy(cls, arms: tuple[Label, ...], shares: ByArm[float] | str, *, option: str = "policy") -> Target:
@@ -77,8 +95,7 @@ class Target:
                 f"`{option}` is {shares!r}; its probabilities must not be negative and must sum to 1. "
                 "`linear` takes any coefficients."
             )
-        name = " + ".join(f"{share:g} {one_line(arm)}" for arm, share in weights.items() if share)
-        return cls(name=name, coefficients=_by_arm(arms, weights))
+        return cls(name=_sum_name(weights, "{:.4g}", " + "), coefficients=_by_arm(arms, weights))
 
     @classmethod
     def linear(cls, arms: tuple[Label, ...], coefficients: ByArm[float], *, option: str = "coefficients") -> Target:
@@ -87,8 +104,7 @@ class Target:
         vector = _by_arm(arms, weights)
         if not vector.any():
             raise OptionError(f"`{option}` is {coefficients!r}; at least one coefficient must differ from 0.")
-        name = " ".join(f"{c:+g} {one_line(arm)}" for arm, c in weights.items() if c)
-        return cls(name=name, coefficients=vector)
+        return cls(name=_sum_name(weights, "{:+.4g}", " "), coefficients=vector)
 
 
 def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target") -> Target:
@@ -114,6 +130,24 @@ def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target
     if not isinstance(given, Hashable):
         raise OptionError(f"`{option}` is {given!r}; {_FORMS}.")
     return Target.arm(arms, given)
+
+
+def contrast_name(arm: Label, baseline: Label) -> str:
+    """Return what a contrast is called, which shows both arms however long their names are."""
+    return " - ".join(shorten_all((arm, baseline), _ROOM))
+
+
+def _sum_name(weights: Mapping[Label, float], form: str, plus: str) -> str:
+    """Return what a combination is called: its terms, of many only the three largest and how many more."""
+    terms = {arm: weight for arm, weight in weights.items() if weight}
+    shown = terms
+    if len(terms) > _MOST_TERMS:
+        largest = sorted(terms, key=lambda arm: -abs(terms[arm]))[: _MOST_TERMS - 1]
+        shown = {arm: weight for arm, weight in terms.items() if arm in set(largest)}
+    names = shorten_all(shown, _ROOM if len(shown) == 1 else _SHORT_ROOM)
+    words = [f"{form.format(weight)} {name}" for weight, name in zip(shown.values(), names, strict=True)]
+    more = len(terms) - len(shown)
+    return plus.join([*words, f"{'+ ' if plus == ' ' else ''}{count(more, 'other')}"] if more else words)
 
 
 def _is_label(arms: tuple[Label, ...], given: object) -> bool:

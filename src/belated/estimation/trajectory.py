@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from belated.log.clock import Moment, MomentLike
 from belated.log.data import Data, require_data
 from belated.summaries.outcome_models import ModelLike
 from belated.summaries.weights import WeightsLike
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def trajectory(
@@ -77,6 +81,7 @@ def trajectory(
             interval=kind,
             as_of=clock.text(moment),
             outcome=log.outcome_name,
+            unit=sums[-1].unit,
         )
         for at_moment, moment in zip(sums, moments, strict=True)
     )
@@ -133,6 +138,12 @@ class Trajectory(Table):
 
     def _follow(self, ask: Callable[[Estimate], Answer]) -> Answers:
         return Answers("as_of", {m: ask(e) for m, e in zip(self.moments, self.estimates, strict=True)})
+
+    def plot(self) -> Figure:
+        """Draw how every arm's estimate and interval moved; a matplotlib figure, which notebooks show."""
+        from belated.estimation.figures import trajectory_figure
+
+        return trajectory_figure(self)
 
     def _title(self) -> str:
         last = self.estimates[-1]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal, TypedDict, Unpack
 
 from belated.base.columns import Label
 from belated.base.errors import OptionError
+from belated.base.text import one_line
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
 from belated.estimation.target import find_arm, read_contrast
@@ -49,15 +51,16 @@ def ask(
     """Plan from a TOML file that describes an experiment, or from the log of a pilot."""
     chosen = None if policy is None else read_policy_words(policy)
     wanted: TargetLike = None
+    named = 0
     bandit: Bandit | Pilot
     if source.lower().endswith(".toml"):
         about = read(source, needs_horizon=False)
         bandit, chosen = about.bandit, about.policy if chosen is None else chosen
         level, seed = about.level if level is None else level, about.seed if seed is None else seed
-        wanted = None if about.targets is None else about.targets[0]
+        wanted, named = (None, 0) if about.targets is None else (about.targets[0], len(about.targets))
     else:
         bandit = pilot(read_log(), per_day=options["per_day"])
-    return plan(
+    found = plan(
         bandit,
         chosen,
         wanted if target is None else _target(tuple(bandit.arms), target),
@@ -67,6 +70,10 @@ def ask(
         interval=interval,
         **options,
     )
+    if target is None and named > 1:
+        first = f"This plan is for {one_line(found.target)}, the first of the file's {named} targets."
+        return replace(found, notes=(*found.notes, first))
+    return found
 
 
 def read_policy_words(text: str) -> Policy:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.figures import COLOURS, FAINT, GREY, INK, drawable, new_figure, safe_label, scale_across, scale_up
+from belated.base.figures import (
+    COLOURS,
+    FAINT,
+    GREY,
+    INK,
+    drawable,
+    new_figure,
+    safe_label,
+    scale_across,
+    scale_in,
+    scale_up,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,6 +78,7 @@ def plan_figure(plan: Plan) -> Figure:
         scale_across(axes, x.tolist())
     if plan.goal.axis is not None:
         axes.set_ylim(*plan.goal.axis)
+    scale_in(axes.yaxis, plan.goal.value_unit)
     axes.set_xlabel("assignments", color=INK, fontsize=9)
     axes.set_title(f"band: {plan.goal.band}", loc="right", fontsize=8, color=GREY)
     if trade:

@@ -20,7 +20,7 @@ from scipy import special
 from belated.base.checks import fraction, positive
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.base.text import one_line, percent
+from belated.base.text import Unit, in_unit, one_line, percent
 from belated.simulation.cells import Cell
 
 #: If a larger share of runs has no interval, the mean over the others is not used.
@@ -69,6 +69,8 @@ class Goal(ABC):
         The null value of the test.
     assurance : float or None
         The share of experiments that must reach the half-width; None if the mean must.
+    unit : str
+        The unit in which the target is shown.
     name, words : str
         The name in columns and JSON, and in sentences.
     band : str
@@ -92,6 +94,16 @@ class Goal(ABC):
     level: float
     null: float = 0.0
     assurance: float | None = None
+    unit: Unit = "number"
+
+    @property
+    def value_unit(self) -> Unit:
+        """In what values that are reached are shown."""
+        return "number"
+
+    def text(self, value: float) -> str:
+        """Return a value that is reached, in words."""
+        return in_unit(float(f"{value:.3g}"), self.value_unit)
 
     @abstractmethod
     def point(self, cell: Cell, wait: float) -> Point:
@@ -164,6 +176,11 @@ class HalfWidth(Goal):
             replications=runs,
         )
 
+    @property
+    def value_unit(self) -> Unit:
+        """In what a half-width is shown."""
+        return "number" if self.unit == "number" else "points"
+
     def gap(self, point: Point) -> float:
         """Return the logarithm of the requested half-width over that of the point."""
         return math.log(self.asked) - math.log(max(point.value, 1e-300))
@@ -182,17 +199,22 @@ class HalfWidth(Goal):
         ratio = self._normal_quantile / self.asked
         return len(sds) * variance * ratio * ratio  # infinite on overflow, where ** would raise
 
+    @property
+    def _asked(self) -> str:
+        return in_unit(self.asked, self.value_unit)
+
     def sentence(self, interval: str) -> str:
         """Return the requested half-width in words."""
         if self.assurance is not None:
-            return f"{interval} has a half-width of at most {self.asked:g} in {percent(self.assurance)} of experiments"
-        return f"{interval} has a mean half-width of {self.asked:g}"
+            return f"{interval} has a half-width of at most {self._asked} in {percent(self.assurance)} of experiments"
+        return f"{interval} has a mean half-width of {self._asked}"
 
     def spread_text(self, point: Point) -> str | None:
         """Return the range of half-widths of most experiments; None with an assurance."""
         if self.assurance is not None:
             return None
-        return f"80% of experiments have a half-width between {point.low:.3g} and {point.high:.3g}."
+        low, high = self.text(point.low), self.text(point.high)
+        return f"80% of experiments have a half-width between {low} and {high}."
 
     def check_distance(self, distance: float, target: str) -> None:
         """Accept any distance."""
@@ -244,36 +266,42 @@ class Power(Goal):
         """Return the mean half-width with which a normal test has the power."""
         z = self._normal_quantile
         reach = abs(distance) * z / max(z + float(special.ndtri(self.asked)), 0.5)
-        return HalfWidth(asked=reach, level=self.level)
+        return HalfWidth(asked=reach, level=self.level, unit=self.unit)
 
     def sentence(self, interval: str) -> str:
         """Return the requested power in words."""
-        return f"{interval} excludes {self.null:g} in {percent(self.asked)} of experiments"
+        return f"{interval} excludes {in_unit(self.null, self.unit)} in {percent(self.asked)} of experiments"
 
     def check_distance(self, distance: float, target: str) -> None:
         """Raise if the true value of the target is the null."""
         if distance == 0:
             raise OptionError(
-                f"`power` is given, but the true value of {one_line(target)} equals the null, {self.null:g}, so no "
-                "experiment can exclude it."
+                f"`power` is given, but the true value of {one_line(target)} equals the null, "
+                f"{in_unit(self.null, self.unit)}, so no experiment can exclude it."
             )
 
 
 def read_goal(
-    half_width: float | None, power: float | None, assurance: float | None, null: float, level: float
+    half_width: float | None,
+    power: float | None,
+    assurance: float | None,
+    null: float,
+    level: float,
+    *,
+    unit: Unit = "number",
 ) -> Goal:
     """Return the requested goal, validated; `null` and `level` are already validated."""
     if (half_width is None) == (power is None):
         raise OptionError("A plan needs exactly one goal: `half_width` or `power`.")
     if power is None:
         share = None if assurance is None else fraction("assurance", assurance)
-        return HalfWidth(asked=positive("half_width", half_width), level=level, null=null, assurance=share)
+        return HalfWidth(asked=positive("half_width", half_width), level=level, null=null, assurance=share, unit=unit)
     if assurance is not None:
         raise OptionError("`assurance` needs `half_width`; `power` is itself a share of experiments.")
     asked = fraction("power", power)
     if asked <= 1 - level:
         raise OptionError(f"`power` is {power!r}; it must be above {1 - level:.6g}, 1 minus the level.")
-    return Power(asked=asked, level=level, null=null)
+    return Power(asked=asked, level=level, null=null, unit=unit)
 
 
 def _quantile(ordered: Array, share: float) -> float:

@@ -9,6 +9,7 @@ from typing import Literal
 from belated.base.checks import fraction, one_of, positive, real, whole
 from belated.base.errors import OptionError, without_warnings
 from belated.base.progress import Bar
+from belated.base.tables import Column
 from belated.base.text import one_line
 from belated.estimation.estimate import estimate
 from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_estimator
@@ -22,7 +23,7 @@ from belated.planning.results import Plan
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
-from belated.simulation.views import TargetLike, read_known_target, true_value
+from belated.simulation.views import TargetLike, is_binary, read_known_target, true_value
 
 
 def plan(
@@ -99,15 +100,18 @@ def plan(
     """
     source = _source(bandit, policy, per_day)
     check(source.bandit, source.policy)
-    goal = read_goal(half_width, power, assurance, real("null", null), fraction("level", level))
+    wanted = _target(source.bandit, target)
+    unit = wanted.unit("percent" if is_binary(source.bandit) else "number")
+    goal = read_goal(half_width, power, assurance, real("null", null), fraction("level", level), unit=unit)
     if source.per_day is not None:
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
         raise OptionError(f"`patience` is {patience!r}; it must be 1 or more (steps per assignment).")
     most = whole("max_horizon", max_horizon, least=1)
-    wanted = _target(source.bandit, target)
     distance = true_value(source.bandit, wanted) - goal.null
     notes = source.notes
+    if target is None:
+        notes += (f"No target was given; this plan is for {one_line(wanted.name)}, the second arm minus the first.",)
     goal.check_distance(distance, wanted.name)
     if goal.depends_on_truth and source.pilot is not None:
         notes += (f"The {goal.words} is for {_pilots_own(source.pilot, wanted, level)}.",)
@@ -192,5 +196,6 @@ def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:
     with without_warnings():
         own = estimate(log, default_estimator(log), level=level).linear(coefficients)
     true = sum(c * fitted.bandit.arms[arm].mean for arm, c in coefficients.items())
-    between = f"{own.low:.3g} to {own.high:.3g}"
-    return f"the pilot's estimate of {one_line(target.name)}, {true:.3g}, which is itself uncertain ({between})"
+    numbers = [true, own.low, own.high]
+    value, low, high = Column("", numbers, "estimate", [own.std_error] * 3, unit=own.unit).texts()
+    return f"the pilot's estimate of {one_line(target.name)}, {value}, which is itself uncertain ({low} to {high})"

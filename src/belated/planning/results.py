@@ -108,7 +108,7 @@ class Plan(Table):
         goal = self.goal.sentence(f"the {self.how} for {one_line(self.target)}")
         if not self.reached:
             last = max(self.curve.points, key=lambda p: p.horizon)
-            at_last = f"{self.goal.words} is {last.value:.3g}"
+            at_last = f"{self.goal.words} is {self.goal.text(last.value)}"
             at_last = at_last if math.isfinite(last.value) else "target often has no interval"
             further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
             further = further if math.isfinite(self.horizon) else ", and a longer experiment hardly changes that"
@@ -209,15 +209,24 @@ class Curve(Table):
 
     def _title(self) -> str:
         what = self.goal.words.capitalize()
-        return f"{what} for {one_line(self.target)} by horizon (goal: {self.goal.asked:g})"
+        return f"{what} for {one_line(self.target)} by horizon (goal: {self.goal.text(self.goal.asked)})"
 
     def _columns(self) -> list[Column]:
-        errors = [p.error for p in self.points]
+        errors, unit = [p.error for p in self.points], self.goal.value_unit
         columns = [Column("horizon", [p.horizon for p in self.points], "count")]
         for name in ("value", "low", "high"):
             column = self.goal.name if name == "value" else name
-            columns.append(Column(column, [getattr(p, name) for p in self.points], "estimate", errors))
-        columns.append(Column("error", errors, "estimate", errors))
+            columns.append(
+                Column(
+                    column,
+                    [getattr(p, name) for p in self.points],
+                    "estimate",
+                    errors,
+                    unit=unit,
+                    terse=name != "value",
+                )
+            )
+        columns.append(Column("error", errors, "estimate", errors, unit=unit, terse=True))
         columns.append(Column("replications", [p.replications for p in self.points], "count"))
         if any(p.missing for p in self.points):
             columns.append(Column("missing", [p.missing for p in self.points], "share"))

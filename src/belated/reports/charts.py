@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from belated.base.columns import Array, Label
 from belated.base.tables import Column
-from belated.base.text import count, percent
+from belated.base.text import Unit, count, percent
 from belated.reports import svg
 from belated.reports.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale
 from belated.reports.svg import fit, fit_all, width
@@ -37,12 +37,12 @@ class ForestRow:
     high: float
     std_error: float
     look: int = 0
+    unit: Unit = "number"
 
     @property
     def texts(self) -> list[str]:
-        """The estimate and both limits, as people read them."""
-        numbers = [self.estimate, self.low, self.high]
-        return Column("", numbers, "estimate", [self.std_error] * 3).texts()
+        """The estimate with its unit, and both limits, as people read them."""
+        return estimate_texts(self.estimate, self.low, self.high, self.std_error, self.unit)
 
     @property
     def words(self) -> str:
@@ -63,6 +63,13 @@ class Series:
     high: ArrayLike | None = None
     std_error: float = math.nan
     look: int = 0
+    unit: Unit = "number"
+
+
+def estimate_texts(estimate: float, low: float, high: float, std_error: float, unit: Unit) -> list[str]:
+    """Return an estimate with its unit, and the limits of its interval, as people read them."""
+    first = Column("", [estimate], "estimate", [std_error], unit=unit).texts()
+    return first + Column("", [low, high], "estimate", [std_error] * 2, unit=unit, terse=True).texts()
 
 
 # ---------------------------------------------------------------- forests
@@ -94,7 +101,9 @@ def forest(rows: Sequence[ForestRow], *, title: str, level: float, reference: fl
         left=_SIDE,
         right=_SIDE,
     )
-    scale = Scale(*_forest_range(rows, reference))
+    units = {row.unit for row in rows}
+    unit: Unit = units.pop() if len(units) == 1 else "points" if units else "number"
+    scale = Scale(*_forest_range(rows, reference), unit=unit)
     base = len(rows) * _ROW + 4
     for tick, text in scale.ticks_across():
         svg.line(image, "grid", (scale.share(tick), 4), (scale.share(tick), base))
@@ -160,11 +169,15 @@ class _Band(NamedTuple):
     high: Array
     std_error: float
     look: int
+    unit: Unit
 
     @classmethod
     def of(cls, series: Series, across: Across) -> _Band:
         values, low, high = (across.read(part) for part in (series.values, series.low, series.high))
-        return cls(label=series.label, values=values, low=low, high=high, std_error=series.std_error, look=series.look)
+        return cls(
+            label=series.label, values=values, low=low, high=high, std_error=series.std_error, look=series.look,
+            unit=series.unit,
+        )  # fmt: skip
 
     def words(self, i: int, across: Across) -> str:
         row = ForestRow(
@@ -173,6 +186,7 @@ class _Band(NamedTuple):
             low=float(self.low[i]),
             high=float(self.high[i]),
             std_error=self.std_error,
+            unit=self.unit,
         )
         return f"{row.words} at {across.text(i)}"
 
@@ -206,7 +220,8 @@ def ribbons(
     """
     across = Across(moments)
     bands = [_Band.of(line, across) for line in series]
-    scale = Scale(*_ribbon_range(bands, reference))
+    unit = bands[0].unit if bands else "number"
+    scale = Scale(*_ribbon_range(bands, reference), unit=unit)
     charts = []
     for band in bands:
         moved = [band.words(i, across) for i in _ends(band.values)]
@@ -220,6 +235,8 @@ def ribbons(
         heading = svg.text(axes.image, fit(band.label, 28), "name", -_left(scale), 14)
         if not has_band:
             svg.add(heading, "tspan", {"class": "range"}).text = ", no interval" if moved else ", no answer"
+        elif unit == "points":
+            svg.add(heading, "tspan", {"class": "range"}).text = ", in points"
         charts.append(svg.string(axes.image))
     return charts
 
@@ -343,7 +360,7 @@ def _shares(values: Array) -> Array:
 
 def _share_scale(shares: Sequence[Array]) -> Scale:
     top = max((float(np.nanmax(values)) for values in shares if not np.isnan(values).all()), default=1.0)
-    return Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, shares=True)
+    return Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, unit="percent", spare=False)
 
 
 def _described(series: Sequence[Series], shares: Sequence[Array], across: Across) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from belated.base.columns import Label
-from belated.base.tables import Column
-from belated.base.text import count, one_line, p_words, percent
+from belated.base.text import count, one_line, p_words, percent, with_unit
 from belated.estimation.answers import Answer, lift_notes
 from belated.estimation.best import Best
+from belated.reports.charts import estimate_texts
 from belated.reports.report import Report
 
 _MOST_SENTENCES = 4
@@ -24,11 +24,11 @@ def question(report: Report) -> str:
     what = f"{report.quantity}{report.comma}"
     when = f" within {report.within} of assignment" if report.within else ""
     if len(arms) == 1:
-        return f"What is the {what} of {_say(arms[0])}{when}?"
+        return f"What is the {what} of {_say(report, arms[0])}{when}?"
     if report.baseline is not None and len(arms) > 2:
-        base = _say(report.baseline)
+        base = _say(report, report.baseline)
         return f"What is the {what} of each of {len(arms)} arms{when}, and how do they differ from {base}?"
-    each = _listed(arms) if len(arms) == 2 else f"each of {len(arms)} arms"
+    each = _listed(report, arms) if len(arms) == 2 else f"each of {len(arms)} arms"
     return f"What is the {what} of {each}{when}, and do they differ?"
 
 
@@ -47,22 +47,22 @@ def _best(report: Report) -> str:
     estimate, highest = report.estimate, report.estimate.arms[report.ranked[0]]
     answers = estimate.arm_answers
     if len(estimate.arms) == 1:
-        return f"With {_say(highest)}, {report.measure}{report.comma} is {_interval(answers[0])}."
+        return f"With {_say(report, highest)}, {report.measure}{report.comma} is {_interval(answers[0])}."
     known = sum(not math.isnan(own.low) for own in answers)
     among = "Among the arms with an interval, " if known < len(answers) else ""
     if known < 2:
         words = _interval(estimate.arm(highest))
-        first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(highest)}: {words}.")
-        return f"{first} Nothing can be said about how certain that is."
+        first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(report, highest)}: {words}.")
+        return f"{first} There is no second interval to compare it with."
     best = estimate.best()
-    words = _interval(best, "which allows for its being chosen as the highest")
-    first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(best.arm)}: {words}.")
+    words = _interval(best, f"adjusted for being the best of {known}")
+    first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(report, best.arm)}: {words}.")
     close = [arm for arm in best.contenders if arm != best.arm and arm not in best.left_out]
     if close:
-        these = _listed(close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
-        return f"{first} That is not certain: it cannot be told apart from {these}."
+        these = _listed(report, close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
+        return f"{first} It is not clearly higher than {these}."
     others = "all the others" if among else "every other arm"
-    return f"{first} It lies above {others}, all compared at once at {percent(report.level)}."
+    return f"{first} It is clearly higher than {others} (all compared at once, at {percent(report.level)})."
 
 
 def _differences(report: Report) -> list[str]:
@@ -77,20 +77,23 @@ def _differences(report: Report) -> list[str]:
     shown = strongest([contrast for contrast, _, _ in apart], _MOST_SENTENCES)
     sentences = [_apart(report, *apart[i]) for i in shown]
     if len(apart) > len(shown):
-        sentences[-1] += f" So do {count(len(apart) - len(shown), 'other difference')} below."
+        sentences[-1] += f" There are {count(len(apart) - len(shown), 'more clear difference')} in the table."
     if alone:
-        these = [f"{_say(arm)} minus {_say(other)}" for _, arm, other in alone]
+        these = [f"{_say(report, arm)} minus {_say(report, other)}" for _, arm, other in alone]
         few = _joined(these) if len(these) <= _MOST_SENTENCES else count(len(these), "difference")
-        way = f"by itself, {few} leaves" if len(alone) == 1 else f"each by itself, {few} leave"
-        sentences.append(f"Taken {way} out 0, but not with all {len(known)} differences compared at once.")
+        own = "its own interval excludes" if len(alone) == 1 else "their own intervals exclude"
+        at_once = f"when all {len(known)} differences are compared at once"
+        sentences.append(f"{upper(few)}: {own} 0, but not {at_once}.")
     if len(known) == 1 and alike:
         sentences.append(_alike(report, *alike[0]))
     elif len(alike) > _MOST_SENTENCES:
-        than = "from one another" if report.baseline is None else f"from {_say(report.baseline)}"
+        than = "from one another" if report.baseline is None else f"from {_say(report, report.baseline)}"
         what = "pair" if report.baseline is None else "arm"
-        sentences.append(f"{upper(count(len(alike), what))} cannot be told apart {than}.")
+        sentences.append(
+            f"{upper(count(len(alike), what))} {'does' if len(alike) == 1 else 'do'} not differ clearly {than}."
+        )
     elif alike:
-        each = [f"{_say(arm)} minus {_say(other)} from {' to '.join(_texts(c)[1:])}" for c, arm, other in alike]
+        each = [f"{_say(report, arm)} minus {_say(report, other)}, {_span(c)}" for c, arm, other in alike]
         sentences.append(f"These differences may be 0: {_joined(each, '; ')} ({percent(report.level)} intervals).")
     if len(known) > 1:
         sentences.append(_how_they_hold(report, len(known), some_apart=bool(apart)))
@@ -105,26 +108,26 @@ def _how_they_hold(report: Report, number: int, *, some_apart: bool) -> str:
     """Say whether the intervals of several differences are adjusted for being several."""
     if report.contrasts is not None and report.contrasts.simultaneous:
         return f"The intervals of all {number} differences hold together at {percent(report.level)}."
-    judged = ", and what is said to differ does so with all of them compared at once" if some_apart else ""
-    return f"The intervals of these {number} differences are not adjusted: each holds by itself{judged}."
+    judged = " A difference is stated here only if it is also clear with all compared at once." if some_apart else ""
+    return f"Each of the {number} intervals holds by itself; none is adjusted for the others.{judged}"
 
 
 def _apart(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
     estimate, *ends = _texts(contrast, absolute=True)
     near, far = ends if contrast.estimate > 0 else reversed(ends)
-    way = "higher" if contrast.estimate > 0 else "lower"
+    way, (this, that) = "higher" if contrast.estimate > 0 else "lower", (_say(report, arm), _say(report, other))
     return (
-        f"{upper(report.measure)}{report.comma} is {estimate} {way} with {_say(arm)} than with {_say(other)} "
+        f"{upper(report.measure)}{report.comma} is {estimate} {way} with {this} than with {that} "
         f"({percent(contrast.level)} interval {near} to {far} {way}{_p(contrast)}){_lift(contrast)}."
     )
 
 
 def _alike(report: Report, contrast: Answer, arm: Label, other: Label) -> str:
-    low, high = _texts(contrast)[1:]
+    this, that = _say(report, arm), _say(report, other)
     return (
-        f"{_say(arm)} and {_say(other)} cannot be told apart: "
-        f"the difference in {report.measure}{report.comma} lies between {low} and {high} "
-        f"({_say(arm)} minus {_say(other)}, {percent(contrast.level)} interval{_p(contrast)}){_lift(contrast)}."
+        f"There is no clear difference between {this} and {that} in {report.measure} "
+        f"({this} minus {that}: {percent(contrast.level)} interval {_span(contrast)}{_p(contrast)})"
+        f"{_lift(contrast)}."
     )
 
 
@@ -143,7 +146,7 @@ def _unanswered(report: Report) -> list[str]:
         elif math.isnan(own.low):
             why = "only one of its outcomes has arrived" if arrived == 1 else "its outcomes do not show their variance"
             groups.setdefault(f"has an estimate, but no interval: {why}.", []).append(arm)
-    return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(arms)} {what}" for what, arms in groups.items()]
+    return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(report, arms)} {what}" for what, arms in groups.items()]
 
 
 def _interval(answer: Answer | Best, remark: str = "") -> str:
@@ -156,6 +159,12 @@ def _interval(answer: Answer | Best, remark: str = "") -> str:
     return f"{estimate} ({percent(answer.level)} interval {low} to {high}{', ' * bool(remark)}{remark})"
 
 
+def _span(answer: Answer) -> str:
+    """Return an interval, with its unit."""
+    _, low, high = _texts(answer)
+    return f"{low} to {with_unit(high, answer.unit)}"
+
+
 def _p(answer: Answer) -> str:
     return "" if math.isnan(answer.p_value) else f", p {p_words(answer.p_value)}"
 
@@ -163,12 +172,12 @@ def _p(answer: Answer) -> str:
 def _texts(answer: Answer | Best, *, absolute: bool = False) -> list[str]:
     numbers = [answer.estimate, answer.low, answer.high]
     shown = [abs(number) for number in numbers] if absolute else numbers
-    return Column("", shown, "estimate", [answer.std_error] * 3).texts()
+    return estimate_texts(shown[0], shown[1], shown[2], answer.std_error, answer.unit)
 
 
-def _say(arm: Label) -> str:
-    """Return an arm's name for a sentence, quoted where it would not read as a name."""
-    text = one_line(arm, 40)
+def _say(report: Report, arm: Label) -> str:
+    """Return an arm's name for a sentence, short and unlike the others', quoted where it would not read as a name."""
+    text = report.names[arm]
     if isinstance(arm, (int, float, np.number)):
         text = f"arm {text}"
     elif not text.replace("_", "").replace("-", "").isalnum():
@@ -178,8 +187,8 @@ def _say(arm: Label) -> str:
     return f"\u2068{text}\u2069" if turns else text
 
 
-def _listed(arms: Iterable[Label]) -> str:
-    names = [_say(arm) for arm in arms]
+def _listed(report: Report, arms: Iterable[Label]) -> str:
+    names = [_say(report, arm) for arm in arms]
     return _joined([*names[:4], count(len(names) - 4, "other")] if len(names) > 5 else names)
 
 

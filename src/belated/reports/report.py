@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from belated.assumptions.diagnosis import Diagnosis
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
+from belated.base.names import shorten_all
 from belated.base.text import count
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.comparison import Comparison
@@ -20,6 +21,9 @@ from belated.estimation.target import default_pairs
 from belated.estimation.trajectory import Trajectory
 from belated.sequences.sequence import ConfidenceSequence
 from belated.summaries.caps import capped_at, quantity
+
+#: Columns of a screen that an arm's name takes in a sentence.
+_NAME = 40
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,6 +134,12 @@ class Report:
         return default_pairs(self.estimate.arms, self.baseline)
 
     @cached_property
+    def names(self) -> dict[Label, str]:
+        """The arms' names for sentences, short and different."""
+        arms = self.estimate.arms
+        return dict(zip(arms, shorten_all(arms, _NAME), strict=True))
+
+    @cached_property
     def together(self) -> Contrasts | None:
         """The contrasts as they hold together, by which a report judges what differs."""
         if self.contrasts is None or self.contrasts.simultaneous:
@@ -161,12 +171,12 @@ class Report:
     def measure(self) -> str:
         """What is estimated, in words."""
         within = f" within {self.within}" if self.within else ""
-        return f"{quantity(self.outcome)}{within}{capped_at(self.estimate.cap)}"
+        return f"{quantity(self.outcome, self.estimate.unit)}{within}{capped_at(self.estimate.cap)}"
 
     @property
     def quantity(self) -> str:
         """What is estimated, without the window."""
-        return f"{quantity(self.outcome)}{capped_at(self.estimate.cap)}"
+        return f"{quantity(self.outcome, self.estimate.unit)}{capped_at(self.estimate.cap)}"
 
     @property
     def comma(self) -> str:

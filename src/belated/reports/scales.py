@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from belated.base.columns import Array
+from belated.base.text import Unit
 from belated.reports.svg import width
 
 #: Beyond this, numbers are not drawn; lines are drawn in this many units across.
@@ -27,12 +28,12 @@ _UNITS = ((_DAY, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"), (1e-
 
 
 class Scale:
-    """A range of numbers, a little wider than its data."""
+    """A range of numbers, a little wider than its data unless there is nothing to `spare`; ticks are in a unit."""
 
-    def __init__(self, low: float, high: float, *, shares: bool = False) -> None:
-        spare = max((high - low) * 0.04 if high > low else abs(low) * 0.1 if low else 0.5, 1e-200)
-        self.shares = shares
-        self.low, self.high = (low, high) if shares else (low - spare, high + spare)
+    def __init__(self, low: float, high: float, *, unit: Unit = "number", spare: bool = True) -> None:
+        more = max((high - low) * 0.04 if high > low else abs(low) * 0.1 if low else 0.5, 1e-200) if spare else 0.0
+        self.unit = unit
+        self.low, self.high = low - more, high + more
 
     def share(self, value: float) -> float:
         """Return the place of a value, in percent from the left."""
@@ -50,11 +51,11 @@ class Scale:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return round numbers within the range, with their texts, as many as fit the height."""
-        return round_numbers(self.low, self.high, 6, shares=self.shares)
+        return round_numbers(self.low, self.high, 6, unit=self.unit)
 
     def ticks_across(self) -> list[tuple[float, str]]:
         """Return round numbers within the range, with their texts, as many as fit the width."""
-        return _fitting(lambda most: round_numbers(self.low, self.high, most), NARROW)
+        return _fitting(lambda most: round_numbers(self.low, self.high, most, unit=self.unit), NARROW)
 
 
 class Across:
@@ -116,17 +117,19 @@ def _fitting(ticks: Callable[[int], list[tuple[float, str]]], room: float) -> li
     return next((marks for marks in tried if sum(width(text) + 14 for _, text in marks) <= room), ticks(2))
 
 
-def round_numbers(low: float, high: float, most: int, *, shares: bool = False) -> list[tuple[float, str]]:
+def round_numbers(low: float, high: float, most: int, *, unit: Unit = "number") -> list[tuple[float, str]]:
     """Return at most about `most` multiples of 1, 2 or 5 times a power of ten, with their texts."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough * (1 - 1e-9))
     numbers = [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    return [(number, _number(number, step, shares)) for number in numbers]
+    return [(number, _number(number, step, unit)) for number in numbers]
 
 
-def _number(number: float, step: float, shares: bool) -> str:
-    size, suffix = (0.01, "%") if shares else (1e6, "M") if 1e6 <= step < 1e9 else (1.0, "")
+def _number(number: float, step: float, unit: Unit) -> str:
+    size, suffix = (1e6, "M") if 1e6 <= step < 1e9 else (1.0, "")
+    if unit != "number":
+        size, suffix = 0.01, "%" if unit == "percent" else ""
     scaled = number / size + 0.0
     decimals = max(0, -math.floor(math.log10(step / size) + 1e-9))
     if decimals > 6 or abs(scaled) >= 1e9:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from belated.base.columns import Array, Label
+from belated.base.names import shorten_all
 from belated.base.tables import Column
-from belated.base.text import NOTHING, count, one_line, p_words, percent
-from belated.estimation.answers import Answer, Answers, lift_notes
+from belated.base.text import NOTHING, count, in_unit, one_line, p_words, percent, with_unit
+from belated.estimation.answers import Answer, Answers, lift_notes, name_column
 from belated.reports import charts
 from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
@@ -25,13 +26,14 @@ from belated.sequences.sequence import ConfidenceSequence
 
 #: What to know about each estimator beside the others.
 REMARKS = {
-    "daipw": "Adjusts for the policy's choices and for outcomes that are late or never come; a model narrows it.",
-    "dipw": "Adjusts for the same without an outcome model: right too, often a little wider.",
-    "mean": "The average of what arrived. Wrong: the policy drops an arm after bad luck, so its average stays too low.",
-    "hajek": "Right, but every assignment counts alike, and the rarely chosen ones make it wide.",
-    "nh": "The usual AIPW. Wrong when outcomes are late or never come: it takes them as equal to its prediction.",
-    "nh0": "The usual IPW. Wrong when outcomes are late or never come: it takes them as 0.",
-    "iad": "Takes every arm to lose the same share of its outcomes. Wrong when the shares differ.",
+    "daipw": "Adjusts for the policy's choices, and for late and missing outcomes; an outcome model narrows it.",
+    "dipw": "The same adjustment without an outcome model: right too, often a little wider.",
+    "mean": "The average of the outcomes that arrived. Right if one arm is clearly better or probabilities are fixed. "
+    "It fails when arms are nearly equal: the policy gives up an arm after bad luck, and its average stays too low.",
+    "hajek": "Right, but wide: assignments with small probabilities get large weights.",
+    "nh": "The usual AIPW. Wrong when outcomes are late or never come: it counts them as equal to its prediction.",
+    "nh0": "The usual IPW. Wrong when outcomes are late or never come: it counts them as 0.",
+    "iad": "Assumes that all arms lose the same share of their outcomes. Wrong when the shares differ.",
 }
 
 _MOST_ROWS, _MOST_RIBBONS = 24, 6
@@ -71,7 +73,7 @@ def arms_section(report: Report) -> Section:
         name="arms",
         link="Arms",
         heading="The arm" if len(estimate.arms) == 1 else "The arms",
-        intro="What an assignment brings on average, had every one gone to that arm.",
+        intro=f"The {report.quantity}{report.comma} if every assignment had gone to that arm.",
         parts=(part,),
     )
 
@@ -101,14 +103,16 @@ def _contrasts(report: Report) -> Part | None:
     intervals = f"{percent(report.level)} {report.contrasts.interval} intervals{together}"
     title = f"Differences in {report.measure}"
     more = f" The {len(shown)} clearest of {len(answers)} are drawn." if len(shown) < len(answers) else ""
-    names = Column("difference", [answer.name for answer in answers], "label")
+    names = name_column("difference", answers)
     if report.baseline is not None:
-        names = Column(f"arm, minus {one_line(report.baseline, 20)}", [arm for arm, _ in report.pairs], "label")
+        arms = report.estimate.arms
+        base = shorten_all(arms, 20)[arms.index(report.baseline)]
+        names = Column(f"arm, minus {base}", [arm for arm, _ in report.pairs], "label")
     columns = [names, *_answer_columns(answers, test=True)]
     return Part(
         charts=[charts.forest(rows, title=title, level=report.level, reference=0.0)],
         caption=f"{title}, with {percent(report.level)} intervals{together}. "
-        f"An interval that holds 0 leaves open which arm is better.{more}{_lift_words(answers)}",
+        f"If an interval includes 0, the data do not say which arm is better.{more}{_lift_words(answers)}",
         sheet=Sheet(f"The differences in numbers; {intervals}, tests against 0", columns),
     )
 
@@ -117,7 +121,7 @@ def _together(report: Report) -> str:
     """Say of intervals of the contrasts whether they are adjusted for being several."""
     if report.contrasts is None or len(report.contrasts) < 2:
         return ""
-    return " that hold together" if report.contrasts.simultaneous else " that hold each by itself"
+    return " that hold together" if report.contrasts.simultaneous else ", each by itself"
 
 
 def _lift_words(answers: Sequence[Answer]) -> str:
@@ -125,7 +129,7 @@ def _lift_words(answers: Sequence[Answer]) -> str:
     if not any(answer.lift for answer in answers):
         return ""
     return " ".join(
-        ["", "A lift is a difference in percent of the size of the second arm's mean.", *lift_notes(answers)]
+        ["", "A lift is the difference in percent of the size of the second arm's mean.", *lift_notes(answers)]
     )
 
 
@@ -133,13 +137,14 @@ def _further(report: Report) -> Part | None:
     if not report.further:
         return None
     answers = list(report.further)
-    tests = [f"{answer.null:g}, {answer.alternative}" for answer in answers]
-    columns = [Column("question", [answer.name for answer in answers], "label"), *_answer_columns(answers, test=True)]
+    tests = [f"{in_unit(answer.null, answer.unit)}, {answer.alternative}" for answer in answers]
+    columns = [name_column("question", answers), *_answer_columns(answers, test=True)]
     joint = sum(answer.joint for answer in answers)
-    together = " Each holds by itself." if len(answers) > 1 and not joint else ""
-    together = f" Those of the {joint} differences hold together." if joint > 1 else together
+    together = " Each interval holds by itself." if len(answers) > 1 and not joint else ""
+    together = f" The intervals of the {joint} differences hold together." if joint > 1 else together
     title = f"Further questions about {report.measure}"
-    rows = [_row(answer.name, answer, 0) for answer in answers[:_MOST_ROWS]]
+    labels = [_label(report, *a.parts) if len(a.parts) == 2 else a.name for a in answers[:_MOST_ROWS]]
+    rows = [_row(label, answer, 0) for label, answer in zip(labels, answers, strict=False)]
     return Part(
         heading="" if report.contrasts is None else "Further questions",
         charts=[charts.forest(rows, title=title, level=answers[0].level)],
@@ -178,9 +183,9 @@ def moved_section(report: Report) -> Section | None:
     return Section(
         name="moved",
         link="Over time",
-        heading="How the answer moved as outcomes matured",
-        intro="Each interval is for a single look at its moment. They do not hold at all moments together, so "
-        "stopping at the first that looks decisive would mislead.",
+        heading="How the answer changed as outcomes arrived",
+        intro="Each interval holds for one look, at its own moment, and not for all moments together. Do not stop at "
+        "the first that looks decisive.",
         parts=(Part(charts=drawn, caption=f"{what}, estimated at {moments} from what had arrived by then.{more}"),),
     )
 
@@ -215,8 +220,8 @@ def looked_section(report: Report) -> Section | None:
         name="looked",
         link="Every look",
         heading="If you look more than once",
-        intro="The band for every look holds at all moments together: look as often as you like, and stop when it "
-        "leaves out 0.",
+        intro="The band for every look holds at all moments together: you may look as often as you like, and stop when "
+        "it excludes 0.",
         parts=(
             Part(
                 charts=drawn,
@@ -243,36 +248,38 @@ def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:
                 high=np.where(known, high, np.nan),
                 std_error=error,
                 look=arm_look,
+                unit=track.unit,
             )
         )
     return series
 
 
 def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -> str:
-    """Say where a sequence's interval is now, and since when it leaves out 0."""
+    """Say where a sequence's interval is now, and since when it excludes 0."""
     excluded = is_contrast and answer.excluded_at is not None
-    low, high = Column("", [answer.low, answer.high], "estimate", [error] * 2).texts()
-    words = f"Now it lies between {low} and {high}."
+    low, high = Column("", [answer.low, answer.high], "estimate", [error] * 2, unit=answer.unit, terse=True).texts()
+    high = with_unit(high, answer.unit)
+    words = f"It is now {low} to {high}."
     if answer.why:
         words = f"Nothing can be said {'now' if excluded else 'yet'}: {answer.why}"
     if not is_contrast or (answer.why and not excluded):
         return words
     when = Column("", [answer.excluded_at], "number").texts()[0]
-    since = f"It first left out 0 as of {when}" if excluded else "It has never left out 0"
+    since = f"It first excluded 0 as of {when}" if excluded else "It has never excluded 0"
     return f"{words} {since} (always-valid p {p_words(answer.p_value)})."
 
 
 def _one_of_several(answer: SequenceAnswer, sequence: ConfidenceSequence, report: Report) -> str:
-    """Say whether a sequence allows for its being one of several, and what it says if it does not."""
+    """Say whether a sequence is adjusted for being one of several, and what it says if it is not."""
     number = len(report.pairs)
     if answer.together > 1:
         return f"The sequences of all {number} differences hold together."
-    alone = f"It is one of {number} differences, taken by itself"
+    alone = f"It is one of {number} differences, and is not adjusted for the others"
     if answer.excluded_at is None or report.main is None:
         return f"{alone}."
     joint = sequence.contrast(*report.main, together=number)
-    what = "never left out 0" if joint.excluded_at is None else "left out 0, too"
-    return f"{alone}; with all of them followed at once it has {what}."
+    what = "never excluded 0" if joint.excluded_at is None else "excluded 0, too"
+    return f"{alone}; adjusted for all of them, it has {what}."
 
 
 # ---------------------------------------------------------------- the experiment
@@ -345,7 +352,7 @@ def estimators_section(report: Report) -> Section | None:
     used = report.estimate.estimator.name
     rows = [_row(name, answer, 0 if name == used else -1) for name, answer in answers.items()]
     title = f"{one_line(next(iter(answers.values())).name, 120)} by estimator"
-    alone = f" for this difference by itself, one of {len(report.pairs)}" if len(report.pairs) > 1 else ""
+    alone = f", not adjusted for the {len(report.pairs)} differences" if len(report.pairs) > 1 else ""
     columns = [
         Column("estimator", list(answers), "label"),
         *_answer_columns(list(answers.values())),
@@ -353,7 +360,7 @@ def estimators_section(report: Report) -> Section | None:
     ]
     part = Part(
         charts=[charts.forest(rows, title=title, level=report.level, reference=reference)],
-        caption=f"{title}, with {percent(report.level)} intervals{alone}; this report uses {used}.",
+        caption=f"{title}, with {percent(report.level)} intervals{alone}. This report uses {used}.",
         sheet=Sheet("The estimators in numbers", columns),
     )
     return Section(
@@ -404,6 +411,7 @@ def _row(label: Label, answer: Answer, row_look: int) -> charts.ForestRow:
         high=answer.high,
         std_error=answer.std_error,
         look=row_look,
+        unit=answer.unit,
     )
 
 
@@ -420,14 +428,17 @@ def _ribbon(label: Label, moved: Answers, ribbon_look: int) -> charts.Series:
         high=[answer.high for answer in answers],
         std_error=answers[-1].std_error,
         look=ribbon_look,
+        unit=answers[-1].unit,
     )
 
 
 def _answer_columns(answers: Sequence[Answer], *, test: bool = False) -> list[Column]:
     errors = [answer.std_error for answer in answers]
     names = {"estimate": "estimate", "std_error": "std. error", "low": "low", "high": "high"}
+    units = [answer.unit for answer in answers]
     columns = [
-        Column(head, [getattr(answer, name) for answer in answers], "estimate", errors) for name, head in names.items()
+        Column(head, [getattr(a, name) for a in answers], "estimate", errors, unit=units, terse=name != "estimate")
+        for name, head in names.items()
     ]
     columns += [Column("p", [answer.p_value for answer in answers], "p_value")] * test
     lifts = [NOTHING if answer.lift is None else answer.lift.words for answer in answers]

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.tables import Column, Table
-from belated.base.text import percent
+from belated.base.text import Unit, percent
+from belated.estimation.answers import name_column
 from belated.log.clock import Moment
 from belated.sequences.design import SequenceKind, kind_text
 from belated.summaries.caps import capped_at
-
-#: A time as it is shown.
 
 
 def reasons(silences: Iterable[str | None]) -> list[str]:
@@ -38,6 +37,10 @@ class SequenceAnswer(Table):
         The first time at which the sequence excluded `null`.
     why : str or None
         The reason why the interval is still infinite.
+    unit : str
+        The unit in which it is shown, as in `Answer`.
+    parts : tuple
+        The arms of a contrast, or the arm.
     """
 
     name: str
@@ -52,6 +55,8 @@ class SequenceAnswer(Table):
     why: str | None
     together: int = 1
     cap: float | None = None
+    unit: Unit = "number"
+    parts: tuple[Label, ...] = ()
 
     def _title(self) -> str:
         joint = f", one of {self.together:,}" if self.together > 1 else ""
@@ -95,7 +100,7 @@ class SequenceAnswers(Table):
         return f"{percent(self.level)} {joint}{kind_text(self.kind)} confidence sequences{capped_at(self.cap)}"
 
     def _columns(self) -> list[Column]:
-        return [Column("contrast", [answer.name for answer in self.answers], "label"), *answer_columns(self.answers)]
+        return [name_column("contrast", self.answers), *answer_columns(self.answers)]
 
     def _notes(self) -> list[str]:
         return reasons([answer.why for answer in self.answers])
@@ -104,8 +109,9 @@ class SequenceAnswers(Table):
 def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
     """Return the columns of a table of answers."""
     errors = [(answer.high - answer.low) / 6 for answer in answers]
+    unit = answers[0].unit if answers else "number"
     ends = [
-        Column(name, [getattr(answer, name) for answer in answers], "estimate", errors)
+        Column(name, [getattr(a, name) for a in answers], "estimate", errors, unit=unit, terse=name != "estimate")
         for name in ("estimate", "low", "high")
     ]
     return [
@@ -144,6 +150,7 @@ class Track(Table):
     null: float
     excluded_at: Moment | None
     cap: float | None = None
+    unit: Unit = "number"
 
     def __len__(self) -> int:
         return len(self.moments)
@@ -155,5 +162,8 @@ class Track(Table):
     def _columns(self) -> list[Column]:
         errors = ((self.high - self.low) / 6).tolist()
         names = ("estimate", "low", "high", "fixed_estimate", "fixed_low", "fixed_high")
-        columns = [Column(name, getattr(self, name).tolist(), "estimate", errors) for name in names]
+        columns = [
+            Column(name, getattr(self, name).tolist(), "estimate", errors, unit=self.unit, terse=name != "estimate")
+            for name in names
+        ]
         return [Column("as_of", list(self.moments), "label"), *columns]

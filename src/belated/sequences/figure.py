@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from belated.base import figures as plots
-from belated.base.text import percent
-from belated.log.clock import Moment
+from belated.base.text import in_unit, percent
 from belated.sequences.answers import Track
 from belated.sequences.design import kind_text
 
@@ -44,10 +43,9 @@ def view(track: Track) -> tuple[float, float]:
 def band(track: Track) -> Figure:
     """Draw a sequence over its looks."""
     title = f"{percent(track.level)} {kind_text(track.kind)} confidence sequence"
-    figure, (axes,) = plots.new_figure([track.name], title)
-    figure.set_size_inches(7.2, 4.2)
+    figure, (axes,) = plots.new_figure([track.name], title, (7.2, 4.2))
     bottom, top = view(track)
-    when = [_drawable(moment) for moment in track.moments]
+    when = [plots.moment_to_draw(moment) for moment in track.moments]
     known = np.isfinite(track.low) | np.isfinite(track.high)
     far = 10 * (top - bottom)
     low, high = (np.clip(limit, bottom - far, top + far) for limit in (track.low, track.high))
@@ -61,19 +59,10 @@ def band(track: Track) -> Figure:
     axes.plot(when, track.estimate, color="#222222", linewidth=1.3, label="estimate")
     axes.axhline(track.null, color="#777777", linewidth=0.8)
     if track.excluded_at is not None:
-        moment, label = _drawable(track.excluded_at), f"{track.null:g} excluded"
+        moment, label = plots.moment_to_draw(track.excluded_at), f"{in_unit(track.null, track.unit)} excluded"
         axes.axvline(moment, color="#777777", linewidth=0.8, linestyle=":", label=label)
     axes.set_ylim(bottom, top)
-    axes.margins(x=0.01)
-    axes.set_xlabel("as of", fontsize=9, color="#222222")
-    if isinstance(track.moments[0], np.datetime64):
-        figure.autofmt_xdate()
-    else:
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+    plots.scale_in(axes.yaxis, track.unit)
+    plots.scale_moments(figure, axes, track.moments)
     axes.legend(frameon=False, fontsize=8.5, loc="best")
     return figure
-
-
-def _drawable(moment: Moment) -> Any:
-    """Return a time in a form that matplotlib accepts."""
-    return moment.astype("datetime64[us]").astype(object) if isinstance(moment, np.datetime64) else moment

@@ -13,7 +13,7 @@ import numpy as np
 from belated.base.checks import TOLERANCE
 from belated.base.columns import Array, Label, numbers
 from belated.base.errors import BelatedWarning, LogError, OptionError
-from belated.base.text import one_line
+from belated.base.text import Unit, one_line
 from belated.estimation.estimate import Estimate
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import resolve_interval
@@ -133,6 +133,11 @@ class History:
                     kernel.gauges(self._gauges, np.array(self.states), self.record.shift, self.design.plan)
         return self._gauges
 
+    @property
+    def unit(self) -> Unit:
+        """In what means are shown, at every look, as all outcomes so far have it."""
+        return self._sums(self.record.state).unit
+
     def fixed(self, look: int) -> Estimate:
         """Return the DIPW estimate at a look, with single-look intervals."""
         dipw, cap = ESTIMATORS["dipw"], self.design.cap
@@ -143,6 +148,7 @@ class History:
             interval=resolve_interval("auto", self._sums(self.record.state), dipw),
             as_of=self.clock.text(self.times[look]),
             outcome=self.outcome,
+            unit=self.unit,
         )
 
     def _sums(self, state: Array) -> Sums:

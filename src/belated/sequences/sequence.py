@@ -13,9 +13,9 @@ from belated.base.checks import whole
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
-from belated.base.text import one_line, percent
+from belated.base.text import Unit, one_line, percent
 from belated.estimation.estimate import Estimate
-from belated.estimation.target import default_pairs
+from belated.estimation.target import contrast_name, default_pairs
 from belated.kernels import fields
 from belated.log.clock import Moment
 from belated.log.data import Data, require_data
@@ -247,8 +247,11 @@ class ConfidenceSequence(Table):
         )
 
     def _name(self, a: int, b: int | None) -> str:
-        name = one_line(self.arms[a])
-        return name if b is None else f"{name} - {one_line(self.arms[b])}"
+        return one_line(self.arms[a]) if b is None else contrast_name(self.arms[a], self.arms[b])
+
+    def _unit(self, b: int | None) -> Unit:
+        unit = self._history.unit
+        return unit if b is None or unit == "number" else "points"
 
     def _answer(self, a: int, b: int | None, together: int) -> SequenceAnswer:
         history, design = self._history, self.design
@@ -268,6 +271,8 @@ class ConfidenceSequence(Table):
             why=" ".join(dict.fromkeys(filter(None, silences))) or None,
             together=together,
             cap=self.cap,
+            unit=self._unit(b),
+            parts=(self.arms[a],) if b is None else (self.arms[a], self.arms[b]),
         )
 
     def _test(self, a: int, b: int | None, together: int) -> tuple[float, Moment | None]:
@@ -310,6 +315,7 @@ class ConfidenceSequence(Table):
             null=self.design.null_of(a, b),
             excluded_at=self._test(a, b, together)[1],
             cap=self.cap,
+            unit=self._unit(b),
         )
 
     def plot(self, arm: Label, baseline: Label = None) -> Figure:

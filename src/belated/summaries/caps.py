@@ -9,7 +9,7 @@ import numpy as np
 from belated.base.checks import real
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.base.text import count, one_line
+from belated.base.text import Unit, count, one_line
 from belated.summaries.evidence import SHARE_WITH_EVENT
 
 
@@ -78,6 +78,11 @@ def capped_at(cap: float | Cap | None) -> str:
     return "" if value is None else f", capped at {cap_text(value)}"
 
 
-def quantity(outcome: str) -> str:
-    """Return the name of the mean of an outcome; for events, the share of rows with one."""
-    return outcome if outcome == SHARE_WITH_EVENT else f"mean {one_line(outcome)}"
+def quantity(outcome: str, unit: Unit = "number") -> str:
+    """Return what is estimated, in words: a mean, or a rate if outcomes are 0 or 1."""
+    if outcome == SHARE_WITH_EVENT:
+        return outcome
+    name = one_line(outcome)
+    if unit == "number":
+        return f"mean {name}"
+    return name if name.endswith("rate") else f"{name} rate"

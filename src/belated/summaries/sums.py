@@ -14,6 +14,7 @@ import numpy as np
 from belated.base.checks import one_of
 from belated.base.columns import Array, Label
 from belated.base.errors import MergeError, OptionError
+from belated.base.text import Unit
 from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, Field
 from belated.summaries.caps import Cap, cap_text, read_cap
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
@@ -74,6 +75,16 @@ class Sums:
         if one_of("name", name, SPREAD + OWN) in SPREAD:
             return np.asarray(self.spread[SPREAD.index(name)])
         return np.asarray(self.own[:, OWN.index(name)])
+
+    @property
+    def unit(self) -> Unit:
+        """In what a mean is shown: "percent" if every outcome that has arrived is 0 or 1, and both have.
+
+        If only 0, or only 1, has arrived, outcomes may be amounts.
+        """
+        ones = float(np.sum(self["y"] + self.shift * self["arrived"]))
+        both = 0.5 < ones < self["arrived"].sum() - 0.5
+        return "percent" if both and (self["nonbinary"] == 0).all() else "number"
 
     @classmethod
     def empty(

@@ -1,0 +1,118 @@
+"""Figures of estimates: forests of arms, contrasts and estimators, and how answers moved."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belated.base import figures as plots
+from belated.base.columns import Label
+from belated.base.figures import COLOURS, GREY, Whisker
+from belated.base.names import shorten_all
+from belated.base.text import count, percent
+from belated.summaries.caps import capped_at
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from belated.estimation.answers import Answer, Answers, Contrasts
+    from belated.estimation.best import Best
+    from belated.estimation.comparison import Comparison
+    from belated.estimation.estimate import Estimate
+    from belated.estimation.trajectory import Trajectory
+
+#: The most arms that a figure of several estimators, and of several moments in colour, shows.
+_MOST_FACETS, _MOST_PATHS = 12, len(COLOURS)
+
+#: Columns of text that an arm's name takes in a legend.
+_LEGEND = 24
+
+
+def estimate_figure(estimate: Estimate) -> Figure:
+    """Draw every arm's mean with its interval."""
+    lines = _lines(estimate.arms, estimate.arm_answers)
+    title = f"{estimate.estimator.name}: {percent(estimate.level)} {estimate.interval} intervals"
+    return plots.forest(lines, title, unit=estimate.unit, xlabel=estimate.estimand)
+
+
+def contrasts_figure(contrasts: Contrasts) -> Figure:
+    """Draw contrasts with their intervals, and a line at 0."""
+    names = contrasts._columns()[0].texts(plots.ROW_LABEL)
+    unit = contrasts.answers[0].unit
+    xlabel = f"difference{capped_at(contrasts.cap)}"
+    return plots.forest(_lines(names, contrasts.answers), contrasts._title(), unit=unit, xlabel=xlabel, reference=0.0)
+
+
+def best_figure(best: Best) -> Figure:
+    """Draw the arms in their order, those that may be best in colour, and the best arm's own interval at the top."""
+    arm, estimate, _, low, high, *_ = (column.values for column in best._columns())
+    rows = zip(arm, estimate, low, high, strict=True)
+    lines = [Whisker("best, adjusted", best.estimate, best.low, best.high, 1)]
+    lines += [Whisker(a, x, b, t, 0 if a in best.contenders else -1) for a, x, b, t in rows]  # type: ignore[arg-type]
+    title = f"The best of {count(len(best.p_values), 'arm')}: those in colour may be best"
+    return plots.forest(lines, title, unit=best.unit, xlabel=best.source.estimand)
+
+
+def comparison_figure(comparison: Comparison) -> Figure:
+    """Draw every estimator's answer, in a facet for each arm; of many arms the first."""
+    estimates = comparison.estimates
+    first = next(iter(estimates.values()))
+    arms = first.arms[:_MOST_FACETS]
+    more = f", the first {len(arms)} of {len(first.arms)} arms" if len(arms) < len(first.arms) else ""
+    title = f"{first.estimand}: {percent(first.level)} intervals by estimator{more}"
+    figure, facets = plots.new_figure(shorten_all(arms, plots.LONGEST), title)
+    for facet, arm in zip(facets, arms, strict=True):
+        answers = {name: estimate.arm(arm) for name, estimate in estimates.items()}
+        plots.draw_forest(facet, _lines(answers, answers.values()), unit=first.unit)
+    return figure
+
+
+def answers_figure(answers: Answers) -> Figure:
+    """Draw one question's answers: by estimator below each other, over moments as a band."""
+    given = list(answers.answers.values())
+    reference = 0.0 if len(given[-1].parts) > 1 else None
+    if answers.by == "estimator":
+        lines = _lines(answers.answers, given)
+        return plots.forest(lines, answers._title(), unit=given[-1].unit, xlabel=given[-1].name, reference=reference)
+    title = f"{given[-1].name}: {percent(given[-1].level)} intervals, each for a single look"
+    return _paths(list(answers.answers), {given[-1].name: given}, title, reference)
+
+
+def trajectory_figure(trajectory: Trajectory) -> Figure:
+    """Draw how every arm's estimate and interval moved; of many arms those that ended highest, and how many more."""
+    last = trajectory.estimates[-1]
+    order = np.argsort(np.nan_to_num(-last.values, nan=np.inf), kind="stable")[:_MOST_PATHS]
+    chosen = sorted(order.tolist())
+    names = shorten_all((last.arms[k] for k in chosen), _LEGEND)
+    paths = {
+        name: [estimate.arm_answers[k] for estimate in trajectory.estimates]
+        for name, k in zip(names, chosen, strict=True)
+    }
+    more = f", the {len(chosen)} highest of {len(last.arms)} arms" if len(chosen) < len(last.arms) else ""
+    title = f"{last.estimand}: {percent(last.level)} intervals, each for a single look{more}"
+    return _paths(trajectory.moments, paths, title, None)
+
+
+def _paths(
+    moments: Sequence[Hashable], paths: Mapping[str, Sequence[Answer]], title: str, reference: float | None
+) -> Figure:
+    figure, (axes,) = plots.new_figure([""], title, (7.2, 4.4))
+    for k, (name, answers) in enumerate(paths.items()):
+        plots.draw_path(axes, moments, _lines(moments, answers), COLOURS[k % len(COLOURS)], plots.safe_label(name))
+    parts = [
+        np.array([[getattr(a, part) for a in p] for p in paths.values()]).T for part in ("low", "high", "estimate")
+    ]
+    plots.cut_height(axes, *parts)
+    if reference is not None:
+        axes.axhline(reference, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)))
+    plots.scale_in(axes.yaxis, next(iter(paths.values()))[-1].unit)
+    plots.scale_moments(figure, axes, moments)
+    if len(paths) > 1:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
+    return figure
+
+
+def _lines(labels: Iterable[Label], answers: Iterable[Answer]) -> list[Whisker]:
+    return [Whisker(label, a.estimate, a.low, a.high) for label, a in zip(labels, answers, strict=True)]
