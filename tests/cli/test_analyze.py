@@ -57,7 +57,7 @@ def test_lift_and_simultaneous(call, log):
 
 def test_the_help_says_which_contrasts_there_are_unless_some_are_asked_for(call):
     words = " ".join(call("analyze", "--help").stdout.replace("│", " ").split())
-    assert f"of more than {MANY_ARMS} arms, every other arm minus the first" in words
+    assert f"with more than {MANY_ARMS} arms, every other arm minus the first" in words
 
 
 def test_a_report_is_written_and_named_on_stderr(call, log, tmp_path):

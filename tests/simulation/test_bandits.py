@@ -18,7 +18,7 @@ def test_one_delay_for_all_or_one_for_each():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (({},), "must map each arm's label"),
+        (({},), "must map labels to arms"),
         (({"A": 1.0},), "`arms['A']` is 1.0; it must be an arm, such as arms.normal(1.0)."),
         (({"A": bl.arms.normal()}, 3), "`delays` is 3; it must be a delay, or map arms to delays."),
         (({"A": bl.arms.normal()}, {"A": 3}), "`delays['A']` is 3; it must be a delay, such as delays.poisson(5)."),

@@ -38,7 +38,7 @@ def test_a_simulated_log_can_wait_for_what_is_still_out():
         (lambda: bl.policies.fixed({"A": 0.5}), "must sum to 1"),
         (lambda: bl.policies.uniform().batched(0), "`batch` is 0"),
         (lambda: bl.policies.own(3), "must be a function"),
-        (lambda: bl.Bandit({}), "must map each arm's label"),
+        (lambda: bl.Bandit({}), "must map labels to arms"),
         (lambda: bl.Bandit({"A": 1.0}), "such as arms.normal(1.0)"),
         (lambda: bl.Bandit({"A": bl.arms.normal()}, {"B": bl.delays.none()}), "not one of the arms"),
         (lambda: bl.simulate(TWO, bl.policies.uniform(), 0), "`horizon` is 0"),

@@ -66,7 +66,7 @@ def test_a_policy_of_ones_own_plain_or_compiled():
 
 def test_a_policy_that_fails_stops_the_study_with_its_answer():
     policy = bl.policies.own(lambda count, total, t: [0.5, 0.5] if t < 30 else [0.9, 0.9])
-    with pytest.raises(bl.PolicyError, match=r"answered \[0.9, 0.9\] at step 30"):
+    with pytest.raises(bl.PolicyError, match=r"returned \[0.9, 0.9\] at step 30"):
         bl.study(RATES, policy, 60, 4)
 
 
@@ -79,14 +79,14 @@ def test_any_seed():
     "answer", [None, 0.5, [[0.5, 0.5]], ["0.5", "0.5"], {"A": 1}, [0.5, [0.5]], [1j, 0.5]], ids=str
 )
 def test_whatever_a_policy_answers_is_shown(answer):
-    with pytest.raises(bl.PolicyError, match=r"The policy answered .* at step 3; it must be 2 probabilities"):
+    with pytest.raises(bl.PolicyError, match=r"The policy returned .* at step 3; it must be 2 probabilities"):
         bl.study(RATES, bl.policies.own(lambda count, total, t: [0.5, 0.5] if t < 3 else answer), 20, 2)
 
 
 def test_a_policy_that_raises_or_does_not_fit_is_named():
     with pytest.raises(bl.PolicyError, match="failed at step 1: ZeroDivisionError"):
         bl.study(RATES, bl.policies.own(lambda count, total, t: 1 / 0), 20, 2)
-    with pytest.raises(bl.PolicyError, match="compiled policy does not fit"):
+    with pytest.raises(bl.PolicyError, match="compiled policy has the wrong form"):
         bl.study(RATES, bl.policies.own(numba.njit(lambda count: count)), 20, 2)
 
 
@@ -146,13 +146,13 @@ def test_memory_is_a_few_columns_of_the_horizon_whatever_the_arms():
         ({"intervals": ["wilson"]}, "needs outcomes that are 0 or 1"),
         ({"targets": ["Z"]}, "'Z'"),
         ({"targets": [("A", "A")]}, "two different arms"),
-        ({"targets": [{"A": 0}]}, "all 0"),
+        ({"targets": [{"A": 0}]}, "must differ from 0"),
         ({"level": 95}, "`level` is 95"),
         ({"workers": 0}, "`workers` is 0"),
         ({"seed": -1}, "`seed` is -1"),
         ({"policy": "greedy"}, "must be a policy"),
         ({"bandit": "bandit"}, "must be a Bandit"),
-        ({"bandit": bl.Bandit({"A": bl.arms.student_t(0.9)})}, "has no mean"),
+        ({"bandit": bl.Bandit({"A": bl.arms.student_t(0.9)})}, "does not exist"),
     ],
 )
 def test_what_cannot_be_studied_is_refused(options, sentence):

@@ -38,10 +38,10 @@ def test_what_is_not_a_study_is_refused(tmp_path):
     path = tmp_path / "not.study"
     for content in (b"", b"not", b"PK\x03\x04 broken"):
         path.write_bytes(content)
-        with pytest.raises(bl.OptionError, match="is not a study"):
+        with pytest.raises(bl.OptionError, match="is not a saved study"):
             bl.Study.load(path)
     np.savez(path.with_suffix(".npz"), about=np.array([{"a": 1}], dtype=object))  # needs unpickling
-    with pytest.raises(bl.OptionError, match="is not a study"):
+    with pytest.raises(bl.OptionError, match="is not a saved study"):
         bl.Study.load(path.with_suffix(".npz"))
     with pytest.raises(FileNotFoundError):
         bl.Study.load(tmp_path / "nowhere")
@@ -117,14 +117,14 @@ def test_whatever_is_altered_in_a_study_is_told_or_does_no_harm(saved, tmp_path)
 def test_a_level_that_cannot_be(saved, tmp_path, level):
     about = json.loads(str(saved[1]["about"])) | {"level": level}
     np.savez(tmp_path / "b.npz", **(saved[1] | {"about": np.array(json.dumps(about))}))
-    with pytest.raises(bl.OptionError, match="is not a study that was saved: `level` is"):
+    with pytest.raises(bl.OptionError, match="is not a saved study: `level` is"):
         bl.Study.load(tmp_path / "b.npz")
 
 
 def test_a_study_of_another_version_is_told(saved, tmp_path):
     about = json.loads(str(saved[1]["about"])) | {"format": "belated study 2"}
     np.savez(tmp_path / "b.npz", **(saved[1] | {"about": np.array(json.dumps(about))}))
-    with pytest.raises(bl.OptionError, match="another version of belated saved it; run the study again"):
+    with pytest.raises(bl.OptionError, match="saved by another version of belated; run the study again"):
         bl.Study.load(tmp_path / "b.npz")
 
 
@@ -137,7 +137,7 @@ def test_a_study_of_another_version_is_told(saved, tmp_path):
 )  # fmt: skip
 def test_runs_that_cannot_be(saved, tmp_path, change):
     np.savez(tmp_path / "b.npz", **(saved[1] | {"moments_30": change(saved[1]["moments_30"])}))
-    with pytest.raises(bl.OptionError, match="is not a study that was saved: its runs at horizon 30"):
+    with pytest.raises(bl.OptionError, match="is not a saved study: its runs at horizon 30"):
         bl.Study.load(tmp_path / "b.npz")
 
 

@@ -41,7 +41,9 @@ def test_nothing_to_see_is_refused(option):
 def test_the_truth_needs_the_means_of_the_targets_arms_alone():
     assert true_value(THREE, Target.contrast(tuple(THREE.arms), "A", "B")) == 0.5
     assert math.isnan(true_value(THREE, Target.arm(tuple(THREE.arms), "C")))
-    with pytest.raises(bl.OptionError, match=r"`target` holds 'C - A', and an arm in it has no mean"):
+    with pytest.raises(
+        bl.OptionError, match=r"`target` contains 'C - A', but the mean of one of its arms does not exist"
+    ):
         read_known_target(THREE, ("C", "A"), option="target")
 
 

@@ -1,1 +1,1 @@
-"""Experiments that never were: bandits, delays and policies, simulated to logs."""
+"""Simulation of bandit experiments: arms, delays, policies, single runs and studies."""

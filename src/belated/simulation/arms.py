@@ -1,4 +1,4 @@
-"""What an arm's outcomes are drawn from."""
+"""Distributions of an arm's outcomes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Arm(Constructed):
 
     def __post_init__(self) -> None:
         if math.isinf(self.mean):
-            raise OptionError("`mean` of these outcomes is infinite: their parameters are too large.")
+            raise OptionError("`mean` of these outcomes is infinite; give smaller parameters.")
 
     @property
     def binary(self) -> bool:
@@ -38,7 +38,7 @@ class Arm(Constructed):
 
     @property
     def centre(self) -> float:
-        """What outcomes are taken minus: the mean, but 0 for 0/1 outcomes, whose sums are then exact."""
+        """The value subtracted from outcomes in sums: the mean, but 0 for 0/1 outcomes, whose sums are then exact."""
         return 0.0 if self.binary or math.isnan(self.mean) else self.mean
 
 

@@ -1,4 +1,4 @@
-"""Bandit: arms, their outcomes and their delays."""
+"""`Bandit`: arms with distributions of outcomes and delays."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from belated.simulation.delays import Delay, none
 
 @dataclass(frozen=True)
 class Bandit:
-    """What there is to choose from.
+    """The arms of a simulated experiment, with their outcomes and delays.
 
     Parameters
     ----------
     arms : mapping from label to Arm
     delays : Delay, or mapping from label to Delay
-        One for all arms, or one for each (those left out report at once).
+        One delay for all arms, or one per arm. Outcomes of arms without a delay arrive at once.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Bandit:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Mapping) or not self.arms:
-            raise OptionError("`arms` must map each arm's label to what its outcomes are drawn from.")
+            raise OptionError("`arms` must map labels to arms, such as {'A': arms.normal(1.0)}.")
         for label, arm in self.arms.items():
             if not isinstance(arm, Arm):
                 raise OptionError(f"`arms[{label!r}]` is {arm!r}; it must be an arm, such as arms.normal(1.0).")
@@ -52,9 +52,9 @@ class Bandit:
 
     @property
     def means(self) -> dict[Label, float]:
-        """Every arm's true mean."""
+        """The true mean of each arm."""
         return {label: arm.mean for label, arm in self.arms.items()}
 
     def delay(self, label: Label) -> Delay:
-        """Return an arm's delays."""
+        """Return the delays of an arm."""
         return self.delays if isinstance(self.delays, Delay) else self.delays.get(label, none())

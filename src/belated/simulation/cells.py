@@ -1,4 +1,4 @@
-"""Cell: how one estimator did, over a study's replications."""
+"""`Cell`: the performance of one estimator over the replications of a study."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belated.estimation.intervals import Interval
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """How one estimator did for one target at one horizon; arrays have an entry for each replication."""
+    """The performance of one estimator for one target at one horizon; arrays have one entry per replication."""
 
     horizon: int
     estimator: EstimatorName
@@ -34,17 +34,17 @@ class Cell:
 
     @property
     def missing(self) -> int:
-        """Replications without an interval."""
+        """The number of replications without an interval."""
         return int((~self._there).sum())
 
     @property
     def replications(self) -> int:
-        """Replications with an interval."""
+        """The number of replications with an interval."""
         return int(self._there.sum())
 
     @property
     def studentised(self) -> Array:
-        """Errors over standard errors, of replications with an interval."""
+        """Errors divided by standard errors, of replications with an interval."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((self.error / self.std_error)[self._there])
 
@@ -83,22 +83,22 @@ class Cell:
 
     @property
     def sd_error(self) -> float:
-        """The Monte Carlo error of the standard deviation, were the estimates normal."""
+        """The Monte Carlo error of the standard deviation, assuming normal estimates."""
         return self.sd / math.sqrt(2 * (self.replications - 1)) if self.replications > 1 else math.nan
 
     @property
     def coverage(self) -> float:
-        """How often the interval held the truth."""
+        """The share of intervals that cover the true value."""
         return self._mean((self.low <= self.truth) & (self.truth <= self.high))
 
     @property
     def coverage_low(self) -> float:
-        """The lower end of the coverage's own 95 % interval (Wilson's)."""
+        """The lower limit of the 95 % Monte Carlo interval of the coverage (Wilson's)."""
         return share_limits(self.coverage, self.replications)[0]
 
     @property
     def coverage_high(self) -> float:
-        """The upper end of the coverage's own 95 % interval."""
+        """The upper limit of the 95 % Monte Carlo interval of the coverage."""
         return share_limits(self.coverage, self.replications)[1]
 
     @property

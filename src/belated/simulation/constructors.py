@@ -1,4 +1,4 @@
-"""Constructors that leave their name and options in what they return: enough to show it, write it and rebuild it."""
+"""Constructors that store their name and options in the result, so that it can be shown, written and rebuilt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Argument = int | float | Array | ByArm[float]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Constructed:
-    """An object that knows the call that made it, equal to those whose compared fields are, samples included."""
+    """An object that stores the call that made it; equal if all compared fields are, including samples."""
 
     constructor: str = field(default="", compare=False)
     options: Mapping[str, Argument] = field(default_factory=dict, compare=False)
@@ -47,7 +47,7 @@ T = TypeVar("T", bound=Constructed)
 
 
 def constructor(function: Callable[P, T]) -> Callable[P, T]:
-    """Have a function leave its name and options in what it returns; a function among them cannot be written down."""
+    """Make a function store its name and options in its result; an option that is a function cannot be written."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -65,7 +65,7 @@ def constructor(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def _plain(number: SupportsIndex | SupportsFloat) -> int | float:
-    """Return a number of any type, NumPy's for one, as Python's."""
+    """Return a number of any type, such as NumPy's, as a Python number."""
     if isinstance(number, SupportsIndex):
         try:
             return operator.index(number)

@@ -1,4 +1,4 @@
-"""A crew for many independent tasks: threads or any executor, with progress, stopped by Ctrl-C."""
+"""Running many independent tasks on threads or any executor, with progress, until done or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belated.base.progress import Bar
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
-#: Tasks handed to an executor before the first is done: enough for any cluster to be busy.
+#: The number of tasks submitted before the first is done; enough to keep any cluster busy.
 _AHEAD = 256
 
 
@@ -28,7 +28,7 @@ def run(
     executor: Executor | None = None,
     progress: bool | None = None,
 ) -> dict[tuple[*Arguments], Result]:
-    """Call ``task(*a)`` for each of `total` arguments; return the results by argument, those done if interrupted."""
+    """Call ``task(*a)`` for each of `total` arguments; return the results by argument, or those done by Ctrl-C."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise OptionError(f"`executor` is {executor!r}; it must be a concurrent.futures executor.")
     results: dict[tuple[*Arguments], Result] = {}
@@ -62,14 +62,14 @@ def run(
 
 
 def _result(future: Future[Result]) -> Result:
-    """Return what a task gave, or say in a sentence why an executor could not run it."""
+    """Return the result of a task, or raise an error that says why an executor could not run it."""
     try:
         return future.result()
     except BrokenExecutor as error:
-        raise BelatedError(f"The executor broke: {error}") from error
+        raise BelatedError(f"The executor failed: {error}") from error
     except (PicklingError, AttributeError, TypeError) as error:
         if "pickle" not in str(error).lower():
             raise
         raise OptionError(
-            "The policy cannot be sent to another process: its function must be defined at the top of a module."
+            "The policy cannot be sent to another process; define its function at the top level of a module."
         ) from error

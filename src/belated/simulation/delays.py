@@ -1,4 +1,4 @@
-"""How late an arm's outcomes come, in steps, and how many never do."""
+"""Distributions of delays, in steps, and the share of outcomes that never arrive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DelayName = Literal["none", "constant", "geometric", "poisson", "negative_binomi
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Delay(Constructed):
-    """A distribution of delays; `never` is the share of outcomes that do not come at all."""
+    """A distribution of delays; `never` is the share of outcomes that never arrive."""
 
     name: DelayName
     parameters: tuple[float, ...]
@@ -30,18 +30,18 @@ class Delay(Constructed):
 
     @cached_property
     def table(self) -> tuple[Array, Array]:
-        """The delays that outcomes which come can have, in order, and the probability of each or an earlier one.
+        """The possible delays of outcomes that arrive, in order, with the cumulative distribution function.
 
-        All of them if they end; otherwise the first thousand, up to a tail that has a formula.
+        All delays if they are bounded; otherwise the first thousand, after which a formula gives the tail.
         """
         return _TABLES[self.name](self)
 
     def censored(self, never: float) -> Delay:
-        """Return the same delays with a share of outcomes that never come."""
+        """Return the same delays with a share of outcomes that never arrive."""
         return replace(self, never=probability("never", never))
 
     def quantile(self, share: float) -> float:
-        """Return the steps within which this share of the outcomes that come have come; perhaps infinite for all."""
+        """Return the delay, in steps, within which this share of the arriving outcomes arrives; perhaps infinite."""
         steps, cumulative = self.table
         ends = self.name not in ("pareto", "geometric", "lognormal")
         reached = cumulative >= share * (cumulative[-1] if ends and len(cumulative) else 1.0)
@@ -63,23 +63,23 @@ class Delay(Constructed):
         return super().__repr__() + (f".censored({self.never!r})" if self.never else "")
 
 
-#: Delays tabled before a tail is left to its formula, and the most that are tabled where there is none.
+#: The number of tabulated delays if the tail has a formula, and the largest number if it has none.
 _HEAD = 1024
 _MOST = 1 << 22
 
-#: Chances too small for a uniform of 53 bits to tell from 0.
+#: Smaller probabilities are 0 for a uniform random number of 53 bits.
 _NOTHING = 2.0**-54
 
 
 @constructor
 def none() -> Delay:
-    """Outcomes that come at once: known before the next step."""
+    """No delay: outcomes are known before the next step."""
     return Delay("none", ())
 
 
 @constructor
 def constant(steps: int) -> Delay:
-    """Outcomes that all take the same number of steps."""
+    """The same delay for every outcome, in steps."""
     if whole("steps", steps, least=0) > 2**53:
         raise OptionError(f"`steps` is {steps:.3g}; it must be at most 2**53.")
     return Delay("constant", (float(steps),))
@@ -87,7 +87,7 @@ def constant(steps: int) -> Delay:
 
 @constructor
 def geometric(mean: float) -> Delay:
-    """Delays that end at each step with the same chance: 0, 1, 2, ... with the given mean."""
+    """Geometric delays 0, 1, 2, ... with the given mean: at each step, an outcome arrives with the same probability."""
     if real("mean", mean) < 0:
         raise OptionError(f"`mean` is {mean!r}; it must not be negative.")
     return Delay("geometric", (1 / (1 + mean),))
@@ -95,13 +95,13 @@ def geometric(mean: float) -> Delay:
 
 @constructor
 def poisson(mean: float) -> Delay:
-    """Poisson delays."""
+    """Poisson delays with the given mean."""
     return _bounded(Delay("poisson", (positive("mean", mean),)))
 
 
 @constructor
 def negative_binomial(size: float, rate: float) -> Delay:
-    """Failures before the `size`-th success of chance `rate`."""
+    """Negative binomial delays: failures before the `size`-th success with probability `rate`."""
     size, rate = positive("size", size), probability("rate", rate)
     if rate == 0:
         raise OptionError("`rate` is 0; it must be above 0.")
@@ -112,24 +112,24 @@ def negative_binomial(size: float, rate: float) -> Delay:
 def pareto(shape: float, scale: float = 1.0) -> Delay:
     """Heavy-tailed delays: floor(P - scale), P Pareto with the given shape and scale.
 
-    The share later than d falls like d ** -shape; the paper's theory needs a shape of 1/2 or more.
+    The share of delays above d falls like d ** -shape; the paper's theory needs a shape of 1/2 or more.
     """
     return Delay("pareto", (positive("shape", shape), positive("scale", scale)))
 
 
 @constructor
 def lognormal(location: float, scale: float) -> Delay:
-    """Delays whose logarithm is normal, rounded down."""
+    """Lognormal delays, rounded down; `location` and `scale` are mean and standard deviation of the logarithm."""
     return Delay("lognormal", (real("location", location), positive("scale", scale)))
 
 
 @constructor
 def empirical(values: Iterable[float]) -> Delay:
-    """Delays drawn from a sample, with replacement: whole steps, infinite for never."""
+    """Delays drawn from a sample with replacement: whole steps, or infinity for never."""
     drawn = np.sort(sample("values", values, infinite=True))
     bad = (drawn < 0) | ((drawn != np.floor(drawn)) & np.isfinite(drawn))
     if bad.any():
-        raise OptionError(f"`values` holds {drawn[bad][0]}; delays must be whole steps, 0 or more, or {math.inf}.")
+        raise OptionError(f"`values` contains {drawn[bad][0]}; delays must be whole steps, 0 or more, or {math.inf}.")
     return Delay(name="empirical", parameters=(), values=drawn)
 
 
@@ -147,7 +147,7 @@ def _head(delay: Delay) -> tuple[Array, Array]:
 
 
 def _counted(delay: Delay) -> tuple[Array, Array]:
-    """Table a Poisson or negative binomial as far as there is anything left."""
+    """Tabulate a Poisson or negative binomial distribution until the remaining probability is 0."""
     end = 64
     while _later(delay, np.array(float(end))) > _NOTHING:
         end *= 2
@@ -158,16 +158,16 @@ def _counted(delay: Delay) -> tuple[Array, Array]:
 
 
 def _later(delay: Delay, steps: Array) -> Array:
-    """Return the chance of a Poisson or negative binomial delay of more than `steps`."""
+    """Return the probability that a Poisson or negative binomial delay exceeds `steps`."""
     if delay.name == "poisson":
         return np.asarray(special.pdtrc(steps, *delay.parameters))
     return np.asarray(special.betaincc(delay.parameters[0], steps + 1.0, delay.parameters[1]))
 
 
 def _bounded(delay: Delay) -> Delay:
-    """Return a delay that a table can hold."""
+    """Return the delay, or raise if it is too long for a table."""
     if not _later(delay, np.array(float(_MOST))) <= _NOTHING:
-        raise OptionError(f"These delays are too long: some would take more than {_MOST:,} steps.")
+        raise OptionError(f"These delays are too long; they must be at most {_MOST:,} steps.")
     return delay
 
 

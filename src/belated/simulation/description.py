@@ -1,7 +1,7 @@
-"""Experiments written down: from plain tables, as TOML and JSON hold them, to bandits and policies, and back.
+"""Descriptions of experiments as tables, as in TOML and JSON: reading them to bandits and policies, and writing them.
 
-An arm, a delay or a policy is a table of its constructor's name and options. Nothing that a table
-holds is evaluated.
+An arm, a delay or a policy is a table with the name and the options of its constructor. No content of a table is
+evaluated as code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from belated.simulation.views import TargetLike
 T = TypeVar("T")
 Made = TypeVar("Made", bound=Constructed)
 
-#: What a description can hold.
+#: The keys of a description.
 _KEYS = (
     *("arms", "delay", "policy", "horizon", "horizons", "replications", "seed"),
     *("estimators", "targets", "intervals", "level"),
@@ -43,7 +43,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Description:
-    """An experiment, and what is to be found out about it.
+    """An experiment, and the settings of a study of it.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Descrip
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the table that a TOML file holds."""
+    """Return the content of a TOML file as a table."""
     check_file(path)
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
@@ -85,10 +85,10 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) -> Description:
-    """Return a description from a table such as a TOML file's."""
+    """Return a description from a table, such as the content of a TOML file."""
     _check_keys(table, "", needed=("arms", "policy"), known=_KEYS)
     if ("horizon" in table) == ("horizons" in table) and (needs_horizon or "horizon" in table):
-        raise OptionError("There must be `horizon` or `horizons` at the top, one of the two.")
+        raise OptionError("The description must have exactly one of `horizon` and `horizons` at the top level.")
     bandit = bandit_from({key: table[key] for key in ("arms", "delay") if key in table})
     horizons = _each(table, "horizons", lambda name, given: whole(name, given, least=1)) or ()
     if "horizon" in table:
@@ -107,10 +107,10 @@ def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) ->
 
 
 def bandit_from(table: Mapping[str, Any]) -> Bandit:
-    """Return a bandit from a table of `arms`, each with its `outcome` and perhaps its `delay`.
+    """Return a bandit from a table of `arms`, each with an `outcome` and optionally a `delay`.
 
-    The arms are a table by label, or a list of tables with a `label` each. A `delay` beside `arms`
-    is that of the arms without one of their own.
+    The arms are a table by label, or a list of tables with a `label` each. A `delay` next to `arms` applies to arms
+    without a delay of their own.
     """
     _check_keys(table, "", needed=("arms",), known=("arms", "delay"))
     outcomes, late = {}, {}
@@ -127,7 +127,7 @@ def bandit_from(table: Mapping[str, Any]) -> Bandit:
 
 
 def bandit_to(bandit: Bandit) -> dict[str, Any]:
-    """Return the table of which `bandit_from` makes the same bandit."""
+    """Return the table from which `bandit_from` makes the same bandit."""
     rows = [{"label": _label(label, "arms"), "outcome": _table(arm)} for label, arm in bandit.arms.items()]
     if isinstance(bandit.delays, Delay):
         return {"arms": rows, "delay": _table(bandit.delays)}
@@ -137,17 +137,17 @@ def bandit_to(bandit: Bandit) -> dict[str, Any]:
 
 
 def policy_from(table: Mapping[str, Any]) -> Policy:
-    """Return a policy from a table; `own` comes without its function."""
+    """Return a policy from a table; `own` has no function then."""
     return replace(_make(Policy, table, "policy"), function=None)
 
 
 def policy_to(policy: Policy) -> dict[str, Any]:
-    """Return the table of which `policy_from` makes the same policy."""
+    """Return the table from which `policy_from` makes the same policy."""
     return _table(policy)
 
 
 def _make(kind: type[Made], table: Any, where: str) -> Made:
-    """Call the constructor of an arm, a delay or a policy that a table names with the table's other keys."""
+    """Call the constructor that a table names, with the other keys of the table as options."""
     constructors, changes = CONSTRUCTORS[kind.__module__], _CHANGES.get(kind, {})
     _check_keys(table, where, needed=("name",))
     with _at(where):
@@ -166,7 +166,7 @@ def _make(kind: type[Made], table: Any, where: str) -> Made:
 
 def _table(thing: Constructed) -> dict[str, Any]:
     if not thing.constructor:
-        raise OptionError(f"`{thing!r}` was not made by a constructor such as arms.normal; it cannot be written down.")
+        raise OptionError(f"`{thing!r}` cannot be written: it was not made by a constructor such as arms.normal.")
     options = {key: _WRITTEN[key](value) if key in _WRITTEN else value for key, value in thing.options.items()}
     changed = {key: getattr(thing, key) for key, usual in _USUAL.items() if getattr(thing, key, usual) != usual}
     return {"name": thing.constructor, **options, **changed}
@@ -189,7 +189,7 @@ def _shares(given: object, where: str) -> dict[Any, Any]:
     return {label: entry["share"] for label, entry in shares.items()}
 
 
-#: What is said of a thing after it is made, by what it is, and what goes without saying.
+#: Options that are set after construction, by type, and their defaults.
 _CHANGES: dict[type[Constructed], dict[str, Callable[[Any, Any], Constructed]]] = {
     Delay: {"never": Delay.censored},
     Policy: {"batch": Policy.batched},
@@ -205,7 +205,7 @@ _WRITTEN: dict[str, Callable[[Any], Any]] = {
 
 
 def _by_label(given: object, where: str) -> dict[Any, Any]:
-    """Return what a table holds by label, or the tables of a list by the label in each."""
+    """Return a table by label; a list of tables is indexed by the `label` of each."""
     if isinstance(given, Mapping):
         return {_label(label, where): entry for label, entry in given.items()}
     if not isinstance(given, list):
@@ -215,7 +215,7 @@ def _by_label(given: object, where: str) -> dict[Any, Any]:
         _check_keys(entry, f"{where}[{i}]", needed=("label",))
         label = _label(entry["label"], f"{where}[{i}]")
         if label in entries:
-            raise OptionError(f"`{where}[{i}]` has the label {label!r}, which another has already.")
+            raise OptionError(f"`{where}[{i}]` has the label {label!r}, which another one has too; labels must differ.")
         entries[label] = {key: value for key, value in entry.items() if key != "label"}
     return entries
 
@@ -238,15 +238,15 @@ def _target(name: str, given: object, known: Collection[Hashable]) -> TargetLike
 
 
 def _arm(name: str, given: object, known: Collection[Hashable]) -> Hashable:
-    """Return the arm that is named, also by the text of its label: TOML has no other keys."""
+    """Return the arm with this label, or with this text as label, because keys in TOML are text."""
     matches = [arm for arm in known if arm == given] or [arm for arm in known if str(arm) == given]
     if not matches:
-        raise OptionError(f"`{name}` names {given!r}, which is not one of the arms {list(known)!r}.")
+        raise OptionError(f"`{name}` is {given!r}, which is not one of the arms {list(known)!r}.")
     return matches[0]
 
 
 def _each(table: Mapping[str, Any], key: str, check: Callable[[str, object], T]) -> tuple[T, ...] | None:
-    """Return a list in a table, its elements checked; None if there is none."""
+    """Return a list in a table with validated elements; None if there is none."""
     if key not in table:
         return None
     return tuple(check(f"{key}[{i}]", value) for i, value in enumerate(_listed(table[key], key)))
@@ -254,27 +254,27 @@ def _each(table: Mapping[str, Any], key: str, check: Callable[[str, object], T])
 
 def _listed(given: object, where: str) -> list[Any]:
     if not isinstance(given, list) or not given:
-        raise OptionError(f"`{where}` is {given!r}; it must be a list of one or more.")
+        raise OptionError(f"`{where}` is {given!r}; it must be a list with at least one element.")
     return given
 
 
 def _check_keys(table: object, where: str, needed: Collection[str], known: Collection[str] | None = None) -> None:
-    """Raise unless a table has every key that it needs and none that is not known."""
+    """Raise unless a table has every required key and no unknown one."""
     if not isinstance(table, Mapping):
         raise OptionError(f"`{where or 'table'}` is {table!r}; it must be a table.")
-    known, place = table.keys() if known is None else known, f"in `{where}`" if where else "at the top"
+    known, place = table.keys() if known is None else known, f"in `{where}`" if where else "at the top level"
     for key in (key for key in table if key not in known):
         near = get_close_matches(str(key), known, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"there can be {', '.join(f'`{k}`' for k in known)}."
-        raise OptionError(f"There is no `{key}` {place}; {hint}")
+        hint = f"did you mean `{near[0]}`?" if near else f"the possible keys are {', '.join(f'`{k}`' for k in known)}."
+        raise OptionError(f"Unknown key `{key}` {place}; {hint}")
     for key in needed:
         if key not in table:
-            raise OptionError(f"There is no `{key}` {place}; it is needed.")
+            raise OptionError(f"The key `{key}` is missing {place}.")
 
 
 @contextmanager
 def _at(where: str) -> Iterator[None]:
-    """Say where it was that an option was wrong."""
+    """Add the place in the description to errors about options."""
     try:
         yield
     except BelatedError as error:

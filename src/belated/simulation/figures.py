@@ -1,7 +1,7 @@
-"""Figures: how estimators did, as lines over horizons, histograms and normal quantiles.
+"""Figures of studies: lines by horizon, histograms and normal quantiles.
 
 Each figure is drawn from data that a function returns: `study_panels` and `study_errors` for studies,
-`histogram` and `quantile` for one facet. Nothing here touches pyplot or matplotlib's settings.
+`histogram` and `quantile` for one panel. This module does not use pyplot or change matplotlib's settings.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class LineLook(TypedDict):
 
 
 class Summary(TypedDict):
-    """What a facet's small print says of its values."""
+    """The values that the small print of a panel shows."""
 
     mean: float
     sd: float
@@ -114,7 +114,7 @@ class Quantiles(Summary):
 
 
 def study_panels(study: Study, target: TargetLike = None, interval: Interval | None = None) -> Lines:
-    """Return what `study_lines` draws: the arguments of `lines`."""
+    """Return the data that `study_lines` draws: the arguments of `lines`."""
     kind = study.intervals[-1] if interval is None else interval
     wanted = study.target(study.targets[-1] if target is None else target)
     horizons = sorted(study.horizons)
@@ -141,7 +141,7 @@ def study_panels(study: Study, target: TargetLike = None, interval: Interval | N
 def study_errors(
     study: Study, target: TargetLike = None, horizon: int | None = None, interval: Interval | None = None
 ) -> Errors:
-    """Return what `study_histograms` and `study_quantiles` draw: studentised errors, and a title."""
+    """Return the data that `study_histograms` and `study_quantiles` draw: studentised errors, and a title."""
     wanted = study.target(study.targets[-1] if target is None else target)
     length = max(study.horizons) if horizon is None else horizon
     values: dict[str, Array] = {e: study.cell(e, wanted, interval, length).studentised for e in study.estimators}
@@ -158,8 +158,8 @@ def histogram(values: Sequence[float] | Array, width: float = 0.2) -> Histogram:
     Returns
     -------
     dict
-        ``edges``, ``density``, ``width`` (a multiple of what was asked for if that would have taken more than
-        120 bins), ``mean``, ``sd``, ``used``, and ``dropped``: values that are not finite, or beyond 1e100.
+        ``edges``, ``density``, ``width`` (a multiple of the requested width if that needs more than 120 bins),
+        ``mean``, ``sd``, ``used``, and ``dropped``, the number of values that are not finite or above 1e100.
     """
     kept, about = _finite(values)
     width = positive("width", width)
@@ -174,7 +174,7 @@ def histogram(values: Sequence[float] | Array, width: float = 0.2) -> Histogram:
 
 
 def quantile(values: Sequence[float] | Array) -> Quantiles:
-    """Return the finite values' quantiles against the normal's; of many, 2,000 spread evenly over the normal's.
+    """Return the quantiles of the finite values and of the normal distribution; at most 2,000 of them.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def quantile(values: Sequence[float] | Array) -> Quantiles:
 
 
 def _finite(values: Sequence[float] | Array) -> tuple[Array, Summary]:
-    """Return the values that can be drawn, and what to say about them."""
+    """Return the values that can be drawn, and their summary."""
     array = np.asarray(values, dtype=np.float64).ravel()
     kept = array[np.abs(array) <= LARGEST]
     mean = float(kept.mean()) if len(kept) else math.nan
@@ -212,21 +212,21 @@ def lines(
     xlabel: str = "horizon",
     title: str = "",
 ) -> Figure:
-    """Draw one facet for each criterion, and in it one line for each estimator.
+    """Draw one panel per criterion, with one line per estimator.
 
     Parameters
     ----------
     panels : mapping from criterion to mapping from estimator to (x, y)
     reference : mapping from criterion to float, optional
-        Where a dashed horizontal line says what would be ideal.
+        The ideal value, drawn as a dashed horizontal line.
     bands : mapping from criterion to mapping from estimator to (low, high), optional
         Monte Carlo intervals, drawn as bars.
     xlabel, title : str
 
     Notes
     -----
-    Where some estimators are so far off that the others could not be told apart, the axis is logarithmic (away from
-    the reference, if there is one), and the facet says so. Points of one horizon stand a little side by side.
+    If some estimators are so far off that the others would overlap, the axis is logarithmic (in the distance from the
+    reference, if there is one), and the panel says so. Points of one horizon are drawn slightly side by side.
     """
     figure, facets = new_figure(panels)
     from matplotlib.lines import Line2D
@@ -235,7 +235,7 @@ def lines(
     names = list(dict.fromkeys(name for rows in panels.values() for name in rows))
     ticks = sorted({float(at) for rows in panels.values() for x, _ in rows.values() for at in np.asarray(x)})
     if not ticks:
-        raise OptionError("There is nothing to draw; `panels` holds no points.")
+        raise OptionError("There is nothing to draw; `panels` has no points.")
     step = 12.0 if len(ticks) == 1 else min(2.5, 60 / len(ticks) / len(names))
     looks: list[LineLook] = [
         {
@@ -287,7 +287,7 @@ def histograms(
     ----------
     values : mapping from estimator to array
     width : float
-        Of the bins; see `histogram`.
+        The width of the bins; see `histogram`.
     title, xlabel : str
     """
     figure, facets = new_figure(values, title)
@@ -307,7 +307,7 @@ def histograms(
 
 
 def quantiles(values: Mapping[str, Sequence[float] | Array], *, title: str = "") -> Figure:
-    """Draw each estimator's values against the standard normal's quantiles.
+    """Draw each estimator's values against standard normal quantiles.
 
     Parameters
     ----------
@@ -334,9 +334,9 @@ def study_lines(study: Study, target: TargetLike = None, interval: Interval | No
     study : Study
         ``study.viewed(estimators=...)`` chooses what is drawn.
     target : optional
-        As in `study`; default: the last, a contrast unless others were asked for.
+        As in `study`; by default the last target of the study, usually a contrast.
     interval : str, optional
-        Default: the study's last.
+        By default the last of the study.
     """
     return lines(**study_panels(study, target, interval))
 
@@ -344,7 +344,7 @@ def study_lines(study: Study, target: TargetLike = None, interval: Interval | No
 def study_histograms(
     study: Study, target: TargetLike = None, horizon: int | None = None, interval: Interval | None = None
 ) -> Figure:
-    """Draw histograms of the estimators' studentised errors at one horizon; default: the longest."""
+    """Draw histograms of the estimators' studentised errors at one horizon, by default the longest."""
     return histograms(**study_errors(study, target, horizon, interval))
 
 

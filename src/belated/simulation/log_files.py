@@ -1,4 +1,4 @@
-"""A log to a file: CSV or Parquet, a row for each step."""
+"""Writing a simulated log to CSV or Parquet, with one row per step."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from belated.log.log import Log
 
 
 def columns_of(log: Log) -> dict[str, Array | list[float | None]]:
-    """Return a simulated log's columns; outcomes that have not come by `as_of` are missing, as they would be."""
+    """Return the columns of a simulated log; outcomes that have not arrived by `as_of` are missing."""
     arrived_at = np.asarray(log.arrived_at, dtype=np.float64)
     arrived = (arrived_at <= log.last_look).tolist()
     labels = np.array([str(arm) for arm in log.arms], dtype=object)
     if len(set(labels)) < len(labels):
-        raise OptionError(f"The arms {list(log.arms)!r} cannot be told apart in a file, where they are text.")
+        raise OptionError(f"The arms {list(log.arms)!r} cannot be written: some have the same text.")
     columns: dict[str, Array | list[float | None]] = {"step": log.assigned_at, "arm": labels[log.code]}
     columns |= {f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)}
     columns["outcome"] = [y if known else None for y, known in zip(log.outcome.tolist(), arrived, strict=True)]
@@ -30,17 +30,17 @@ def columns_of(log: Log) -> dict[str, Array | list[float | None]]:
 
 
 def check_log_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
-    """Return a path at which a log can be written, and which is none of the inputs."""
+    """Return the path if a log can be written there and it is not one of the inputs; raise otherwise."""
     path = check_place(path, inputs)
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError(f"`{path}` must end in .csv or .parquet.")
     if path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
-        raise MissingLibraryError("pyarrow is not installed; `pip install pyarrow` brings it, and .csv needs nothing.")
+        raise MissingLibraryError("pyarrow is not installed; run `pip install pyarrow`, or write .csv.")
     return path
 
 
 def write_log(log: Log, path: str | Path) -> Path:
-    """Write a simulated log to a file, whole or not at all."""
+    """Write a simulated log to a file; a failure leaves no partial file."""
     path = check_log_path(path)
     columns = columns_of(log)
     if path.suffix.lower() == ".parquet":

@@ -1,8 +1,7 @@
-"""From a run's moments to the sums of each estimator.
+"""Conversion of the moments of a run to the sums of each estimator.
 
-With weights sqrt(pi), h w = 1 for w = h / pi, so that sums of r follow from those of y and m; with
-weights 1, w is the square of that, and with weights pi it is 1. The zero model's sums follow from
-the weights' alone.
+With weights sqrt(pi), h w = 1 for w = h / pi, so sums of r follow from those of y and m. With weights 1, w is the
+square of that, and with weights pi it is 1. The sums of the zero model follow from the weights alone.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from belated.summaries.sums import Sums
 
 
 def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: int) -> Sums:
-    """Return the sums of many runs, each arm of each run an arm of its own; `moments` are (runs, arms, moments)."""
+    """Return the sums of many runs, treating each arm of each run as an arm; `moments` are (runs, arms, moments)."""
     weights, model = estimator.weights.name, estimator.outcome_model.name
     if (weights, model) not in (
         ("sqrt", "running_mean"),
@@ -26,7 +25,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
         ("uniform", "zero"),
         ("propensity", "zero"),
     ):
-        raise OptionError(f"A study does not keep sums for weights {weights!r} with outcome model {model!r}.")
+        raise OptionError(f"A study has no sums for weights {weights!r} with outcome model {model!r}.")
     flat = moments.reshape(-1, moments.shape[2])
     own: dict[str, Array] = {name: flat[:, i] for i, name in enumerate(MOMENTS)}
     shift = np.tile(centres, len(moments))
@@ -51,7 +50,7 @@ def sums_of_runs(moments: Array, centres: Array, estimator: Estimator, horizon: 
         new |= {name: own[name] for name in ("h2m", "h2m2")}
         new |= {"hwr": y - own["m"], "hwrm": own["ym"] - own["m2"]}
         new |= {"w2r2": own["w2y2"] - 2 * own["w2ym"] + own["w2m2"]}
-    else:  # there is no model, or it is -shift throughout
+    else:  # there is no model, or it is always -shift
         new |= {name: np.zeros_like(n) for name in ("h_modelled", "w_modelled", "hm", "wm")}
         if weights != "propensity":
             hw, hwy = (n, y) if weights == "sqrt" else (new["w"], new["wy"])

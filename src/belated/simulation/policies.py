@@ -1,4 +1,4 @@
-"""Policies: from what has arrived to the probability of each arm."""
+"""Policies: functions from arrived outcomes to the probability of each arm."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from belated.simulation.constructors import Constructed, constructor
 
 PolicyName = Literal["fixed", "epsilon_greedy", "thompson_normal", "thompson_beta", "ucb", "own"]
 
-#: A policy of one's own: from the arrived counts and totals of each arm, and the step, to a probability for each arm.
+#: A user's policy: a function from the arrived counts and totals of each arm, and the step, to probabilities.
 PolicyFunction = Callable[[Array, Array, int], Sequence[float] | Array]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy(Constructed):
-    """How the next arm is chosen: a pure function of the arrived counts, totals and the step.
+    """A rule for choosing the next arm: a pure function of the arrived counts, totals and the step.
 
-    `batch` is how many steps share one decision; `burn_in` how long arms are equally likely: a
-    number of steps, or below 1 a share of the horizon.
+    `batch` is the number of steps that share one decision. During `burn_in`, arms are equally likely; it is a number of
+    steps, or below 1 a share of the horizon.
     """
 
     name: PolicyName
@@ -33,11 +33,11 @@ class Policy(Constructed):
     function: PolicyFunction | None = field(default=None, compare=False)
 
     def batched(self, batch: int) -> Policy:
-        """Return the same policy, deciding once for every `batch` steps."""
+        """Return the same policy with one decision for every `batch` steps."""
         return replace(self, batch=whole("batch", batch, least=1))
 
     def burn_in_steps(self, horizon: int) -> int:
-        """Return the number of steps at which arms are equally likely."""
+        """Return the number of steps in which arms are equally likely."""
         return int(self.burn_in * horizon) if self.burn_in < 1 else int(min(self.burn_in, horizon))
 
     def __repr__(self) -> str:
@@ -46,13 +46,13 @@ class Policy(Constructed):
 
 @constructor
 def uniform() -> Policy:
-    """Every arm with the same probability, always."""
+    """Choose every arm with the same probability."""
     return Policy(name="fixed")
 
 
 @constructor
 def fixed(shares: ByArm[float]) -> Policy:
-    """Every arm with its own probability, always."""
+    """Choose arms with fixed probabilities, given by arm."""
     if not isinstance(shares, Mapping):
         raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
@@ -63,10 +63,10 @@ def fixed(shares: ByArm[float]) -> Policy:
 
 @constructor
 def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> Policy:
-    """The arm with the best average with probability 1 - eps_t, the others sharing eps_t = c t ** -decay.
+    """Choose the arm with the best average with probability 1 - eps_t; the others share eps_t = c t ** -decay.
 
-    An arm of which nothing has arrived has average 0; ties go to the first arm. eps_t is at most
-    (K - 1) / K, so that the best arm is never less likely than the others.
+    An arm without arrived outcomes has average 0; ties go to the first arm. eps_t is at most (K - 1) / K, so the best
+    arm is never less likely than the others.
     """
     return Policy(name="epsilon_greedy", parameters=(*_floor(c, decay), 0.0, 0.0), burn_in=_burn_in(burn_in))
 
@@ -77,8 +77,8 @@ def thompson_normal(
 ) -> Policy:
     """Thompson sampling with normal outcomes of known noise and prior N(0, prior_sd^2), at least c t ** -decay each.
 
-    The probabilities are exact: each arm's posterior probability of being the best, raised to the
-    floor where they fall below it, the others scaled.
+    The probabilities are exact: each arm's posterior probability of being the best. Those below the minimum are raised
+    to it, and the others are scaled.
     """
     noise, prior = positive("noise_sd", noise_sd), positive("prior_sd", prior_sd)
     return Policy(
@@ -97,19 +97,19 @@ def thompson_beta(
 
 @constructor
 def ucb(c: float = 1.0, decay: float = 0.5, width: float = 1.0, burn_in: float = 0.0) -> Policy:
-    """The arm with the largest average + width sqrt(log t / n) with probability 1 - eps_t, eps_t = c t ** -decay.
+    """Choose the arm with the largest average + width sqrt(log t / n) with probability 1 - c t ** -decay.
 
-    An arm of which nothing has arrived comes first.
+    Arms without arrived outcomes come first.
     """
     return Policy(name="ucb", parameters=(*_floor(c, decay), positive("width", width), 0.0), burn_in=_burn_in(burn_in))
 
 
 @constructor
 def own(function: PolicyFunction, burn_in: float = 0.0) -> Policy:
-    """A policy of one's own: a function of (count, total, t) that returns a probability for each arm.
+    """Use your own policy: a function of (count, total, t) that returns a probability for each arm.
 
-    `count` and `total` are what has arrived of each arm, `t` the step from 1. A function compiled
-    with ``numba.njit`` runs at full speed, a plain one at Python's.
+    `count` and `total` are the number and the sum of the arrived outcomes of each arm, `t` is the step, starting at 1.
+    A function compiled with ``numba.njit`` runs at full speed; a plain Python function is slower.
     """
     if not callable(function):
         raise OptionError(f"`function` is {function!r}; it must be a function of (count, total, t).")
@@ -118,7 +118,7 @@ def own(function: PolicyFunction, burn_in: float = 0.0) -> Policy:
 
 def _floor(c: float, decay: float) -> tuple[float, float]:
     if not 0 <= real("decay", decay) < 1:
-        raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1), or some arms are hardly ever tried.")
+        raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1).")
     return positive("c", c), float(decay)
 
 

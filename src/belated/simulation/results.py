@@ -1,4 +1,4 @@
-"""Study: what many runs of an experiment say about estimators, and about the policy."""
+"""`Study`: the results of many simulated runs, for each estimator and for the policy."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ from belated.simulation.views import TargetLike, View, read_interval, read_known
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: What `Study.plot` draws.
+#: The kinds of figures of `Study.plot`.
 Drawing = Literal["lines", "histograms", "quantiles"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Study(Table):
-    """What many runs of an experiment say about estimators, and about the policy.
+    """The results of many simulated runs; prints as a table of bias, errors and coverage by estimator.
 
     Attributes
     ----------
     bandit, policy, seed, as_published
-        What was run.
+        The arguments of `study`.
     moments : dict from horizon to array
-        Of each run, the sums from which every estimate is read.
+        The sums of each run, from which every estimate is computed.
     seconds : dict from horizon to float
-        The processors' time.
+        The processor time, in seconds.
     view : View
-        What the table shows: `estimators`, `targets`, `intervals` and `level`; see `viewed`.
+        The `estimators`, `targets`, `intervals` and `level` that the table shows; see `viewed`.
     asked, left_out : int
-        Replications that were asked for, and horizons that have none: fewer are there if the study was stopped.
+        The requested number of replications, and the number of horizons without any, if the study was stopped.
     wait : float
-        Steps after the last assignment at which the runs were looked at.
+        Steps from the last assignment to the analysis.
     """
 
     bandit: Bandit
@@ -96,7 +96,7 @@ class Study(Table):
 
     @property
     def horizons(self) -> tuple[int, ...]:
-        """The horizons, in the order they were given."""
+        """The horizons, in the given order."""
         return tuple(self.moments)
 
     @property
@@ -106,17 +106,17 @@ class Study(Table):
 
     @property
     def arms(self) -> tuple[Label, ...]:
-        """The arms' labels."""
+        """The labels of the arms."""
         return tuple(self.bandit.arms)
 
     @cached_property
     def means(self) -> Array:
-        """The arms' true means."""
+        """The true means, by arm."""
         return np.array([arm.mean for arm in self.bandit.arms.values()])
 
     @cached_property
     def centres(self) -> Array:
-        """What the arms' outcomes were taken minus, in the moments."""
+        """The values subtracted from outcomes in the moments, by arm."""
         return np.array([arm.centre for arm in self.bandit.arms.values()])
 
     def viewed(
@@ -127,7 +127,7 @@ class Study(Table):
         intervals: Iterable[Interval] | None = None,
         level: float | None = None,
     ) -> Study:
-        """Return the same runs seen through other estimators, targets, intervals or another level."""
+        """Return the same runs with other estimators, targets, intervals or another level."""
         view = View.read(
             self.bandit,
             estimators=self.estimators if estimators is None else estimators,
@@ -144,7 +144,7 @@ class Study(Table):
     # ---------------------------------------------------------------- results
 
     def statistics(self, estimator: EstimatorName | Estimator, horizon: int | None = None) -> ArmStatistics:
-        """Return what an estimator made of each run, arrays of shape (replications, arms)."""
+        """Return the statistics of an estimator in each run, arrays of shape (replications, arms)."""
         chosen = (
             estimator if isinstance(estimator, Estimator) else ESTIMATORS[one_of("estimator", estimator, ESTIMATORS)]
         )
@@ -192,7 +192,7 @@ class Study(Table):
     def coverage(
         self, estimator: EstimatorName, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
     ) -> float:
-        """Return how often the interval held the truth."""
+        """Return the share of intervals that cover the true value."""
         return self.cell(estimator, target, interval, horizon).coverage
 
     @property
@@ -209,7 +209,7 @@ class Study(Table):
 
     @property
     def policy_table(self) -> PolicyTable:
-        """What the policy did: regret, which arms it chose, and what came of them."""
+        """The performance of the policy: regret, shares of choices, and shares of outcomes observed."""
         return PolicyTable(self)
 
     def _horizon(self, horizon: int | None) -> int:
@@ -219,30 +219,30 @@ class Study(Table):
             raise OptionError(f"`horizon` is {horizon!r}; it must be one of {', '.join(map(str, self.horizons))}.")
         return horizon
 
-    # ---------------------------------------------------------------- keeping
+    # ---------------------------------------------------------------- files
 
     def save(self, path: str | Path) -> None:
-        """Write the study to a file, whole or not at all; `load` reads it."""
+        """Write the study to a file, which `load` reads; a failure leaves no partial file."""
         study_files.save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Study:
-        """Read a study that was saved."""
+        """Read a saved study."""
         return cls(**study_files.load(path))
 
     # ---------------------------------------------------------------- display
 
     def plot(self, kind: Drawing = "lines", **options: Any) -> Figure:
-        """Draw the study, as a matplotlib figure.
+        """Return a matplotlib figure of the study.
 
         Parameters
         ----------
         kind : {"lines", "histograms", "quantiles"}
-            Bias, standard deviation, coverage and length by horizon; or, at one, the studentised
-            errors as histograms or against normal quantiles.
+            "lines": bias, standard deviation, coverage and length by horizon. The others: studentised errors at one
+            horizon, as histograms or against normal quantiles.
         options
-            `target` and `interval`, and `horizon` for studentised errors; default: the last target and
-            interval, the longest horizon.
+            `target` and `interval`, and `horizon` for studentised errors; by default the last target and interval, and
+            the longest horizon.
         """
         from belated.simulation import figures
 
@@ -254,7 +254,7 @@ class Study(Table):
         return drawings[one_of("kind", kind, drawings)](self, **options)
 
     def to_json(self) -> str:
-        """Return the table's rows, and those of the policy's, as JSON; what is not finite is null."""
+        """Return the rows of the table and of the policy table as JSON, with null for NaN and infinity."""
         return json_text(
             "study",
             {
@@ -278,7 +278,7 @@ class Study(Table):
         notes = []
         if self.stopped:
             done = ", ".join(f"{len(m):,} at {h:,}" for h, m in self.moments.items())
-            none = f"; {count(self.left_out, 'horizon')} had not begun" if self.left_out else ""
+            none = f"; {count(self.left_out, 'horizon')} not started" if self.left_out else ""
             notes.append(f"Note: stopped early, {done} of {count(self.asked, 'replication')}{none}.")
         if any(cell.missing for cell in self.cells):
             notes.append("Note: replications in which the target had no interval are left out; `missing` counts them.")
@@ -311,7 +311,7 @@ class Study(Table):
 
 @dataclass(frozen=True, repr=False)
 class PolicyTable(Table):
-    """What a study's policy did."""
+    """The performance of the policy of a study; prints as a table."""
 
     study: Study
 

@@ -1,4 +1,4 @@
-"""simulate: one run of a bandit experiment, as a Log."""
+"""`simulate`: one run of a bandit experiment, as a `Log`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
     bandit : Bandit
     policy : Policy
     horizon : int
-        The number of steps, one assignment each.
-    seed : int
-        The same seed gives the same log, everywhere.
-    replication : int
-        Which of a study's runs: ``study(..., seed=seed)`` sums up replications 0, 1, 2, ...
+        The number of steps; each step is one assignment.
+    seed : int, default 0
+        The same seed gives the same log on every machine.
+    replication : int, default 0
+        The number of the run: ``study(..., seed=seed)`` runs replications 0, 1, 2, ...
 
     Returns
     -------
     Log
-        As of the horizon, with the exact probabilities that the policy used. Outcomes that come
-        later are in it: ``log.at(None)`` waits for them.
+        The log as of the horizon, with the exact probabilities of the policy. It also contains outcomes that arrive
+        later: ``log.at(None)`` includes them.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
 
 
 def check(bandit: object, policy: object) -> None:
-    """Refuse a bandit and a policy that do not go together."""
+    """Raise if a bandit and a policy do not fit together."""
     if not isinstance(bandit, Bandit):
         raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit.")
     if not isinstance(policy, Policy):
@@ -73,4 +73,4 @@ def check(bandit: object, policy: object) -> None:
     if policy.shares is not None and set(policy.shares) != set(bandit.arms):
         raise OptionError(f"`policy` has shares for {list(policy.shares)!r}; the arms are {list(bandit.arms)!r}.")
     if policy.name == "own" and policy.function is None:
-        raise OptionError("`policy` is a function of one's own, which a file cannot hold: give it by policies.own.")
+        raise OptionError("`policy` is `own`, whose function cannot be in a file; use policies.own in Python.")

@@ -1,6 +1,6 @@
-"""Stage: an experiment made ready for the kernel, to be played any number of times.
+"""`Stage`: an experiment in the form that the kernel needs, to be simulated any number of times.
 
-Imported only to simulate, because it brings numba.
+It is imported only to simulate, because it imports numba.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from belated.kernels.thompson import new_memo
 from belated.simulation.bandits import Bandit
 from belated.simulation.policies import Policy, PolicyFunction
 
-#: A row's number must fit the calendar.
+#: The largest horizon; row numbers must fit the calendar of arrivals.
 LONGEST_HORIZON = 2**31 - 3
 
 
 class Stage:
-    """A bandit and a policy at one horizon, as the kernel reads them."""
+    """A bandit and a policy at one horizon, in the form that the kernel needs."""
 
     def __init__(self, bandit: Bandit, policy: Policy, horizon: int) -> None:
         if horizon > LONGEST_HORIZON:
@@ -51,9 +51,9 @@ class Stage:
                 self.function = self._ask
 
     def moments(self, seed: int, start: int, stop: int, peek: bool = False, wait: float = 0) -> Array:
-        """Play the replications from start to stop; return their moments, (replications, arms, moments).
+        """Simulate the replications from start to stop; return their moments, (replications, arms, moments).
 
-        They are looked at `wait` steps after the horizon.
+        They are analysed `wait` steps after the horizon.
         """
         out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
         last = self.horizon + int(min(wait, experiment.LONGEST))
@@ -72,7 +72,7 @@ class Stage:
         return out
 
     def rows(self, seed: int, replication: int) -> tuple[Array, Array, Array, Array]:
-        """Play one replication; return each row's arm, outcome, propensities and delay, infinite for never."""
+        """Simulate one replication; return each row's arm, outcome, propensities and delay (infinite: never)."""
         code, late = np.empty(self.horizon, np.int64), np.empty(self.horizon, np.int64)
         outcome, propensity = np.empty(self.horizon), np.empty((self.horizon, self.n_arms))
         stream = streams(seed, np.array([replication]))[0]
@@ -100,7 +100,7 @@ class Stage:
         return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
 
     def _played(self, kernel_function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a kernel; say in a sentence what a compiled policy of the user's did wrong."""
+        """Call a kernel; raise an error with one sentence if a user's compiled policy fails."""
         if self.policy.function is None:
             return kernel_function(*arguments)
         try:
@@ -109,12 +109,12 @@ class Stage:
             raise
         except NumbaError as error:
             must = "it must be a function of (count, total, t) that returns an array of probabilities"
-            raise PolicyError(f"The compiled policy does not fit; {must}.") from error
+            raise PolicyError(f"The compiled policy has the wrong form; {must}.") from error
         except Exception as error:
             raise PolicyError(f"The policy failed: {type(error).__name__}: {error}.") from error
 
     def _ask(self, count: Array, total: Array, step: int) -> Array:
-        """Ask a plain function of the user's, and check its answer."""
+        """Call a user's plain function, and check its result."""
         try:
             answer = self._own_policy(count, total, step)
         except Exception as error:
@@ -129,13 +129,13 @@ class Stage:
         return np.asarray(p)
 
     def _failure(self, step: int) -> PolicyError:
-        """Ask a compiled policy once more, to show what it answered."""
+        """Call a compiled policy once more, to show its result in the error."""
         count, total = self.desk.state.reshape(-1, self.n_arms)[[experiment.COUNT, experiment.TOTAL]]
         return self._wrong(self._own_policy(count.copy(), total.copy(), step), step)
 
     @property
     def _own_policy(self) -> PolicyFunction:
-        """The user's own function, which alone can fail."""
+        """The user's own function; no other policy can fail."""
         if self.policy.function is None:
             raise PolicyError(f"The policy {self.policy!r} has no function.")
         return self.policy.function
@@ -143,7 +143,7 @@ class Stage:
     def _wrong(self, answer: object, step: int) -> PolicyError:
         shown = one_line(repr(answer.tolist() if isinstance(answer, np.ndarray) else answer), 200)
         must = f"it must be {self.n_arms} probabilities that sum to 1"
-        return PolicyError(f"The policy answered {shown} at step {step}; {must}.")
+        return PolicyError(f"The policy returned {shown} at step {step}; {must}.")
 
 
 def _arms(bandit: Bandit) -> experiment.Arms:
@@ -168,7 +168,7 @@ def _arms(bandit: Bandit) -> experiment.Arms:
 
 
 def _delays(bandit: Bandit) -> experiment.Delays:
-    """Return tables of delays, each ending in what follows it: the tail, and what never comes."""
+    """Return tables of delays, each followed by its tail and by the share that never arrives."""
     delays = [bandit.delay(label) for label in bandit.arms]
     tails = np.array(
         [experiment.TAILS.index(d.name) if d.name in experiment.TAILS else experiment.NO_TAIL for d in delays]
@@ -242,6 +242,6 @@ def _shares(c: float, decay: float, most: float, horizon: int) -> Array:
 
 @lru_cache(maxsize=16)
 def _roots(c: float, decay: float, most: float, horizon: int, n_arms: int) -> tuple[Array, Array]:
-    """Return the square roots of what those shares leave to the best arm, and to each other."""
+    """Return the square roots of the probabilities that those shares leave to the best arm, and to each other arm."""
     share = _shares(c, decay, most, horizon)
     return np.sqrt(1.0 - share), np.sqrt(share / max(n_arms - 1, 1))

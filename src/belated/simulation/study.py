@@ -1,4 +1,4 @@
-"""study: an experiment run many times, and what each estimator made of it."""
+"""`study`: many simulated runs of an experiment, with the results of each estimator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from belated.simulation.results import Study
 from belated.simulation.simulate import check
 from belated.simulation.views import TargetLike, View
 
-#: Nanoseconds of one task: long enough not to notice the task, short enough to stop at.
+#: The duration of one task in nanoseconds: long enough for little overhead, short enough to stop quickly.
 _TASK = 5e7
 
-#: Nanoseconds of a step, about, of the policies that take longer than others, and of those others.
+#: The approximate duration of a step in nanoseconds, for slow policies and for the others.
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 _STEP_COST = 10
 
-#: Replications at most: what they leave takes half a kilobyte each.
+#: The largest number of replications; each stores half a kilobyte.
 _MOST = 10_000_000
 
-#: A horizon, and from which replication to which.
+#: A horizon, and the first and last replication.
 Piece = tuple[int, int, int]
 
 
@@ -56,39 +56,41 @@ def study(
     as_published: bool = False,
     wait: float = 0,
 ) -> Study:
-    """Run an experiment many times at each horizon.
+    """Simulate an experiment many times at each horizon, to measure bias, errors and coverage of estimators.
 
     Parameters
     ----------
     bandit : Bandit
     policy : Policy
     horizons : int or sequence of int
+        The numbers of assignments.
     replications : int
-        Runs at each horizon. Run r is ``simulate(bandit, policy, horizon, seed, replication=r)``.
+        The number of runs at each horizon. Run r is ``simulate(bandit, policy, horizon, seed, replication=r)``.
     estimators : sequence of str
     targets : list
-        Each an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients
-        for a policy or any linear combination. Default: every arm, and every contrast with the first.
+        Each is an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients for a policy or
+        any linear combination. By default every arm, and every contrast with the first arm.
     intervals : sequence of {"auto", "normal", "t", "score", "wilson"}
     level : float
+        The level of the intervals.
     seed : int
     workers : int, optional
-        Threads; default: one for each core.
+        The number of threads; by default one per core.
     executor : concurrent.futures.Executor, optional
-        Where to run instead: processes, or a cluster (``dask.distributed.Client().get_executor()``).
-        The numbers do not depend on it. A policy that is a plain Python function gains from processes.
+        An executor to use instead of threads: processes, or a cluster (``dask.distributed.Client().get_executor()``).
+        The numbers do not depend on it. Processes help if the policy is a plain Python function.
     progress : bool, optional
-        Whether to show how far it is, on stderr; default: if that is a terminal.
+        Whether to show progress on stderr; by default only on a terminal.
     as_published : bool
-        Whether the outcome model sees an outcome that came at once, as in the authors' published code.
+        Whether the outcome model uses a row's own outcome if it arrived at once, as in the authors' published code.
     wait : float
-        Steps after the last assignment at which a run is looked at; infinite: every outcome that comes is there.
+        Steps from the last assignment to the analysis; infinity waits for every outcome that ever arrives.
 
     Returns
     -------
     Study
-        Estimators, targets, intervals and level can be changed afterwards, by `Study.viewed`,
-        without running anything again. After Ctrl-C it holds the replications that were done.
+        `Study.viewed` changes estimators, targets, intervals and level without running anything again. After Ctrl-C it
+        has the completed replications.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def study(
     view = View.read(bandit, estimators=estimators, targets=targets, intervals=intervals, level=level)
     step = STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
     sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in lengths}
-    # all horizons advance together
+    # all horizons progress together
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
     task = _Task(bandit=bandit, policy=policy, seed=seed, peek=bool(as_published), wait=float(wait))
@@ -118,7 +120,7 @@ def study(
     moments: dict[int, Array] = {}
     seconds: dict[int, float] = {}
     for horizon, size in sizes.items():
-        # up to the first that is missing, so that run r is replication r also of a study that was stopped
+        # up to the first missing replication, so that run r is replication r even if the study was stopped
         parts = [done[piece] for piece in takewhile(done.__contains__, _pieces(horizon, runs, size))]
         if sum(len(part) for part, _ in parts) >= 2:
             moments[horizon] = np.concatenate([part for part, _ in parts])
@@ -143,7 +145,7 @@ def _horizons(given: int | Sequence[int]) -> list[int]:
     lengths = list(given) if isinstance(given, Iterable) else [given]
     horizons = [whole("horizons", horizon, least=1) for horizon in lengths]
     if not horizons or len(set(horizons)) < len(horizons):
-        raise OptionError(f"`horizons` is {given!r}; it must name at least one, and none twice.")
+        raise OptionError(f"`horizons` is {given!r}; it must have at least one horizon, and none twice.")
     return horizons
 
 
@@ -154,7 +156,7 @@ def _pieces(horizon: int, runs: int, size: int) -> Iterator[Piece]:
 
 @dataclass(frozen=True)
 class _Task:
-    """Replications of one experiment; what an executor carries."""
+    """A task for an executor: replications of one experiment."""
 
     bandit: Bandit
     policy: Policy
@@ -167,7 +169,7 @@ class _Task:
 
         stage = Stage(self.bandit, self.policy, horizon)
         if start == 0:
-            stage.moments(self.seed, 0, 0, self.peek, self.wait)  # compiles, if need be: not to be counted
+            stage.moments(self.seed, 0, 0, self.peek, self.wait)  # compiles if necessary, outside the measured time
         since = time.thread_time()
         moments = stage.moments(self.seed, start, stop, self.peek, self.wait)
         return moments, time.thread_time() - since

@@ -1,4 +1,4 @@
-"""A study as a file: its moments as arrays, and what was run as JSON beside them."""
+"""Saving and loading a study: its moments as arrays, and its description as JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Fields(TypedDict):
 
 
 def save(study: Study, path: str | Path) -> None:
-    """Write a study to a file, whole or not at all."""
+    """Write a study to a file; a failure leaves no partial file."""
     about = {
         "format": _FORMAT,
         "bandit": bandit_to(study.bandit),
@@ -68,29 +68,29 @@ def save(study: Study, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Fields:
-    """Read the fields of a study that was saved; what could not have been saved is refused."""
+    """Read the fields of a saved study; raise if the file is not a valid study."""
     check_file(path)
     try:
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
             if about["format"] != _FORMAT:
-                raise OptionError("another version of belated saved it; run the study again.")
+                raise OptionError("it was saved by another version of belated; run the study again.")
             return _fields(about, lambda horizon: file[f"moments_{horizon}"])
     except FileNotFoundError:
         raise
     except BelatedError as error:
-        raise OptionError(f"{str(path)!r} is not a study that was saved: {error}") from None
+        raise OptionError(f"{str(path)!r} is not a saved study: {error}") from None
     except (Exception, RecursionError) as error:
-        raise OptionError(f"{str(path)!r} is not a study that was saved ({type(error).__name__}).") from None
+        raise OptionError(f"{str(path)!r} is not a saved study ({type(error).__name__}).") from None
 
 
 def _fields(about: Mapping[str, Any], moments_of: Callable[[int], Array]) -> Fields:
-    """Return the fields, each checked as if a user had given it."""
+    """Return the fields, validated like a user's options."""
     bandit, policy = bandit_from(about["bandit"]), policy_from(about["policy"])
     horizons = [whole("horizons", horizon, least=1) for horizon in _listed("horizons", about["horizons"])]
     seconds = [real("seconds", number) for number in _listed("seconds", about["seconds"])]
     if not horizons or len(set(horizons)) < len(horizons) or len(seconds) != len(horizons) or min(seconds) < 0:
-        raise OptionError("its horizons, and the seconds that each took, do not fit.")
+        raise OptionError("its horizons and their seconds do not match.")
     if not isinstance(about["as_published"], bool):
         raise OptionError(f"`as_published` is {about['as_published']!r}; it must be true or false.")
     wait = about.get("wait", 0.0)
@@ -127,19 +127,19 @@ def _listed(name: str, given: object) -> list[Any]:
 def _target(given: object, arms: int) -> Target:
     """Return a target from its name and coefficients."""
     if not (isinstance(given, list) and len(given) == 2 and isinstance(given[0], str)):
-        raise OptionError(f"`targets` holds {given!r}; it must hold names and coefficients.")
+        raise OptionError(f"`targets` contains {given!r}; it must contain names and coefficients.")
     coefficients = np.array([real("targets", number) for number in _listed("targets", given[1])])
     if len(coefficients) != arms or not coefficients.any():
-        raise OptionError(f"`targets` holds {given!r}; it must have a coefficient for each of {arms} arms, not all 0.")
+        raise OptionError(f"`targets` contains {given!r}; it must have {arms} coefficients that are not all 0.")
     return Target(name=given[0], coefficients=locked(coefficients))
 
 
 def _moments(given: Array, horizon: int, arms: int) -> Array:
-    """Return the moments of the runs at a horizon, if that many rows could have made them."""
+    """Return the moments of the runs at a horizon, or raise if they are inconsistent with it."""
     if given.dtype != np.float64 or given.ndim != 3 or len(given) < 2 or given.shape[1:] != (arms, len(MOMENTS)):
         raise OptionError(f"its runs at horizon {horizon:,} are of shape {given.shape} and type {given.dtype}.")
     assigned, arrived = given[:, :, ASSIGNED_ROWS], given[:, :, ARRIVED_ROWS]
     fits = (arrived >= 0) & (arrived <= assigned) & (assigned % 1 == 0) & (arrived % 1 == 0)
     if np.isnan(given).any() or not fits.all() or (assigned.sum(axis=1) != horizon).any():
-        raise OptionError(f"its runs at horizon {horizon:,} do not have that many assignments, or hold no numbers.")
+        raise OptionError(f"its runs at horizon {horizon:,} do not have that many assignments, or are not numbers.")
     return given

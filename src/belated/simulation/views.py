@@ -1,4 +1,4 @@
-"""View: which estimators, targets and intervals a study is seen through."""
+"""`View`: the estimators, targets, intervals and level that a study shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from belated.estimation.intervals import INTERVALS, Interval, check_interval
 from belated.estimation.target import Target, read_target
 from belated.simulation.bandits import Bandit
 
-#: What users give as a target: an arm, a pair of arms, coefficients by arm, or a Target.
+#: A target as users give it: an arm, a pair of arms, coefficients by arm, or a `Target`.
 TargetLike = Label | Sequence[Label] | ByArm[float]
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class View:
-    """What a study's table shows.
+    """The estimators, targets, intervals and level of the table of a study.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class View:
         intervals: Iterable[Interval],
         level: float,
     ) -> View:
-        """Return a view of what users ask for; without targets, of every arm and of every contrast with the first."""
+        """Return a view from options; by default, targets are every arm and every contrast with the first arm."""
         asked = default_targets(bandit) if targets is None else _several("targets", targets)
         view = cls(
             estimators=_unique(one_of("estimators", name, ESTIMATORS) for name in _several("estimators", estimators)),
@@ -64,35 +64,35 @@ class View:
 
 
 def default_targets(bandit: Bandit) -> list[Target]:
-    """Return every arm, and every contrast with the first."""
+    """Return every arm, and every contrast with the first arm, as targets."""
     first, *others = arms = tuple(bandit.arms)
     return [*(Target.arm(arms, arm) for arm in arms), *(Target.contrast(arms, arm, first) for arm in others)]
 
 
 def read_known_target(bandit: Bandit, given: TargetLike, *, option: str = "targets") -> Target:
-    """Return what users mean by a target, if its true value is known."""
+    """Return a target, or raise if its true value does not exist."""
     target = read_target(tuple(bandit.arms), given, option=option)
     if math.isnan(true_value(bandit, target)):
-        raise OptionError(f"`{option}` holds {target.name!r}, and an arm in it has no mean to be estimated.")
+        raise OptionError(f"`{option}` contains {target.name!r}, but the mean of one of its arms does not exist.")
     return target
 
 
 def true_value(bandit: Bandit, target: Target) -> float:
-    """Return the true value of a target; arms that are not in it need no mean."""
+    """Return the true value of a target; only arms in it need a mean."""
     used = target.coefficients != 0
     means = np.array([arm.mean for arm in bandit.arms.values()])
     return float(target.coefficients[used] @ means[used])
 
 
 def is_binary(bandit: Bandit) -> bool:
-    """Return whether every outcome is 0 or 1."""
+    """Whether every outcome is 0 or 1."""
     return all(arm.binary for arm in bandit.arms.values())
 
 
 def read_interval(bandit: Bandit, given: object) -> Interval:
-    """Return a kind of interval that a bandit's outcomes can have."""
+    """Return a kind of interval, or raise if it does not fit the bandit's outcomes."""
     kind = one_of("intervals", given, INTERVALS)
-    check_interval(kind, binary=is_binary(bandit), subject="`intervals` names")
+    check_interval(kind, binary=is_binary(bandit), subject="`intervals` contains")
     return kind
 
 
@@ -101,7 +101,7 @@ def _unique(items: Iterable[T]) -> tuple[T, ...]:
 
 
 def _several(name: str, given: Iterable[T]) -> list[T]:
-    """Return a list of several, if it is one."""
+    """Return a list, or raise if it is not one."""
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
         raise OptionError(f"`{name}` is {given!r}; it must be a list.")
     return list(given)
