@@ -288,3 +288,26 @@ def test_a_shift_is_a_size_and_widens_the_bounds():
     assert list(shift.to_dict()) == ["delta", "delta_sd", "bound_low", "bound_high", "low", "high"]
     assert f"by {shift.tipping_point:.3g} (" in shift.conclusion
     assert shift.reach > shift.tipping_point
+
+
+def test_with_nothing_missing_the_sentence_says_so():
+    bandit = bl.Bandit({"A": bl.arms.bernoulli(0.2), "B": bl.arms.bernoulli(0.6)})
+    log = bl.simulate(bandit, bl.policies.uniform(), 400, seed=1)
+    found = bl.sensitivity(log, ("B", "A"))
+    assert found.nothing_missing
+    rows = "No outcome is missing among the 400 rows that count"
+    assert found.conclusion == f"B beats A. {rows}, so this cannot depend on which outcomes arrived."
+    equal = bl.simulate(bl.Bandit({arm: bl.arms.bernoulli(0.4) for arm in "AB"}), bl.policies.uniform(), 400, seed=1)
+    assert bl.sensitivity(equal, ("B", "A")).conclusion.startswith("The interval includes 0. No outcome is missing")
+
+
+def test_bounds_of_rates_are_shown_in_points_and_kept_as_they_are():
+    bandit = bl.Bandit({"A": bl.arms.bernoulli(0.2), "B": bl.arms.bernoulli(0.6)}, bl.delays.constant(1).censored(0.3))
+    log = bl.simulate(bandit, bl.policies.uniform(), 800, seed=1)
+    found = bl.sensitivity(log, ("B", "A"))
+    first = str(found).splitlines()[2].split()
+    assert "in percentage points" in str(found).splitlines()[0]
+    assert float(first[1]) == pytest.approx(100 * found.at(1).bound_low, abs=0.1)
+    assert found.to_dict()["low"][0] == found.at(1).low < 1
+    assert " points" in found.shift.conclusion
+    assert bl.sensitivity(log, "B", null=0.4).conclusion.startswith("The mean of B is above 40%")

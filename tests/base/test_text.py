@@ -137,3 +137,38 @@ def test_a_value_is_shown_however_deep_it_is():
         deep = [deep]
     assert text.shown(deep) == "a list that is nested too deep"
     assert text.shown(["a", 1]) == "['a', 1]"
+
+
+def test_an_estimated_share_is_shown_between_0_and_100_percent():
+    assert [text.share_text(share) for share in (1.017, 1.0, 0.8943, -0.0003, -1e-17, math.nan)] == [
+        "100.0%", "100.0%", "89.4%", "0.0%", "0.0%", "–",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "unit", "words"),
+    [
+        (0.15623, 0.0039, "number", "0.1562"),
+        (0.15623, 0.0039, "percent", "15.62%"),
+        (0.0486, 0.0114, "points", "4.9"),
+        (-0.00001, 0.01, "points", "0.0"),
+        (0.5, 0.0, "percent", "50%"),
+        (math.inf, 0.01, "percent", "∞"),
+        (math.nan, 0.01, "points", "–"),
+    ],
+)
+def test_estimates_in_their_units(value, error, unit, words):
+    assert text.estimate_text(value, error, unit) == words
+
+
+def test_values_in_their_units():
+    shown = [text.in_unit(value, unit) for unit in ("number", "percent", "points") for value in (0.0, 0.01, 0.125)]
+    assert shown == ["0", "0.01", "0.125", "0", "1%", "12.5%", "0", "1 point", "12.5 points"]
+    assert text.in_unit(math.inf, "points") == "∞"
+    assert text.with_unit("–", "points") == "–"
+
+
+def test_what_joins_emoji_stays_and_what_turns_text_around_does_not():
+    assert text.printable("👨‍👩‍👧") == "👨‍👩‍👧"
+    assert text.printable("a\u200db") == "a\\u200db"
+    assert text.printable("a\u202eb") == "a\\u202eb"

@@ -33,6 +33,7 @@ def test_study_as_data(call, file, bandit, tmp_path):
     assert "| --:" in call("study", file, "--format", "markdown").stdout
     done = call("study", file, "--save", tmp_path / "a.study", "--plot", tmp_path / "picture", "--replications", 20)
     assert done.exit_code == 0
+    assert "The figure shows the target A - B." in done.stderr
     assert len(bl.Study.load(tmp_path / "a.study").moments[200]) == 20
     assert {p.name for p in tmp_path.iterdir()} == {"a.study", "picture.png", "picture.svg", "experiment.toml"}
 

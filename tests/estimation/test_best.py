@@ -57,6 +57,14 @@ def test_the_smallest_is_the_largest_of_the_negatives():
     assert "smallest" in a.note
 
 
+def test_limits_of_exactly_0_are_explained():
+    log = log_of([0, 0, 2, 1])
+    found = bl.estimate(log).contrasts("best")
+    assert 0 in [answer.high for answer in found.answers]
+    assert "By Hsu's method these intervals include 0 or end at it" in str(found).splitlines()[-1]
+    assert "Hsu" not in str(bl.estimate(log).contrasts(0))
+
+
 def test_two_arms_are_tested_as_their_contrast():
     est = bl.estimate(log_of([0, 0.2]))
     best = est.best()

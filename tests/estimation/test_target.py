@@ -125,3 +125,24 @@ def test_estimates_and_sequences_make_the_same_pairs(baseline):
     names = [f"{arm} - {other}" for arm, other in default_pairs(log.arms, baseline)]
     assert [answer.name for answer in bl.estimate(log, "dipw").contrasts(baseline).answers] == names
     assert [answer.name for answer in bl.sequence(log).contrasts(baseline).answers] == names
+
+
+def test_the_name_of_a_combination_of_many_arms_is_short():
+    arms = tuple(f"an_arm_with_a_rather_long_name_{k}" for k in range(34))
+    policy = Target.policy(arms, {arm: 0.5 if k == 7 else 0.5 / 33 for k, arm in enumerate(arms)})
+    assert len(policy.name) < 110
+    assert "0.5 …a_rather_long_name_7" in policy.name
+    assert policy.name.endswith(" + 31 others")
+    linear = Target.linear(arms, {arm: (-1) ** k for k, arm in enumerate(arms)})
+    assert len(linear.name) < 110
+    assert linear.name.endswith(" + 31 others")
+    assert Target.policy(("A", "B"), {"A": 0.25, "B": 0.75}).name == "0.25 A + 0.75 B"
+
+
+def test_an_average_of_shares_is_in_percent_and_other_combinations_are_in_points():
+    arms = ("A", "B")
+    assert Target.arm(arms, "A").unit("percent") == "percent"
+    assert Target.policy(arms, {"A": 0.25, "B": 0.75}).unit("percent") == "percent"
+    assert Target.contrast(arms, "A", "B").unit("percent") == "points"
+    assert Target.linear(arms, {"A": 1, "B": 1}).unit("percent") == "points"
+    assert Target.contrast(arms, "A", "B").unit("number") == "number"

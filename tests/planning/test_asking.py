@@ -35,6 +35,25 @@ def test_the_command_plans_from_a_description(tmp_path):
     assert "by horizon" in shown.stdout
 
 
+def test_the_plan_says_which_target_it_took(tmp_path):
+    (tmp_path / "e.toml").write_text(TOML)
+    (tmp_path / "several.toml").write_text('targets = [["A", "B"], "A"]\n' + TOML)
+    for name, words in (
+        ("e.toml", "No target was given; this plan is for B - A, the second arm minus the first."),
+        ("several.toml", "This plan is for A - B, the first of the file's 2 targets."),
+    ):
+        done = CliRunner().invoke(app, ["plan", str(tmp_path / name), "--half-width", "0.3", "--replications", "50"])
+        assert words in done.stdout
+
+
+def test_the_half_width_of_rates_is_in_points():
+    bandit = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)})
+    found = bl.plan(bandit, UNIFORM, ("B", "A"), half_width=0.1, replications=50)
+    assert found.words.endswith("has a mean half-width of 10 points.")
+    assert "goal: 10 points" in str(found.curve)
+    assert found.goal.asked == 0.1
+
+
 def test_the_command_plans_from_a_pilot(tmp_path):
     log = bl.simulate(bl.Bandit({"A": N(0), "B": N(0.5)}, bl.delays.constant(5)), UNIFORM, 1000, seed=1)
     lines = ["step,arm,p_A,p_B,outcome,arrived"]

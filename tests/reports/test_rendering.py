@@ -349,7 +349,10 @@ def test_in_a_browser(browser, tmp_path, names):
             # no text of a chart leaves the page, and none is smaller than can be read
             assert page.evaluate(_OUTSIDE, width) == []
             assert page.evaluate(_SMALLEST) >= 12
+            assert page.evaluate(_HIDDEN, width) == []
+        page.set_viewport_size({"width": 680, "height": 900})  # A4 without its margins
         page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate(_HIDDEN, 680) == []
         assert page.evaluate(_BACKGROUND) == "rgb(255, 255, 255)"
         assert page.pdf().startswith(b"%PDF")
         assert trouble == []
@@ -361,6 +364,9 @@ def test_in_a_browser(browser, tmp_path, names):
 _BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 _OUTSIDE = """width => [...document.querySelectorAll('.chart text')]
     .map(t => [t.textContent, t.getBoundingClientRect()])
+    .filter(([_, box]) => box.width && (box.left < 0 || box.right > width)).map(([text]) => text)"""
+_HIDDEN = """width => [...document.querySelectorAll('td, tbody th')]
+    .map(cell => [cell.textContent, cell.getBoundingClientRect()])
     .filter(([_, box]) => box.width && (box.left < 0 || box.right > width)).map(([text]) => text)"""
 _SMALLEST = """() => Math.min(...[...document.querySelectorAll('.chart text')]
     .map(t => parseFloat(getComputedStyle(t).fontSize) * Math.abs(t.getScreenCTM().a)))"""
