@@ -1,8 +1,8 @@
-"""Valid statistics for bandit experiments whose outcomes come late, or never.
+"""Valid statistics for bandit experiments whose outcomes arrive late, or never.
 
 >>> import belated as bl
 >>> log = bl.Log(["A", "B"] * 4, [1, 2, 3, 1, None, 2, 3, 4], [[0.5, 0.5]] * 8, delay=[3, 0, 1, 1, None, 0, 2, 0])
->>> est = bl.estimate(log)  # the paper's estimator, with an interval that covers
+>>> est = bl.estimate(log)  # the default estimator, DAIPW
 >>> est.contrast("B", "A").interval
 'score'
 """

@@ -70,7 +70,7 @@ def test_samples():
     np.testing.assert_array_equal(columns.sample("x", iter([1, 2])), [1, 2])
     assert columns.sample("x", [1, math.inf], infinite=True)[1] == math.inf
     for values in ([], [math.nan], [math.inf]):
-        with pytest.raises(LogError, match="at least one number, and none that is missing"):
+        with pytest.raises(LogError, match="at least one number, and no missing ones"):
             columns.sample("x", values)
     for values in ("12", 3):
         with pytest.raises(LogError, match="it must be a sample of numbers"):
@@ -86,7 +86,7 @@ def nested(value, depth):
 @pytest.mark.parametrize("values", [nested(1.0, 5000), [nested(1.0, 5000)], [1.0, nested(1.0, 5000)], nested(1.0, 100)])
 def test_lists_nested_deep_are_no_column(values):
     for dimensions in ((1,), (1, 2)):
-        with pytest.raises(LogError, match="`y` holds lists of lists of lists"):
+        with pytest.raises(LogError, match="`y` contains lists of lists of lists"):
             columns.numbers("y", values, dimensions=dimensions)
 
 

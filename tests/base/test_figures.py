@@ -27,11 +27,11 @@ def drawn(title=""):
 def test_without_matplotlib(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "belated.base.picture", None)
-        with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; `pip install matplotlib`"):
+        with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; run `pip install matplotlib`"):
             figures.new_figure(["a"])
     figures.check_library()
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
-    with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; `pip install matplotlib`"):
+    with pytest.raises(bl.MissingLibraryError, match="matplotlib is not installed; run `pip install matplotlib`"):
         figures.check_library()
 
 

@@ -95,7 +95,7 @@ def test_what_is_read_is_no_place_to_write(tmp_path, monkeypatch):
     os.link("in", "hard")
     for same in ("in", tmp_path / "in", "folder/../in", "./in", "link", "hard"):
         for read in ("in", tmp_path / "in", "link", "hard"):
-            with pytest.raises(OptionError, match="it is what is read, and would be lost"):
+            with pytest.raises(OptionError, match="it is an input file, which would be lost"):
                 check_place(same, ["nowhere", read])
     for apart in ("other", "new"):
         assert check_place(apart, ["in", "a\0b", "x" * 5000, ""]).name == apart
@@ -140,5 +140,5 @@ def test_pipes_and_devices_are_no_files(tmp_path):
     for path in (tmp_path / "file.csv", tmp_path, tmp_path / "nowhere"):
         check_file(path)
     for name in ("pipe.csv", "zero.csv"):
-        with pytest.raises(OptionError, match=f"{name}` is not a file but a pipe or a device"):
+        with pytest.raises(OptionError, match=f"{name}` is a pipe or a device"):
             check_file(tmp_path / name)

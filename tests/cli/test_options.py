@@ -96,4 +96,4 @@ def test_a_measure_is_of_events(log):
 def test_no_command_waits_for_a_pipe(command, suffix, options, refused, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.mkfifo(f"pipe.{suffix}")
-    assert "is not a file but a pipe or a device" in refused(command, f"pipe.{suffix}", *options)
+    assert "is a pipe or a device" in refused(command, f"pipe.{suffix}", *options)

@@ -100,7 +100,7 @@ def test_no_command_writes_over_what_it_reads(arguments, tmp_path, monkeypatch, 
         Path(link).hardlink_to(file)
     for link in ("link", "link.csv"):
         Path(link).symlink_to("log.csv")
-    assert "it is what is read, and would be lost" in refused(*arguments)
+    assert "it is an input file, which would be lost" in refused(*arguments)
     assert {file.read_text() for file in files} == {"of great value"}
 
 

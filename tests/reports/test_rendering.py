@@ -376,6 +376,6 @@ def test_a_report_is_never_written_over_the_log(tmp_path):
     path = write_table(experiment(200), tmp_path / "log.parquet")
     before, source = path.read_bytes(), bl.read(path)
     for log in (source, source.at(100), source.capped(9.0)):
-        with pytest.raises(bl.OptionError, match="it is what is read, and would be lost"):
+        with pytest.raises(bl.OptionError, match="it is an input file, which would be lost"):
             bl.report(log, path)
     assert path.read_bytes() == before

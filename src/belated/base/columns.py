@@ -1,4 +1,4 @@
-"""Columns of numbers as users have them, to arrays as kernels want them."""
+"""Conversion of users' columns to the arrays that kernels need."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from belated.base.errors import LogError
 
 Array = np.ndarray[Any, Any]
 
-#: What users call an arm: text, a number, or any other hashable value.
+#: The label of an arm: text, a number, or any other hashable value.
 Label = Hashable
 
-#: What users give by arm. The keys of a Mapping are invariant, so `Label` would refuse a dict[str, float].
+#: A mapping by arm. The keys of a Mapping are invariant, so with `Label` a dict[str, float] would not be accepted.
 _Value = TypeVar("_Value")
 ByArm = Mapping[Any, _Value]
 
@@ -45,7 +45,7 @@ def as_array(name: str, values: Any) -> Array:
         array = np.empty(len(values), dtype=object)
         array[:] = list(values)
         if any(_is_deep(value) for value in array):
-            what = "holds lists of lists of lists; it must have one value for every row"
+            what = "contains lists of lists of lists; it must have one value for every row"
             raise LogError(f"`{name}` {what}.", column=name) from None
     if array.ndim == 0:
         raise LogError(f"`{name}` is {values!r}; it must be a column with one value for every row.", column=name)
@@ -55,7 +55,7 @@ def as_array(name: str, values: Any) -> Array:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether a value holds lists of lists."""
+    """Whether a value contains lists of lists."""
     for _ in range(2):
         if not isinstance(value, (list, tuple)):
             return False
@@ -64,7 +64,7 @@ def _is_deep(value: Any) -> bool:
 
 
 def _rows_of_lists(name: str, array: Array) -> Array:
-    """Return a column of equally long lists as a matrix; anything else as it is."""
+    """Return a column of equally long lists as a matrix; anything else unchanged."""
     if not len(array) or not isinstance(array[0], (list, tuple, np.ndarray)):
         return array
     width = len(array[0])
@@ -76,7 +76,7 @@ def _rows_of_lists(name: str, array: Array) -> Array:
 
 
 def as_floats(name: str, array: Array) -> Array:
-    """Return an array of objects as floats, or name the first that is not a number."""
+    """Return an array of objects as floats; raise with the first one that is not a number."""
     if array.dtype.kind == "O":
         flat = [math.nan if is_missing(x) else x for x in array.ravel().tolist()]
         floats = np.empty(len(flat))
@@ -93,7 +93,7 @@ def as_floats(name: str, array: Array) -> Array:
 
 
 def kind_of(array: Array) -> str:
-    """Return in a word what an array holds."""
+    """Return the type of an array's values in words."""
     kinds = {"U": "text", "S": "bytes", "M": "datetimes", "m": "durations", "c": "complex numbers", "b": "booleans"}
     return kinds.get(array.dtype.kind, str(array.dtype))
 
@@ -111,12 +111,12 @@ def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
         raise LogError(f"`{name}` is {values!r}; it must be a sample of numbers.", column=name)
     drawn = numbers(name, list(values))
     if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
-        raise LogError(f"`{name}` must hold at least one number, and none that is missing.", column=name)
+        raise LogError(f"`{name}` must have at least one number, and no missing ones.", column=name)
     return drawn
 
 
 def locked(array: Array) -> Array:
-    """Return a view that cannot be written to; compiled kernels know its type."""
+    """Return a read-only view, a type that kernels are compiled for."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Documents as text: JSON, whose schemas have versions; CSV; HTML pages from templates."""
+"""Writing JSON documents with versioned schemas, CSV, and HTML pages from templates."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from belated.base.version import __version__
 #: The kinds of JSON documents.
 Document = Literal["analysis", "diagnosis", "plan", "sensitivity", "study"]
 
-#: How cells begin that spreadsheets compute; full-width signs count as the plain ones in some.
+#: Cells that begin so are formulas in spreadsheets; some treat full-width signs as the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
-#: What is a number, and no formula.
+#: A number, which is not a formula.
 _NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 
 #: The schema of each kind of document, as docs/json.md has it: raised when a name or a meaning changes, not when
@@ -33,23 +33,23 @@ SCHEMAS: dict[Document, int] = {"analysis": 1, "diagnosis": 1, "plan": 1, "sensi
 
 
 def json_text(kind: Document, content: Mapping[str, object]) -> str:
-    """Return a document as JSON text, beginning with the version and the schema; what is not finite is null."""
+    """Return a document as JSON text that begins with version and schema; NaN and infinity become null."""
     about = {"belated": __version__, "schema": SCHEMAS[kind]}
     return json.dumps(plain(about | dict(content)), indent=1, default=str, allow_nan=False)
 
 
 def rows_text(columns: Mapping[str, Iterable[object]]) -> str:
-    """Return columns as a JSON list of rows; what is not finite is null."""
+    """Return columns as a JSON list of rows; NaN and infinity become null."""
     return json.dumps(json_rows(columns), indent=1, default=str, allow_nan=False)
 
 
 def json_rows(columns: Mapping[str, Iterable[object]]) -> list[dict[str, object]]:
-    """Return columns as rows of values that JSON has."""
+    """Return columns as a list of rows with values that JSON supports."""
     return [dict(zip(columns, map(plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it: keys are text, NumPy's numbers Python's, and what is not finite is None."""
+    """Return a value that JSON supports: keys as text, NumPy numbers as Python's, NaN and infinity as None."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -67,9 +67,8 @@ def plain(value: object) -> object:
 def csv_text(columns: Mapping[str, Iterable[object]], *, as_written: bool = False) -> str:
     """Return columns as CSV; None is an empty field.
 
-    It can be shown on terminals and opened in spreadsheets whatever the labels are: in text, characters that are not
-    printable are written as their escapes, and an apostrophe stands before what could be a formula. With `as_written`
-    text is as it is, to be read again.
+    The result is safe for terminals and spreadsheets: in text, characters that are not printable are escaped, and an
+    apostrophe precedes what could be a formula. With `as_written`, text is unchanged, to be read again.
     """
     lines: list[str] = []
     writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n
@@ -84,7 +83,7 @@ def _as_it_is(value: object) -> object:
 
 
 def _harmless(value: object) -> object:
-    """Return text that no terminal obeys and no spreadsheet computes; numbers and what is missing as they are."""
+    """Return text that is safe for terminals and spreadsheets; numbers and missing values are unchanged."""
     if value is None or isinstance(value, (bool, int, float, np.number, np.bool_)):
         return value
     text = printable(value)
@@ -95,7 +94,7 @@ def _harmless(value: object) -> object:
 
 
 def page(package: str, template: str, /, **values: object) -> str:
-    """Return a template, from a package's folder ``templates``, filled with values, which are escaped."""
+    """Return a template from a package's folder ``templates``, filled with escaped values."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -1,6 +1,6 @@
-"""What can go wrong, as types of errors and a type of warnings; and warnings kept or not said.
+"""Types of errors and warnings, and context managers that record or suppress warnings.
 
-A message says what is wrong, where, and what is right.
+A message says what is wrong, where, and what would be right.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Python's filters of warnings belong to the whole process: two threads that changed them at once would mix them up
+# Python's warning filters are global: two threads that change them at once would interfere
 _LOCK = threading.RLock()
 
 
@@ -18,20 +18,20 @@ _LOCK = threading.RLock()
 
 
 class BelatedError(ValueError):
-    """Base of everything belated raises on purpose."""
+    """The base class of all errors of belated."""
 
 
 class LogError(BelatedError):
-    """A table that cannot be a log.
+    """A log is invalid.
 
     Attributes
     ----------
     column : str or None
-        The argument or column at fault.
+        The invalid argument or column.
     row : int or None
-        The first offending row, counted from 0 in the order the rows were given.
+        The first invalid row, counted from 0 in the given order.
     fault : str or None
-        Of a row, what is wrong with it: the rest of the sentence after its place.
+        What is wrong with the row: the part of the message after its place.
     """
 
     def __init__(
@@ -44,50 +44,50 @@ class LogError(BelatedError):
 
     @classmethod
     def of_row(cls, column: str, row: int, fault: str) -> LogError:
-        """Return the error that a row has a fault."""
+        """Return the error for an invalid row."""
         return cls(f"`{column}` in row {row} {fault}", column=column, row=row, fault=fault)
 
     def at(self, place: str) -> LogError:
-        """Return the error of a row, told by its place instead of its number."""
+        """Return the error of a row with another description of its place than its number."""
         if self.fault is None:
             return self
         return LogError(f"`{self.column}` in {place} {self.fault}", column=self.column, fault=self.fault)
 
 
 class OptionError(BelatedError):
-    """An argument that is not one of the possible ones."""
+    """An argument or option is invalid."""
 
 
 class UnknownArmError(BelatedError):
-    """A question about an arm that the experiment does not have."""
+    """The experiment has no arm with this label."""
 
 
 class PropensitiesNeededError(BelatedError):
-    """The log holds only the chosen arm's probability, and this question needs every arm's."""
+    """The log has only the chosen arm's probability, and the estimate needs every arm's."""
 
 
 class PolicyError(BelatedError):
-    """A policy that did not answer with a probability for each arm."""
+    """A policy did not return a probability for each arm."""
 
 
 class MergeError(BelatedError):
-    """Sums that do not belong together."""
+    """Sums cannot be merged."""
 
 
 class MissingLibraryError(BelatedError, ImportError):
-    """An optional library is needed and is not installed."""
+    """An optional library is required but not installed."""
 
 
 # ---------------------------------------------------------------- warnings
 
 
 class BelatedWarning(UserWarning):
-    """An answer that is missing or empty, and why."""
+    """An estimate or interval is missing or unreliable; the message says why."""
 
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[str]]:
-    """Give a list that, at the end, holds the sentences of the warnings of this library, which are not shown."""
+    """Record the warnings of this library in a list instead of showing them."""
     sentences: list[str] = []
     with _LOCK, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BelatedWarning)
@@ -97,7 +97,7 @@ def recorded_warnings() -> Iterator[list[str]]:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Say no warnings of this library meanwhile."""
+    """Suppress the warnings of this library."""
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore", BelatedWarning)
         yield

@@ -45,9 +45,9 @@ ROW_LABEL = 34
 
 
 def check_library() -> None:
-    """Say, before anything is computed, if there is nothing to draw with."""
+    """Raise if matplotlib is not installed, before anything is computed."""
     if find_spec("matplotlib") is None:
-        raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.")
+        raise MissingLibraryError("matplotlib is not installed; run `pip install matplotlib`.")
 
 
 def figure_files(path: str | Path) -> dict[str, Path]:
@@ -57,7 +57,7 @@ def figure_files(path: str | Path) -> dict[str, Path]:
 
 
 def save(figure: Figure, path: str | Path, title: str, *, private: bool = True) -> list[Path]:
-    """Write a figure as PNG and SVG, each whole or not at all; the same figure gives the same bytes.
+    """Write a figure as PNG and SVG; a failure leaves no partial file, and equal figures give equal bytes.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def new_figure(
 
         from belated.base.picture import Picture
     except ImportError:
-        raise MissingLibraryError("matplotlib is not installed; `pip install matplotlib` brings it.") from None
+        raise MissingLibraryError("matplotlib is not installed; run `pip install matplotlib`.") from None
     facets = list(names)
     if not facets:
         raise OptionError("There is nothing to draw; a figure needs at least one facet.")

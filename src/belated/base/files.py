@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, readable by those who could read what was there before."""
+"""Writing files atomically, with the permissions of the file they replace."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from belated.base.text import one_line
 
 
 def write_whole(path: str | Path, content: str | bytes, *, private: bool = True) -> Path:
-    """Write a file beside its place, then put it there, so that nobody ever sees half of it.
+    """Write a file under a temporary name and rename it, so that nobody sees a partial file.
 
-    It has the mode of the file that it replaces, also one that a link leads to. A new one is for its owner alone,
-    unless what is in it is not `private`.
+    It keeps the mode of the file that it replaces, also through links. A new file is readable by its owner only, unless
+    `private` is False.
     """
     path = Path(path)
     place = Path(os.path.realpath(path))
@@ -39,13 +39,13 @@ def write_whole(path: str | Path, content: str | bytes, *, private: bool = True)
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that leads to a pipe or a device: those may have no end, or nobody who writes into them."""
+    """Raise if a path is a pipe or a device, which may have no end or no writer."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        raise OptionError(f"`{one_line(path, 200)}` is not a file but a pipe or a device; write it to a file first.")
+        raise OptionError(f"`{one_line(path, 200)}` is a pipe or a device; write its content to a file first.")
 
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
-    """Return a path at which a file can appear: in a folder that exists, no folder itself, none of the inputs."""
+    """Return the path if a file can be written there; raise if its folder is missing, it is a folder or an input."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OptionError(f"`{path}` cannot be written: there is no folder `{path.parent}`.")
@@ -54,13 +54,13 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
     if path.exists() and any(_is_same(path, given) for given in inputs):
-        raise OptionError(f"`{path}` cannot be written: it is what is read, and would be lost; choose another name.")
+        raise OptionError(f"`{path}` cannot be written: it is an input file, which would be lost; choose another name.")
     return path
 
 
 def _is_same(path: Path, other: str | Path) -> bool:
-    """Whether two paths lead to one file, be it by links, other cases or other folders' names."""
+    """Whether two paths are the same file, also through links and different spellings."""
     try:
         return path.samefile(other)
-    except (OSError, ValueError):  # there is no other
+    except (OSError, ValueError):  # the other file does not exist
         return False

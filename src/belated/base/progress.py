@@ -10,19 +10,19 @@ from contextlib import contextmanager
 
 _WIDTH = 30
 
-#: Seconds after which whoever waits for something to be read is shown how far it is.
+#: Reading shows its progress after this many seconds.
 PATIENCE = 2.0
 
 
 class Bar:
-    """A line on stderr: how much is done, and when the rest will be; nothing before `patience` seconds are over."""
+    """A progress bar on stderr with the remaining time, shown after `patience` seconds."""
 
     def __init__(self, total: int, before: str = "", patience: float = 0.0) -> None:
         self.total, self.before, self.since, self.last = total, before, time.monotonic(), 0.0
         self.patience, self.is_shown = patience, False
 
     def show(self, done: int) -> None:
-        """Say how much is done; at most ten times a second."""
+        """Show how much is done, at most ten times per second."""
         now = time.monotonic()
         if now - self.since < self.patience or (now - self.last < 0.1 and done < self.total):
             return
@@ -34,7 +34,7 @@ class Bar:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave no trace."""
+        """Remove the bar from the terminal."""
         if self.is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -42,7 +42,7 @@ class Bar:
 
 @contextmanager
 def watched(before: str, percent: Callable[[], float]) -> Iterator[None]:
-    """Show a bar on a terminal while something takes long; another thread asks how many per cent are done."""
+    """Show a progress bar on a terminal during a long task; another thread polls the percentage done."""
     if not sys.stderr.isatty():
         yield
         return
@@ -63,7 +63,7 @@ def watched(before: str, percent: Callable[[], float]) -> Iterator[None]:
 
 
 def note(sentence: str) -> None:
-    """Write a line on a terminal, in place of a bar that may be there."""
+    """Write a line on a terminal, replacing a progress bar if there is one."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{sentence}\n")
         sys.stderr.flush()

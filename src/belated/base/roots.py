@@ -1,4 +1,4 @@
-"""Roots between two ends, without scipy.optimize, whose import takes longer than most searches do."""
+"""Root finding in an interval, without scipy.optimize, whose import takes longer than most searches."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def find_root(
     tolerance: float = 1e-12,
     steps: int = 100,
 ) -> float:
-    """Return where a function of one number is 0, by regula falsi (Illinois).
+    """Return a root of a function of one number, by regula falsi (Illinois).
 
-    Where a step moves an end by less than a tenth of the distance between both, the value at the other end counts
-    half from then on, so that the ends close in from both sides.
+    If a step moves one end by less than a tenth of the distance between the ends, the value at the other end is halved,
+    so that both ends approach the root.
 
     Parameters
     ----------
     function : callable
-        Of opposite signs at the two ends.
+        The function; its values at the two ends must have opposite signs.
     low, high : float
         The ends, low < high.
     at_low, at_high : float, optional
@@ -35,7 +35,7 @@ def find_root(
     tolerance : float
         Stop when the ends are closer than this share of the larger.
     steps : int
-        Stop after this many.
+        Stop after this many steps.
     """
     f_low = function(low) if at_low is None else at_low
     f_high = function(high) if at_high is None else at_high
@@ -61,7 +61,7 @@ def find_root(
 def bisect(
     is_low: Callable[[float], bool], low: float, high: float, *, steps: int, tolerance: float = 0.0
 ) -> tuple[float, float]:
-    """Return two ends around the place where `is_low` turns from true to false, by halving.
+    """Return two ends around the point where `is_low` changes from true to false, by bisection.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def bisect(
     low, high : float
         The ends, in either order.
     steps : int
-        Stop after so many halvings.
+        The largest number of bisections.
     tolerance : float
-        Stop before, when the ends are no further apart than this.
+        Stop earlier if the distance between the ends is at most this.
     """
     for _ in range(steps):
         if abs(high - low) <= tolerance:
@@ -85,9 +85,9 @@ def bisect(
 def bisect_each(
     is_low: Callable[[Array], Array], low: Array, high: Array, *, steps: int, geometric: bool = False
 ) -> tuple[Array, Array]:
-    """Return two ends around the place where each of `is_low` turns from true to false, many at once.
+    """Return two ends around the point where each of `is_low` changes from true to false, for many at once.
 
-    With `geometric` ends, above 0, the middle is that of their logarithms.
+    With `geometric`, the ends must be above 0, and the midpoint is that of their logarithms.
     """
     for _ in range(steps):
         middle = np.sqrt(low * high) if geometric else (low + high) / 2

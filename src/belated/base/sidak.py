@@ -1,4 +1,4 @@
-"""Sidak's formula: several independent questions at once, for the level of each or for the least p-value of all."""
+"""Sidak's formula for several independent tests: the level of each, or the p-value of the smallest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def sidak_level(together: float, questions: int) -> float: ...
 @overload
 def sidak_level(together: Array, questions: int) -> Array: ...
 def sidak_level(together: float | Array, questions: int) -> float | Array:
-    """Return how often each of several independent questions may go wrong so that any does so `together` often.
+    """Return the error rate of each of several independent tests whose joint error rate is `together`.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def sidak_p_value(least: float, questions: int) -> float: ...
 @overload
 def sidak_p_value(least: Array, questions: int) -> Array: ...
 def sidak_p_value(least: float | Array, questions: int) -> float | Array:
-    """Return the probability that the least of several independent p-values is as small as `least`.
+    """Return the probability that the smallest of several independent p-values is at most `least`.
 
     Examples
     --------

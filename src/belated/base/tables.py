@@ -1,4 +1,4 @@
-"""One table for everything people see: text, Markdown, HTML, and the data behind it."""
+"""`Table`: the base class of all results, with text, Markdown, HTML, CSV, JSON and dataframes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _WRITERS: dict[CellKind, Callable[[object], str]] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A named column; `kind` says how its values are written.
+    """A named column; `kind` decides the format of its values.
 
     An "estimate" and a "change" need the standard errors of their values, `errors`.
 
@@ -137,7 +137,7 @@ class Column:
 
 
 class Table:
-    """Mixin: a class that says its `_title` and `_columns` can be shown and taken everywhere."""
+    """A mixin for results: a class with `_title` and `_columns` can be printed and converted to every format."""
 
     def _title(self) -> str:
         raise NotImplementedError
@@ -146,7 +146,7 @@ class Table:
         raise NotImplementedError
 
     def _notes(self) -> list[str]:
-        """What to keep in mind when reading the table, shown below it."""
+        """The notes below the table."""
         return []
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ class Table:
         return self.to_html()
 
     def to_text(self, *, every: bool = False) -> str:
-        """Return the table as text for a terminal; a long one's middle is left out unless `every` row is asked for.
+        """Return the table as text for a terminal; the middle of a long table is left out unless `every` is True.
 
         A table that is wider than the terminal has shorter labels, and then its last columns below the first.
         """
@@ -195,11 +195,11 @@ class Table:
         return ElementTree.tostring(table, encoding="unicode", method="html")
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the table's columns, unrounded."""
+        """Return the columns of the table by name, unrounded."""
         return {column.name: list(column.values) for column in self._columns()}
 
     def to_csv(self) -> str:
-        """Return the table's columns as CSV, unrounded; labels are made harmless to terminals and spreadsheets.
+        """Return the table as CSV, unrounded; labels are safe for terminals and spreadsheets.
 
         In them, characters that are not printable are written as their escapes, and an apostrophe stands before what
         begins with =, +, - or @.
@@ -207,7 +207,7 @@ class Table:
         return csv_text(self.to_dict())
 
     def to_json(self) -> str:
-        """Return the table's rows as JSON, unrounded; what is not finite is null."""
+        """Return the rows of the table as JSON, unrounded, with null for NaN and infinity."""
         return rows_text(self.to_dict())
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -224,7 +224,7 @@ class Table:
         return _library("pyarrow").table(self._data())
 
     def _data(self) -> dict[str, Sequence[object] | Array]:
-        """Return the columns as dataframe libraries take them: each of one type."""
+        """Return the columns for dataframe libraries, each of one type."""
         return {column.name: column.data() for column in self._columns()}
 
 
@@ -331,7 +331,7 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingLibraryError(f"{name} is not installed; `pip install {name}` brings it.") from None
+        raise MissingLibraryError(f"{name} is not installed; run `pip install {name}`.") from None
 
 
 def _label(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Numbers, labels and moments as people read them."""
+"""Formatting of numbers, labels and times."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count(number: int, noun: str) -> str:
 
 
 def percent(level: float) -> str:
-    """Return a level as people say it."""
+    """Return a level in percent."""
     return f"{100 * level:.6g}%"
 
 
