@@ -56,7 +56,7 @@ def test_labels_of_mixed_types_stay_what_they_are():
     assert columns.as_array("arm", ["a", 1]).tolist() == ["a", 1]
 
 
-@pytest.mark.parametrize("value", [None, math.nan, np.float32("nan"), np.datetime64("NaT"), pd.NA, pd.NaT])
+@pytest.mark.parametrize("value", [None, math.nan, np.float32("nan"), np.datetime64("NaT", "s"), pd.NA, pd.NaT])
 def test_missing(value):
     assert columns.is_missing(value)
 

@@ -33,7 +33,7 @@ def test_a_document_says_who_wrote_it_and_by_which_schema():
         (np.bool_(True), True),
         (np.str_("A"), "A"),
         ({1: (1.5, [np.float32(0.5)])}, {"1": [1.5, [0.5]]}),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "s"), None),
     ],
 )
 def test_values_as_json_has_them(value, expected):

@@ -117,7 +117,12 @@ def test_numbers_have_the_digits_they_deserve():
     assert texts([1.23456, float("nan"), -float("inf")], "statistic") == ["1.23", "–", "-∞"]
     assert texts([0.123456, float("nan")], "share") == ["12.3%", "–"]
     assert texts([1234567, float("nan")], "count") == ["1,234,567", "–"]
-    durations = [np.timedelta64(90, "m"), np.timedelta64(36, "h"), np.timedelta64(250, "ms"), np.timedelta64("NaT")]
+    durations = [
+        np.timedelta64(90, "m"),
+        np.timedelta64(36, "h"),
+        np.timedelta64(250, "ms"),
+        np.timedelta64("NaT", "s"),
+    ]
     assert texts(durations, "number") == ["1.5 h", "1.5 d", "250 ms", "–"]
 
 

@@ -15,7 +15,19 @@ def test_windows():
     assert read_window(7) == read_window("7 steps") == read_window(7.0) == read_window(np.int64(7))
     assert read_window("1.5h").length == 5400 * 10**6
     assert [read_window(w).text for w in ("7d", "1h", 1, 2.5)] == ["7 days", "1 hour", "1 step", "2.5 steps"]
-    for window in (0, -1, "0d", "7 moons", "-3d", True, np.nan, np.inf, dt.timedelta(0), np.timedelta64("NaT"), "d"):
+    for window in (
+        0,
+        -1,
+        "0d",
+        "7 moons",
+        "-3d",
+        True,
+        np.nan,
+        np.inf,
+        dt.timedelta(0),
+        np.timedelta64("NaT", "s"),
+        "d",
+    ):
         with pytest.raises(bl.OptionError, match=r"`window` is .*; it must be a positive number of steps"):
             read_window(window)
 

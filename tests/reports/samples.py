@@ -51,7 +51,7 @@ def sample_report(names=("A", "B"), means=(1.0, 2.0), rows=240, dates=False, arr
     moments, delays = step[::20], np.arange(MATURE + 1)
     if dates:
         start, hour = np.datetime64("2026-01-05T00:00:00"), np.timedelta64(3600, "s")
-        late = np.where(arrives_by_now, np.nan_to_num(delay) * hour, np.timedelta64("NaT"))
+        late = np.where(arrives_by_now, np.nan_to_num(delay) * hour, np.timedelta64("NaT", "h"))
         times = {"assigned_at": start + step * hour, "delay": late}
         moments, delays = start + moments * hour, delays * hour
     propensity = np.full((rows, count), 1 / count)

@@ -194,7 +194,7 @@ def _common_array(values: list[Any], kind: str) -> Array:
     """Return Python and NumPy datetimes or durations as one array; None is missing."""
     kinds = {str(x.dtype) for x in values if isinstance(x, np.generic)}
     finest = "ns" if f"{kind}[ns]" in kinds else "us"
-    missing = np.datetime64("NaT") if kind == "datetime64" else np.timedelta64("NaT")
+    missing = np.array("NaT", dtype=f"{kind}[{finest}]")[()]
     return np.array([missing if x is None else x for x in values], dtype=f"{kind}[{finest}]")
 
 
@@ -211,7 +211,8 @@ def _common_unit(arrays: list[Array]) -> DatetimeUnit:
     units = [one_of("unit", np.datetime_data(a.dtype)[0], _DATETIME_UNITS) for a in arrays]
     finest = max(units, key=_DATETIME_UNITS.index)
     moved = [a for a, unit in zip(arrays, units, strict=True) if unit != finest]
-    return finest if all(np.array_equal(a, _in_unit(a, finest), equal_nan=True) for a in moved) else "us"
+    fits = all(np.array_equal(a, _in_unit(a, finest).astype(a.dtype), equal_nan=True) for a in moved)
+    return finest if fits else "us"
 
 
 def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
@@ -221,9 +222,12 @@ def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
         return array
     limit = _LAST // 1000 ** _DATETIME_UNITS.index(unit)
     seconds = array.astype("datetime64[s]").view(np.int64)
-    moved = array.astype(dtype)
-    moved.view(np.int64)[seconds >= limit] = _LAST
-    moved.view(np.int64)[(seconds <= -limit) & (seconds != NEVER)] = NEVER + 1
+    late, early = seconds >= limit, (seconds <= -limit) & (seconds != NEVER)
+    within = array.copy()
+    within.view(np.int64)[late | early] = 0  # NumPy 2.5 refuses to convert what does not fit
+    moved = within.astype(dtype)
+    moved.view(np.int64)[late] = _LAST
+    moved.view(np.int64)[early] = NEVER + 1
     return moved
 
 

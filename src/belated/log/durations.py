@@ -36,7 +36,7 @@ def read_window(window: Any) -> Window:
     if isinstance(window, Window):
         return window
     if isinstance(window, (dt.timedelta, np.timedelta64)):
-        if np.isnat(np.timedelta64(window)):
+        if np.isnat(np.timedelta64(window, "us")):
             raise _no_window(window)
         length = round(np.timedelta64(window, "us") / np.timedelta64(1, "us"))
         size, unit = next(((s, u) for s, u in sorted(_LENGTHS.values(), reverse=True) if length % s == 0), (1, ""))
