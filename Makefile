@@ -37,6 +37,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/commands.py
 
 # The simulations that show the statistics work, some hours; each alone: python benchmarks/winner.py
 evidence: $(READY)

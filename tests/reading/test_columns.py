@@ -21,6 +21,7 @@ from belated.reading.columns import (
     ROLES,
     clock_times,
     floats,
+    numbers,
     quoted,
     snake,
     some,
@@ -166,3 +167,13 @@ def test_times_are_numbers_of_the_clock():
     moments = pa.array([dt.datetime(1970, 1, 1, 0, 0, 1), None])
     assert clock_times(moments, Clock(unit="us")).tolist() == [10**6, NEVER]
     assert clock_times(moments, Clock(unit="ns")).tolist() == [10**9, NEVER]
+
+
+@pytest.mark.parametrize("start", [0, 3, 8, 11])
+def test_numbers_of_a_slice_know_what_is_missing(start):
+    whole = [None if i % 3 == 0 else i for i in range(20)]
+    for kind, missing in (("float64", -1.0), ("int64", -1)):
+        column = pa.array(whole, type=kind).slice(start, 7)
+        assert numbers(column, missing).tolist() == [missing if x is None else x for x in whole[start : start + 7]]
+    assert numbers(pa.chunked_array([[1.0], [None, 2.0]]), 0.0).tolist() == [1.0, 0.0, 2.0]
+    assert numbers(pa.array([], type="float64"), 0.0).tolist() == []

@@ -17,7 +17,6 @@ from belated.base.errors import BelatedWarning, OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
-from belated.estimation.best import Best, answers_against_best, find_best
 from belated.estimation.estimators import (
     ArmStatistics,
     Estimator,
@@ -52,6 +51,8 @@ from belated.summaries.weights import WeightsLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from belated.estimation.best import Best
 
 
 def estimate(
@@ -300,6 +301,8 @@ class Estimate(Table):
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
             if lift:
                 raise OptionError("`lift` is True, which needs a baseline that is an arm, or no baseline.")
+            from belated.estimation.best import answers_against_best
+
             return replace(self._contrasts(answers_against_best(self, largest), True), against_best=True)
         base = None if baseline is None else self.arms[arm_index(self.arms, baseline)]
         pairs = default_pairs(self.arms, base)
@@ -362,6 +365,8 @@ class Estimate(Table):
         >>> best.arm, best.contenders
         ('C', ('C',))
         """
+        from belated.estimation.best import find_best
+
         return find_best(self, self.level if level is None else fraction("level", level), largest)
 
     def _answer(self, target: Target, alternative: Alternative) -> Answer:

@@ -13,6 +13,9 @@ from numba.core.runtime.nrt import rtsys
 
 from belated.base.progress import note
 
+#: Whether this version of numba has been seen to load kernels by themselves; others do it their own way.
+_CAN_LOAD_ALONE = numba.__version__.startswith("0.68.")
+
 
 def compiled(function: Any = None, *, cache: bool = True, **options: Any) -> Any:
     """Compile a function, keeping the result for the next process if any folder can hold it.
@@ -43,22 +46,26 @@ class OnlyACache(FunctionCache):
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was kept for a signature; None if nothing was, or nothing that can be used.
-
-        Numba would first load all that compiling may need, SciPy's linear algebra included, which takes longer than
-        many answers; machine code that was kept needs none of it, and compiling loads it by itself.
-        """
+        """Return what was kept for a signature; None if nothing was, or nothing that can be used."""
         kept = None
         try:
-            rtsys.initialize(target_context)  # what compiled code calls
-            with self._guard_against_spurious_io_errors():
-                kept = self._load_overload(sig, target_context)
+            load = self._load_alone if _CAN_LOAD_ALONE else super().load_overload
+            kept = load(sig, target_context)
         except Exception:  # whatever unpickling runs into
             with suppress(Exception):
                 self.flush()
         if kept is None:
             _say_once()
         return kept
+
+    def _load_alone(self, sig: Any, target_context: Any) -> Any:
+        """Return what was kept, without all that only compiling needs, SciPy's linear algebra included.
+
+        Numba loads that first, which takes longer than many answers; compiling loads it by itself.
+        """
+        rtsys.initialize(target_context)  # what compiled code calls
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for a signature, if that can be."""

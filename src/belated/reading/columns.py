@@ -290,16 +290,18 @@ def moment_like(times: ir.Column, moment: int | float) -> ir.Scalar:
 
 
 def numbers(column: pa.Array | pa.ChunkedArray, missing: float) -> Array:
-    """Return an Arrow column of numbers; `to_numpy` would do it too, but like `pa.scalar` it imports pandas."""
+    """Return an Arrow column of numbers; `to_numpy` would do it too, but imports pandas."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    if column.null_count:
-        (scalar,) = pa.Array.from_buffers(column.type, 1, [None, pa.py_buffer(np.array([missing]))])
-        column = pc.fill_null(column, scalar)
-    return np.from_dlpack(column)
+    if not column.null_count:
+        return np.from_dlpack(column)
+    is_there, held = column.buffers()
+    bits = np.unpackbits(np.frombuffer(is_there, dtype=np.uint8), bitorder="little", count=column.offset + len(column))
+    values = np.from_dlpack(pa.Array.from_buffers(column.type, len(column), [None, held], offset=column.offset)).copy()
+    values[bits[column.offset :] == 0] = missing
+    return values
 
 
 def floats(column: pa.Array | pa.ChunkedArray) -> Array:
@@ -313,4 +315,6 @@ def clock_times(column: pa.Array, clock: Clock) -> Array:
 
     if clock.unit is None and not clock.whole:
         return floats(column)
-    return numbers((column if clock.unit is None else column.cast(pa.timestamp(clock.unit))).cast("int64"), NEVER)
+    if clock.unit is not None and column.type != pa.timestamp(clock.unit):
+        column = column.cast(pa.timestamp(clock.unit))
+    return numbers(column if column.type == "int64" else column.cast("int64"), NEVER)

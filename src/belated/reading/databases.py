@@ -75,6 +75,9 @@ def _scheme(url: str, role: str) -> str:
     written = match[1].lower() if match else ""
     scheme = _SCHEMES.get(written, written)
     known = {entry.name for entry in entry_points(group="ibis.backends")}
+    if not known:
+        brings = _EXTRAS.get(scheme, f"ibis-framework[{scheme}]")
+        raise MissingLibraryError(f"Reading from a database needs Ibis; `pip install '{brings}'` brings it.")
     if scheme not in known:
         near = get_close_matches(written, [*_SCHEMES, *known], n=1)
         hint = f" Did you mean {near[0]}://?" if near else ""

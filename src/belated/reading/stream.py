@@ -138,16 +138,16 @@ class RowReader:
         )
 
     def _codes(self, record: pa.RecordBatch) -> Array:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if "code" in record.schema.names:
             codes = record["code"]
         else:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
             values = pa.array(self.opened.facts.values, type=record["arm"].type)
             codes = pc.index_in(record["arm"], value_set=values)
         if codes.null_count:
-            row = pc.index(codes.is_null(), True).as_py()
+            row = codes.to_pylist().index(None)
             raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm")
         return numbers(codes, 0).astype(np.uint16, copy=False)
 

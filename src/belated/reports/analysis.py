@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
 
 from belated.base.columns import Label
 from belated.base.documents import json_text
@@ -22,11 +22,13 @@ from belated.log.data import Data
 from belated.log.labels import arm_index
 from belated.reports import formats
 from belated.reports.formats import PolicyAsked
-from belated.sequences.answers import SequenceAnswers
-from belated.sequences.design import KindOption
-from belated.sequences.sequence import ConfidenceSequence, sequence
 from belated.summaries.caps import capped_at, no_cap
 from belated.summaries.signs import single_value, single_value_words
+
+if TYPE_CHECKING:
+    from belated.sequences.answers import SequenceAnswers
+    from belated.sequences.design import KindOption
+    from belated.sequences.sequence import ConfidenceSequence
 
 #: Arms beyond which all pairs of them are too many to show: the first arm is then compared with the others.
 MANY_ARMS = 8
@@ -197,6 +199,8 @@ class Analysis:
         """The contrasts as confidence sequences, if they were asked for."""
         if self.sequence is None or not self.pairs:
             return None
+        from belated.sequences.answers import SequenceAnswers
+
         joint, kind, level = self.questions.simultaneous, self.sequence.kind, self.sequence.level
         together = len(self.pairs) if joint else 1
         answers = tuple(self.sequence.contrast(a, b, together=together) for a, b in self.pairs)
@@ -308,6 +312,8 @@ def analyse(source: Data, questions: Questions) -> Analysis:
         raise LogError(single_value_words(value, out), column="outcome")
     followed = None
     if questions.sequential:
+        from belated.sequences.sequence import sequence
+
         followed = sequence(
             source,
             questions.kind,

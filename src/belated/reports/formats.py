@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from belated.base.columns import ByArm
 from belated.base.documents import csv_text
@@ -11,8 +12,10 @@ from belated.estimation.answers import Answer
 from belated.estimation.estimate import Estimate
 from belated.estimation.lift import Lift
 from belated.estimation.target import Pair
-from belated.sequences.answers import SequenceAnswer
-from belated.sequences.sequence import ConfidenceSequence
+
+if TYPE_CHECKING:
+    from belated.sequences.answers import SequenceAnswer
+    from belated.sequences.sequence import ConfidenceSequence
 
 #: A probability for each arm, or "greedy".
 PolicyAsked = ByArm[float] | str
