@@ -169,3 +169,13 @@ def test_the_command(tmp_path):
     wrong = CliRunner().invoke(app, ["diagnose", str(path)])
     assert wrong.exit_code == 0
     assert "✗ red    probabilities" in wrong.stdout
+
+
+@pytest.mark.parametrize("columns", [40, 80, 140])
+def test_the_text_is_no_wider_than_the_screen(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    log = bl.simulate(bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(1)}), bl.policies.uniform(), 200, seed=1)
+    found = bl.diagnose(log)
+    lines = str(found).splitlines()[1 : -len(found._notes())]
+    assert max(map(len, lines)) <= columns
+    assert all(word in str(found) for check in found for word in check.finding.split())

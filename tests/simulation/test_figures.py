@@ -221,3 +221,15 @@ def test_a_study_draws_itself(kind):
     assert len([axes for axes in figure.axes if axes.has_data()]) == (4 if kind == "lines" else 2)
     with pytest.raises(bl.OptionError, match="`kind` is 'line'"):
         study.plot("line")
+
+
+def test_errors_of_rates_are_in_points():
+    bandit = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)})
+    study = bl.study(bandit, bl.policies.uniform(), 100, 40, targets=[("B", "A")], estimators=["daipw"], seed=1)
+    data, cell = plots.study_panels(study), study.cell("daipw", ("B", "A"))
+    assert list(data["panels"]) == ["bias, points", "standard deviation, points", "coverage", "interval length, points"]
+    assert data["panels"]["interval length, points"]["daipw"][1][0] == pytest.approx(100 * cell.length)
+    assert data["panels"]["coverage"]["daipw"][1][0] == cell.coverage
+    assert set(data["reference"]) == {"bias, points", "coverage"}
+    assert "errors in percentage points" in str(study).splitlines()[0]
+    assert study.to_dict()["length"][-1] == cell.length

@@ -14,7 +14,7 @@ from belated.assumptions.checks.check import LIGHTS, Check, Light
 from belated.base.checks import one_of
 from belated.base.columns import Label
 from belated.base.documents import csv_text, json_text
-from belated.base.tables import Column, Table
+from belated.base.tables import Column, Table, screen_width
 from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
 from belated.summaries.caps import Cap, cap_text, no_cap
@@ -23,8 +23,8 @@ from belated.summaries.evidence import Evidence
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The width of a diagnosis printed as text, in characters.
-_WIDTH = 100
+#: The width of a diagnosis printed as text, in characters, and the least of its sentences.
+_WIDTH, _LEAST_WIDTH = 100, 24
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,10 +111,12 @@ class Diagnosis(Table):
     def to_text(self, *, every: bool = False) -> str:
         """Return all checks as text for a terminal, with wrapped lines; `every` has no effect."""
         heads = [f"{LIGHTS[c.light].sign} {c.light:<5}  {c.name:<18}  {c.condition:<8}  " for c in self.checks]
-        lines = [self._title()]
+        lines, width = [self._title()], min(_WIDTH, screen_width())
+        if width < len(heads[0]) + _LEAST_WIDTH:
+            heads = [f"{LIGHTS[c.light].sign} {c.name}: " for c in self.checks]
         for head, check in zip(heads, self.checks, strict=True):
-            first = textwrap.wrap(check.finding, _WIDTH - len(head))
-            then = [] if not check.advice else textwrap.wrap(f"To do: {check.advice}", _WIDTH - len(head))
+            first = textwrap.wrap(check.finding, width - len(head))
+            then = [] if not check.advice else textwrap.wrap(f"To do: {check.advice}", width - len(head))
             lines.append(head + first[0])
             lines += [" " * len(head) + line for line in (*first[1:], *then)]
         return "\n".join([*lines, *self._notes()])

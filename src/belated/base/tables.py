@@ -303,12 +303,16 @@ class _Block:
         return [*map(line, zip(*heads, strict=True)), *rows]
 
 
+def screen_width() -> int:
+    """Return how many columns the terminal has."""
+    return max(shutil.get_terminal_size((_USUAL_SCREEN, 24)).columns, _LEAST_SCREEN)
+
+
 def _lines(columns: Sequence[Column], *, every: bool) -> list[str]:
     """Return a table's lines, no wider than the screen: with shorter labels, higher heads, or its columns in groups."""
     if not columns:
         return []
-    screen = max(shutil.get_terminal_size((_USUAL_SCREEN, 24)).columns, _LEAST_SCREEN)
-    block = _Block(columns)
+    screen, block = screen_width(), _Block(columns)
     steps: tuple[Callable[[], None], ...] = (
         lambda: block.shorten_labels(screen, _SHORT_LABEL),
         block.break_heads,

@@ -32,7 +32,7 @@ from belated.base.figures import (
 from belated.base.text import count, one_line, percent
 from belated.estimation.intervals import Interval
 from belated.simulation.cells import Cell
-from belated.simulation.views import TargetLike
+from belated.simulation.views import TargetLike, is_binary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,14 +124,19 @@ def study_panels(study: Study, target: TargetLike = None, interval: Interval | N
         return {e: np.array([value(cell) for cell in row]) for e, row in cells.items()}
 
     criteria = {"bias": "bias", "standard deviation": "sd", "coverage": "coverage", "interval length": "length"}
+    # errors of rates are in percentage points
+    size, unit = (100, ", points") if is_binary(study.bandit) else (1, "")
+    criteria = {name if name == "coverage" else f"{name}{unit}": attribute for name, attribute in criteria.items()}
     panels = {name: panel(attrgetter(attribute)) for name, attribute in criteria.items()}
-    reach = {e: special.ndtri(0.975) * error for e, error in panel(lambda c: c.bias_error).items()}
+    panels = {name: {e: y * (1 if name == "coverage" else size) for e, y in p.items()} for name, p in panels.items()}
+    bias = f"bias{unit}"
+    reach = {e: size * special.ndtri(0.975) * error for e, error in panel(lambda c: c.bias_error).items()}
     low, high = panel(lambda c: c.coverage_low), panel(lambda c: c.coverage_high)
     return {
         "panels": {name: {e: (np.array(horizons), y) for e, y in rows.items()} for name, rows in panels.items()},
-        "reference": {"bias": 0.0, "coverage": study.level},
+        "reference": {bias: 0.0, "coverage": study.level},
         "bands": {
-            "bias": {e: (y - reach[e], y + reach[e]) for e, y in panels["bias"].items()},
+            bias: {e: (y - reach[e], y + reach[e]) for e, y in panels[bias].items()},
             "coverage": {e: (low[e], high[e]) for e in cells},
         },
         "title": f"{one_line(wanted.name, 50)}: {percent(study.level)} {kind} intervals, {_replications(study)}",

@@ -16,7 +16,7 @@ from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
 from belated.base.tables import CellKind, Column, Table
-from belated.base.text import count, one_line, percent
+from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, EstimatorName, evaluate
 from belated.estimation.intervals import (
     Interval,
@@ -32,7 +32,7 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.cells import Cell
 from belated.simulation.moments import sums_of_runs
 from belated.simulation.policies import Policy
-from belated.simulation.views import TargetLike, View, read_interval, read_known_target, true_value
+from belated.simulation.views import TargetLike, View, is_binary, read_interval, read_known_target, true_value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -271,6 +271,7 @@ class Study(Table):
     def _title(self) -> str:
         runs = max(len(m) for m in self.moments.values())
         how = f"{count(runs, 'replication')}, {percent(self.level)} intervals, {one_line(repr(self.policy), 100)}"
+        how += ", errors in percentage points" if self._unit == "points" else ""
         waited = f"{self.wait:,.10g} steps" if math.isfinite(self.wait) else "every outcome"
         return f"{how}, after waiting for {waited}" if self.wait else how
 
@@ -284,12 +285,17 @@ class Study(Table):
             notes.append("Note: replications in which the target had no interval are left out; `missing` counts them.")
         return notes
 
+    @property
+    def _unit(self) -> Unit:
+        """The unit in which errors are shown: percentage points for rates."""
+        return "points" if is_binary(self.bandit) else "number"
+
     def _columns(self) -> list[Column]:
         cells = self.cells
 
         def column(name: str, kind: CellKind, error: str | None = None) -> Column:
             errors = [getattr(c, error) for c in cells] if error else None
-            return Column(name, [getattr(c, name) for c in cells], kind, errors)
+            return Column(name, [getattr(c, name) for c in cells], kind, errors, unit=self._unit, terse=True)
 
         columns = [
             column("horizon", "count"),
