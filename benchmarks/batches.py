@@ -122,11 +122,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[200])
     options = parser.parse_args()
     runs = options.replications
-    print("# Five batches\n\nThe policy decides four times; in each batch its probabilities stand still, and a third "
-          "of the outcomes come a batch late, a tenth never. 95 % coverage of the default interval of the contrast of "
+    print("# Five batches\n\nThe policy decides four times; its probabilities are constant within a batch. A third of "
+          "the outcomes arrive one batch late, a tenth never. 95 % coverage of the default interval of the contrast of "
           "the first two arms, of the paper's interval, of the two arms' means, and of the mean of the arm with the "
-          "largest estimate (`Estimate.best`); margin: how much better the first arm is. `floor`: what "
-          "eps-greedy leaves to all other arms together, or Thompson to each at least. "
+          "largest estimate (`Estimate.best`); `margin` is the lead of the first arm. `floor` is the probability of "
+          "all other arms together under eps-greedy, or the minimum for each arm under Thompson. "
           f"{runs:,} replications (Monte Carlo error {100 * (0.95 * 0.05 / runs) ** 0.5:.1f} points).\n\n"
           "`python benchmarks/batches.py > benchmarks/BATCHES.md`\n")  # fmt: skip
     print("| rows a batch | arms | policy | floor | outcomes | margin | contrast | paper's | arm 0 | arm 1 | winner |")
@@ -149,7 +149,7 @@ def main() -> None:
     again = cell(worst, 4 * runs, seed=1)
     print(f"\nLowest: contrast {low[0]:.1f}, winner {low[1]:.1f}. "
           f"The lowest contrast again, {4 * runs:,} other runs: {again[0]:.1f}. "
-          f"Widest hybrid interval over the simultaneous one: {widest:.2f}.")  # fmt: skip
+          f"Largest ratio of the widths of the hybrid and the simultaneous interval: {widest:.2f}.")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def print_healthy(pool: ProcessPoolExecutor, replications: int, horizons: list[i
     inner = list(itertools.product(DELAYS, (0.0, 0.5)))
     print("## Healthy logs\n\nPercentage of logs with any red light, pooled over five kinds of delays (none, geometric "
           "and Poisson of mean 20, Pareto 0.75 and 1.25), equal arms and a first arm better by half, half of the last "
-          "arm's outcomes never coming; then the check that was red most often, and the worst of the ten pooled "
+          "arm's outcomes never arriving; then the check that was red most often, and the worst of the ten pooled "
           "settings. Should be below 5.\n")  # fmt: skip
     print("| rows | arms | policy | outcomes | logs | any red, % | of which most often | worst setting, % | amber, "
           "most often |\n|--:|--:|:--|:--|--:|--:|:--|--:|:--|")  # fmt: skip
@@ -186,7 +186,8 @@ def print_small(pool: ProcessPoolExecutor, replications: int) -> None:
         print(f"| {policy} | {outcomes} | " + " | ".join(shares) + " |", flush=True)
     by_check = ", ".join(f"{name} {100 * n / logs:.2g} %" for name, n in everything.most_common()) or "none"
     print(
-        f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({by_check}); {3 * each} logs a figure.\n"
+        f"\nOf all {logs:,} logs {100 * total / logs:.2g} % have a red light ({by_check}); {3 * each} logs per "
+        f"number.\n"
     )
 
 
@@ -219,8 +220,8 @@ def tailed(job: tuple) -> str:
 
 def print_tails(pool: ProcessPoolExecutor, replications: int) -> None:
     """Print the light of the largest outcomes, by what outcomes are drawn from."""
-    print("## Tails of outcomes\n\nPercentage of logs, two arms by a coin and no delays, whose light of the largest "
-          f"outcomes is green / amber / red; {replications:,} logs each.\n")  # fmt: skip
+    print("## Tails of outcomes\n\nPercentage of logs, with two arms chosen by a coin and no delays, for which the "
+          f"check `largest outcomes` is green / amber / red; {replications:,} logs each.\n")  # fmt: skip
     sizes = [200, 1000, 5000, 20_000]
     print("| outcomes | " + " | ".join(f"{rows:,} rows" for rows in sizes) + " |\n|:--|" + "--:|" * len(sizes))
     results = pool.map(
@@ -363,9 +364,9 @@ def faulty(job: tuple) -> tuple[float, float]:
 
 def print_faulty(pool: ProcessPoolExecutor, replications: int) -> None:
     """Print how often each fault is found."""
-    print("## Faulty logs\n\nPercentage of logs of 10,000 rows in which the check that speaks of the fault is red / "
-          f"red or amber: geometric delays of mean 20, half of the last arm's outcomes never coming, {replications:,} "
-          "logs each. Faults are planted after the experiment was played. Columns: arms, and whether the first is "
+    print("## Faulty logs\n\nPercentage of logs of 10,000 rows in which the check for the fault is red / red or amber: "
+          f"geometric delays of mean 20, half of the last arm's outcomes never arriving, {replications:,} "
+          "logs each. Faults are added after the simulation. Columns: arms, and whether the first is "
           "better by half. Should be 90 or more.\n")  # fmt: skip
     sizes = [(2, 0.0), (5, 0.5)]
     policies = ["eps-greedy, t^-0.5", "eps-greedy, t^-0.7", "clipped Thompson"]
@@ -404,8 +405,8 @@ def print_best(pool: ProcessPoolExecutor, replications: int) -> None:
     """Print how often an arm is called certainly the best though all are equal."""
     sizes = {2: replications, 5: max(replications // 2, 1), 20: max(replications // 5, 1)}
     many = ", ".join(f"{n} logs of {k} arms" for k, n in sizes.items())
-    print("## The best arm\n\nPercentage of reports that say of one of equal arms that it lies above every other, at "
-          f"95 %: should be at most 5 ({many}).\n")  # fmt: skip
+    print("## The best arm\n\nPercentage of reports that call one of several equal arms better than every other, at 95 "
+          f"%; should be at most 5 ({many}).\n")  # fmt: skip
     print("| rows | policy | outcomes | " + " | ".join(f"{k} arms" for k in sizes) + " |\n|--:|:--|:--|" + "--:|" * 3)
     policies = ["eps-greedy, t^-0.5", "eps-greedy, t^-0.7, burn-in", "clipped Thompson"]
     grid = list(itertools.product((1000, 5000), policies, ("normal", "binary, 0.05", "exponential")))
@@ -425,7 +426,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "best"])
     options = parser.parse_args()
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
-    print(f"# Diagnosis\n\nHow often `bl.diagnose` finds fault. {versions}.\n")
+    print(f"# Diagnosis\n\nHow often `bl.diagnose` reports a problem. {versions}.\n")
     with ProcessPoolExecutor(options.workers) as pool:
         if "healthy" in options.parts:
             print_healthy(pool, options.replications, options.horizons)

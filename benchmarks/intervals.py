@@ -314,7 +314,7 @@ def table_of_intervals(cells: list[Experiment], most: int) -> tuple[list[tuple[E
     for level, shares in levels.items():
         least, shares = 100 * level - (2 if level == 0.8 else 0.5), [s for s in shares if not math.isnan(s)]
         print(f"At {level:.0%}, `score` is below {least:g} % in {sum(s < least for s in shares)} of "
-              f"{len(shares)} targets, at the least {min(shares):.1f} %.")  # fmt: skip
+              f"{len(shares)} targets, the lowest {min(shares):.1f} %.")  # fmt: skip
     return everything, tests
 
 
@@ -340,17 +340,18 @@ def below(everything: list[tuple[Experiment, Found]]) -> None:
     whole = {  # of cells in which t holds for arms and contrast
         (c, t): r for (c, t), r in single.items() if not any(math.isnan(ratios[c, each]) for each in targets[:3])
     }
-    print(f"\nWhere `t` holds in 94 % for arms and contrast ({len({c for c, _ in whole})} cells, {len(whole)} targets) "
+    print(f"\nIf `t` covers in 94 % for arms and contrast ({len({c for c, _ in whole})} cells, {len(whole)} targets) "
           f"`score` is {np.median(list(whole.values())):.2f} times as wide in the median, and more than 1.5 times for "
-          f"{sum(r > 1.5 for r in whole.values())}. With single targets for which it holds, such as contrasts of equal "
-          f"arms whose means it misses ({len(single)} targets): {np.median(list(single.values())):.2f} times, and more "
+          f"{sum(r > 1.5 for r in whole.values())}. Over single targets for which it covers, such as contrasts of "
+          f"equal arms whose means it misses ({len(single)} targets): {np.median(list(single.values())):.2f} times, "
+          f"and more "
           f"than 1.5 times for {sum(r > 1.5 for r in single.values())}.")  # fmt: skip
-    print("\n`score` below 94 %, all of them (* where 94 % is refuted at 1 %):\n")
+    print("\nAll cases of `score` below 94 % (* if 94 % is rejected at the 1 % level):\n")
     for cell, f in everything:
         if f.kind == "score" and f.coverage < 94:
             print(f"- {f.coverage:.1f}{'*' if surely(f) else ''}: {f.target}; {cell.text}")
     print(WHY, end="")
-    print("\n`score` more than 1.5 times as wide as `t` in cells where that holds for arms and contrast:\n")
+    print("\n`score` more than 1.5 times as wide as `t` in cells where `t` covers for arms and contrast:\n")
     for (cell, target), ratio in whole.items():
         if ratio > 1.5:
             covers = " against ".join(f"{by[cell, target, kind].coverage:.1f} %" for kind in ("score", "t"))
@@ -407,40 +408,43 @@ def decisions(cell: Experiment, runs: int, seed: int) -> str:
 
 HEAD = """# Coverage
 
-The default interval `score`, beside `t` and the paper's `normal`: how often a 95 % interval holds the truth, and how
-often what is read off one is wrong. `daipw` on simulated logs; {runs:,} runs in each cell (Monte Carlo error
-{error:.1f} points), half as many of 34 arms and of 20,000 rows. Run on two cores of an AMD EPYC.
+The default interval `score`, compared with `t` and the paper's `normal`: how often a 95 % interval covers the true
+value, and how often decisions based on it are wrong. `daipw` on simulated logs; {runs:,} runs in each cell (Monte
+Carlo error
+{error:.1f} points), half as many with 34 arms and with 20,000 rows. Run on two cores of an AMD EPYC.
 
 Outcomes: `revenue p` is 0, or with probability p lognormal of mean 50 with that sigma; `gamma revenue` the same with
-exponential amounts; `price` is 0 or 9.99, `-1/1` a rate coded otherwise, `counts` are Poisson. Those that `bl.arms` has
-not are drawn from {sample:,} quantiles, whose mean is exact. If the `first` arm is `better`, it has 1.5 times the
+exponential amounts; `price` is 0 or 9.99, `-1/1` is a rate in another coding, `counts` are Poisson. Distributions
+that `bl.arms` does not have are drawn from {sample:,} quantiles, whose mean is exact. If the `first` arm is `better`,
+it has 1.5 times the
 probability or the mean count (0.6 times the failures above a half), 1.3 times the lognormal or exponential mean, or 0.3
 standard deviations more. Policies: `greedy` is epsilon-greedy with t^-0.5 (`.7`: t^-0.7), `Thompson` is clipped at 0.02
 with a wide prior, `UCB` explores with t^-0.5, `batches` are ten. Delays: geometric of mean 20 steps, Pareto of exponent
-0.75; "a tenth never" is geometric of mean 10 and a tenth of all outcomes never comes; of the first arm half never
-comes in the last kind, and its delays are longer.
+0.75; "a tenth never" is geometric of mean 10 and a tenth of all outcomes never arrives; in the last kind, half of the
+first arm's outcomes never arrive, and its delays are longer.
 
-**Not here**: tails heavier than lognormal with sigma 1.5 (cap those), contexts, drifting means, propensities that
-were logged wrongly, arrival that depends on the outcome, outcome models given by users, arms whose outcomes are
+**Not covered**: tails heavier than lognormal with sigma 1.5 (cap those), contexts, drifting means, wrongly logged
+propensities, arrival that depends on the outcome, outcome models given by users, arms whose outcomes are
 constant by nature, means of which several differ, other estimators than `daipw`. Coverage is over
-logs: given what a log shows (an arm with nothing but zeros, say), it can be higher or lower.
+logs: among logs with some property (an arm with only zeros, for example), it can be higher or lower.
 
 ## Intervals
 
 Of the `first arm`, the `last arm`, the `contrast` of the first two, and `all arms` with equal weight: coverage of
 `score` / `t` / `normal`, in percent, among the runs that have the interval; `t` and `normal` have none of an arm
-whose outcomes are all equal, so that their coverage is of the runs that are kind to them; `score` has none only if all
-outcomes of the log are equal or an arm has fewer than two. A dash: fewer than {fewest} runs have one. `wilson`, for
-0/1 outcomes: of the four targets. `width`: the largest ratio over the four targets of the median widths of `score` and
-`t`, where `t` holds in 94 % of the runs that have a `score` interval. `none`: percent of runs without a `score`
-interval, the most over the targets.
+whose outcomes are all equal, so their coverage is over the more favourable runs; `score` has none only if all
+outcomes of the log are equal or an arm has fewer than two. A dash means that fewer than {fewest} runs have one.
+`wilson`, for 0/1 outcomes: of the four targets. `width`: the largest ratio over the four targets of the median widths
+of `score` and `t`, if `t` covers in at least 94 % of the runs that have a `score` interval. `none`: percent of runs
+without a `score` interval, the maximum over the targets.
 """
 
 WHY = """
-Why they are below: under Thompson sampling estimates are a little too low, because an arm that begins badly is hardly
-tried again before the end. Of five arms that is a quarter of each one's standard deviation, which its interval has room
-for, and over all arms 0.6 of the combination's: the same with `t`. It is mostly the estimate's bias, which no interval
-about it can know. With revenue 0.01 and sigma 1.5, 300 rows hold three purchases, and none of the large ones.
+Reasons: under Thompson sampling, estimates are slightly too low, because an arm that starts badly is hardly tried
+again. With five arms, this is a quarter of each arm's standard deviation, which its interval tolerates, and 0.6 of
+the standard deviation of the mean over all arms; `t` has the same problem. It is mostly the bias of the estimate,
+which no interval around it can correct. With revenue 0.01 and sigma 1.5, 300 rows have three purchases, and none of
+the large ones.
 """
 
 
@@ -455,19 +459,19 @@ def main() -> None:
     print(HEAD.format(runs=runs, error=100 * (0.95 * 0.05 / runs) ** 0.5, sample=SAMPLE, fewest=FEWEST))
     everything, tests = table_of_intervals(grid()[: options.first], runs)
     below(everything)
-    print("\n## Tests\n\nPercent of runs in which the contrast of the first two arms leaves out the truth, as its "
-          "p-value against the truth is then below 0.05, and in which any of all pairs does after `simultaneous`. "
-          "Runs without an interval claim nothing.\n")  # fmt: skip
+    print("\n## Tests\n\nPercent of runs in which the contrast of the first two arms excludes the true value (its "
+          "p-value against the true value is then below 0.05), and in which any of all pairs does with `simultaneous`. "
+          "Runs without an interval exclude nothing.\n")  # fmt: skip
     print(
         "| outcomes | rows | arms | policy | delays | means | contrast | any pair |\n|:--|--:|--:|:--|:--|:--|--:|--:|"
     )
     print("\n".join(tests))
-    print(f"\n## Which arm is best\n\nEverything asked of {options.logs:,} logs in each cell (Monte Carlo error "
+    print(f"\n## Which arm is best\n\nAll decisions for {options.logs:,} logs in each cell (Monte Carlo error "
           f"{100 * (0.95 * 0.05 / options.logs) ** 0.5:.1f} points). Percent of logs in which a simultaneous interval "
-          "against the first arm misses; the contenders leave out the best arm (of equals: the first); every arm is "
-          "left out; `best().p_value` is below 0.05 although the arm is not the only best; `best().interval` misses "
-          "the mean of the arm that it names; and in which no arm had an interval, which count for none of "
-          "these.\n")  # fmt: skip
+          "against the first arm misses; the contenders do not include the best arm (the first if several are equal); "
+          "there are no contenders; `best().p_value` is below 0.05 although the arm is not the only best; "
+          "`best().interval` misses the mean of its arm; and in which no arm had an interval, which count for none of "
+          "the others.\n")  # fmt: skip
     print("| outcomes | rows | arms | policy | delays | means | any contrast | best left out | all left out "
           "| wrong best | interval misses | none |\n|:--|--:|--:|:--|:--|:--|--:|--:|--:|--:|--:|--:|")  # fmt: skip
     for i, cell in enumerate(ASKED[: options.first]):

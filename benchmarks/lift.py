@@ -52,11 +52,12 @@ def main() -> None:
     options = parser.parse_args()
     runs = options.replications
     error = 100 * (0.95 * 0.05 / runs) ** 0.5
-    print("# Lift\n\nThe lift of B over A at 95 % under the default interval: how often it has bounds, how often those "
-          "hold the truth, how often the lift does so if one without bounds holds it too, and how often one leaves out "
-          f"0 and the contrast does not, or the other way; {runs:,} runs each (Monte Carlo error {error:.1f} points). "
-          "Delays are geometric with mean 10, a tenth never comes. Not here: more than two arms, heavy "
-          "tails.\n")  # fmt: skip
+    print("# Lift\n\nThe lift of B over A at 95 % under the default interval: how often it has bounds, how often the "
+          "bounds cover the true value, how often the lift covers it if one without bounds counts as covering, and how "
+          f"often the lift excludes 0 and the contrast does not, or vice versa; {runs:,} runs each (Monte Carlo error "
+          f"{error:.1f} points). "
+          "Delays are geometric with mean 10, a tenth of the outcomes never arrives. Not covered: more than two arms, "
+          "heavy tails.\n")  # fmt: skip
     print("| rows | policy | outcomes | bounded | bounded and holds | holds | contradicts |")
     print("|--:|:--|:--|--:|--:|--:|--:|")
     for horizon, policy, family in itertools.product(options.horizons, POLICIES, FAMILIES):

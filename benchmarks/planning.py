@@ -102,9 +102,9 @@ def main() -> None:
     options = parser.parse_args()
     head = ("| experiment | promised | horizon | wait | reached | off by | processor |\n"
             "|:--|:--|:--|--:|--:|--:|--:|")  # fmt: skip
-    print("# Planning\n\nEach plan, for B - A (95 % intervals, the defaults), then "
-          f"{options.replications:,} fresh experiments with another seed at its horizon and wait: the mean half-width, "
-          "its quantile under an assurance, or the power. In brackets the plan's own interval.\n")  # fmt: skip
+    print("# Planning\n\nEach plan for B - A (95 % intervals, the defaults) is followed by "
+          f"{options.replications:,} new experiments with another seed at its horizon and wait: their mean half-width, "
+          f"its quantile under an assurance, or the power. The plan's own interval is in brackets.\n")  # fmt: skip
     widths: list[float] = []
     powers: list[float] = []
     print(f"## From a description\n\n{head}")
@@ -117,9 +117,9 @@ def main() -> None:
         line, off = row(name, plan, *reached(bandit, policy, plan, options.replications), took)
         (powers if "power" in goal else widths).append(off)
         print(line, flush=True)
-    print("\n## From a pilot of 2,000 rows\n\nThe plan is made from the pilot's log alone; the fresh experiments are "
-          "of the bandit behind it. Off by: over five pilots, the mean and the furthest; the other figures are of the "
-          f"last.\n\n{head}")  # fmt: skip
+    print("\n## From a pilot of 2,000 rows\n\nThe plan is made from the pilot's log alone; the new experiments use the "
+          "bandit behind it. Off by: the mean and the largest difference over five pilots; the other numbers are for "
+          f"the last pilot.\n\n{head}")  # fmt: skip
     pilots: list[float] = []
     for name, bandit, before, policy, goal in PILOTS:
         if options.only not in name:
@@ -137,7 +137,7 @@ def main() -> None:
         print(line.replace(f"{100 * off:+.1f} %", f"{100 * np.mean(offs):+.1f} %, {100 * furthest:+.1f} %"), flush=True)
         pilots += offs
     if not options.only:
-        print(f"\nFurthest off: half-widths {100 * max(widths, key=abs):+.1f} %, power "
+        print(f"\nLargest differences: half-widths {100 * max(widths, key=abs):+.1f} %, power "
               f"{100 * max(powers, key=abs):+.1f} points, pilots {100 * max(pilots, key=abs):+.1f} %.")  # fmt: skip
 
 

@@ -138,10 +138,10 @@ def main() -> None:
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     error = 100 * math.sqrt(0.95 * 0.05 / n)
     print(f"# Sensitivity\n\nPercentage of 95 % intervals for B - A that cover the true difference of the means over "
-          f"everything assigned, when the odds of arriving vary with the outcome by exactly the planted G, in the form "
-          f"that moves the mean furthest: large outcomes of B and small ones of A come seldom, or the other way round "
+          f"all assigned rows, if the odds of arriving vary with the outcome by exactly G, in the form that changes "
+          f"the mean most: large outcomes of B and small ones of A arrive rarely, or vice versa "
           f"(half of the {n:,} logs each). Monte Carlo error of 95: {error:.1f}. The last column should be 95 or more; "
-          f"the one before it low, given enough rows. {versions}.\n")  # fmt: skip
+          f"the one before it should be low, given enough rows. {versions}.\n")  # fmt: skip
     half = (0.5, 0.5)
     with ProcessPoolExecutor(options.workers) as pool:
         print("## Enough rows to tell G from its half\n")

@@ -152,11 +152,12 @@ def print_ever_wrong(replications: int, pool: ProcessPoolExecutor) -> None:
     jobs = [(m, c, rows, few(replications, rows), False) for m in METRICS for rows in ROWS for c in CHOICES]
     errors = [100 * (0.05 * 0.95 / few(replications, rows)) ** 0.5 for rows in (ROWS[0], ROWS[-1])]
     print(
-        "## What people measure\n\nTwo equal arms, no delays, `bl.sequence(log)` as it comes: the share of runs, in "
-        "%, in which a 95 % interval left out the truth at some arrival, and so a wrong exclusion (`excluded_at`, p at "
-        "most 0.05) was claimed: worse arm / contrast; in brackets, how many of the contrasts are finite at the end. "
+        "## What people measure\n\nTwo equal arms, no delays, `bl.sequence(log)` with its defaults: the share of runs, "
+        "in %, in which a 95 % interval excluded the true value at some arrival, so that a wrong exclusion "
+        "(`excluded_at`, p at most 0.05) was reported: worse arm / contrast; in brackets, the share of contrasts that "
+        "are finite at the end. "
         f"{few(replications, ROWS[0]):,} runs, {few(replications, ROWS[-1]):,} of {ROWS[-1]:,} rows (Monte Carlo error "
-        f"at 5 %: {errors[0]:.1f} and {errors[1]:.1f} points). Not in it: arms that differ, more than two arms, and "
+        f"at 5 %: {errors[0]:.1f} and {errors[1]:.1f} points). Not covered: arms that differ, more than two arms, and "
         "late outcomes (the table below has these), outcomes that drift, policies that stop choosing an arm.\n"
     )
     print(f"| outcomes | rows | {' | '.join(CHOICES)} |\n|:--|--:|{':--|' * len(CHOICES)}", flush=True)
@@ -172,9 +173,10 @@ def print_ever_wrong(replications: int, pool: ProcessPoolExecutor) -> None:
     runs = few(replications, ROWS[-1])
     print(
         f"### Looking afresh\n\nThe same with a coin and 1,000 rows, but at {AFRESH} looks a new `bl.sequence(log)` is "
-        "made from what has arrived, with its own kind and target: the share of runs, in %, in which any of them was "
+        f"made from the arrived outcomes, with its own kind and target: the share of runs, in %, in which any of them "
+        f"was "
         f"ever wrong: first arm / second arm / contrast. {runs:,} runs (Monte Carlo error at 5 %: {errors[1]:.1f} "
-        "points). Nothing but the stated target promises 5 % here.\n\n| outcomes | ever wrong |\n|:--|:--|"
+        "points). Only a stated target guarantees 5 %.\n\n| outcomes | ever wrong |\n|:--|:--|"
     )
     jobs = [(metric, "coin", 1000, runs, True) for metric in METRICS]
     for metric, (wrong, _) in zip(METRICS, pool.map(ever_wrong, jobs), strict=True):
@@ -261,10 +263,10 @@ def print_kinds(replications: int, horizon: int, only: str, pool: ProcessPoolExe
     jobs = [(s, horizon, replications, 100 + SETTINGS.index(s)) for s in chosen]
     error = 100 * (0.05 * 0.95 / replications) ** 0.5
     print(
-        "## Kinds, policies, delays and widths\n\nLooking at every arrival: the share of runs in which a 95 % sequence "
-        "ever missed the truth, from the moment it was finite (first arm, second arm, second minus first); its width "
+        "## Kinds, policies, delays and widths\n\nEvery arrival is a look: the share of runs in which a 95 % sequence "
+        "ever missed the true value, after it became finite (first arm, second arm, second minus first); its width "
         "at the target over that of the default fixed-time interval (median), over the paper's normal one, and the "
-        f"share of runs in which it said anything by then. {horizon:,} assignments, the target being the "
+        f"share of runs in which it was finite by then. {horizon:,} assignments, the target being the "
         f"last; {replications:,} replications (Monte Carlo error at 5 %: {error:.1f} points).\n"
     )
     print("| outcomes | policy | delays | arms | kind | ever missed, % | width / default | / paper's | finite, % |")
@@ -285,7 +287,7 @@ def print_kinds(replications: int, horizon: int, only: str, pool: ProcessPoolExe
     print("\n| worst over all settings | arms, % | contrast, % | width / default |\n|:--|--:|--:|--:|")
     for kind, (arm, contrast, width) in worst.items():
         print(f"| {kind} | {100 * arm:.1f} | {100 * contrast:.1f} | {width:.2f} |")
-    print("\nWorst widths are of questions that were finite in at least half of the runs.\n")
+    print("\nWorst widths are over sequences that were finite in at least half of the runs.\n")
 
 
 def main() -> None:

@@ -143,7 +143,8 @@ def main() -> None:
 
 _HEAD = """# Answers from tables
 
-One Parquet file, two arms, all propensities, Pareto delays, a tenth never coming; `bl.estimate(bl.read(path))`, the
+One Parquet file, two arms, all propensities, Pareto delays, a tenth of the outcomes never arriving;
+`bl.estimate(bl.read(path))`, the
 default `daipw`, with every check of the rows and the test of whether arrival depends on the outcome. The floor is
 DuckDB's own `select arm, avg(outcome) group by arm` plus one sort of the assignment and arrival times.
 """

@@ -183,10 +183,10 @@ def line(simple: float, found: dict[str, np.ndarray]) -> str:
 
 def logs(runs: int, horizons: list[int], arms_of: list[int]) -> None:
     """Print coverage on logs of bandits."""
-    print("\n## Logs\n\nThe interval for the mean of the arm that came out best, from DAIPW with the default "
+    print("\n## Logs\n\nThe interval for the mean of the arm with the largest estimate, from DAIPW with the default "
           "interval. "
-          "Pareto delays of exponent 0.75, half of the first arm "
-          "never reports. Equal means, or in equal steps up to a margin (normal 0.5, rates 0.5 + 0.2 and 0.05 + 0.05, "
+          "Pareto delays of exponent 0.75, half of the first arm's outcomes never arrive. Equal means, or in equal "
+          "steps up to a margin (normal 0.5, rates 0.5 + 0.2 and 0.05 + 0.05, "
           f"exponential 1 + 0.5). {runs:,} runs (Monte Carlo error {100 * (0.95 * 0.05 / runs) ** 0.5:.1f}).\n"
           )  # fmt: skip
     print("| rows | arms | policy | outcomes | means | own interval | band | conditional | hybrid | reported "
@@ -224,9 +224,10 @@ def run(means: np.ndarray, family: str, policy: str, horizon: int, runs: int) ->
 
 def together(runs: int) -> None:
     """Print coverage of what is said of several arms at once."""
-    print("\n## Several arms at once\n\nHow often the contenders hold the best arm (of equals: the first), how many "
-          "they are, how often the winner is wrongly called the best at 5 % (of equals: at all), and how often the "
-          "intervals against the best of the others (Hsu) and of all pairs (Sidak) hold together. 3,000 rows, "
+    print("\n## Several arms at once\n\nHow often the contenders include the best arm (the first if several are "
+          "equal), their number, how often the winner is wrongly called the best at 5 % (if several are equal: at "
+          "all), and how often the intervals against the best of the others (Hsu) and of all pairs (Sidak) cover "
+          "together. 3,000 rows, "
           f"{runs:,} runs for all pairs, half of them for the rest, a fifth with 20 arms.\n")  # fmt: skip
     print("| arms | policy | outcomes | means | contenders hold the best | number | wrong claims | against the best "
           "| all pairs |\n|--:|:--|:--|:--|--:|--:|--:|--:|--:|")  # fmt: skip
