@@ -89,7 +89,7 @@ def test_few_and_no_outcomes():
     log = bl.Log(["A", "B"] * 100, np.arange(200.0), [[0.5, 0.5, 0.0]] * 200, arms=["A", "B", "C"])
     diagnosis = bl.diagnose(log)
     assert diagnosis["arrivals"].light == "amber"
-    assert diagnosis["arrivals"].finding == "Arm 'C' has 0 outcomes: it has no interval."
+    assert diagnosis["arrivals"].finding == "Arm 'C' has 0 outcomes, so it has no interval."
     assert diagnosis.to_json()
     assert bl.diagnose(bl.Log([0] * 50, np.arange(50.0), np.ones(50))).worst in ("amber", "red")
     with pytest.raises(bl.LogError, match="no rows"):

@@ -138,7 +138,7 @@ def test_of_outcomes_known_to_be_0_and_1_equal_ones_say_something():
     [
         (("B", "C"), {}, "no arm 'C'"),
         (("B", "B"), {}, "two different arms"),
-        (("A", "B", "A"), {}, "two arms"),
+        (("A", "B", "A"), {}, "not a pair of arms"),
         ({"A": 0}, {}, "coefficient"),
         ({"A": "x"}, {}, "finite number"),
         (("B", "A"), {"gammas": [0.5]}, "must be 1 or more"),

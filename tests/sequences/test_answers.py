@@ -12,7 +12,7 @@ from belated.sequences.answers import reasons
 
 def test_reasons_are_said_once_and_five_at_most():
     assert reasons([None, "a", "a", None, "b"]) == ["a", "b"]
-    assert reasons(list("abcdefg")) == [*"abcde", "And 2 more arms or contrasts."]
+    assert reasons(list("abcdefg")) == [*"abcde", "The same holds for 2 more arms or contrasts."]
 
 
 def followed():
