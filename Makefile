@@ -7,7 +7,7 @@ PACKAGE := $(VENV)/.package-ready
 READY := $(VENV)/.ready
 SOURCES := pyproject.toml src/belated/base/version.py
 
-.PHONY: docs-refresh demo test test-all lint bench evidence dist dist-test release clean
+.PHONY: docs docs-refresh demo test test-all lint bench evidence dist dist-test release clean
 
 demo: $(PACKAGE)
 	@$(BIN)/python examples/demo.py
@@ -21,6 +21,10 @@ test-all:
 	  version=$$($$each -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	  echo "Python $$version: $$each"; \
 	  $(MAKE) test PYTHON=$$each VENV=.venv-$$version || exit 1; done
+
+# The site, in build/site; a warning or a dead link fails.
+docs: $(READY)
+	$(BIN)/python docs/build_site.py
 
 # Writes what the blocks of README and docs print now into the pages; PAGES="README or planning" for some of them.
 PAGES ?= md

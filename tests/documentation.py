@@ -108,6 +108,15 @@ def agree(shown: list[str], printed: list[str]) -> bool:
     return any(agree(shown[cut + 1 :], printed[start:]) for start in range(cut, len(printed) + 1))
 
 
+def abridged(shown: list[str], printed: list[str]) -> list[str]:
+    """Give new output with as many lines before and after `...` as are shown, if one such line is shown."""
+    if shown.count("...") != 1:
+        return printed
+    before = shown.index("...")
+    after = len(shown) - before - 1
+    return [*printed[:before], "...", *printed[max(before, len(printed) - after) :]]
+
+
 def stripped(text: str) -> list[str]:
     """Cut output into lines, without blanks at their ends and empty lines around."""
     return [line.rstrip() for line in text.strip("\n").splitlines()]
@@ -195,6 +204,7 @@ class Page:
         if agree(shown, printed):
             return
         self._differ(block, shown, printed)
+        printed = abridged(shown, printed)
         if output:
             self._edits.append((output.line + 1, output.end, [block.indent + line for line in printed]))
         else:
@@ -218,7 +228,7 @@ class Page:
             if not agree(shown, printed):
                 self._differ(block, shown, printed)
                 blank = [""] if output and not output[-1].strip() else []
-                output = [*([""] if output and not output[0].strip() else []), *printed, *blank]
+                output = [*([""] if output and not output[0].strip() else []), *abridged(shown, printed), *blank]
             result += [*command, *output]
         if result != block.body:
             self._edits.append((block.line + 1, block.end, [(block.indent + line).rstrip() for line in result]))
