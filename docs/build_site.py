@@ -115,7 +115,7 @@ def entry(name: str) -> Iterator[str]:
         yield "The version of the package, as text.\n"
     else:
         yield "The estimators by name: " + ", ".join(f"`{key}`" for key in thing) + ". The table of"
-        yield "[the method](../method.md#the-estimator) says what each is.\n"
+        yield "[the method](../method.md) says what each is.\n"
 
 
 def constructors(module: ModuleType) -> list[type]:
