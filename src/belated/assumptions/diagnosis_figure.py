@@ -1,4 +1,4 @@
-"""A diagnosis as a figure: every check with its light, and what was found."""
+"""The figure of a diagnosis: every check with its light and finding."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ class Bounds(Table):
 
 
 def in_points(unit: Unit) -> str:
-    """Return what a title says of a table whose cells are in points, without the word."""
+    """Return the remark in a title for a table whose cells are in points without the word."""
     return " in percentage points" if unit == "points" else ""
 
 

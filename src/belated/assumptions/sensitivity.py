@@ -116,7 +116,7 @@ def sensitivity(
 
 
 def _unit(log: Log) -> Unit:
-    """Return in what means of a log are shown, as `Sums.unit` has it."""
+    """Return the unit of the means of a log for display, as in `Sums.unit`."""
     outcomes = log.outcome[log.arrived]
     both = 0.0 in outcomes and 1.0 in outcomes
     return "percent" if both and bool(np.isin(outcomes, (0, 1)).all()) else "number"

@@ -35,7 +35,7 @@ class Curves(TypedDict):
         The name of the arm or contrast.
     level : float
     unit : str
-        In what it is shown.
+        The unit for display.
     """
 
     odds: Sequence[Row]

@@ -51,12 +51,12 @@ def _columns_of_character(character: str) -> int:
 
 
 def pad_left(text: str, width: int) -> str:
-    """Return a text with spaces before it, so that it takes so many columns."""
+    """Pad a text with spaces on the left to a width in columns of a terminal."""
     return " " * (width - columns_of(text)) + text
 
 
 def pad_right(text: str, width: int) -> str:
-    """Return a text with spaces after it, so that it takes so many columns."""
+    """Pad a text with spaces on the right to a width in columns of a terminal."""
     return text + " " * (width - columns_of(text))
 
 

@@ -31,7 +31,7 @@ CellKind = Literal["label", "sentence", "count", "share", "number", "statistic",
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
 
-#: Columns of a screen: where it is not known how many there are, and the fewest that are reckoned with.
+#: The width of a screen in characters if it is unknown, and the smallest width assumed.
 _USUAL_SCREEN, _LEAST_SCREEN = 120, 40
 
 #: The most columns that a label takes, and how far labels are shortened if the screen is narrow.
@@ -62,7 +62,7 @@ class Column:
     Attributes
     ----------
     unit : str
-        In what an "estimate" or a "number" is shown, or a unit for each row; the values are as they are.
+        The unit in which an "estimate" or a "number" is shown, or one unit per row; the values are not converted.
     terse : bool
         Whether the word "points" is left out, as another column of the row has it.
     parts : sequence of tuples, optional
@@ -268,7 +268,7 @@ class _Block:
                 self.heads[k] = list(min(breaks, key=lambda lines: max(map(len, lines))))
 
     def groups(self, screen: int) -> list[list[int]]:
-        """Return which columns stand beside each other: those that name a row, with as many others as have room."""
+        """Return groups of columns that fit the screen: the columns that name a row, with as many others as fit."""
         leading = list(takewhile(lambda column: column.kind in ("label", "count"), self.columns))
         labels = [k for k, column in enumerate(leading) if column.kind == "label"]
         first = labels[-1] + 1 if labels else 1

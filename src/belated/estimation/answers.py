@@ -25,8 +25,8 @@ AnswerKind = Literal[IntervalKind, "hybrid", "simultaneous"]
 
 #: Where intervals with the best of the others end at 0.
 _HSU = (
-    "By Hsu's method these intervals include 0 or end at it: one that begins at 0 says that the arm is the best, one "
-    "that ends at 0 that it is not."
+    "By Hsu's method, every interval includes 0 or has it as a limit: if the lower limit is 0, the arm is the best; if "
+    "the upper limit is 0, it is not."
 )
 
 
@@ -42,9 +42,9 @@ class Answer(Table):
     level : float
         The level of the interval.
     statistic : float
-        The test statistic: Student's t for "t" intervals, and for the other kinds a normal deviate, of which the
-        p-value is the normal tail. For score and Wilson intervals it is the deviate at which a limit of the interval
-        meets `null`, not the estimate divided by its standard error.
+        The test statistic: Student's t for "t" intervals, and a normal deviate for the other kinds, whose tail
+        probability is the p-value. For score and Wilson intervals it is the deviate at which a limit of the interval
+        equals `null`, not the estimate divided by its standard error.
     p_value : float
         The p-value of the test against `null`.
     joint : bool

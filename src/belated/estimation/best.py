@@ -75,7 +75,7 @@ class Best(Table):
 
     @property
     def unit(self) -> Unit:
-        """In what its mean is shown."""
+        """The unit of its mean for display."""
         return self.source.unit
 
     @property

@@ -57,7 +57,7 @@ class Target:
     parts: tuple[Label, ...] = ()
 
     def unit(self, of_mean: Unit) -> Unit:
-        """Return in what it is shown: an average of shares in percent, other combinations of them in points."""
+        """Return the unit for display: an average of shares is in percent, other combinations are in points."""
         if of_mean == "number":
             return "number"
         is_average = (self.coefficients >= 0).all() and abs(self.coefficients.sum() - 1) <= TOLERANCE
@@ -133,12 +133,12 @@ def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target
 
 
 def contrast_name(arm: Label, baseline: Label) -> str:
-    """Return what a contrast is called, which shows both arms however long their names are."""
+    """Return the name of a contrast; it shows both arms even if their names are long."""
     return " - ".join(shorten_all((arm, baseline), _ROOM))
 
 
 def _sum_name(weights: Mapping[Label, float], form: str, plus: str) -> str:
-    """Return what a combination is called: its terms, of many only the three largest and how many more."""
+    """Return the name of a combination: its terms or, if there are many, the three largest and the number of others."""
     terms = {arm: weight for arm, weight in weights.items() if weight}
     shown = terms
     if len(terms) > _MOST_TERMS:

@@ -98,7 +98,7 @@ class Goal(ABC):
 
     @property
     def value_unit(self) -> Unit:
-        """In what values that are reached are shown."""
+        """The unit of the results for display."""
         return "number"
 
     def text(self, value: float) -> str:
@@ -178,7 +178,7 @@ class HalfWidth(Goal):
 
     @property
     def value_unit(self) -> Unit:
-        """In what a half-width is shown."""
+        """The unit of the half-width for display."""
         return "number" if self.unit == "number" else "points"
 
     def gap(self, point: Point) -> float:

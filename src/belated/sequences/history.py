@@ -135,7 +135,7 @@ class History:
 
     @property
     def unit(self) -> Unit:
-        """In what means are shown, at every look, as all outcomes so far have it."""
+        """The unit of means for display at every look, from all outcomes so far."""
         return self._sums(self.record.state).unit
 
     def fixed(self, look: int) -> Estimate:

@@ -78,7 +78,7 @@ class Sums:
 
     @property
     def unit(self) -> Unit:
-        """In what a mean is shown: "percent" if every outcome that has arrived is 0 or 1, and both have.
+        """The unit of a mean for display: "percent" if every arrived outcome is 0 or 1, and both have arrived.
 
         If only 0, or only 1, has arrived, outcomes may be amounts.
         """
