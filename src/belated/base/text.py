@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np  # the help is shown without it
+
 
 #: In what a number is shown: as it is; a share in percent; or the difference of two shares in percentage points. Data
 #: formats and attributes hold every number as it is.
@@ -78,7 +80,7 @@ def moment_text(moment: np.datetime64) -> str:
 
 def duration_text(duration: np.timedelta64) -> str:
     """Return a duration in the largest unit that it fills."""
-    seconds = float(duration.astype("timedelta64[ns]").astype(np.int64)) / 1e9
+    seconds = float(duration.astype("timedelta64[ns]").astype("int64")) / 1e9
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -126,6 +128,8 @@ def statistic_text(value: object) -> str:
 
 def number_text(value: object) -> str:
     """Return a number with four digits, a duration or a moment; anything else as it is."""
+    import numpy as np
+
     if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
         return NOTHING
     if isinstance(value, np.timedelta64):
@@ -184,6 +188,8 @@ def change_text(value: object, error: object) -> str:
 
 def as_number(value: object) -> float:
     """Return a cell's value as a number, NaN if it is None."""
+    import numpy as np
+
     if value is None:
         return math.nan
     if isinstance(value, (int, float)):
