@@ -14,6 +14,7 @@ import pytest
 from drawn import DRAWN, ROWS, Drawn, refused, same, write
 
 import belated as bl
+from belated.reading.csv_files import lacks_checksum
 
 pytestmark = [
     pytest.mark.usefixtures("empty_folder"),
@@ -163,6 +164,21 @@ def test_a_damaged_gzip_file_never_gives_another_answer():
         refused("not a GZIP file, or not all of it, or it is damaged", write("b.csv.gz", packed[:end]))
     content = DRAWN.csv().encode()
     same(bl.read(write("A.CSV.GZ", gzip.compress(content[:1000]) + gzip.compress(content[1000:]))))
+
+
+def test_a_zstd_file_without_a_checksum_is_noted():
+    note = "`a.csv.zst` was compressed without a checksum: damage to it may go unnoticed. `zstd --check` adds one."
+    with pa.output_stream("a.csv.zst", compression="zstd") as file:
+        file.write(DRAWN.csv().encode())
+    source = bl.read("a.csv.zst")
+    same(source)
+    assert note in source.notes
+    skipped = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    assert lacks_checksum(write("b.csv.zst", skipped + Path("a.csv.zst").read_bytes()))
+    changed = bytearray(Path("a.csv.zst").read_bytes())
+    changed[4] |= 0x04
+    assert not lacks_checksum(write("c.csv.zst", bytes(changed)))
+    assert not lacks_checksum(write("d.csv.zst", b""))
 
 
 @pytest.mark.skipif(shutil.which("zstd") is None, reason="no `zstd` to pack with")

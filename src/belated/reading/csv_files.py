@@ -167,6 +167,18 @@ def _check_packed(path: str, name: str) -> None:
         ) from None
 
 
+def lacks_checksum(path: str) -> bool:
+    """Whether a file is compressed by Zstandard without a checksum, so that damage may go unnoticed."""
+    if not path.lower().endswith(".zst"):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(8)
+        while len(start) == 8 and start[1:4] == b"\x2a\x4d\x18" and start[0] & 0xF0 == 0x50:  # a frame to be skipped
+            file.seek(int.from_bytes(start[4:], "little"), 1)
+            start = file.read(8)
+    return start.startswith(b"\x28\xb5\x2f\xfd") and len(start) > 4 and not start[4] & 0x04
+
+
 def _check_names(path: str, name: str, columns: list[str]) -> None:
     """Refuse names that come twice, of which DuckDB would make another, and those that it could not find again."""
     bad = next((column for column in columns if "\0" in column), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import one_of, whole
@@ -14,7 +15,7 @@ from belated.base.text import one_line
 from belated.log.durations import read_window
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, can_copy, copy_tables
-from belated.reading.csv_files import CsvFile, literal_path
+from belated.reading.csv_files import CsvFile, lacks_checksum, literal_path
 from belated.reading.databases import is_url, open_url, path_of, table_named
 from belated.reading.embedded import Connection
 from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
@@ -29,6 +30,8 @@ from belated.summaries.caps import read_cap
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+_NO_CHECKSUM = "`{}` was compressed without a checksum: damage to it may go unnoticed. `zstd --check` adds one."
 
 
 def read(
@@ -128,7 +131,7 @@ def read(
     }  # fmt: skip
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
     assignments, deliveries = _loaded(assignments, deliveries, columns)
-    held_in, notes = None, []
+    held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
     if can_copy(assignments, whole("copy_limit", copy_limit, least=0)):
         try:
             held_in = assignments.connection.name
@@ -136,7 +139,7 @@ def read(
                 chances = _chances(assignments, columns)
             assignments, deliveries = copy_tables(assignments, deliveries, columns, chances, copy_limit)
         except UncopiedError as error:
-            held_in, notes = None, [f"The rows stay in {held_in}, which sums them up itself: {error}."]
+            held_in, notes = None, [*notes, f"The rows stay in {held_in}, which sums them up itself: {error}."]
     query = RowsQuery(
         assignments=assignments.table,
         deliveries=None if deliveries is None else deliveries.table,
