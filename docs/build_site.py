@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from html.parser import HTMLParser
@@ -108,9 +109,9 @@ def entry(name: str) -> Iterator[str]:
         yield f"{inspect.getdoc(thing)}\n"
         for part in constructors(thing):
             yield f"### `bl.{name}.{part.__name__}` {{ #{name}.{part.__name__} }}\n"
-            yield described(part)
+            yield described(part, f"bl.{name}.{part.__name__}")
     elif inspect.isclass(thing) or inspect.isfunction(thing):
-        yield described(thing)
+        yield described(thing, f"bl.{name}")
     elif isinstance(thing, str):
         yield "The version of the package, as text.\n"
     else:
@@ -127,9 +128,14 @@ def constructors(module: ModuleType) -> list[type]:
     ]
 
 
-def described(thing: type) -> str:
-    """Have mkdocstrings describe a function or class."""
-    return f"::: {thing.__module__}.{thing.__qualname__}\n"
+def described(thing: type, name: str) -> str:
+    """Show how a function or class is called, and have mkdocstrings describe it; results are not called by users."""
+    text = f"::: {thing.__module__}.{thing.__qualname__}\n"
+    if inspect.isclass(thing) and "Parameters\n---" not in (inspect.getdoc(thing) or ""):
+        return text
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(thing).parameters.values()]
+    call = name + str(inspect.Signature(plain))
+    return f"```python\n{textwrap.fill(call, 100, subsequent_indent='    ', break_on_hyphens=False)}\n```\n\n{text}"
 
 
 def index() -> str:
