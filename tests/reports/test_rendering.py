@@ -118,7 +118,7 @@ def test_a_report_shows_the_band_for_every_look(tmp_path):
     assert "95% asymptotic confidence sequence" in section
     assert all(f">{band}<" in section for band in ("for one look", "for every look"))
     early = bl.report(log.at(40), tmp_path / "r.html").read_text()
-    assert "Nothing can be said yet: Arm " in early[early.index("If you look more than once") :]
+    assert "There is no interval yet: Arm " in early[early.index("If you look more than once") :]
 
 
 def test_what_a_sequence_left_out_is_said_when_it_says_nothing_now(tmp_path):
@@ -128,7 +128,7 @@ def test_what_a_sequence_left_out_is_said_when_it_says_nothing_now(tmp_path):
     log = bl.Log(np.where(np.arange(400) % 2, "B", "A"), y, np.full(400, 0.5))
     html = unescape(bl.report(log, tmp_path / "r.html").read_text())
     part = html[html.index("If you look more than once") :]
-    assert "Nothing can be said now: The variance of arm" in part
+    assert "There is no interval now: A few outcomes make up most of the variance of arm" in part
     assert "It first excluded 0 as of" in part
 
 

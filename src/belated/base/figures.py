@@ -159,7 +159,8 @@ def draw_forest(axes: Axes, lines: Sequence[Whisker], *, unit: Unit, reference: 
             words = "no answer" if math.isnan(line.estimate) else "no interval"
             place = axes.get_yaxis_transform()
             at, side = (0.995, "right") if not line.estimate > (low + high) / 2 else (0.005, "left")
-            axes.text(at, y, words, transform=place, ha=side, va="center", fontsize=8.5, color=GREY)
+            paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+            axes.text(at, y, words, transform=place, ha=side, va="center", fontsize=8.5, color=GREY, bbox=paper)
         else:
             ends = np.clip([line.low, line.high], low, high)
             axes.plot(ends, [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")

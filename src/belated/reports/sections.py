@@ -261,7 +261,7 @@ def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -
     high = with_unit(high, answer.unit)
     words = f"It is now {low} to {high}."
     if answer.why:
-        words = f"Nothing can be said {'now' if excluded else 'yet'}: {answer.why}"
+        words = f"There is no interval {'now' if excluded else 'yet'}: {answer.why}"
     if not is_contrast or (answer.why and not excluded):
         return words
     when = Column("", [answer.excluded_at], "number").texts()[0]
