@@ -118,7 +118,7 @@ def test_a_policy_that_leaves_nothing_to_chance_is_red(all_known):
     log = bl.Log(code, np.random.default_rng(1).normal(size=400), p, arms=[0, 1, 2])
     check = bl.diagnose(log)["probabilities"]
     assert (check.light, "3 arms were chosen" in check.finding) == ("red", True)
-    assert "floor" in check.advice
+    assert "minimum probability" in check.advice
     alone = bl.Log(
         np.zeros(400, dtype=int), log.outcome, p[:400] if not all_known else np.eye(3)[code * 0], arms=[0, 1, 2]
     )
