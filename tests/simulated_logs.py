@@ -53,3 +53,29 @@ def changed(log, **columns):
 
 def chosen(log):
     return log.propensity[np.arange(len(log.code)), log.code]
+
+
+def two_segments(rows, seed=1, delay=0):
+    """An epsilon-greedy policy that looks at the unit: A brings 0.5, B brings 1 in one segment, -0.2 in the other.
+
+    So B - A is -0.1. Outcomes come after `delay` steps on average; all of them come.
+    """
+    rng = np.random.default_rng(seed)
+    mean, count, total = np.array([[0.5, 0.5], [1.0, -0.2]]), np.zeros((2, 2)), np.zeros((2, 2))
+    segment, noise, draw = rng.integers(2, size=rows), rng.normal(size=rows), rng.random(rows)
+    wait = rng.geometric(1 / delay, rows) if delay else np.zeros(rows, int)
+    code, propensity, landing = np.zeros(rows, int), np.zeros((rows, 2)), [[] for _ in range(rows)]
+    outcome = np.zeros(rows)
+    for t in range(rows):
+        for row in landing[t]:
+            count[code[row], segment[row]] += 1
+            total[code[row], segment[row]] += outcome[row]
+        average = total[:, segment[t]] / np.maximum(count[:, segment[t]], 1)
+        explore = (t + 1) ** -0.3
+        propensity[t] = explore / 2
+        propensity[t, int(average[1] > average[0])] += 1 - explore
+        code[t] = draw[t] < propensity[t, 1]
+        outcome[t] = mean[code[t], segment[t]] + noise[t]
+        if t + max(wait[t], 1) < rows:
+            landing[t + max(wait[t], 1)].append(t)
+    return bl.Log(np.array(["A", "B"])[code], outcome, propensity, delay=wait if delay else None)

@@ -161,7 +161,7 @@ def test_chosen_propensities_answer_what_they_can():
             bl.estimate(log, name)
     with pytest.raises(bl.PropensitiesNeededError, match="observed share"):
         _ = bl.estimate(log, "dipw").observed_share
-    with pytest.raises(bl.PropensitiesNeededError, match="Two-point"):
+    with pytest.raises(bl.PropensitiesNeededError, match="'two_point' need"):
         bl.estimate(log, "dipw", weights="two_point")
     comparison = bl.compare(log)
     assert list(comparison.estimates) == ["dipw", "mean", "hajek"]

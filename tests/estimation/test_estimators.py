@@ -132,6 +132,14 @@ def test_two_point_weights(experiment, spare, decay):
             assert_same(est, experiment.twin(name))
 
 
+@given(experiments())
+@examples(60)
+def test_weights_from_the_past(experiment):
+    for name in ("daipw", "dipw", "nh", "iad"):
+        est = ask(experiment.log(), name, weights="past")
+        assert_same(est, experiment.twin(("past", *naive.ESTIMATORS[name][1:])))
+
+
 @given(experiments(outcomes=["normal"]))
 @examples(60)
 def test_arms_with_too_few_arrivals_are_warned_of(experiment):

@@ -23,11 +23,12 @@ import belated as bl
 HALF = [0.5, 0.5]
 
 
-@given(experiments(), st.sampled_from([*sorted(bl.ESTIMATORS), "two_point"]))
+@given(experiments(), st.sampled_from([*sorted(bl.ESTIMATORS), "two_point", "past"]))
 @examples(60)
 def test_ledger_replays_a_log(experiment, name):
     x = experiment
-    estimator = bl.ESTIMATORS.get(name, bl.Estimator(bl.two_point(len(x.arm), 0.3)))
+    weights = bl.two_point(len(x.arm), 0.3) if name == "two_point" else "past"
+    estimator = bl.ESTIMATORS.get(name) or bl.Estimator(weights)
     ledger = bl.Ledger(range(x.k), *estimator.parts)
     out = set()
 
@@ -43,7 +44,8 @@ def test_ledger_replays_a_log(experiment, name):
         ledger.assign([x.arm[t] for t in batch], x.propensity[batch], keys=batch)
         out.update(batch)
     land(x.as_of)
-    twin = x.twin(name if name in bl.ESTIMATORS else (("two_point", len(x.arm), 0.3), "running_mean", "hajek"))
+    planned = ("two_point", len(x.arm), 0.3) if name == "two_point" else name
+    twin = x.twin(name if name in bl.ESTIMATORS else (planned, "running_mean", "hajek"))
     assert_same(ask(ledger, estimator), twin)
 
 

@@ -62,6 +62,13 @@ def weights(choice, propensity, assigned):
         return pi
     if choice == "uniform":
         return [[1.0 for _ in row] for row in pi]
+    if choice == "past":
+        h = []
+        for t in range(len(pi)):
+            before = [pi[s] for s in range(len(pi)) if assigned[s] < assigned[t]]
+            inverse = [[1 / row[a] for row in before if row[a] > 0] for a in range(len(pi[t]))]
+            h.append([(math.fsum(x) / len(x)) ** -0.5 if x else len(pi[t]) ** -0.5 for x in inverse])
+        return h
     _, horizon, decay = choice
     horizon = len(pi) if horizon is None else horizon
     h = [[0.0 for _ in row] for row in pi]

@@ -126,7 +126,10 @@ def test_sums_of_no_rows_add_nothing():
         (lambda sums: sums + bl.Sums.empty(["A", "B"]), "their arms differ"),
         (lambda sums: sums + bl.Sums.empty(sums.arms, "uniform"), "their weights differ, 'sqrt' and 'uniform'"),
         (lambda sums: sums + bl.Sums.empty(sums.arms, "sqrt", "zero"), "their outcome_model differ"),
-        (lambda _: bl.Sums.of(log_of(), "two_point") + bl.Sums.of(log_of(), "two_point"), "two-point weights"),
+        (
+            lambda _: bl.Sums.of(log_of(), "two_point") + bl.Sums.of(log_of(), "two_point"),
+            "'two_point' cannot be merged",
+        ),
     ],
 )
 def test_sums_of_different_kinds_are_not_merged(merge, sentence):

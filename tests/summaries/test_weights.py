@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.summaries.weights import read_weights
+from belated.summaries.weights import past_of, read_weights
 
 LOG = bl.Log(["A", "B", "A"], [1.0, 2.0, 3.0], [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])
 
@@ -17,6 +17,7 @@ LOG = bl.Log(["A", "B", "A"], [1.0, 2.0, 3.0], [[0.5, 0.5], [0.2, 0.8], [0.9, 0.
         ("sqrt", np.sqrt([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])),
         ("propensity", [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]),
         ("uniform", np.ones((3, 2))),
+        ("past", [[0.5**0.5, 0.5**0.5], [0.5**0.5, 0.5**0.5], [(7 / 2) ** -0.5, (3.25 / 2) ** -0.5]]),
     ],
 )
 def test_a_name_stands_for_its_formula(name, h):
@@ -51,3 +52,17 @@ def test_a_given_array_is_checked():
         bl.Sums.of(LOG, "sqr")
     with pytest.raises(bl.OptionError, match="'given' needs an array or a function"):
         bl.Weights("given")
+
+
+def test_weights_from_the_past_do_not_see_their_own_batch_or_rows_without_a_chance():
+    p = [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0], [0.2, 0.3, 0.5], [0.2, 0.3, 0.5]]
+    log = bl.Log(["A", "B", "A", "C"], [1.0] * 4, p, assigned_at=[1, 1, 2, 3])
+    rows = past_of(log)
+    np.testing.assert_allclose(rows[:2], 3**-0.5)
+    np.testing.assert_allclose(rows[2], [3**-0.5, (10 / 3 / 2) ** -0.5, 3**-0.5])
+    np.testing.assert_allclose(rows[3], [(11 / 3) ** -0.5, (20 / 3 / 3) ** -0.5, 2**-0.5])
+    assert not read_weights("past").needs_horizon
+    with pytest.raises(bl.MergeError, match="'past' cannot be merged"):
+        _ = bl.Sums.of(log, "past") + bl.Sums.of(log, "past")
+    with pytest.raises(bl.PropensitiesNeededError, match="'past' need every arm's propensity"):
+        bl.estimate(bl.Log(["A", "B"], [1.0, 2.0], [0.5, 0.5]), "dipw", weights="past")

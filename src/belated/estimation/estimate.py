@@ -104,6 +104,8 @@ def estimate(
         check_propensities(chosen, known=log.has_all_propensities)
         sums = log.sums([chosen.parts], plain=chosen.needs_plain)[0][-1]
         as_of, doubts, name = log.as_of_text, log.doubts_when_estimated(), log.outcome_name
+        if chosen.weights.follow_units:
+            doubts = [*doubts, *log.contexts()]
     elif cap is not None:
         raise OptionError("`cap` cannot be applied to sums, which hold no rows; give it when you make the sums.")
     else:

@@ -23,12 +23,12 @@ from belated.log.log import Log
 from belated.summaries.caps import Cap
 from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.sums import Sums, complete, empty_bins
-from belated.summaries.weights import Weights
+from belated.summaries.weights import Weights, inverse_of, past_weights
 
 _NONE = np.empty(0, dtype=np.int32)
 
 #: The attributes of a ledger that are changed in place.
-_CHANGING = ("_out", "_remaining", "_arrived_n", "_arrived_y")
+_CHANGING = ("_out", "_remaining", "_past", "_arrived_n", "_arrived_y")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Ledger:
     ----------
     arms : sequence
         The labels of the arms.
-    weights : {"sqrt", "uniform", "propensity"} or two_point(horizon, decay)
+    weights : {"sqrt", "uniform", "propensity", "past"} or two_point(horizon, decay)
     outcome_model : {"running_mean", "zero"}
     cap : float, optional
         Outcomes above the cap count as the cap.
@@ -101,6 +101,7 @@ class Ledger:
         self._out: dict[Hashable, _Pending] = {}
         self._next = 0
         self._remaining = np.ones(len(sums.arms))
+        self._past = np.zeros((2, len(sums.arms)))  # rows that gave the arm a chance, and the sum of 1 / propensity
         self._arrived_n = np.zeros(len(sums.arms))
         self._arrived_y = np.zeros(len(sums.arms))
 
@@ -160,7 +161,11 @@ class Ledger:
         h, m = np.empty((rows, arms)), np.empty(rows)
         spread, own = empty_bins(1, arms)
         out = np.full(rows, -1, dtype=np.int32)
-        weighting = sums.weights.weighting_of(arms, float(sums.weights.horizon or 0))
+        given = None
+        if sums.weights.name == "past":
+            given = np.tile(past_weights(self._past[0], self._past[1], arms), (rows, 1))
+            self._past += (pi > 0).sum(axis=0), inverse_of(pi).sum(axis=0)
+        weighting = sums.weights.weighting_of(arms, float(sums.weights.horizon or 0), given)
         modelling = sums.outcome_model.modelling_of(arms)
         jit.ready(rows * (arms + 8))
         kernel.accumulate(

@@ -130,6 +130,10 @@ class Data(ABC):
     def oddities(self) -> list[str]:
         """Return sentences on what looks like a mistake in the log, or in how it was read."""
 
+    @abstractmethod
+    def contexts(self) -> list[str]:
+        """Return what shows that the policy looked at the unit, in words; it does not matter to all weights."""
+
     def doubts_when_estimated(self) -> list[str]:
         """Return the doubts that `estimate` reports as warnings; none by default."""
         return []

@@ -19,9 +19,9 @@ from belated.log.clock import NEVER, Clock, as_float_times, read_times
 from belated.log.data import Data
 from belated.log.labels import encode
 from belated.log.row_checks import Columns, check_rows
-from belated.log.row_summaries import RowEvidence, sums_of_rows
+from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
 from belated.log.schedule import Schedule
-from belated.summaries import signs
+from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, cut, read_cap
 from belated.summaries.evidence import Evidence
 from belated.summaries.sums import Parts, Sums, with_cap
@@ -258,6 +258,14 @@ class Log(Data, Table):
         """The arrival time of each outcome as a number of the clock; the assignment time if it arrived at once."""
         return self.assigned_numbers if self._arrived is None else self._arrived
 
+    def assigned_numbers_of(self, rows: Array) -> Array:
+        """Return `assigned_numbers` of some rows."""
+        return np.asarray(rows + 1 if self._assigned is None else self._assigned[rows])
+
+    def arrived_numbers_of(self, rows: Array) -> Array:
+        """Return `arrived_numbers` of some rows."""
+        return self.assigned_numbers_of(rows) if self._arrived is None else self._arrived[rows]
+
     @property
     def arrival_times(self) -> Array:
         """`arrived_numbers`, but empty if every outcome arrived at its row's own step 1, 2, ..."""
@@ -275,8 +283,7 @@ class Log(Data, Table):
         return number
 
     def _assigned_by_position(self, positions: Array) -> Array:
-        rows = self.schedule.order[positions] if len(self.schedule.order) else positions
-        return np.asarray(rows + 1 if self._assigned is None else self._assigned[rows])
+        return self.assigned_numbers_of(self.schedule.order[positions] if len(self.schedule.order) else positions)
 
     @property
     def how_read(self) -> list[tuple[str, str]]:
@@ -377,6 +384,14 @@ class Log(Data, Table):
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""
         return signs.doubts(RowEvidence(self).dependence()) if len(self) else []
+
+    @cached_property
+    def _contexts(self) -> list[str]:
+        return signs.context_doubts(contexts.swings(glimpse(self))) if len(self) else []
+
+    def contexts(self) -> list[str]:
+        """Return what shows that the policy looked at the unit, in words."""
+        return list(self._contexts)
 
     def oddities(self) -> list[str]:
         """Return sentences on what looks like a mistake in the log."""

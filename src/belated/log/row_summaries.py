@@ -15,6 +15,7 @@ from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
+from belated.summaries import contexts
 from belated.summaries.evidence import (
     AT_MEAN,
     COPIES,
@@ -129,6 +130,7 @@ class RowEvidence:
             variance=variance,
             dependence=self.dependence(),
             arrivals=self._arrival_counts(),
+            swings=contexts.swings(glimpse(log)),
         )
 
     def _sums(self) -> dict[str, Array]:
@@ -247,6 +249,28 @@ class RowEvidence:
         counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
         followed = float(self.look - self.first) * self.scale
         return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
+
+
+def glimpse(log: Log) -> contexts.Glimpse:
+    """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
+    order, parts = log.schedule.order, []
+    for start, stop in contexts.stretches(len(log)):
+        rows = order[start:stop] if len(order) else np.arange(start, stop)
+        assigned, arrived = log.assigned_numbers_of(rows), log.schedule.due[rows] >= 0
+        when = log.arrived_numbers_of(rows)
+        parts.append(
+            contexts.Glimpse(
+                assigned=assigned,
+                code=log.code[rows],
+                p=log.propensity[rows],
+                outcome=np.where(arrived, log.outcome[rows], math.nan),
+                starts=np.zeros(1, np.intp),
+                arrivals=np.sort(when[arrived]),
+                at_once=arrived & (when == assigned),
+                in_order=not len(order),
+            )
+        )
+    return contexts.joined(parts)
 
 
 def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, history: Sequence[Log]) -> list[Sums]:

@@ -12,6 +12,7 @@ from belated.base.errors import LogError
 from belated.reading.columns import literal
 from belated.reading.engines import fetch, sentences
 from belated.reading.sums_query import by_arm, chosen
+from belated.summaries import contexts
 from belated.summaries.evidence import (
     AT_MEAN,
     COPIES,
@@ -59,7 +60,7 @@ def evidence(source: Source) -> Evidence:
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
         excess=excess, variance=variance,
         dependence=dependence(source) if source.within is None else np.zeros((arms, 3, 3)),
-        arrivals=arrival_counts(source),
+        arrivals=arrival_counts(source), swings=contexts.swings(glimpse(source)),
     )  # fmt: skip
 
 
@@ -258,6 +259,30 @@ def copies(source: Source) -> int:
             if often < 2:
                 return 1
     return often if sum(counts["rows"]) >= COPIES else 1
+
+
+def glimpse(source: Source) -> contexts.Glimpse:
+    """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
+    (first, last), count = source.span, len(source)
+    parts = []
+    for start, stop in contexts.stretches(count):
+        since = None if start == 0 else first + type(first)((last - first) * (start / count))
+        batch, in_order = source.some_rows(since, stop - start)
+        out = np.isnan(batch.outcome)
+        parts.append(
+            contexts.Glimpse(
+                assigned=batch.assigned,
+                code=batch.code,
+                p=batch.propensity,
+                outcome=batch.outcome,
+                starts=np.zeros(1, np.intp),
+                # an event may be known before its window ends
+                arrivals=np.sort(batch.arrived[~out]) if source.within is None else None,
+                at_once=~out & (batch.arrived == batch.assigned),
+                in_order=in_order,
+            )
+        )
+    return contexts.joined(parts)
 
 
 def dependence(source: Source) -> Array:

@@ -18,10 +18,11 @@ from belated.base.text import count
 from belated.log.data import Data
 from belated.log.log import Log, LogColumns
 from belated.reading import evidence_query, sums_query
+from belated.reading.columns import literal
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, row_name, stream_sums
-from belated.summaries import signs
+from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
@@ -30,6 +31,7 @@ from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 #: Rows that are brought into memory for a report.
 MOST_HELD = 10_000_000
@@ -156,6 +158,22 @@ class Source(Data, Table):
             field.name: np.concatenate([getattr(batch, field.name) for batch in batches]) for field in fields(Batch)
         }
         return Log.of_numbers(LogColumns(arms=self.arms, **columns, clock=self.clock, moment=self.moment, cap=self.cap))
+
+    def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
+        """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.
+
+        Also whether rows of one time are in the order in which the table holds them.
+        """
+        rows = self.coded
+        if since is not None:
+            rows = rows.filter(rows.assigned >= literal(self.clock, since, rows.assigned))
+        with sentences(self.name):
+            if self.is_streamed and self._scans.in_order:
+                batch = self._reader.batch(_record(rows.limit(count)))
+                is_first = since is not None or batch.assigned[0] == self._facts.first
+                if is_first and (batch.assigned[1:] >= batch.assigned[:-1]).all():
+                    return batch, True
+            return self._reader.batch(_record(rows.order_by("assigned").limit(count))), False
 
     @cached_property
     def coded(self) -> ir.Table:
@@ -323,6 +341,14 @@ class Source(Data, Table):
         """Return what in the log as a whole speaks against any estimate from it, in words."""
         return list(self._doubts)
 
+    @cached_property
+    def _contexts(self) -> list[str]:
+        return signs.context_doubts(contexts.swings(evidence_query.glimpse(self))) if len(self) else []
+
+    def contexts(self) -> list[str]:
+        """Return what shows that the policy looked at the unit, in words."""
+        return list(self._contexts)
+
     def doubts_when_estimated(self) -> list[str]:
         """Return the same: tables are looked at whenever they are estimated from."""
         return self.doubts()
@@ -386,3 +412,8 @@ class Source(Data, Table):
     def _notes(self) -> list[str]:
         within = [] if self.within is None else [f"The outcome is what happened within {self.within} of assignment."]
         return [self.roles.line(), *within, *self.notes]
+
+
+def _record(rows: ir.Table) -> pa.RecordBatch:
+    """Return the rows of a query, at least one, in one piece."""
+    return fetch(rows).combine_chunks().to_batches()[0]

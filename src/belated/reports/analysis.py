@@ -328,8 +328,13 @@ def analyse(source: Data, questions: Questions) -> Analysis:
         result=result,
         comparison=comparison,
         sequence=followed,
-        warnings=tuple(dict.fromkeys([*sentences, *source.doubts(), *source.oddities()])),
+        warnings=tuple(dict.fromkeys([*sentences, *source.doubts(), *_contexts(source, result), *source.oddities()])),
     )
+
+
+def _contexts(source: Data, result: Estimate) -> list[str]:
+    """Return that the policy looked at the unit, in words, if the estimate's weights suffer from it."""
+    return source.contexts() if result.estimator.weights.follow_units else []
 
 
 def _estimate(source: Data, questions: Questions) -> tuple[Estimate, Comparison | None]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.columns import Array, Label
+from belated.summaries.contexts import Swings
 
 #: The name of the outcome if it is whether an event happened.
 SHARE_WITH_EVENT = "share with an event"
@@ -135,6 +136,8 @@ class Evidence:
         logarithm of 1 + the delay.
     arrivals : ArrivalCounts or None
         None if every outcome arrived at once.
+    swings : Swings
+        How probabilities swing from row to row.
     """
 
     arms: tuple[Label, ...]
@@ -159,6 +162,7 @@ class Evidence:
     log_p: Array | None
     dependence: Array
     arrivals: ArrivalCounts | None
+    swings: Swings
 
     @cached_property
     def totals(self) -> dict[str, Array]:

@@ -15,7 +15,8 @@ from scipy import special
 
 from belated.base.columns import Array
 from belated.base.sidak import sidak_p_value
-from belated.base.text import p_words
+from belated.base.text import count, p_words
+from belated.summaries.contexts import Finding, Swings, contexts
 from belated.summaries.evidence import FEW, Evidence, Recorded, settled
 from belated.summaries.sums import Sums
 
@@ -307,6 +308,10 @@ CALIBRATION_ADVICE = (
     "The probabilities may belong to another arm (give the order of a list with arms) or another row, or may not be "
     "those that the policy used. Estimates from them are biased."
 )
+CONTEXT_ADVICE = (
+    "Estimate each segment on its own, or use weights='uniform' or weights='past', which are right if arrival does not "
+    "depend on the unit."
+)
 POSITIVE_ADVICE = (
     "If outcomes are recorded only when they happen, as purchases are, estimates are the mean per purchase, not the "
     "mean per assignment. Set a window with events and window (--events --window 7d)."
@@ -351,6 +356,30 @@ def oddities(choices: tuple[Array, Array] | None, recorded: Recorded | None, cop
     if recorded is not None and recorded.lowest > 0 and is_sparse(recorded.rows, recorded.arrived):
         remarks.append(positive_remark(most_recorded(recorded.rows, recorded.arrived)))
     return [remark.text for remark in remarks]
+
+
+def context_doubts(swings: Swings) -> list[str]:
+    """Return that the policy looked at the unit, in words, if it clearly did."""
+    remark = context_remark(swings, contexts(swings))
+    return [] if remark is None else [remark.text]
+
+
+def context_remark(swings: Swings, finding: Finding) -> Remark | None:
+    """Return what shows that the policy looked at the unit; None if nothing does."""
+    if finding == "quiet":
+        often = count(swings.quiet_swings, "time")
+        shown = f"The probabilities swing back and forth with no outcome arriving in between ({often})"
+    elif finding == "loud":
+        often = count(swings.all_swings, "time")
+        shown = f"The probabilities swing back and forth from row to row ({often}), whatever arm was chosen"
+    elif finding == "outcomes":
+        shown = f"Arms have better outcomes where they were likelier than just before (z = {swings.z:.1f})"
+    else:
+        return None
+    return Remark(
+        f"{shown}: the policy looked at the unit (country, device ...), and estimates that ignore it are off.",
+        CONTEXT_ADVICE,
+    )
 
 
 def copies_remark(copies: int) -> Remark:

@@ -177,7 +177,8 @@ class Sums:
             raise MergeError(f"These sums cannot be merged: their caps differ, {caps[0]} and {caps[1]}.")
         if self.weights.cumulative:
             raise MergeError(
-                "Sums with two-point weights cannot be merged, because each row's weight depends on all rows before it."
+                f"Sums with weights {self.weights.name!r} cannot be merged, because each row's weight depends on all "
+                "rows before it."
             )
         # the shift is an outcome with a large weight, as in `Log.anchor`
         shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)

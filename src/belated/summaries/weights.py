@@ -17,7 +17,7 @@ from belated.kernels import rows as kernel
 if TYPE_CHECKING:
     from belated.log.log import Log
 
-WeightsName = Literal["sqrt", "uniform", "propensity", "two_point", "given"]
+WeightsName = Literal["sqrt", "uniform", "propensity", "two_point", "past", "given"]
 
 #: An array of shape (rows, arms), or a function from a log to one.
 Given: TypeAlias = "ArrayLike | Callable[[Log], ArrayLike]"
@@ -32,13 +32,16 @@ class _Kind(NamedTuple):
     number: int  # in the kernel
     need_all_propensities: bool = False  # for the weights of arms that were not chosen
     cumulative: bool = False  # whether a row's weight depends on the rows before it
+    follows_units: bool = True  # whether a row's weight depends on its own propensities
 
 
 _KINDS: dict[WeightsName, _Kind] = {
     "sqrt": _Kind(kernel.SQRT, need_all_propensities=True),
-    "uniform": _Kind(kernel.UNIFORM),
+    "uniform": _Kind(kernel.UNIFORM, follows_units=False),
     "propensity": _Kind(kernel.PROPENSITY, need_all_propensities=True),
     "two_point": _Kind(kernel.TWO_POINT, need_all_propensities=True, cumulative=True),
+    # made before the kernel runs
+    "past": _Kind(kernel.GIVEN_WEIGHTS, need_all_propensities=True, cumulative=True, follows_units=False),
     "given": _Kind(kernel.GIVEN_WEIGHTS),
 }
 
@@ -49,8 +52,9 @@ class Weights:
 
     `sqrt` is the square root of the propensity, as in the paper (Section 4.2); `uniform` is 1;
     `propensity` is the propensity itself, which makes the estimate the plain sample mean;
-    `two_point` is by Hadad et al. (2021), see `two_point`; `given` is an array of shape (rows, arms), one row for each
-    row of the log, or a function from the log to such an array.
+    `two_point` is by Hadad et al. (2021), see `two_point`; `past` is the inverse square root of the average of
+    1 / propensity over the rows assigned earlier, see `past_weights`; `given` is an array of shape (rows, arms), one
+    row for each row of the log, or a function from the log to such an array.
     """
 
     name: WeightsName
@@ -73,6 +77,11 @@ class Weights:
         return _KINDS[self.name].cumulative
 
     @property
+    def follow_units(self) -> bool:
+        """Whether a row's weight depends on its own propensities: wrong if the policy looked at the unit."""
+        return _KINDS[self.name].follows_units
+
+    @property
     def needs_rows(self) -> bool:
         """Whether the weights need all rows in memory."""
         return self.cumulative or self.name == "given"
@@ -80,7 +89,7 @@ class Weights:
     @property
     def needs_horizon(self) -> bool:
         """Whether the weights need a horizon that has not been given."""
-        return self.cumulative and self.horizon is None
+        return self.name == "two_point" and self.horizon is None
 
     def planned_for(self, rows: int) -> Self:
         """Return the weights with `rows` as horizon, if they need one and have none."""
@@ -88,7 +97,7 @@ class Weights:
 
     def weighting(self, log: Log) -> kernel.Weighting:
         """Return the kernel's arguments for weighting the rows of a log."""
-        given = given_array("weights", self.given, log, least=0.0)
+        given = past_of(log) if self.name == "past" else given_array("weights", self.given, log, least=0.0)
         return self.weighting_of(len(log.arms), self._planned_rows(log.schedule.rows), given)
 
     def weighting_of(self, arms: int, horizon: float = 0.0, given: Array | None = None) -> kernel.Weighting:
@@ -117,7 +126,7 @@ class Weights:
         """Raise if the weights need every arm's propensity and only the chosen arm's is known."""
         if self.cumulative and not full:
             raise PropensitiesNeededError(
-                "Two-point weights need every arm's propensity, and this log has only the chosen arm's."
+                f"Weights {self.name!r} need every arm's propensity, and this log has only the chosen arm's."
             )
 
 
@@ -140,6 +149,43 @@ def two_point(horizon: int | None = None, decay: float = 0.5) -> Weights:
     if not 0 <= real("decay", decay) < 1:
         raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1).")
     return Weights("two_point", horizon, float(decay))
+
+
+def past_weights(rows: Array, inverse: Array, arms: int) -> Array:
+    """Return h(a) = (average of 1 / pi(a) over earlier rows) ** -0.5, which policies that look at the unit may have.
+
+    Parameters
+    ----------
+    rows, inverse : array
+        How many earlier rows gave an arm a chance, and the sum of 1 / pi(a) over them.
+    arms : int
+        How many arms there are, K.
+
+    Notes
+    -----
+    It depends on the rows before, not on the row's own probabilities. An arm that no earlier row gave a chance has
+    the weight of K equally likely arms, K ** -0.5.
+    """
+    some = rows > 0
+    return np.asarray(np.where(some, np.sqrt(rows / np.where(some, inverse, 1.0)), arms**-0.5))
+
+
+def past_of(log: Log) -> Array:
+    """Return the weights of `past_weights` for every row of a log; rows of one time count as one batch."""
+    existing, arms = log.schedule.existing, len(log.arms)
+    assigned = log.assigned_numbers[existing]
+    before = np.searchsorted(assigned, assigned, side="left")
+    h = np.ones((len(log.code), arms))
+    for k in range(arms):  # one by one, to keep memory small
+        p = log.propensity[existing, k]
+        rows, inverse = (np.concatenate([[0.0], np.cumsum(x)])[before] for x in (p > 0, inverse_of(p)))
+        h[existing, k] = past_weights(rows, inverse, arms)
+    return h
+
+
+def inverse_of(p: Array) -> Array:
+    """Return 1 / p, 0 where p is."""
+    return np.asarray(np.divide(1.0, p, out=np.zeros_like(p, dtype=float), where=p > 0))
 
 
 def read_weights(weights: WeightsLike) -> Weights:

@@ -18,6 +18,7 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     delays.still_out,
     outcomes.arrivals,
     probabilities.calibrated,
+    probabilities.same_for_all_units,
     delays.outcome_and_delay,
     outcomes.recorded,
     outcomes.variation,

@@ -24,8 +24,17 @@ from belated.assumptions.checks.check import (
 from belated.base.checks import TOLERANCE
 from belated.base.columns import Array
 from belated.base.text import count, p_words
+from belated.summaries.contexts import contexts
 from belated.summaries.evidence import FEW, Evidence
-from belated.summaries.signs import BLATANT, CALIBRATION_ADVICE, SURE, calibration, steady_arrival, swapped
+from belated.summaries.signs import (
+    BLATANT,
+    CALIBRATION_ADVICE,
+    SURE,
+    calibration,
+    context_remark,
+    steady_arrival,
+    swapped,
+)
 
 #: The advice if every choice had probability 1.
 _CERTAIN_ADVICE = (
@@ -171,6 +180,45 @@ def _miscalibrated(evidence: Evidence) -> str:
         often = "less" if excess[arms] < 0 else "more"
         return f"Arms with high probabilities were chosen {often} often than their probabilities predict"
     return "In some period the choices do not agree with the probabilities"
+
+
+# ---------------------------------------------------------------- whether they depend on the unit
+
+
+@check("units", condition="practice", asks="The probabilities do not depend on who the unit is.")
+def same_for_all_units(evidence: Evidence) -> Verdict:
+    """Judge whether probabilities swing between rows as those of a policy do that looks at the unit."""
+    swings = evidence.swings
+    found = contexts(swings)
+    numbers: dict[str, Measured] = {
+        "quiet_triples": float(swings.quiet),
+        "quiet_swings": float(swings.quiet_swings),
+        "swings": float(swings.all_swings),
+        "jitter": swings.typical,
+        "z": swings.z,
+    }
+    remark = context_remark(swings, found)
+    if remark is not None:
+        return Verdict("red", remark.finding, remark.advice, numbers)
+    if found == "jitter":
+        draws = max(round(1 / swings.jitter**2), 1)
+        finding = (
+            f"The probabilities jitter by about {swings.typical:.2g} with no outcome arriving in between, as estimates "
+            f"from some {draws:,} Monte Carlo draws do."
+        )
+        advice = (
+            "If they are such estimates, draw more, or log exact ones; if the policy looked at the unit, estimate each "
+            "segment on its own."
+        )
+        return Verdict("amber", finding, advice, numbers)
+    if found == "unknown" and swings.full:
+        return Verdict("grey", f"{count(swings.rows, 'row')} are too few to tell.", numbers=numbers)
+    if found == "unknown":
+        finding = "Only the chosen arm's probability is logged, and too few rows of an arm follow each other with no "
+        return Verdict("grey", f"{finding}outcome arriving in between.", "Log every arm's probability.", numbers)
+    finding = "he probabilities do not swing back and forth as those of a policy that looks at the unit."
+    begins = "T" if swings.full else "As far as the chosen arms' probabilities alone can tell, t"
+    return Verdict("green", f"{begins}{finding}", numbers=numbers)
 
 
 # ---------------------------------------------------------------- weights

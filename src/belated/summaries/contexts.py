@@ -1,0 +1,308 @@
+"""Whether probabilities swing between rows as those of a policy do that looks at the unit: its country, its device.
+
+A policy that does not look at the unit changes its probabilities when outcomes arrive, or slowly with time. One that
+does gives each kind of unit its own, so that they swing back and forth from row to row. A `Glimpse` holds the rows that
+are looked at, `swings` counts in them, and `contexts` judges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from belated.base.columns import Array
+
+#: Rows looked at: the earliest, and of longer logs those of some later stretches.
+EARLIEST, STRETCH, LATER = 10_000, 2_500, 4
+
+#: Rows below which a log is too short to tell.
+_SHORT = 100
+
+#: How far a probability must swing, in units of sqrt(p (1 - p)): with no arrival in between, or with some.
+_QUIET, _LOUD = 0.2, 0.3
+
+#: Swings in so many units of their jitter are not jitter.
+_BEYOND_JITTER = 5.0
+
+#: The jitter of probabilities from 25 Monte Carlo draws, and that below which it does not matter.
+_LARGE_JITTER, _SMALL_JITTER = 0.2, 0.005
+
+#: The median swing of independent normal values of standard deviation 1.
+_MEDIAN_SWING = 0.314
+
+#: Swings that count: how many, and the share of the triples of rows that may show them.
+_FEW_QUIET, _QUIET_SHARE, _FEW_LOUD, _LOUD_SHARE = 3, 0.01, 6, 0.06
+
+#: The share of `Swings.expected_other` that must be there.
+_OTHER = 0.4
+
+#: Rows before a row whose average its probability is held against.
+_BEFORE = 8
+
+#: What sums must show: standard errors, and as how many equal terms.
+_BLATANT_Z, _TERMS = 3.72, 15
+
+Finding = Literal["quiet", "loud", "outcomes", "jitter", "none", "unknown"]
+
+
+class Glimpse(NamedTuple):
+    """Rows of a log that are looked at, in order of assignment, as stretches of rows that follow each other.
+
+    Attributes
+    ----------
+    assigned : array
+    code : array
+    p : array of shape (rows, arms) or (rows,)
+    outcome : array
+        NaN if it has not arrived.
+    starts : array
+        The positions at which stretches begin.
+    arrivals : array or None
+        When outcomes arrived, ascending; they must be complete up to the last time of the first stretch. None: it is
+        not known what the policy saw when.
+    at_once : array
+        Whether each row's outcome arrived at the time of its assignment.
+    in_order : bool
+        Whether rows of one time are in the order in which they were assigned, as far as is known.
+    """
+
+    assigned: Array
+    code: Array
+    p: Array
+    outcome: Array
+    starts: Array
+    arrivals: Array | None
+    at_once: Array
+    in_order: bool
+
+
+class Swings(NamedTuple):
+    """How probabilities move over three rows that follow each other; of each arm's rows, if only the chosen is known.
+
+    A swing is a move of one arm's probability and a move back, the smaller of the two large.
+
+    Attributes
+    ----------
+    rows : int
+        How many were looked at.
+    full : bool
+        Whether every arm's probability is known.
+    quiet, quiet_swings : int
+        Triples of rows with no arrival in between, and those that swing, by more than jitter.
+    jitter : float
+        The standard deviation of a probability about its smooth course, from quiet triples, in sqrt(p (1 - p)).
+    typical : float
+        The same as a probability.
+    late, late_swings, all_swings : int
+        Triples in the later half of the rows, those of them that swing, and those of all rows.
+    other, expected_other : float
+        Swings in whose middle row another arm than the likeliest was tried in vain, and how many are to be expected if
+        swings have nothing to do with what is tried.
+    z, terms : float
+        The sum of w (outcome - mean of its arm so far) (its probability - the average of the rows before) over its
+        standard error, with w = 1 / sqrt(p), in the mean too; and the number of equal terms that would have that
+        standard error.
+    """
+
+    rows: int
+    full: bool
+    quiet: int
+    quiet_swings: int
+    jitter: float
+    typical: float
+    late: int
+    late_swings: int
+    all_swings: int
+    other: float
+    expected_other: float
+    z: float
+    terms: float
+
+
+def stretches(rows: int) -> list[tuple[int, int]]:
+    """Return the positions of the rows to look at, as stretches from one to another; all rows of a short log."""
+    if rows <= EARLIEST + LATER * STRETCH:
+        return [(0, rows)]
+    later = EARLIEST + (np.arange(1, LATER + 1) * (rows - EARLIEST - STRETCH)) // LATER
+    return [(0, EARLIEST), *((int(start), int(start) + STRETCH) for start in later)]
+
+
+def swings(glimpse: Glimpse) -> Swings:
+    """Count how probabilities swing."""
+    quiet = _quiet(glimpse)
+    whole = np.cumsum(np.isin(np.arange(len(glimpse.code)), glimpse.starts))
+    if glimpse.p.ndim == 2:
+        paths = [(np.arange(len(glimpse.code)), glimpse.p)]
+    else:
+        paths = [(np.flatnonzero(glimpse.code == k), glimpse.p[:, np.newaxis]) for k in np.unique(glimpse.code)]
+    size, unit, still, late, at = (
+        np.concatenate(columns) for columns in zip(*(_triples(i, p, quiet, whole) for i, p in paths), strict=True)
+    )
+    jitter = float(np.median(size[still])) / _MEDIAN_SWING if still.any() else 0.0
+    beyond = _QUIET if jitter > _LARGE_JITTER else max(_QUIET, _BEYOND_JITTER * jitter)
+    loud = size > _LOUD if glimpse.in_order else np.zeros(len(size), bool)
+    other = expected = 0.0
+    if glimpse.p.ndim == 2 and len(glimpse.code):
+        in_vain = _in_vain(glimpse)
+        other, expected = float(in_vain[at[loud]].sum()), float(in_vain.mean() * loud.sum())
+    z, terms = _outcomes_follow(glimpse, whole)
+    return Swings(
+        rows=len(glimpse.code),
+        full=glimpse.p.ndim == 2,
+        quiet=int(still.sum()),
+        quiet_swings=int((still & (size > beyond)).sum()),
+        jitter=jitter,
+        typical=jitter * float(np.median(unit[still])) if still.any() else 0.0,
+        late=int(late.sum()) if glimpse.in_order else 0,
+        late_swings=int((loud & late).sum()),
+        all_swings=int(loud.sum()),
+        other=other,
+        expected_other=expected,
+        z=z,
+        terms=terms,
+    )
+
+
+def _quiet(glimpse: Glimpse) -> Array:
+    """Return, for each row, how many stretches of quiet had ended before it: rows of one number have seen the same.
+
+    Rows of one time may have been assigned one after another, and what arrived at that time in between. Of later
+    stretches nothing is known: each of their rows is by itself.
+    """
+    rows, assigned = len(glimpse.code), glimpse.assigned
+    news = np.ones(rows, bool)
+    if glimpse.arrivals is None or not rows:
+        return np.cumsum(news)
+    known = glimpse.starts[1] if len(glimpse.starts) > 1 else rows
+    time = assigned[:known]
+    before, upto = (np.searchsorted(glimpse.arrivals, time, side) for side in ("left", "right"))
+    alone = np.ones(known, bool)
+    alone[1:] &= time[1:] != time[:-1]
+    alone[:-1] &= time[1:] != time[:-1]
+    own = glimpse.at_once[:known].astype(np.intp)
+    between = upto[1:] - upto[:-1] + np.where(alone[:-1], own[:-1], (upto - before)[:-1]) - own[1:] * alone[1:]
+    between = np.where(time[1:] == time[:-1], (upto - before)[1:], between)
+    news[1:known] = between != 0
+    if known < rows:  # rows of the last time may be missing
+        news[:known] |= time == time[-1]
+    return np.cumsum(news)
+
+
+def _in_vain(glimpse: Glimpse) -> Array:
+    """Return whether each row's arm was not the likeliest, and its outcome, if it has one, not above the arm's mean.
+
+    What comes of such a row cannot turn the policy away from the likeliest arm.
+    """
+    rows, arms = np.arange(len(glimpse.code)), glimpse.p.shape[1]
+    arrived = np.isfinite(glimpse.outcome)
+    code, y = glimpse.code[arrived], glimpse.outcome[arrived]
+    mean = np.bincount(code, y, arms) / np.maximum(np.bincount(code, minlength=arms), 1)
+    good = arrived.copy()
+    good[arrived] = y > mean[code]
+    return np.asarray((glimpse.p[rows, glimpse.code] < glimpse.p.max(axis=1) - 1e-9) & ~good)
+
+
+def _triples(rows: Array, p: Array, quiet: Array, whole: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Return of each triple of rows that follow each other what `swings` reads.
+
+    The size of its swing, and the unit of it, sqrt(p (1 - p)); whether no outcome arrived in between; whether it is in
+    the later half of the rows; and its middle row.
+    """
+    same = whole[rows[:-2]] == whole[rows[2:]]
+    first, middle, last = rows[:-2][same], rows[1:-1][same], rows[2:][same]
+    there, back = p[middle] - p[first], p[last] - p[middle]
+    mean = np.clip((p[first] + p[middle] + p[last]) / 3, 0.0, 1.0)
+    unit = np.maximum(np.sqrt(mean * (1 - mean)), 1e-6)
+    size = np.where(there * back < 0, np.minimum(np.abs(there), np.abs(back)), 0.0) / unit
+    arm = size.argmax(axis=1)[:, np.newaxis]
+    return (
+        np.take_along_axis(size, arm, axis=1)[:, 0],
+        np.take_along_axis(unit, arm, axis=1)[:, 0],
+        quiet[first] == quiet[last],
+        middle >= len(quiet) / 2,
+        middle,
+    )
+
+
+def _outcomes_follow(glimpse: Glimpse, whole: Array) -> tuple[float, float]:
+    """Return `Swings.z` and `Swings.terms`: whether an arm's outcomes are better where it is likelier than just before.
+
+    If the policy does not look at the unit, an outcome's expectation is its arm's mean whatever its probability was:
+    the sum is a martingale. If it does, an arm is likelier where it is better.
+    """
+    terms = [
+        _terms(glimpse, rows, np.arange(len(glimpse.code)) if glimpse.p.ndim == 2 else rows, k, whole)
+        for k in np.unique(glimpse.code)
+        for rows in (np.flatnonzero(glimpse.code == k),)
+    ]
+    each = np.concatenate(terms) if terms else np.zeros(0)
+    square = float(each @ each)
+    if not 0 < square < math.inf:
+        return 0.0, 0.0
+    return float(each.sum()) / math.sqrt(square), square**2 / float(np.sum(each**4))
+
+
+def _terms(glimpse: Glimpse, rows: Array, path: Array, arm: int, whole: Array) -> Array:
+    """Return an arm's terms; `path` are the rows whose probability of it is known."""
+    p = (glimpse.p[:, arm] if glimpse.p.ndim == 2 else glimpse.p)[path]
+    place = np.searchsorted(path, rows)
+    start = np.maximum(np.searchsorted(whole[path], whole[rows]), place - _BEFORE)
+    total = np.concatenate([[0.0], np.cumsum(p)])
+    with np.errstate(invalid="ignore"):
+        above = p[place] - (total[place] - total[start]) / (place - start)
+    y, weight = glimpse.outcome[rows], 1 / np.sqrt(p[place])
+    use = np.isfinite(y)
+    y, weight, above = y[use], weight[use], np.where(np.isnan(above), 0.0, above)[use]
+    if len(y) < 2:
+        return np.zeros(0)
+    y = y - y[0]
+    scale = float(np.max(np.abs(y)))
+    y = y / scale if 0 < scale < math.inf else np.zeros(len(y))
+    so_far = np.cumsum(weight * y)[:-1] / np.cumsum(weight)[:-1]
+    return np.asarray(weight[1:] * (y[1:] - so_far) * above[1:] / (np.std(y) or 1.0))
+
+
+def contexts(seen: Swings) -> Finding:
+    """Judge how probabilities swing.
+
+    Returns
+    -------
+    str
+        "quiet": they swing though no outcome arrives in between; "loud": they swing often, and whatever arm is
+        tried; "outcomes": an arm's outcomes are better where it is likelier: each shows that the policy looked at the
+        unit. "jitter": they move a little from row to row, as Monte Carlo estimates do. "none" of these; or "unknown":
+        the log cannot show it.
+    """
+    if seen.rows < _SHORT:
+        return "unknown"
+    # a policy that learns from something else than the outcome swings away from what it tried
+    is_blind = seen.full and seen.expected_other > 0 and special.pdtr(seen.other, seen.expected_other) < 0.01
+    if seen.quiet_swings >= max(_FEW_QUIET, _QUIET_SHARE * seen.quiet) and not is_blind:
+        return "quiet"
+    often = seen.all_swings >= _FEW_LOUD and seen.late_swings >= _LOUD_SHARE * seen.late
+    if often and seen.other >= max(2.0, _OTHER * seen.expected_other):
+        return "loud"
+    if seen.z > _BLATANT_Z and seen.terms >= _TERMS:
+        return "outcomes"
+    if seen.jitter > _SMALL_JITTER and seen.quiet >= 2 * _FEW_QUIET:
+        return "jitter"
+    return "none" if seen.full or seen.quiet >= 30 else "unknown"
+
+
+def joined(parts: Sequence[Glimpse]) -> Glimpse:
+    """Return stretches of rows as one glimpse; what arrived when is known of the first."""
+    rows = [len(part.code) for part in parts]
+    return Glimpse(
+        assigned=np.concatenate([part.assigned for part in parts]),
+        code=np.concatenate([part.code for part in parts]),
+        p=np.concatenate([part.p for part in parts]),
+        outcome=np.concatenate([part.outcome for part in parts]),
+        starts=np.concatenate([[0], np.cumsum(rows)[:-1]]).astype(np.intp),
+        arrivals=parts[0].arrivals,
+        at_once=np.concatenate([part.at_once for part in parts]),
+        in_order=all(part.in_order for part in parts),
+    )

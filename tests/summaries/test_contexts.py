@@ -1,0 +1,138 @@
+"""Whether probabilities swing as those of a policy do that looks at the unit: found where it does, and only there."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from engines import source_of
+from simulated_logs import changed, chosen, two_segments
+
+import belated as bl
+from belated.log.row_summaries import glimpse
+from belated.summaries import contexts
+
+FOUND = ("quiet", "loud", "outcomes")
+
+
+def found(log):
+    return contexts.contexts(contexts.swings(glimpse(log)))
+
+
+def coarse(log, width):
+    """The same rows, with times that count only every so many steps."""
+    arrived = np.where(log.arrived, np.floor(log.arrived_numbers / width), np.inf)
+    outcome = np.where(log.arrived, log.outcome, np.nan)
+    assigned = log.assigned_numbers // width
+    return bl.Log(log.code, outcome, log.propensity, arms=range(2), assigned_at=assigned, arrived_at=arrived)
+
+
+@pytest.mark.parametrize("rows", [500, 2000])
+@pytest.mark.parametrize("delay", [0, 20])
+@pytest.mark.parametrize("width", [1, 10, 100])
+def test_a_policy_that_looks_at_the_unit_is_found(rows, delay, width):
+    log = two_segments(rows, delay=delay)
+    log = log if width == 1 else coarse(log, width)
+    assert bl.diagnose(log)["units"].light == "red"
+    with pytest.warns(bl.BelatedWarning, match="looked at the unit"):
+        bl.estimate(log)
+
+
+def test_weights_that_do_not_follow_the_unit_cover_and_are_not_warned_of():
+    covers = dict.fromkeys(("sqrt", "uniform", "past"), 0)
+    for seed in range(30):
+        log = two_segments(600, seed, delay=10)
+        for weights in covers:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore" if weights == "sqrt" else "error", bl.BelatedWarning)
+                answer = bl.estimate(log, weights=weights).contrast("B", "A")
+            covers[weights] += answer.low <= -0.1 <= answer.high
+    assert covers["uniform"] >= 26
+    assert covers["past"] >= 26
+    assert covers["sqrt"] <= 22
+
+
+POLICIES = [
+    bl.policies.epsilon_greedy(decay=0.3),
+    bl.policies.epsilon_greedy(0.1, 0.0, burn_in=0.2),
+    bl.policies.epsilon_greedy(0.2, 0.0).batched(10),
+    bl.policies.thompson_normal(0.1, 0.0),
+    bl.policies.thompson_normal(0.5, 0.5).batched(20),
+    bl.policies.ucb(0.2, 0.0),
+    bl.policies.ucb(decay=0.5, width=3.0),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+@pytest.mark.parametrize("delay", [bl.delays.none(), bl.delays.geometric(20), bl.delays.pareto(0.75).censored(0.2)])
+def test_a_policy_that_does_not_is_not(policy, delay):
+    bandit = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(1.0)}, delay)
+    for rows in (150, 1000):
+        log = bl.simulate(bandit, policy, rows, seed=3)
+        assert found(log) == "none"
+        for width in (5, 60):
+            assert found(coarse(log, width)) == "none"
+
+
+def test_monte_carlo_probabilities_jitter():
+    bandit = bl.Bandit({"A": bl.arms.normal(0.0), "B": bl.arms.normal(0.1)}, bl.delays.geometric(20))
+    log = bl.simulate(bandit, bl.policies.thompson_normal(0.1, 0.0), 2000, seed=1)
+    drawn = np.random.default_rng(1).binomial(200, log.propensity[:, 0]) / 200
+    p = np.clip(drawn, 0.02, 0.98)
+    check = bl.diagnose(changed(log, propensity=np.column_stack([p, 1 - p])))["units"]
+    assert check.light == "amber"
+    assert check.numbers["jitter"] == pytest.approx(0.03, abs=0.01)
+    assert "Monte Carlo draws" in check.finding
+    assert bl.diagnose(log)["units"].light == "green"
+
+
+def test_the_chosen_arms_probabilities_can_tell():
+    log = two_segments(3000, delay=20)
+    assert bl.diagnose(changed(log, propensity=chosen(log)))["units"].light == "red"
+    bandit = bl.Bandit({"A": bl.arms.normal(0.0), "B": bl.arms.normal(0.1)}, bl.delays.none())
+    log = bl.simulate(bandit, bl.policies.thompson_normal(0.1, 0.0), 2000, seed=1)
+    check = bl.diagnose(changed(log, propensity=chosen(log)))["units"]
+    assert check.light == "grey"
+    assert "Log every arm's probability" in check.advice
+
+
+def test_outcomes_that_follow_the_probabilities_tell_where_order_does_not():
+    log = two_segments(8000, seed=2)
+    shuffled = np.random.default_rng(1).permutation(8000)
+    mixed = bl.Log(
+        np.array(["A", "B"])[log.code[shuffled]],
+        log.outcome[shuffled],
+        log.propensity[shuffled],
+        assigned_at=shuffled // 50,
+    )
+    assert found(mixed) == "outcomes"
+
+
+def test_short_logs_cannot_tell():
+    check = bl.diagnose(two_segments(60))["units"]
+    assert (check.light, check.finding) == ("grey", "60 rows are too few to tell.")
+
+
+def test_a_long_log_is_looked_at_in_places():
+    places = contexts.stretches(1_000_000)
+    assert sum(stop - start for start, stop in places) == contexts.EARLIEST + contexts.LATER * contexts.STRETCH
+    assert places[0] == (0, contexts.EARLIEST)
+    assert places[-1][1] == 1_000_000
+    assert contexts.stretches(500) == [(0, 500)]
+    # a burn-in of 20,000 rows, and then a policy that looks at the unit
+    rng = np.random.default_rng(1)
+    p = np.where(rng.random(60_000) < 0.5, 0.9, 0.1)
+    p[:20_000] = 0.5
+    code = (rng.random(60_000) < p).astype(int)
+    log = bl.Log(code, rng.normal(size=60_000), np.column_stack([1 - p, p]))
+    assert found(log) == "loud"
+
+
+def test_a_table_shows_what_memory_does():
+    log = two_segments(1000, delay=20)
+    source = source_of(log)
+    np.testing.assert_allclose(source.evidence().swings, log.evidence().swings, rtol=1e-9)
+    assert source.contexts() == log.contexts() != []
+    with pytest.warns(bl.BelatedWarning, match="looked at the unit"):
+        bl.estimate(source)
