@@ -385,6 +385,110 @@ def print_faulty(pool: ProcessPoolExecutor, replications: int) -> None:
     print()
 
 
+# ---------------------------------------------------------------- policies that look at the unit
+
+UNIT_POLICIES = {
+    "eps-greedy, t^-0.3": lambda arms, binary: bl.policies.epsilon_greedy(decay=0.3),
+    "eps-greedy, 0.1": lambda arms, binary: bl.policies.epsilon_greedy(0.1, 0.0),
+    "eps-greedy, 0.2, batches of 10": lambda arms, binary: bl.policies.epsilon_greedy(0.2, 0.0).batched(10),
+    "eps-greedy, 0.2, burn-in": lambda arms, binary: bl.policies.epsilon_greedy(0.2, 0.0, burn_in=0.2),
+    "Thompson, floor 0.2 / K": lambda arms, binary: (
+        bl.policies.thompson_beta if binary else bl.policies.thompson_normal
+    )(0.2 / arms, 0.0),
+    "Thompson, floor t^-0.5 / K, batches of 20": lambda arms, binary: (
+        bl.policies.thompson_beta if binary else bl.policies.thompson_normal
+    )(1 / arms, 0.5).batched(20),
+    "UCB, floor 0.2 / (K - 1)": lambda arms, binary: bl.policies.ucb(0.2, 0.0),
+    "UCB, floor t^-0.5, width 3": lambda arms, binary: bl.policies.ucb(decay=0.5, width=3.0),
+}
+UNIT_DELAYS = {
+    "none": bl.delays.none(),
+    "geometric 20": bl.delays.geometric(20),
+    "Pareto 0.75, 10 % never": bl.delays.pareto(0.75).censored(0.1),
+}
+UNIT_OUTCOMES = {
+    "normal": lambda best: bl.arms.normal(float(best)),
+    "binary, 0.05": lambda best: bl.arms.bernoulli(0.1 if best else 0.05),
+    "binary, 0.4": lambda best: bl.arms.bernoulli(0.6 if best else 0.4),
+}
+
+
+def interleaved(segments: list[tuple], policy: bl.policies.Policy, rows: int, rng: np.random.Generator) -> tuple:
+    """Return the rows of a policy that learns in each segment on its own: arm, outcome, probabilities, arrival."""
+    segment = rng.integers(len(segments), size=rows)
+    code, y, arrived = np.zeros(rows, int), np.zeros(rows), np.full(rows, np.inf)
+    p = np.zeros((rows, len(segments[0].arms)))
+    for s, bandit in enumerate(segments):
+        where = np.flatnonzero(segment == s)
+        if not len(where):
+            continue
+        code[where], y[where], p[where], delay = Stage(bandit, policy, len(where)).rows(int(rng.integers(1 << 30)), 0)
+        seen = np.arange(len(where)) + np.ceil(delay)  # by which row of its segment
+        came = seen < len(where)
+        arrived[where[came]] = np.where(delay[came] < 1, where[came], where[seen[came].astype(int)]) + 1.0
+    return code, y, p, arrived
+
+
+def units(job: tuple) -> tuple[int, int, int]:
+    """Return how many logs are red, how many amber by the check of units, and of how many."""
+    rows, segments, policy, outcomes, delays, width, replications, seed = job
+    rng, lights = np.random.default_rng(seed), Counter()
+    for _ in range(replications):
+        arms = int(rng.choice([2, 3, 5] if segments == 1 else [2, 3]))
+        best = [s % arms if s < 2 else rng.integers(arms) for s in range(segments)]
+        if segments == 1 and rng.random() < 0.5:
+            best = [-1]  # equal arms
+        bandits = [
+            bl.Bandit({k: UNIT_OUTCOMES[outcomes](k == b) for k in range(arms)}, UNIT_DELAYS[delays]) for b in best
+        ]
+        code, y, p, arrived = interleaved(bandits, UNIT_POLICIES[policy](arms, outcomes != "normal"), rows, rng)
+        log = bl.Log(
+            code, np.where(np.isinf(arrived), np.nan, y), p, arms=range(arms),
+            assigned_at=np.arange(1, rows + 1) // width, arrived_at=np.floor(arrived / width),
+        )  # fmt: skip
+        lights[bl.diagnose(log)["units"].light] += 1
+    return lights["red"], lights["amber"], replications
+
+
+def print_units(pool: ProcessPoolExecutor, replications: int) -> None:
+    """Print how often a policy is said to look at the unit, by whether it does."""
+    widths = {1: "exact", 10: "10 rows share a time", 60: "60 rows share a time"}
+    inner = list(itertools.product(UNIT_OUTCOMES, UNIT_DELAYS))
+    each = max(replications // len(inner), 1)
+
+    def table(sizes: list[int], policies: list[str], segments: list[int]) -> None:
+        heads = " | ".join(f"{rows:,} rows" for rows in sizes)
+        print(f"| policy | times | {heads} |\n|:--|:--|" + "--:|" * len(sizes))
+        grid = list(itertools.product(policies, widths))
+        jobs = [
+            (rows, count, policy, outcomes, delays, width, each, 7 * i + 1000 * j + 100_000 * rows + count)
+            for i, (policy, width) in enumerate(grid)
+            for rows in sizes
+            for j, (outcomes, delays) in enumerate(inner)
+            for count in segments
+        ]
+        results, red, amber, logs = pool.map(units, jobs), 0, 0, 0
+        for policy, width in grid:
+            shares = []
+            for _ in sizes:
+                some = [next(results) for _ in range(len(inner) * len(segments))]
+                found, doubted, n = (sum(column) for column in zip(*some, strict=True))
+                red, amber, logs = red + found, amber + doubted, logs + n
+                shares.append(f"{100 * found / n:.3g}")
+            print(f"| {policy} | {widths[width]} | " + " | ".join(shares) + " |", flush=True)
+        print(f"\nOf all {logs:,} logs {100 * red / logs:.2g} % are red, {100 * amber / logs:.2g} % amber.\n")
+
+    print("## Policies that look at the unit\n\nPercentage of logs whose light of units is red, pooled over outcomes "
+          "(normal; 0/1 with rates 0.05 and 0.4) and delays (none; geometric of mean 20; Pareto 0.75 with 10 % never). "
+          "Times are those of every row, or 10 or 60 rows and the outcomes that arrive meanwhile share one.\n\n"
+          "Policies that do not: 2, 3 or 5 arms, half of the logs with equal arms. Should be below 1.\n")  # fmt: skip
+    table([30, 150, 600, 3000], list(UNIT_POLICIES), [1])
+    print("Policies that do, learning in each of 2, 3 or 10 segments on its own, whose best arms differ: by 1 standard "
+          "deviation, or as rates of 0.05 and 0.1, or 0.4 and 0.6. Should be 95 or more.\n")  # fmt: skip
+    contextual = [name for name in UNIT_POLICIES if not name.startswith("UCB") and "burn-in" not in name]
+    table([300, 1000, 3000, 10_000], contextual, [2, 3, 10])
+
+
 # ---------------------------------------------------------------- the best arm
 
 
@@ -423,7 +527,7 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=2000, help="of each line of a table")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--horizons", type=int, nargs="*", default=[200, 1000, 10_000])
-    parser.add_argument("--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "best"])
+    parser.add_argument("--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "units", "best"])
     options = parser.parse_args()
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     print(f"# Diagnosis\n\nHow often `bl.diagnose` reports a problem. {versions}.\n")
@@ -436,6 +540,8 @@ def main() -> None:
             print_tails(pool, max(options.replications // 10, 1))
         if "faulty" in options.parts:
             print_faulty(pool, options.replications)
+        if "units" in options.parts:
+            print_units(pool, options.replications)
         if "best" in options.parts:
             print_best(pool, max(options.replications // 4, 1))
 

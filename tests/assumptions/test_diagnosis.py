@@ -18,7 +18,7 @@ from belated.cli.app import app
 
 NAMES = (
     "largest weight", "effective size", "variance sums", "propensity decay", "delay tail", "still out", "arrivals",
-    "probabilities", "outcome and delay", "recorded outcomes", "variation", "largest outcomes", "drift",
+    "probabilities", "units", "outcome and delay", "recorded outcomes", "variation", "largest outcomes", "drift",
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def test_a_diagnosis_as_text_and_data():
     assert (diagnosis.worst, diagnosis.red, diagnosis.amber) == ("red", ("drift",), ())
     assert len(diagnosis) == len(NAMES)
     text = repr(diagnosis)
-    assert text.startswith("Diagnosis of a log (10,000 rows, 2 arms): 1 red, 12 green\n✓ green  largest weight")
+    assert text.startswith("Diagnosis of a log (10,000 rows, 2 arms): 1 red, 13 green\n✓ green  largest weight")
     assert "✗ red    drift               practice  Within arms, mean outcomes change over time" in text
     assert max(map(len, text.splitlines())) <= 100
     assert "To do: Each estimate is then an average" in text

@@ -92,8 +92,8 @@ def test_hostile_names_are_text():
 def test_the_section_of_a_report(tmp_path):
     html = bl.report(experiment(), tmp_path / "r.html").read_text()
     section = html[html.index("Assumptions, and") : html.index("How it was computed")]
-    assert section.count("Green.") == 13
-    assert "13 green: no problem found" in section
+    assert section.count("Green.") == 14
+    assert "14 green: no problem found" in section
     assert "Within arms, mean outcomes do not change over time (p = " in section
     assert "Condition A2 of the paper." in section
     assert "To do" not in section

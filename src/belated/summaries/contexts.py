@@ -17,7 +17,7 @@ from scipy import special
 from belated.base.columns import Array
 
 #: Rows looked at: the earliest, and of longer logs those of some later stretches.
-EARLIEST, STRETCH, LATER = 10_000, 2_500, 4
+EARLIEST, STRETCH, LATER = 5_000, 1_250, 4
 
 #: Rows below which a log is too short to tell.
 _SHORT = 100
@@ -134,7 +134,7 @@ def stretches(rows: int) -> list[tuple[int, int]]:
 def swings(glimpse: Glimpse) -> Swings:
     """Count how probabilities swing."""
     quiet = _quiet(glimpse)
-    whole = np.cumsum(np.isin(np.arange(len(glimpse.code)), glimpse.starts))
+    whole = np.searchsorted(glimpse.starts, np.arange(len(glimpse.code)), side="right")
     if glimpse.p.ndim == 2:
         paths = [(np.arange(len(glimpse.code)), glimpse.p)]
     else:

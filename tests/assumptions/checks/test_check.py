@@ -31,7 +31,7 @@ def test_a_check_holds_what_it_asks_and_how_it_ended():
 def test_every_check_has_a_name_of_its_own():
     evidence = played(300).evidence()
     names = [judge(evidence).name for judge in CHECKS]
-    assert len(set(names)) == len(CHECKS) == 13
+    assert len(set(names)) == len(CHECKS) == 14
 
 
 def test_there_are_four_lights():
