@@ -63,3 +63,13 @@ def test_threads_hear_their_own_warnings_and_leave_the_filters_as_they_were():
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(hear, range(12))) == [[str(number)] for number in range(12)]
     assert warnings.filters == before
+
+
+def test_arguments_are_shown_as_each_surface_shows_them():
+    error = bl.OptionError(f"{errors.argument('arm')} is 'x'; try {errors.argument('window', '7d')}.")
+    assert str(error) == "`arm` is 'x'; try `window='7d'`."
+    assert error.told(lambda name, value: f"--{name} {value}".strip()) == "--arm is 'x'; try --window 7d."
+    assert bl.OptionError("It says `arm`.").told(lambda name, value: "?") == "It says `arm`."
+    row = bl.LogError.of_row("outcome", 3, "is 'x'.")
+    assert row.told(lambda name, value: f"--{name}") == "--outcome in row 3 is 'x'."
+    assert row.at("the row of key 7").told(lambda name, value: f"--{name}") == "--outcome in the row of key 7 is 'x'."

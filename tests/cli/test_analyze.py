@@ -72,11 +72,11 @@ def test_a_report_is_written_and_named_on_stderr(call, log, tmp_path):
     ("arguments", "sentence"),
     [
         (("--format", "jsn"), "it must be one of 'table', 'markdown', 'csv', 'json'. Did you mean 'json'?"),
-        (("--interval", "skewed"), "`interval` is 'skewed'"),
+        (("--interval", "skewed"), "--interval is 'skewed'"),
         (("--estimator", "daip"), "Did you mean 'daipw'?"),
-        (("--level", "95"), "`level` is 95.0; it must lie strictly between 0 and 1."),
+        (("--level", "95"), "--level is 95.0; it must lie strictly between 0 and 1."),
         (("--report", "/nowhere/r.html"), "there is no folder"),
-        (("--measure", "sum"), "`measure` is given without `events`"),
+        (("--measure", "sum"), "--measure is given without --events"),
         (("--duplicates", "frist"), "Did you mean 'first'?"),
     ],
 )
@@ -86,8 +86,8 @@ def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, 
 
 def test_a_question_that_does_not_fit_the_log(call, log):
     for arguments, sentence in {
-        ("--target", "5"): "`target` is given without `sequential`",
-        ("--bounds", "0", "1"): "give them with `sequential`",
+        ("--target", "5"): "--target is given without --sequential",
+        ("--bounds", "0", "1"): "give them with --sequential",
         ("--sequential", "--kind", "bernstien"): "Did you mean 'bernstein'?",
         ("--baseline", "C"): "There is no arm 'C'",
         ("--contrast", "A"): "two arms with a dash",
@@ -157,7 +157,7 @@ def test_a_cap_that_cannot_be_is_one_sentence(call, revenue, cap):
     done = call("analyze", revenue, "--cap", cap)
     assert done.exit_code == 2
     assert done.stdout == ""
-    assert done.stderr.splitlines()[-1].startswith("Error: `cap` is ")
+    assert done.stderr.splitlines()[-1].startswith("Error: --cap is ")
 
 
 def test_a_report_of_capped_outcomes_below_zero_is_written(call, tmp_path):

@@ -28,5 +28,5 @@ def test_every_format_has_every_check(call, log, form):
 
 def test_a_log_that_cannot_be_read(refused, tmp_path, log):
     assert "nothing.csv" in refused("diagnose", tmp_path / "nothing.csv")
-    assert "`format` is 'xml'" in refused("diagnose", log, "--format", "xml")
-    assert "`arm`" in refused("diagnose", log, "--arm", "nowhere")
+    assert "--format is 'xml'" in refused("diagnose", log, "--format", "xml")
+    assert "--arm" in refused("diagnose", log, "--arm", "nowhere")

@@ -63,7 +63,9 @@ def test_a_closed_set_of_words_is_in_the_help_word_for_word():
     assert all(figure in parameters("paper")["figure"].help for figure in FIGURES)
 
 
-NONE = {field.name: None for field in dataclasses.fields(LogOptions)} | {"duplicates": "error", "events": False}
+NONE = {field.name: None for field in dataclasses.fields(LogOptions)} | {
+    "duplicates": "error", "events": False, "propensity_unit": "fraction", "decimal": ".",
+}  # fmt: skip
 
 
 def test_they_are_the_arguments_of_read():

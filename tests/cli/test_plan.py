@@ -28,12 +28,12 @@ def test_a_plan_from_a_pilot_says_what_was_guessed_and_is_drawn(call, log, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--format", "xml"), "`format` is 'xml'"),
+        (("--format", "xml"), "--format is 'xml'"),
         (("--plot", "/nowhere/p"), "there is no folder"),
-        (("--wait", "long"), "`wait` is 'long'"),
+        (("--wait", "long"), "--wait is 'long'"),
         (("--target", "A-C"), "no arm 'C'"),
-        (("--power", "0.8"), "`power`"),
-        (("--policy", "greedy,x"), "`policy` is 'greedy,x'"),
+        (("--power", "0.8"), "--power"),
+        (("--policy", "greedy,x"), "--policy is 'greedy,x'"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(refused, file, arguments, sentence):

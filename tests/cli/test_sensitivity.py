@@ -34,10 +34,10 @@ def test_it_is_drawn(call, log, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--gamma", "1,x"), "`gamma` is '1,x'; it must be numbers, such as 1,1.5,2."),
+        (("--gamma", "1,x"), "--gamma is '1,x'; it must be numbers, such as 1,1.5,2."),
         (("--level", "1"), "strictly between 0 and 1"),
         (("--plot", "/nowhere/s"), "there is no folder"),
-        (("--format", "xml"), "`format` is 'xml'"),
+        (("--format", "xml"), "--format is 'xml'"),
     ],
 )
 def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, sentence):

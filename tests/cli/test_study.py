@@ -45,7 +45,7 @@ def test_study_as_data(call, file, bandit, tmp_path):
         (("shape = 0.75", "shape = -1"), (), "must be above 0"),
         (("[200, 400]", "[0]"), (), "must be a whole number"),
         (("seed = 1", "seed = "), (), "is not TOML"),
-        (("", ""), ("--format", "xml"), "`format` is 'xml'"),
+        (("", ""), ("--format", "xml"), "--format is 'xml'"),
         (("", ""), ("--save", "/nowhere/at/all"), "there is no folder"),
         (("", ""), ("--plot", "/nowhere/at/all"), "there is no folder"),
     ],

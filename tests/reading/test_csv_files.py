@@ -77,7 +77,7 @@ def test_csv_in_any_dialect(change):
 WITH_OUTCOME, WITHOUT_OUTCOME = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.out)[0])
 
 
-@pytest.mark.parametrize("text", ["abc", "n/a", "1,000", "4,5", "$5", "5%", "True", "-"])
+@pytest.mark.parametrize("text", ["abc", "1,000", "4,5", "$5", "5%", "True", "-"])
 def test_what_is_no_number(text):
     write("a.csv", DRAWN.csv([(WITH_OUTCOME, "outcome", text)]))
     refused(f"line {WITH_OUTCOME + 2} has '{re.escape(text)}' in column 'outcome', where a number must be", "a.csv")
@@ -116,12 +116,11 @@ def test_one_bad_field(row, column, text, words):
 
 
 def test_files_that_are_no_csv():
-    refused("not text in UTF-8", write("a.csv", DRAWN.csv(), "utf-16"))
     refused("not text in UTF-8", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "é")]), "latin-1"))
     lines = DRAWN.csv().split("\n")
     refused("No column is named like an arm", write("a.csv", "\n".join(lines[1:])))
     refused("a quotation mark is not closed", write("a.csv", DRAWN.csv().replace("\nA,", '\n"A,', 1)))
-    refused("where a number must be", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
+    refused("say so with `decimal=','`", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
     refused("Maximum line size", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "A" * 3_000_000)])))
 
 

@@ -332,7 +332,7 @@ def test_hostile_names():
     kinds = table(s="arm", n="y p") | dict(
         zip(HOSTILE, itertools.cycle(["number", "text", "time", "list"]), strict=False)
     )
-    assert played(find(kinds)) == {"arm": "arm", "outcome": "y"}
+    assert played(find(kinds, None, {"arrived_at": "", "assigned_at": ""})) == {"arm": "arm", "outcome": "y"}
     for name, role in itertools.product(HOSTILE, ("arm", "outcome", "propensity", "key", "arrived_at")):
         for columns in (kinds, table(s="arm", n="y p")):
             try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import number_text
 from belated.log.clock import Clock, Length
 from belated.log.durations import read_window
@@ -67,7 +67,9 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
         least = _read_age(log.clock, mature)
     chosen = rows[age >= least]
     if not len(chosen):
-        raise OptionError(f"`mature` is {mature!r}; no row was assigned that long before the log's as-of time.")
+        raise OptionError(
+            f"{argument('mature')} is {mature!r}; no row was assigned that long before the log's as-of time."
+        )
     columns = LogColumns(
         arms=log.arms,
         code=log.code[chosen],
@@ -112,7 +114,7 @@ def _show_age(clock: Clock, age: float) -> Length:
 def _read_age(clock: Clock, mature: Age) -> int | float:
     """Return an age as a number of the clock."""
     kind = "a duration such as '7d', because the log's times are datetimes" if clock.unit else "a number"
-    wrong = OptionError(f"`mature` is {mature!r}; it must be {kind}, 0 or more.")
+    wrong = OptionError(f"{argument('mature')} is {mature!r}; it must be {kind}, 0 or more.")
     if not isinstance(mature, (bool, str)) and isinstance(mature, (int, float, np.number)) and mature == 0:
         return 0
     try:

@@ -21,7 +21,7 @@ from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odd
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.roots import bisect
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, in_unit, one_line, percent, share_text
@@ -131,14 +131,14 @@ def _read_gammas(gammas: object) -> tuple[float, ...]:
     except TypeError:  # an array of no dimension
         several = []
     if not several:
-        raise OptionError(f"`gammas` is {gammas!r}; it must be a list of numbers, such as [1, 1.5, 2].")
+        raise OptionError(f"{argument('gammas')} is {gammas!r}; it must be a list of numbers, such as [1, 1.5, 2].")
     return tuple(sorted({_read_gamma(gamma) for gamma in several}))
 
 
 def _read_gamma(value: object) -> float:
     number = real("gamma", value)
     if number < 1:
-        raise OptionError(f"`gamma` is {value!r}; it must be 1 or more.")
+        raise OptionError(f"{argument('gamma')} is {value!r}; it must be 1 or more.")
     return number
 
 

@@ -6,10 +6,10 @@ import math
 import operator
 from collections.abc import Iterable
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import SupportsFloat, SupportsIndex, TypeVar
 
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
+from belated.base.words import nearest
 
 #: How far probabilities may be from summing to 1.
 TOLERANCE = 1e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
@@ -22,17 +22,17 @@ def one_of(name: str, value: object, choices: Iterable[_Word]) -> _Word:
     options = list(choices)
     if isinstance(value, str) and value in options:
         return options[options.index(value)]
-    near = get_close_matches(value, options, n=1) if isinstance(value, str) else []
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    near = nearest(value, options) if isinstance(value, str) else None
+    hint = f" Did you mean {near!r}?" if near else ""
     known = ", ".join(map(repr, options))
-    raise OptionError(f"`{name}` is {value!r}; it must be one of {known}.{hint}")
+    raise OptionError(f"{argument(name)} is {value!r}; it must be one of {known}.{hint}")
 
 
 def fraction(name: str, value: object) -> float:
     """Return `value` as a float strictly between 0 and 1."""
     number = real(name, value)
     if not 0 < number < 1:
-        raise OptionError(f"`{name}` is {value!r}; it must lie strictly between 0 and 1.")
+        raise OptionError(f"{argument(name)} is {value!r}; it must lie strictly between 0 and 1.")
     return number
 
 
@@ -44,7 +44,7 @@ def real(name: str, value: object) -> float:
         with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
     if not math.isfinite(number):
-        raise OptionError(f"`{name}` is {value!r}; it must be a finite number.")
+        raise OptionError(f"{argument(name)} is {value!r}; it must be a finite number.")
     return number
 
 
@@ -52,7 +52,7 @@ def positive(name: str, value: object) -> float:
     """Return `value` as a float above 0."""
     number = real(name, value)
     if number <= 0:
-        raise OptionError(f"`{name}` is {value!r}; it must be above 0.")
+        raise OptionError(f"{argument(name)} is {value!r}; it must be above 0.")
     return number
 
 
@@ -60,7 +60,7 @@ def probability(name: str, value: object) -> float:
     """Return `value` as a float in [0, 1]."""
     number = real(name, value)
     if not 0 <= number <= 1:
-        raise OptionError(f"`{name}` is {value!r}; it must lie in [0, 1].")
+        raise OptionError(f"{argument(name)} is {value!r}; it must lie in [0, 1].")
     return number
 
 
@@ -71,5 +71,5 @@ def whole(name: str, value: object, *, least: int) -> int:
         with suppress(TypeError):
             number = operator.index(value)
     if number < least:
-        raise OptionError(f"`{name}` is {value!r}; it must be a whole number, {least} or more.")
+        raise OptionError(f"{argument(name)} is {value!r}; it must be a whole number, {least} or more.")
     return number

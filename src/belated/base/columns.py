@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from belated.base.errors import LogError
+from belated.base.errors import LogError, argument
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Ar
     array = np.asarray(array, dtype=np.float64)
     if array.ndim not in dimensions:
         shape = " or ".join("(rows,)" if d == 1 else "(rows, arms)" for d in dimensions)
-        raise LogError(f"`{name}` has shape {array.shape}; it must be {shape}.", column=name)
+        raise LogError(f"{argument(name)} has shape {array.shape}; it must be {shape}.", column=name)
     return array
 
 
@@ -46,9 +46,11 @@ def as_array(name: str, values: Any) -> Array:
         array[:] = list(values)
         if any(_is_deep(value) for value in array):
             what = "contains lists of lists of lists; it must have one value for every row"
-            raise LogError(f"`{name}` {what}.", column=name) from None
+            raise LogError(f"{argument(name)} {what}.", column=name) from None
     if array.ndim == 0:
-        raise LogError(f"`{name}` is {values!r}; it must be a column with one value for every row.", column=name)
+        raise LogError(
+            f"{argument(name)} is {values!r}; it must be a column with one value for every row.", column=name
+        )
     if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
         array = np.array(values, dtype=object)  # np.asarray(["a", 1]) turns 1 into "1"
     return array
@@ -71,7 +73,7 @@ def _rows_of_lists(name: str, array: Array) -> Array:
     for row, values in enumerate(array):
         if not isinstance(values, (list, tuple, np.ndarray)) or len(values) != width:
             held = f"a list of {len(values)}" if hasattr(values, "__len__") else repr(values)
-            raise LogError(f"`{name}` in row {row} is {held}; row 0 has a list of {width}.", column=name, row=row)
+            raise LogError.of_row(name, row, f"is {held}; row 0 has a list of {width}.")
     return np.array([list(values) for values in array])
 
 
@@ -87,9 +89,9 @@ def as_floats(name: str, array: Array) -> Array:
                 floats[i] = float(x)
             except (TypeError, ValueError, OverflowError):
                 row = i // array.shape[1] if array.ndim == 2 else i
-                raise LogError(f"`{name}` in row {row} is {x!r}; it must be a number.", column=name, row=row) from None
+                raise LogError.of_row(name, row, f"is {x!r}; it must be a number.") from None
         return floats.reshape(array.shape)
-    raise LogError(f"`{name}` holds {kind_of(array)}; it must hold numbers.", column=name)
+    raise LogError(f"{argument(name)} holds {kind_of(array)}; it must hold numbers.", column=name)
 
 
 def kind_of(array: Array) -> str:
@@ -108,10 +110,10 @@ def is_missing(x: Any) -> bool:
 def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
     """Return a sample to draw from: a column of numbers, not empty, finite unless `infinite` is allowed."""
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
-        raise LogError(f"`{name}` is {values!r}; it must be a sample of numbers.", column=name)
+        raise LogError(f"{argument(name)} is {values!r}; it must be a sample of numbers.", column=name)
     drawn = numbers(name, list(values))
     if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
-        raise LogError(f"`{name}` must have at least one number, and no missing ones.", column=name)
+        raise LogError(f"{argument(name)} must have at least one number, and no missing ones.", column=name)
     return drawn
 
 

@@ -5,13 +5,28 @@ A message says what is wrong, where, and what would be right.
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # Python's warning filters are global: two threads that change them at once would interfere
 _LOCK = threading.RLock()
+
+
+# Around an argument in a message; text of users never holds these characters unescaped, as they are not printable
+_OPEN, _THEN, _CLOSE = "\ue000", "\ue001", "\ue002"
+_ARGUMENT = re.compile(f"{_OPEN}(.*?){_THEN}(.*?){_THEN}(.*?){_CLOSE}", re.DOTALL)
+
+
+def argument(name: str, value: object = None) -> str:
+    """Return an argument, perhaps with a value, for the message of an error.
+
+    The message shows it as `name` or `name=value`; a command line shows it as its option, see `BelatedError.told`.
+    """
+    shown, text = ("", "") if value is None else (repr(value), str(value))
+    return f"{_OPEN}{name}{_THEN}{shown}{_THEN}{text}{_CLOSE}"
 
 
 # ---------------------------------------------------------------- errors
@@ -19,6 +34,14 @@ _LOCK = threading.RLock()
 
 class BelatedError(ValueError):
     """The base class of all errors of belated."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_ARGUMENT.sub(lambda found: f"`{found[1]}{'=' if found[2] else ''}{found[2]}`", message))
+        self._message = message
+
+    def told(self, show: Callable[[str, str], str]) -> str:
+        """Return the message with every `argument` as `show` shows its name and its value ("" if it has none)."""
+        return _ARGUMENT.sub(lambda found: show(found[1], found[3]), self._message)
 
 
 class LogError(BelatedError):
@@ -45,13 +68,13 @@ class LogError(BelatedError):
     @classmethod
     def of_row(cls, column: str, row: int, fault: str) -> LogError:
         """Return the error for an invalid row."""
-        return cls(f"`{column}` in row {row} {fault}", column=column, row=row, fault=fault)
+        return cls(f"{argument(column)} in row {row} {fault}", column=column, row=row, fault=fault)
 
     def at(self, place: str) -> LogError:
         """Return the error of a row with another description of its place than its number."""
         if self.fault is None:
             return self
-        return LogError(f"`{self.column}` in {place} {self.fault}", column=self.column, fault=self.fault)
+        return LogError(f"{argument(str(self.column))} in {place} {self.fault}", column=self.column, fault=self.fault)
 
 
 class OptionError(BelatedError):

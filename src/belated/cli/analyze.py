@@ -33,6 +33,10 @@ def analyze(
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
+    propensity_unit: options.PropensityUnit = "fraction",
+    encoding: options.Encoding = None,
+    decimal: options.Decimal = ".",
+    date_format: options.DateFormat = None,
     baseline: Annotated[str | None, option("The arm to compare the others with.", QUESTIONS)] = None,
     contrast: Annotated[
         list[str] | None,
@@ -142,6 +146,7 @@ def analyze(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
+        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format,
     )  # fmt: skip
     if report is not None:
         check_place(report, tables.files)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
-from belated.base.text import masked
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
@@ -28,12 +29,28 @@ _UsageError: Any = typer.BadParameter.__base__
 app = typer.Typer(
     name="belated",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+
+
+def _options(command: str) -> Callable[[str, str], str]:
+    """Return how a command's errors show an argument: as the command's option, if it has one of this name."""
+
+    def show(name: str, value: str) -> str:
+        group: Any = typer.main.get_command(app)
+        for parameter in group.commands[command].params:
+            option = max(parameter.opts, key=len)
+            if name in (parameter.name, option.strip("-").replace("-", "_")):
+                shown = option if option.startswith("-") else option.upper()
+                return f"{shown} {shlex.quote(value)}" if value else shown
+        return f"`{name}={value}`" if value else f"`{name}`"
+
+    return show
+
+
 for _command in COMMANDS:
-    app.command()(sentences()(_command))
+    app.command()(sentences(_options(_command.__name__))(_command))
 
 
 def _version(wanted: bool) -> None:
@@ -66,6 +83,8 @@ def run() -> None:
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:
+        from belated.base.text import masked
+
         sentence = masked(error.format_message()) if sys.argv[1:] else ""
         if not sentence:  # nothing was asked
             error.show()

@@ -26,6 +26,10 @@ def diagnose(
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
+    propensity_unit: options.PropensityUnit = "fraction",
+    encoding: options.Encoding = None,
+    decimal: options.Decimal = ".",
+    date_format: options.DateFormat = None,
     form: options.Format = "table",
 ) -> None:
     """Check the assumptions behind the estimates: a light, a finding and advice for each.
@@ -43,5 +47,6 @@ def diagnose(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
+        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format,
     ).read()  # fmt: skip
     show(check(log), shown_as)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belated.base.checks import one_of
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 
 if TYPE_CHECKING:
     from belated.reading import source as sources
@@ -95,6 +95,17 @@ Cap = Annotated[
     option("Outcomes above this cap count as the cap, such as 500 for revenue.", TABLES),
 ]
 
+Encoding = Annotated[str | None, option("Of CSV files: latin-1, cp1252, utf-16 ...; default: UTF-8.", TABLES)]
+Decimal = Annotated[str, typer.Option(help="Of CSV files: the decimal mark, . or ,.", rich_help_panel=TABLES)]
+DateFormat = Annotated[
+    str | None,
+    option(
+        "Of CSV files: how dates are written: day-first, month-first or a pattern such as %d.%m.%Y. Default: as "
+        "2026-03-01.",
+        TABLES,
+    ),
+]
+
 # ---------------------------------------------------------------- columns
 
 Arm = Annotated[str | None, option("The arm of each row.", COLUMNS)]
@@ -103,9 +114,12 @@ Propensity = Annotated[
     str | None,
     option(
         "The probabilities: a column for each arm as a pattern ('p_*') or a list (A=p_A,B=p_B), one column with a "
-        "list, struct, map or JSON, or that of the chosen arm.",
+        "list, struct, map or JSON, or that of the chosen arm. If they never changed: uniform, or A=0.5,B=0.5.",
         COLUMNS,
     ),
+]
+PropensityUnit = Annotated[
+    str, typer.Option(help="What the probabilities are: fraction, which sum to 1, or percent.", rich_help_panel=COLUMNS)
 ]
 AssignedAt = Annotated[str | None, option("The time of assignment. Default: rows are in order.", COLUMNS)]
 ArrivedAt = Annotated[str | None, option("The time when the outcome arrived, or the event happened.", COLUMNS)]
@@ -157,6 +171,10 @@ class LogOptions:
     key: str | None
     arms: str | None
     copy_limit: int | None
+    propensity_unit: str
+    encoding: str | None
+    decimal: str
+    date_format: str | None
 
     @property
     def files(self) -> list[str]:
@@ -175,10 +193,14 @@ class LogOptions:
         """Return the log, having said on stderr what was guessed."""
         from belated.reading.copying import COPY_LIMIT
         from belated.reading.read import read
+        from belated.reading.roles import PROPENSITY_UNITS
         from belated.reading.rows_query import DUPLICATES, MEASURES
 
         if self.measure is not None and not self.events:
-            raise OptionError("`measure` is given without `events`; it says what of the events is the outcome.")
+            raise OptionError(
+                f"{argument('measure')} is given without {argument('events')}; it says what of the events is "
+                "the outcome."
+            )
         log = read(
             self.source,
             self.outcomes,
@@ -193,10 +215,14 @@ class LogOptions:
             arms=None if self.arms is None else next(csv.reader([self.arms], skipinitialspace=True), []),
             as_of=self.as_of,
             duplicates=one_of("duplicates", self.duplicates, DUPLICATES),
-            events=one_of("events", self.measure, MEASURES) if self.measure else self.events,
+            events=one_of("measure", self.measure, MEASURES) if self.measure else self.events,
             window=self.window,
             cap=self.cap,
             copy_limit=COPY_LIMIT if self.copy_limit is None else self.copy_limit,
+            propensity_unit=one_of("propensity_unit", self.propensity_unit, PROPENSITY_UNITS),
+            encoding=self.encoding,
+            decimal=self.decimal,
+            date_format=self.date_format,
         )
         for words in (log.roles.line(cli=True), *log.notes):
             typer.echo(words, err=True)

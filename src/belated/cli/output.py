@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from belated.base.tables import Table
-from belated.base.text import masked
 
 #: The formats of results.
 Format = Literal["table", "markdown", "csv", "json"]
@@ -97,15 +96,21 @@ def write_plot(path: Path | None, draw: Callable[[], Figure], title: str) -> Non
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
-    """Turn errors into one sentence on stderr and exit code 2; Ctrl-C into exit code 130."""
+def sentences(show_argument: Callable[[str, str], str] | None = None) -> Iterator[None]:
+    """Turn errors into one sentence on stderr and exit code 2; Ctrl-C into exit code 130.
+
+    `show_argument` shows an argument's name and value as the command's option.
+    """
     import numpy as np
 
     try:
         with np.errstate(all="ignore"):  # overflow shows as NaN or infinity in results, not as a warning
             yield
     except BelatedError as error:
-        typer.echo(f"Error: {masked(str(error))}", err=True)
+        sentence = str(error) if show_argument is None else error.told(show_argument)
+        from belated.base.text import masked
+
+        typer.echo(f"Error: {masked(sentence)}", err=True)
         raise typer.Exit(WRONG) from None
     except BrokenPipeError:  # the reader closed the pipe
         raise typer.Exit(0) from None

@@ -30,6 +30,10 @@ def plan(
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
+    propensity_unit: options.PropensityUnit = "fraction",
+    encoding: options.Encoding = None,
+    decimal: options.Decimal = ".",
+    date_format: options.DateFormat = None,
     half_width: Annotated[float | None, option("The half-width of the interval to reach.", QUESTIONS)] = None,
     power: Annotated[
         float | None,
@@ -98,6 +102,7 @@ def plan(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
+        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format,
     )  # fmt: skip
     check_plot(plot, [source, policy or "", *pilot.files])
     answer = ask(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from belated.base.checks import fraction
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.cli import options
 from belated.cli.options import QUESTIONS, LogOptions, option
 from belated.cli.output import check_format, check_plot, show, write_plot
@@ -30,6 +30,10 @@ def sensitivity(
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
+    propensity_unit: options.PropensityUnit = "fraction",
+    encoding: options.Encoding = None,
+    decimal: options.Decimal = ".",
+    date_format: options.DateFormat = None,
     *,
     contrast: Annotated[str, option("The first arm minus the second, such as B-A.", QUESTIONS)],
     gamma: Annotated[
@@ -65,6 +69,7 @@ def sensitivity(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
+        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format,
     )  # fmt: skip
     check_plot(plot, tables.files)
     log = tables.read()
@@ -77,4 +82,4 @@ def _factors(text: str) -> list[float]:
     try:
         return [float(factor) for factor in text.split(",")]
     except ValueError:
-        raise OptionError(f"`gamma` is {text!r}; it must be numbers, such as 1,1.5,2.") from None
+        raise OptionError(f"{argument('gamma')} is {text!r}; it must be numbers, such as 1,1.5,2.") from None

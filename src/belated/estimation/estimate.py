@@ -13,7 +13,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of
 from belated.base.columns import Array, ByArm, Label
-from belated.base.errors import BelatedWarning, OptionError
+from belated.base.errors import BelatedWarning, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
@@ -23,6 +23,7 @@ from belated.estimation.estimators import (
     EstimatorName,
     Normalisation,
     check_propensities,
+    default_estimator,
     evaluate,
     observed_share,
     read_estimator,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 def estimate(
     log: Data | Sums | Ledger,
-    estimator: EstimatorName | Estimator = "daipw",
+    estimator: EstimatorName | Estimator | None = None,
     *,
     weights: WeightsLike | None = None,
     outcome_model: ModelLike | None = None,
@@ -72,9 +73,9 @@ def estimate(
     ----------
     log : Log, Source, Sums or Ledger
         A log in memory, a table from `read`, sums, or a live ledger.
-    estimator : str or Estimator
-        ``"daipw"`` (the paper's, the default), ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``,
-        ``"nh0"`` or ``"iad"``.
+    estimator : str or Estimator, optional
+        ``"daipw"``, ``"dipw"``, ``"mean"``, ``"hajek"``, ``"nh"``, ``"nh0"`` or ``"iad"``. By default the paper's,
+        ``"daipw"``, or ``"dipw"`` if only the chosen arm's propensity is known.
     weights, outcome_model, normalisation : optional
         Replace one component of the estimator; see `Weights`, `OutcomeModel` and `Estimator`.
     level : float, default 0.95
@@ -97,6 +98,8 @@ def estimate(
     >>> bl.estimate(log, "dipw").contrast("B", "A").estimate
     0.25
     """
+    if estimator is None:
+        estimator = default_estimator(log) if isinstance(log, Data) else "daipw"
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     name = "outcome"
     if isinstance(log, Data):
@@ -107,7 +110,9 @@ def estimate(
         if chosen.weights.follow_units:
             doubts = [*doubts, *log.contexts()]
     elif cap is not None:
-        raise OptionError("`cap` cannot be applied to sums, which hold no rows; give it when you make the sums.")
+        raise OptionError(
+            f"{argument('cap')} cannot be applied to sums, which hold no rows; give it when you make the sums."
+        )
     else:
         sums, as_of, doubts = _checked_sums(log, chosen), None, []
     result = Estimate(

@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special
 
 from belated.base.columns import Array
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.roots import bisect_each, find_root
 from belated.estimation.estimators import ArmStatistics, Estimator
 from belated.estimation.score_interval import ReachAt, score_degrees, score_reach, show_their_spread
@@ -165,7 +165,9 @@ def is_binary(sums: Sums, arms: Array | None = None) -> bool:
     return bool(((nonbinary if arms is None else nonbinary[arms]) == 0).all())
 
 
-def check_interval(interval: Interval, *, binary: bool, hajek: bool = True, subject: str = "`interval` is") -> None:
+def check_interval(
+    interval: Interval, *, binary: bool, hajek: bool = True, subject: str = f"{argument('interval')} is"
+) -> None:
     """Raise if the requirements of a kind of interval are not met."""
     if interval == "auto":
         return

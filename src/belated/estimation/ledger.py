@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from belated.base.columns import Array, Label, numbers
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import shown
 from belated.kernels import jit
 from belated.kernels import rows as kernel
@@ -90,7 +90,7 @@ class Ledger:
         cap: float | None = None,
     ) -> None:
         if len(set(arms)) != len(arms) or not len(arms):
-            raise OptionError(f"`arms` is {list(arms)!r}; it must name each arm once.")
+            raise OptionError(f"{argument('arms')} is {list(arms)!r}; it must name each arm once.")
         sums = Sums.empty(arms, weights, outcome_model, cap)
         if "given" in (sums.weights.name, sums.outcome_model.name):
             raise OptionError("A ledger computes weights and outcome model itself; give them by name.")
@@ -197,10 +197,14 @@ class Ledger:
     def land(self, keys: Iterable[Hashable], outcome: Iterable[float]) -> None:
         """Record outcomes that arrive now: all of them, or none if there is an error."""
         if not isinstance(keys, Iterable) or not isinstance(outcome, Iterable) or isinstance(keys, str):
-            raise LogError("`keys` and `outcome` must be lists, with one outcome for each key.", column="keys")
+            raise LogError(
+                f"`keys` and {argument('outcome')} must be lists, with one outcome for each key.", column="keys"
+            )
         names, values = [_hashable(name) for name in keys], numbers("outcome", list(outcome)).tolist()
         if len(names) != len(values):
-            raise LogError(f"`keys` has {len(names)} values but `outcome` has {len(values)}.", column="keys")
+            raise LogError(
+                f"`keys` has {len(names)} values but {argument('outcome')} has {len(values)}.", column="keys"
+            )
         if len(set(names)) != len(names):
             raise LogError("`keys` contains a key twice.", column="keys")
         with self._lock:
@@ -216,7 +220,7 @@ class Ledger:
                 )
             if not math.isfinite(values[row]):
                 what = f"is {values[row]}; it must be a finite number"
-                raise LogError(f"`outcome` in row {row} {what}.", column="outcome", row=row)
+                raise LogError(f"{argument('outcome')} in row {row} {what}.", column="outcome", row=row)
         for name, y in zip(names, values, strict=True):
             self._land_one(self._out.pop(name), y)
 

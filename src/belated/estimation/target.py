@@ -15,9 +15,10 @@ import numpy as np
 
 from belated.base.checks import TOLERANCE, real
 from belated.base.columns import Array, ByArm, Label
-from belated.base.errors import OptionError, UnknownArmError
+from belated.base.errors import OptionError, UnknownArmError, argument
 from belated.base.names import shorten_all
 from belated.base.text import Unit, count, one_line
+from belated.base.words import nearest
 from belated.log.labels import arm_index
 
 #: The valid forms of a target, for error messages.
@@ -200,7 +201,9 @@ def find_arm(arms: Sequence[Label], text: str) -> Label:
     matches = [arm for arm in arms if str(arm) == text]
     if not matches:
         known = ", ".join(one_line(repr(str(arm))) for arm in arms[:10]) + (", ..." if len(arms) > 10 else "")
-        raise UnknownArmError(f"There is no arm {one_line(repr(text))}; the arms are {known}.")
+        near = nearest(text, arms)
+        hint = f" Did you mean {one_line(repr(near))}?" if near else ""
+        raise UnknownArmError(f"There is no arm {one_line(repr(text))}; the arms are {known}.{hint}")
     return matches[0]
 
 
@@ -237,10 +240,11 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
             number = float(share)
         except ValueError:
             raise OptionError(
-                f"`policy` is {one_line(repr(text))}; it must give each arm a probability, such as A=0.2,B=0.8."
+                f"{argument('policy')} is {one_line(repr(text))}; it must give each arm "
+                "a probability, such as A=0.2,B=0.8."
             ) from None
         policy[by_text[name or ""]] = real(f"policy[{name!r}]", number)
         rest = rest.lstrip()
     if not policy:
-        raise OptionError("`policy` is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
+        raise OptionError(f"{argument('policy')} is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
     return policy

@@ -10,7 +10,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of, whole
 from belated.base.columns import Array, ByArm, Label
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, percent
 from belated.estimation.answers import Answer, Answers, answer_columns
@@ -95,7 +95,7 @@ def _moments(log: Data, at: int | Sequence[MomentLike]) -> Array:
     if not moments:
         raise OptionError("`at` is empty; give a number of times, or a list of times.")
     if log.moment is not None and max(moments) > log.moment:
-        raise OptionError("`at` contains a time after the `as_of` of the log; give earlier times.")
+        raise OptionError(f"`at` contains a time after the {argument('as_of')} of the log; give earlier times.")
     return np.unique(np.array(moments))
 
 

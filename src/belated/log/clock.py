@@ -13,7 +13,7 @@ import numpy as np
 
 from belated.base.checks import one_of
 from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import moment_text
 
 #: The integer that means "never"; NumPy's NaT has the same bits.
@@ -101,7 +101,9 @@ def _ends(moment: float) -> int:
 def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tuple[Array | None, Array | None, Clock]:
     """Return assignment times (None: steps 1, 2, ...), arrival times (None: all at once), and their clock."""
     if arrived_at is not None and delay is not None:
-        raise LogError("`arrived_at` and `delay` are both given; give one of them.", column="delay")
+        raise LogError(
+            f"{argument('arrived_at')} and {argument('delay')} are both given; give one of them.", column="delay"
+        )
     assigned = None if assigned_at is None else _times("assigned_at", assigned_at, rows, may_miss=False)
     arrived: Array | None
     if delay is not None:
@@ -116,7 +118,8 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
     if "M" in kinds:
         if assigned is None or kinds != {"M"}:
             raise LogError(
-                "`assigned_at` and the arrival times must have the same type: both datetimes or both numbers.",
+                f"{argument('assigned_at')} and the arrival times must have the same "
+                "type: both datetimes or both numbers.",
                 column="arrived_at",
             )
         unit = _common_unit([assigned] if arrived is None else [assigned, arrived])
@@ -138,7 +141,9 @@ def as_float_times(times: Array) -> Array:
 def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool = False) -> Array:
     array = as_array(name, values)
     if array.ndim != 1 or len(array) != rows:
-        raise LogError(f"`{name}` has shape {array.shape}; it must have {rows:,} rows, as `arm` has.", column=name)
+        raise LogError(
+            f"`{name}` has shape {array.shape}; it must have {rows:,} rows, as {argument('arm')} has.", column=name
+        )
     if array.dtype.kind == "O":
         array = _from_objects(name, array, duration)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -238,16 +243,23 @@ def _after(assigned: Array | None, delay: Array, rows: int) -> Array:
         delay = np.full(rows, "NaT", dtype="timedelta64[s]")
     if dates != (delay.dtype.kind == "m"):
         want, have = ("durations (timedelta)", "datetimes") if dates else ("numbers", "no datetimes")
-        raise LogError(f"`delay` must contain {want}, because `assigned_at` contains {have}.", column="delay")
+        raise LogError(
+            f"{argument('delay')} must contain {want}, because {argument('assigned_at')} contains {have}.",
+            column="delay",
+        )
     missing = delay == NEVER if delay.dtype.kind == "i" else np.zeros(1, dtype=bool)
     negative = (delay < np.zeros(1, dtype=delay.dtype)[0]) & ~missing
     if negative.any():
         row = int(negative.argmax())
-        raise LogError(f"`delay` in row {row} is {delay[row]}; a delay cannot be negative.", column="delay", row=row)
+        raise LogError(
+            f"{argument('delay')} in row {row} is {delay[row]}; a delay cannot be negative.", column="delay", row=row
+        )
     if delay.dtype.kind == "i":
         latest = rows if assigned is None else max(assigned.max(), 0)
         if delay.max() > _LAST - latest:
-            raise LogError("`delay` is too long: the time of arrival does not fit 64 bits.", column="delay")
+            raise LogError(
+                f"{argument('delay')} is too long: the time of arrival does not fit 64 bits.", column="delay"
+            )
     if missing.any():
         base = np.arange(1, rows + 1) if assigned is None else assigned
         return np.where(missing, NEVER if base.dtype.kind == "i" else math.nan, base + np.where(missing, 0, delay))

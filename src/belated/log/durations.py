@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import count
 
 #: Units of time by short name: their length in microseconds, and their long name.
@@ -69,6 +69,7 @@ def _window(length: int | float, is_time: bool, text: str, given: object) -> Win
 
 def _no_window(window: object) -> OptionError:
     return OptionError(
-        f"`window` is {window!r}; it must be a positive number of steps, such as 100, or a duration, such as '7d', "
+        f"{argument('window')} is {window!r}; it must be a positive number of "
+        "steps, such as 100, or a duration, such as '7d', "
         "'12h', '30min' or '90s'."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import narwhals as nw
@@ -11,26 +10,30 @@ import numpy as np
 from narwhals.exceptions import NarwhalsError
 
 from belated.base.columns import Array, ByArm, Label, numbers
-from belated.base.errors import LogError
+from belated.base.errors import LogError, argument
+from belated.base.words import nearest
+from belated.log.splits import UNIFORM, is_split
 
 
 def read_frame(
     frame: Any,
     names: Mapping[str, str | None],
-    propensity: str | Sequence[str] | ByArm[str],
+    propensity: str | Sequence[str] | ByArm[str] | ByArm[float],
     arms: Sequence[Label] | None,
-) -> tuple[dict[str, Array], Sequence[Label] | None]:
+) -> tuple[dict[str, Any], Sequence[Label] | None]:
     """Return the arguments of `Log` from the columns that `names` and `propensity` name, and the order of the arms."""
     table = _table(frame)
-    columns: dict[str, Array] = {
+    columns: dict[str, Any] = {
         role: _values(_column(table, role, name)) for role, name in names.items() if name is not None
     }
-    if isinstance(propensity, Mapping):
+    if is_split(propensity) or (propensity == UNIFORM and UNIFORM not in table.columns):
+        columns["propensity"] = propensity  # no column: it is declared
+    elif isinstance(propensity, Mapping):
         arms = list(propensity) if arms is None else arms
         unnamed = [arm for arm in arms if arm not in propensity]
         if unnamed:
-            raise LogError(f"`propensity` has no column for arm {unnamed[0]!r}.", column="propensity")
-        columns["propensity"] = _matrix([_column(table, "propensity", propensity[arm]) for arm in arms])
+            raise LogError(f"{argument('propensity')} has no column for arm {unnamed[0]!r}.", column="propensity")
+        columns["propensity"] = _matrix([_column(table, "propensity", str(propensity[arm])) for arm in arms])
     elif isinstance(propensity, Sequence) and not isinstance(propensity, str):
         series = [_column(table, "propensity", name) for name in propensity]
         arms = match([str(name) for name in propensity], columns["arm"]) if arms is None else arms
@@ -42,7 +45,9 @@ def read_frame(
             order = match(fields, columns["arm"]) if arms is None else arms
             named = dict(zip(order, fields, strict=True)) if arms is None else {arm: str(arm) for arm in arms}
             if not set(named.values()) <= set(fields):
-                raise LogError(f"`propensity` has the fields {fields!r}; they must be the arms.", column="propensity")
+                raise LogError(
+                    f"{argument('propensity')} has the fields {fields!r}; they must be the arms.", column="propensity"
+                )
             arms = order
             columns["propensity"] = _matrix([column.struct.field(named[arm]) for arm in arms])
         else:
@@ -77,10 +82,10 @@ def _table(frame: Any) -> nw.DataFrame[Any]:
 
 def _column(table: nw.DataFrame[Any], role: str, name: str | None) -> nw.Series[Any]:
     if name is None or name not in table.columns:
-        near = get_close_matches(str(name), list(map(str, table.columns)), n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        near = nearest(name, table.columns)
+        hint = f" Did you mean {near!r}?" if near else ""
         known = ", ".join(map(repr, table.columns))
-        raise LogError(f"There is no column {name!r} for `{role}`; the columns are {known}.{hint}", column=role)
+        raise LogError(f"There is no column {name!r} for {argument(role)}; the columns are {known}.{hint}", column=role)
     return table.get_column(name)
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from belated.base.columns import Array, Label, as_array, is_missing
-from belated.base.errors import BelatedWarning, LogError, UnknownArmError
+from belated.base.errors import BelatedWarning, LogError, UnknownArmError, argument
 from belated.base.text import shown
+from belated.base.words import nearest
 
 #: Labels processed together; few enough to stay in the processor's cache.
 _BLOCK = 1 << 15
@@ -36,17 +37,21 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
         labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
         hash(labels)
     except TypeError:
-        raise LogError(f"`arms` is {shown(arms)}; it must list the arms' labels.", column="arms") from None
+        raise LogError(f"{argument('arms')} is {shown(arms)}; it must list the arms' labels.", column="arms") from None
     if len(set(labels)) != len(labels):
-        raise LogError(f"`arms` repeats a label: {list(labels)!r}.", column="arms")
+        raise LogError(f"{argument('arms')} repeats a label: {list(labels)!r}.", column="arms")
     if columns is not None and len(labels) != columns:
-        whose = f"`arms` has {len(labels)}" if arms is not None else f"`arm` has {len(labels)} different"
+        source, kind = (argument("arm"), " different") if arms is None else (argument("arms"), "")
+        whose = f"{source} has {len(labels)}{kind}"
         raise LogError(
-            f"`propensity` has {columns} columns but {whose} arms; give the arm of each column with `arms`.",
+            f"{argument('propensity')} has {columns} columns but {whose} arms; give "
+            f"the arm of each column with {argument('arms')}.",
             column="propensity",
         )
     if len(labels) > np.iinfo(np.uint16).max:
-        raise LogError(f"`arm` has {len(labels):,} different arms; at most 65,535 are possible.", column="arm")
+        raise LogError(
+            f"{argument('arm')} has {len(labels):,} different arms; at most 65,535 are possible.", column="arm"
+        )
     if 0 <= least <= largest < len(labels) and labels == tuple(range(len(labels))):
         return array.astype(np.uint16), labels
     return _codes(array, labels), labels
@@ -71,7 +76,7 @@ def _labels(arm: Any) -> Array:
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
         row = int(np.isnan(array).argmax())
-        raise LogError(f"`arm` in row {row} is missing; every row needs an arm.", column="arm", row=row)
+        raise LogError(f"{argument('arm')} in row {row} is missing; every row needs an arm.", column="arm", row=row)
     return array
 
 
@@ -86,13 +91,16 @@ def _sorted_labels(array: Array) -> tuple[Label, ...]:
         for label in different:
             if is_missing(label):
                 row = next(i for i, x in enumerate(array) if is_missing(x))
-                raise LogError(f"`arm` in row {row} is missing; every row needs an arm.", column="arm", row=row)
+                raise LogError(
+                    f"{argument('arm')} in row {row} is missing; every row needs an arm.", column="arm", row=row
+                )
         try:
             return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # raises if there is no order
         except TypeError:
             kinds = sorted({type(x).__name__ for x in different})
             raise LogError(
-                f"`arm` mixes labels that cannot be sorted ({', '.join(kinds)}); give their order with `arms`.",
+                f"{argument('arm')} mixes labels that cannot be sorted "
+                f"({', '.join(kinds)}); give their order with {argument('arms')}.",
                 column="arm",
             ) from None
     return tuple(sorted(x.item() for x in _distinct(array)))
@@ -103,7 +111,8 @@ def _hashable(array: Array) -> list[Label]:
     if any(kind.__hash__ is None for kind in set(map(type, values))):
         row = next(i for i, x in enumerate(values) if type(x).__hash__ is None)
         raise LogError(
-            f"`arm` in row {row} is {shown(values[row])}; an arm's label must be text, a number or another hashable "
+            f"{argument('arm')} in row {row} is {shown(values[row])}; an arm's "
+            "label must be text, a number or another hashable "
             "value.",
             column="arm",
             row=row,
@@ -146,7 +155,9 @@ def _codes(array: Array, labels: tuple[Label, ...]) -> Array:
 def _unknown(row: int, label: Label, labels: tuple[Label, ...]) -> LogError:
     what = "is missing" if is_missing(label) else f"is {label!r}"
     known = ", ".join(map(repr, labels[:10])) + (", ..." if len(labels) > 10 else "")
-    return LogError(f"`arm` in row {row} {what}; it must be one of `arms`: {known}.", column="arm", row=row)
+    return LogError(
+        f"{argument('arm')} in row {row} {what}; it must be one of {argument('arms')}: {known}.", column="arm", row=row
+    )
 
 
 def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
@@ -155,4 +166,6 @@ def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
         return arms.index(arm.item() if isinstance(arm, np.generic) else arm)
     except ValueError:
         known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
-        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.") from None
+        near = nearest(arm, arms)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.{hint}") from None

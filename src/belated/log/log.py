@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from belated.base.columns import Array, Label, as_array, locked, numbers
-from belated.base.errors import LogError
+from belated.base.errors import LogError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.kernels import rows as kernel
@@ -21,6 +21,7 @@ from belated.log.labels import encode
 from belated.log.row_checks import Columns, check_rows
 from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
 from belated.log.schedule import Schedule
+from belated.log.splits import UNIFORM, is_split, shares_of
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, cut, read_cap
 from belated.summaries.evidence import Evidence
@@ -40,6 +41,7 @@ class LogColumns:
     clock: Clock
     moment: int | float | None
     cap: float | None = None  # not yet applied to the outcomes
+    declared: bool = False  # whether the propensities are a split that the user declared
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +56,22 @@ class _Facts:
     span: tuple[int | float, int | float] | None  # of the times of assignment
 
 
+def _declared(
+    split: str | Mapping[Any, float], arm: Any, arms: Sequence[Label] | None
+) -> tuple[Array, Sequence[Label]]:
+    """Return the propensities of a split, the same in every row, and the arms in their order."""
+    if isinstance(split, str) and split != UNIFORM:
+        raise LogError(
+            f"{argument('propensity')} is {split!r}; it must hold probabilities, or be {UNIFORM!r} or a mapping such "
+            "as {'A': 0.5, 'B': 0.5}.",
+            column="propensity",
+        )
+    codes, labels = encode(arm, None, None)
+    shares = shares_of(split, labels, arms)
+    order = list(shares) if arms is None else list(arms)
+    return np.tile([shares[label] for label in order], (len(codes), 1)), order
+
+
 class Log(Data, Table):
     """The log of a bandit experiment, one row per assignment.
 
@@ -65,7 +83,7 @@ class Log(Data, Table):
         The outcome; NaN or None if it has not arrived.
     propensity : array of shape (rows, arms) or (rows,)
         The probability of every arm when the row was assigned, with columns in the order of `arms`; or only the
-        probability of the chosen arm.
+        probability of the chosen arm. If it never changed: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
     arms : sequence, optional
         The labels in the order of the propensity columns. By default the sorted labels of `arm`, or 0, ..., K - 1 if
         `arm` contains column numbers.
@@ -91,6 +109,8 @@ class Log(Data, Table):
         The kind of time of the log.
     moment : int, float or None
         `as_of` as a number of the clock.
+    declared : bool
+        Whether the propensities are a fixed split that was declared.
     anchor, rarest : array
         For each arm, the outcome and the propensity of its least likely row with an outcome. Sums are computed about
         the anchor, so that the row with the largest weight loses no digits.
@@ -128,6 +148,9 @@ class Log(Data, Table):
         as_of: Any = None,
         cap: float | None = None,
     ) -> None:
+        declared = propensity is not None and (isinstance(propensity, str) or is_split(propensity))
+        if declared:
+            propensity, arms = _declared(propensity, arm, arms)
         if hasattr(propensity, "columns"):  # a dataframe: its columns have names
             from belated.log.frames import named_matrix
 
@@ -137,18 +160,20 @@ class Log(Data, Table):
         if rows == 0:
             raise LogError("The log has no rows; it needs at least one assignment.")
         if pi.ndim == 2 and pi.shape[1] == 0:
-            raise LogError("`propensity` has no columns; it needs one for every arm.", column="propensity")
+            raise LogError(f"{argument('propensity')} has no columns; it needs one for every arm.", column="propensity")
         codes, labels = encode(arm, arms, pi.shape[1] if pi.ndim == 2 else None)
         y = numbers("outcome", outcome)
         for name, column in (("arm", codes), ("outcome", y)):
             if len(column) != rows:
-                raise LogError(f"`{name}` has {len(column):,} rows but `propensity` has {rows:,}.", column=name)
+                raise LogError(
+                    f"`{name}` has {len(column):,} rows but {argument('propensity')} has {rows:,}.", column=name
+                )
         assigned, arrived, clock = read_times(assigned_at, arrived_at, delay, rows)
         moment = _moment(clock, as_of)
         self._keep(
             LogColumns(
                 arms=labels, code=codes, outcome=y, propensity=pi, assigned=assigned, arrived=arrived, clock=clock,
-                moment=moment, cap=None if cap is None else read_cap(cap),
+                moment=moment, cap=None if cap is None else read_cap(cap), declared=declared,
             )
         )  # fmt: skip
         self._check_cap()
@@ -157,6 +182,7 @@ class Log(Data, Table):
         """Store the columns, and check their rows unless they come from `parts`, which are already checked."""
         self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
         self.code, self._uncut, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
+        self.declared = columns.declared
         self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
         self._assigned = None if columns.assigned is None else locked(columns.assigned)
         self._arrived = None if columns.arrived is None else locked(columns.arrived)
@@ -188,7 +214,7 @@ class Log(Data, Table):
         *,
         arm: str = "arm",
         outcome: str = "outcome",
-        propensity: str | Sequence[str] | Mapping[Any, str] = "propensity",
+        propensity: str | Sequence[str] | Mapping[Any, str] | Mapping[Any, float] = "propensity",
         arms: Sequence[Any] | None = None,
         assigned_at: str | None = None,
         arrived_at: str | None = None,
@@ -206,7 +232,7 @@ class Log(Data, Table):
         propensity : str, list of str or dict
             The column with the chosen arm's propensity; or a column of lists in the order of `arms`; or one column per
             arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by `arms`, or by
-            the ends of the column names.
+            the ends of the column names. A fixed split needs no column: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
         arms, as_of, cap
             As in `Log`.
         """
@@ -290,6 +316,7 @@ class Log(Data, Table):
         """Names and values for a report: where the rows are, and how they were summed."""
         return [
             ("source", self.name),
+            *([("propensities", "a fixed split (declared)")] if self.declared else []),
             ("rows", count(len(self), "row")),
             ("as of", self.as_of_text or "everything that has arrived"),
             *([] if self.cap is None else [("cap", cap_text(self.cap))]),
@@ -321,7 +348,7 @@ class Log(Data, Table):
         """The columns of the log before capping."""
         return LogColumns(
             arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
-            arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap,
+            arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.declared,
         )  # fmt: skip
 
     def joined(self, others: Sequence[Log]) -> Log:
@@ -329,14 +356,17 @@ class Log(Data, Table):
         logs = [self, *others]
         for log in others:
             if log.arms != self.arms or log.clock.unit != self.clock.unit:
-                raise LogError("Parts of one experiment must have the same `arms` and the same kind of times.")
+                raise LogError(
+                    f"Parts of one experiment must have the same {argument('arms')} and the same kind of times."
+                )
             if log.propensity.ndim != self.propensity.ndim or (log._arrived is None) != (self._arrived is None):
                 raise LogError("Parts of one experiment must have the same columns.")
             if log.cap != self.cap:
-                raise LogError("Parts of one experiment must have the same `cap`.")
+                raise LogError(f"Parts of one experiment must have the same {argument('cap')}.")
         if any(log._assigned is None for log in logs):
             raise LogError(
-                "Parts of one experiment need `assigned_at`: without it each starts at step 1.", column="assigned_at"
+                f"Parts of one experiment need {argument('assigned_at')}: without it each starts at step 1.",
+                column="assigned_at",
             )
         clock = next((log.clock for log in logs if not log.clock.whole), self.clock)
 

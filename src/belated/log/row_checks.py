@@ -9,7 +9,7 @@ import numpy as np
 
 from belated.base.checks import TOLERANCE
 from belated.base.columns import Array, Label
-from belated.base.errors import LogError
+from belated.base.errors import LogError, argument
 from belated.base.text import one_line
 from belated.kernels import jit
 from belated.kernels import rows as kernel
@@ -64,16 +64,25 @@ def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[st
     if pi.ndim == 0:
         if pi == 0:
             return "propensity", "is 0; the chosen arm cannot have probability 0"
-        return None if 0 < pi <= 1 + TOLERANCE else ("propensity", f"is {pi}; it must lie in (0, 1]")
+        return None if 0 < pi <= 1 + TOLERANCE else ("propensity", f"is {pi}; it must lie in (0, 1]{_percent(pi)}")
     for arm, p in zip(arms, pi, strict=True):
         if not 0 <= p <= 1 + TOLERANCE:
-            return "propensity", f"for arm {one_line(repr(arm))} is {p}; it must lie in [0, 1]"
+            return "propensity", f"for arm {one_line(repr(arm))} is {p}; it must lie in [0, 1]{_percent(pi)}"
     total = sum(pi.tolist())
     if abs(total - 1) > TOLERANCE:
         return "propensity", f"sums to {total:.9g}; it must sum to 1 (within 1e-6)"
     if pi[code] == 0:
         return "propensity", f"gives the chosen arm {one_line(repr(arms[code]))} probability 0; it must be above 0"
     return None
+
+
+def _percent(pi: Array) -> str:
+    """Say so if a row's propensities look like per cent."""
+    likely = 1 < pi <= 100 if pi.ndim == 0 else pi.min() >= 0 and abs(pi.sum() - 100) <= 0.5
+    if not likely:
+        return ""
+    what = "it looks" if pi.ndim == 0 else "those of this row sum to 100 and look"
+    return f"; {what} like per cent: {argument('propensity_unit', 'percent')} reads it so, or divide by 100"
 
 
 def _outcome_fault(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal, TypedDict, Unpack
 
 from belated.base.columns import Label
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval
@@ -82,7 +82,7 @@ def read_policy_words(text: str) -> Policy:
         content = read_toml(text)
         given = content.get("policy", content)
         if not isinstance(given, Mapping):
-            raise OptionError(f"`policy` is the file `{text}`, which has no table [policy].")
+            raise OptionError(f"{argument('policy')} is the file `{text}`, which has no table [policy].")
         return policy_from(given)
     name, *options = (part.strip() for part in text.split(","))
     table: dict[str, str | int | float] = {"name": name}
@@ -92,7 +92,7 @@ def read_policy_words(text: str) -> Policy:
             table[key.strip()] = int(value) if value.strip().isdigit() else float(value)
         except ValueError:
             raise OptionError(
-                f"`policy` is {text!r}; it must be a name with options, such as epsilon_greedy,decay=0.5."
+                f"{argument('policy')} is {text!r}; it must be a name with options, such as epsilon_greedy,decay=0.5."
             ) from None
     return policy_from(table)
 
@@ -112,4 +112,6 @@ def _wait(text: str | None) -> float | Literal["full"] | None:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"`wait` is {text!r}; it must be a number of steps, 0 or more, or 'full'.") from None
+        raise OptionError(
+            f"{argument('wait')} is {text!r}; it must be a number of steps, 0 or more, or 'full'."
+        ) from None

@@ -19,7 +19,7 @@ from scipy import special
 
 from belated.base.checks import fraction, positive
 from belated.base.columns import Array
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import Unit, in_unit, one_line, percent
 from belated.simulation.cells import Cell
 
@@ -292,12 +292,15 @@ def read_goal(
 ) -> Goal:
     """Return the requested goal, validated; `null` and `level` are already validated."""
     if (half_width is None) == (power is None):
-        raise OptionError("A plan needs exactly one goal: `half_width` or `power`.")
+        raise OptionError(f"A plan needs exactly one goal: {argument('half_width')} or {argument('power')}.")
     if power is None:
         share = None if assurance is None else fraction("assurance", assurance)
         return HalfWidth(asked=positive("half_width", half_width), level=level, null=null, assurance=share, unit=unit)
     if assurance is not None:
-        raise OptionError("`assurance` needs `half_width`; `power` is itself a share of experiments.")
+        raise OptionError(
+            f"{argument('assurance')} needs {argument('half_width')}; "
+            f"{argument('power')} is itself a share of experiments."
+        )
     asked = fraction("power", power)
     if asked <= 1 - level:
         raise OptionError(f"`power` is {power!r}; it must be above {1 - level:.6g}, 1 minus the level.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from belated.base.checks import fraction, one_of, positive, real, whole
-from belated.base.errors import OptionError, without_warnings
+from belated.base.errors import OptionError, argument, without_warnings
 from belated.base.progress import Bar
 from belated.base.tables import Column
 from belated.base.text import one_line
@@ -106,7 +106,7 @@ def plan(
     if source.per_day is not None:
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
-        raise OptionError(f"`patience` is {patience!r}; it must be 1 or more (steps per assignment).")
+        raise OptionError(f"{argument('patience')} is {patience!r}; it must be 1 or more (steps per assignment).")
     most = whole("max_horizon", max_horizon, least=1)
     distance = true_value(source.bandit, wanted) - goal.null
     notes = source.notes
@@ -152,7 +152,7 @@ def _source(given: Bandit | Pilot | Data, policy: Policy | None, per_day: float 
     fitted = pilot(given, per_day=per_day) if isinstance(given, Data) else given
     if not isinstance(fitted, Pilot):
         if policy is None:
-            raise OptionError("`policy` is missing; a plan needs one, such as policies.epsilon_greedy().")
+            raise OptionError(f"{argument('policy')} is missing; a plan needs one, such as policies.epsilon_greedy().")
         return _Source(bandit=fitted, policy=policy, per_day=per_day)
     notes = [
         *fitted.notes,
@@ -174,7 +174,7 @@ def _target(bandit: Bandit, target: TargetLike) -> Target:
     labels = list(bandit.arms)
     if target is None:
         if len(labels) != 2:
-            raise OptionError(f"`target` is missing; give two of the arms {labels!r} as (arm, baseline).")
+            raise OptionError(f"{argument('target')} is missing; give two of the arms {labels!r} as (arm, baseline).")
         target = (labels[1], labels[0])
     return read_known_target(bandit, target, option="target")
 
@@ -185,7 +185,7 @@ def _wait(wait: float | str | None, bandit: Bandit, target: Target) -> float | N
     if wait == "full":
         return max(arm_delays(bandit, target, 1.0))
     if isinstance(wait, str) or real("wait", wait) < 0:
-        raise OptionError(f"`wait` is {wait!r}; it must be a number of steps, 0 or more, or 'full'.")
+        raise OptionError(f"{argument('wait')} is {wait!r}; it must be a number of steps, 0 or more, or 'full'.")
     return float(wait)
 
 

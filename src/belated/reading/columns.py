@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from belated.base.columns import Array, Label
-from belated.base.errors import LogError
+from belated.base.errors import LogError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock
 from belated.reading.engines import library_of
@@ -43,7 +43,8 @@ _WORDS: dict[ColumnKind, str] = {
 _AT = r"(at|on|time|date|datetime|timestamp|ts|day|step)"
 
 _TESTED = (
-    r"(action|variant|variation|treatment|(test|experiment|exp|ab|ab_test|treatment|trial|study)_(group|cell|arm))"
+    r"(action|variant|variation|treatment|(test|experiment|exp|ab|ab_test|treatment|trial|study)_"
+    r"(group|cell|arm|bucket|version|variant|condition))"
 )
 
 _SENT = r"(template|creative|offer|subject_line|banner|headline|cta)"
@@ -56,7 +57,8 @@ _ACT = (
 _GAIN = (
     r"(revenue|amount|value|sales?|profit|gmv|ltv|orders?|order_value|order_total|purchased?|purchases|bought|"
     r"conversions?|converted|clicks?|clicked|opens?|opened|responded|subscribed|retained|churned|redeemed|installed|"
-    r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up)"
+    r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up|visits?|visited|spend|spent|"
+    r"retention(_\w+)?)"
 )
 
 CHOSEN = (
@@ -75,7 +77,7 @@ NAMES: Mapping[Role, Sequence[str]] = {
         _TESTED,
         rf"({_TESTED}|arm)_(name|label|key|slug)|(?!(product|sku|item)_).*_(arm|variant|variation)",
         rf"({_TESTED}|arm)_(id|index|idx|number|code)",
-        "(group|bucket|cell|condition)(_name)?|treated|is_treated|is_treatment|in_treatment",
+        "(group|bucket|cell|condition|version|segment)(_name|_id)?|treated|is_treated|is_treatment|in_treatment",
         rf"{_SENT}(_(name|id|version|group))?",
         "item_id",  # Open Bandit's
     ),
@@ -91,8 +93,8 @@ NAMES: Mapping[Role, Sequence[str]] = {
         rf"assigned|(assigned|assignment|randomi[sz]ed|randomi[sz]ation|allocated|allocation)_{_AT}",
         rf"(first_)?(exposure|exposed|decision|decided|enrolled|enroll?ment|treated|treatment|action)_{_AT}"
         "|(first_)?exposure",
-        rf"(.*_)?(sent|send)_{_AT}",
-        rf"(first_)?(shown|served|displayed|delivered|delivery|impression|viewed|view)_{_AT}",
+        rf"(.*_)?(sent|send)_{_AT}|sent",
+        rf"(first_)?(shown|served|displayed|delivered|delivery|impression|viewed|view)_{_AT}|shown|served|exposed|enrolled",
         rf"timestamp|time|ts|datetime|event_{_AT}",
         "step|round|t|trial|iteration",
         "date|day",
@@ -101,6 +103,7 @@ NAMES: Mapping[Role, Sequence[str]] = {
     "arrived_at": (
         rf"arrived|arrival|(arrived|arrival|observed|(outcome|reward)(_arrived|_observed)?)_{_AT}",
         rf"(first_)?(?!response_time)({_ACT})_{_AT}|follow_?up",
+        rf"reported|received|returned|observed|answered|resolved|{_ACT}",
     ),
     "delay": (
         "delay",
@@ -150,8 +153,17 @@ KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
 ONLY: Mapping[tuple[Role, ColumnKind], str] = {
     ("arm", "number"): "arm|action",
     ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
-    ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
+    ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)|reported",
+    **{("arrived_at", kind): rf"reported|(?!({_ACT})$).*" for kind in NUMERIC},
     ("propensity", "text"): ".*(s|pmf|dist|distribution)",
+}
+
+
+#: What looks like a time, whatever it is called.
+TIMELY: Mapping[ColumnKind, str] = {
+    "time": ".*",
+    "text": r"(.*_)?(at|time|date|datetime|timestamp)",
+    **dict.fromkeys(NUMERIC, r"(.*_)?(at|date|datetime|timestamp)"),
 }
 
 
@@ -262,7 +274,9 @@ def time(role: str, column: ir.Column) -> ir.Column:
 
 def _holds(role: str, column: ir.Column, what: str) -> LogError:
     name = one_line(repr(column.get_name()))
-    return LogError(f"Column {name}, for `{role}`, holds {in_words(column.type())}; it must hold {what}.", column=role)
+    return LogError(
+        f"Column {name}, for {argument(role)}, holds {in_words(column.type())}; it must hold {what}.", column=role
+    )
 
 
 def clock_of(times: ir.Column) -> Clock:

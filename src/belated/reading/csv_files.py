@@ -1,36 +1,53 @@
-"""CSV files: a look at their first rows, then one reading with the types that roles ask for."""
+"""CSV files: a look at their first rows, then one reading of each column as its role asks for."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import io
 import math
 import os
 import re
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from belated.base.columns import Label
-from belated.base.errors import LogError
-from belated.base.text import one_line
+from belated.base.errors import BelatedError, LogError, argument
+from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
-from belated.reading.embedded import Connection
-from belated.reading.engines import fetch, kept, sentences
+from belated.reading.csv_texts import (
+    YEAR_LAST_SQL,
+    DateOrder,
+    Reading,
+    TextFormat,
+    Use,
+    advice,
+    as_duration,
+    as_number,
+    as_time,
+    as_truth,
+    as_whole,
+    as_written,
+    has_year_last,
+    kind_of_texts,
+    truths_of,
+)
+from belated.reading.embedded import Connection, new_name, quoted
+from belated.reading.engines import fetch, sentences, sql_text
 from belated.reading.inputs import FIRST_ROWS, Input
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
-#: Text that says there is nothing, in CSV.
-_NOTHING = ["", "NA", "N/A", "NULL", "null", "None", "none", "<NA>", "NaT"]
-
-
-#: What is meant as a number, if not always written as one, and dates of which it is sure what is the day.
-_MEANT = r"^\s*[$€£]?\s*[-+]?[$€£]?(\d[\d.,_' ]*([eE][-+]?\d+)?|\.\d+|(?i:nan|inf|infinity))\s*[%$€£]?\s*$"
+#: What may stand between fields.
+_SEPARATORS = ",;\t|"
 
 
 #: How the names of compressed files end, and what Arrow calls that.
@@ -41,7 +58,9 @@ _PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 _KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
 
 
-_SURE = r"^\d{4}|^(1[3-9]|[23]\d)\D|^\d\d?\D(1[3-9]|[23]\d)\D|^\d\d?\."
+#: The marks with which files begin that are not UTF-8, the longest first.
+_MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
+          codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
 
 
 def literal_path(path: str) -> str:
@@ -51,100 +70,251 @@ def literal_path(path: str) -> str:
 
 @dataclass(frozen=True)
 class CsvFile(Input):
-    """A CSV file.
+    """A CSV file; its `table` holds every column as text.
 
     Attributes
     ----------
     path : str
+    form : TextFormat
+    first : mapping
+        Of each column, the texts of the first rows that are not empty.
     guessed : mapping
-        Columns that the first rows do not tell the kind of: "other" if they are empty, "mixed" if most are numbers,
-        but not all.
-    unsure : mapping
-        Columns of dates that might be read in two ways, each with an example.
+        Of each column, what those hold.
     """
 
     path: str
+    form: TextFormat
+    first: Mapping[str, Sequence[str]] = field(default_factory=dict)
     guessed: Mapping[str, ColumnKind] = field(default_factory=dict)
-    unsure: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> Mapping[str, ColumnKind]:
-        """Columns of which more is known than their types tell."""
+        """What each column holds, as far as the first rows tell."""
         return self.guessed
 
-    def loaded(self, types: Mapping[str, str], columns: Iterable[str], arm: str) -> Input:
-        """Return the same table, a CSV file's columns read once, as the types that they must have.
-
-        What stands for nothing elsewhere, such as NA or None, may be the name of an arm.
-        """
-        wanted = [name for name in dict.fromkeys(columns) if name in self.table.columns]
-        unsure = next((name for name in wanted if name in self.unsure), None)
-        if unsure is not None:
-            raise LogError(
-                f"Column {one_line(repr(unsure))} has dates such as {self.unsure[unsure]!r}, which can be read in two "
-                "ways; write them as 2026-03-01."
-            )
-        types = {name: kind for name, kind in types.items() if name in wanted}
-        if arm in wanted:
-            types[arm] = "VARCHAR"
-        with sentences(self.name):
-            table = self._read(wanted, types, _NOTHING)
-            if arm in wanted and fetch(table.filter(table[arm].isnull()).limit(1)).num_rows:
-                plain = _read_csv(self.connection, self.path, [""], types={arm: "VARCHAR"})
-                labels = fetch(plain.filter(plain[arm].isin(_NOTHING)).select(arm).distinct())[arm].to_pylist()
-                table = self._read(wanted, types, [text for text in _NOTHING if text not in labels])
-            if arm in wanted:
-                table = _with_labels(table, arm)
-        return replace(self, table=table)
+    def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
+        """Return the columns that are used, read once, as their uses ask for; arms are named as they are written."""
+        with sentences(self.name), _explained(self.path, self.form):
+            readings = {column: self._reading(column, use, percent) for column, use in uses.items()}
+            table = self._kept(readings)
+            for column, use in uses.items():
+                table = _with_labels(table, column) if use == "label" else table
+        return Input(table, self.name, ordered=True, files=self.files)
 
     def first_labels(self, arm: str) -> list[Label]:
         """Return the arms of the first rows, as `loaded` would have them."""
-        texts = _read_csv(self.connection, self.path, _NOTHING, types={arm: "VARCHAR"}).select(arm)
-        labels = fetch(texts.limit(FIRST_ROWS))[arm].drop_null().unique().to_pylist()
+        labels = list(dict.fromkeys(self.first[arm]))
         kind = _kind_of_labels(labels)
-        return labels if kind is None else [text == "True" if kind is bool else kind(text) for text in labels]
+        return [*labels] if kind is None else [text == "True" if kind is bool else kind(text) for text in labels]
 
-    def _read(self, columns: list[str], types: Mapping[str, str], nothing: list[str]) -> ir.Table:
-        """Read columns once; whole numbers that turn out not to be are numbers."""
-        try:
-            return kept(self.connection, _read_csv(self.connection, self.path, nothing, types=types).select(*columns))
-        except Exception as error:
-            failed = re.search(
-                r"Error when converting column \"(.*?)\". Could not convert string .* to 'BIGINT'", str(error)
+    def _reading(self, column: str, use: Use, percent: bool) -> Reading:
+        """Return how a column is read, by its use and by what its first rows hold."""
+        texts, kind = self._texts(column)
+        if use in ("label", "key") or (use == "share" and kind in ("text", "boolean", "time", "duration")):
+            return as_written(use)
+        if use == "outcome" and kind == "boolean":
+            return as_truth(use, truths_of(texts))
+        if use == "delay" and kind == "duration":
+            return as_duration(use)
+        if use == "time" and kind == "other":
+            return as_written(use)  # nothing is there
+        if use == "time" and (kind in ("time", "text", "boolean", "duration") or self.form.pattern is not None):
+            return as_time(use, self.form, self._order(column, texts))
+        if use in ("time", "delay") and kind == "integer":
+            return as_whole(use)
+        return as_number(use, self.form, percent=percent and use == "share")
+
+    def _texts(self, column: str) -> tuple[Sequence[str], ColumnKind]:
+        """Return the first texts of a column, and their kind; if the first rows hold none, those of later rows."""
+        if self.guessed[column] != "other":
+            return self.first[column], self.guessed[column]
+        text = quoted(column)
+        rows = self.connection.con.execute(
+            f"SELECT {text} FROM {self._sql} WHERE NOT {as_written('outcome').missing(text)} LIMIT {FIRST_ROWS}"  # noqa: S608
+        )
+        texts = [row[0] for row in rows.fetchall()]
+        return texts, kind_of_texts(texts, self.form)
+
+    def _order(self, column: str, texts: Sequence[str]) -> DateOrder | None:
+        """Return which of day and month comes first where the year comes last, if every date together tells."""
+        if self.form.date_format is not None or not has_year_last(texts):
+            return self.form.order
+        text = quoted(column)
+        first, second = (
+            f"TRY_CAST(regexp_extract({text}, '{YEAR_LAST_SQL}', {group}) AS INTEGER) > 12" for group in (1, 2)
+        )
+        found = self.connection.con.execute(
+            f"SELECT arg_min({text}, n) FILTER ({first}), arg_min({text}, n) FILTER ({second}) "  # noqa: S608
+            f"FROM (SELECT {text}, row_number() OVER () AS n FROM {self._sql})"
+        ).fetchone()
+        by_day, by_month = found or (None, None)
+        if (by_day is None) == (by_month is None):
+            example = next(each.strip() for each in texts if has_year_last([each]))
+            which = (
+                f"such as {shown(example)}, which can be read in two ways"
+                if by_day is None
+                else f"such as {shown(by_day)} and {shown(by_month)}, of which one has the day first and one the month"
             )
-            if failed is None or failed[1] not in columns or failed[1] in types:
+            raise LogError(
+                f"Column {shown(column)} has dates {which}; say with {argument('date_format')} how they are written: "
+                "day-first, month-first or a pattern such as '%d/%m/%Y'."
+            )
+        return "month-first" if by_day is None else "day-first"
+
+    @property
+    def _sql(self) -> str:
+        return quoted(self.table.op().name)
+
+    def _kept(self, readings: Mapping[str, Reading]) -> ir.Table:
+        """Read columns into the engine; whole numbers that turn out not to be are numbers."""
+        name = new_name()
+        values = ", ".join(f"{reading.sql(quoted(c))} AS {quoted(c)}" for c, reading in readings.items())
+        try:
+            self.connection.raw_sql(f"CREATE TEMP TABLE {name} AS SELECT {values} FROM {self._sql}")  # noqa: S608
+        except Exception as error:
+            if "unreadable: " not in str(error):
                 raise
-            return self._read(columns, {**types, failed[1]: "DOUBLE"}, nothing)
+            whole = [column for column, reading in readings.items() if reading.must == "a whole number"]
+            numbers = {column: as_number(readings[column].use, self.form) for column in whole}
+            fault = self._fault({**readings, **numbers})
+            if fault is not None:
+                raise fault from None
+            return self._kept({**readings, **numbers})
+        return self.connection.table(name)
+
+    def _fault(self, readings: Mapping[str, Reading]) -> LogError | None:
+        """Return what is wrong with the first value that cannot be read."""
+        firsts = []
+        for column, reading in readings.items():
+            text = quoted(column)
+            found = self.connection.con.execute(
+                f"SELECT min(n), arg_min({text}, n) FROM (SELECT {text}, row_number() OVER () - 1 AS n "  # noqa: S608
+                f"FROM {self._sql}) WHERE {reading.faulty(text)}"
+            ).fetchone()
+            if found is not None and found[0] is not None:
+                firsts.append((found[0], column, found[1]))
+        if not firsts:
+            return None
+        row, column, text = min(firsts, key=lambda first: first[0])
+        reading = readings[column]
+        more = advice(text, reading, self.form)
+        return LogError(
+            f"`{self.name}` cannot be read: {_place(self.path, self.form, row)} has {shown(text)} in column "
+            f"{shown(column)}, where {reading.must} must be{'; ' if more else ''}{more}.",
+            row=row,
+        )
 
 
-def _read_csv(connection: Connection, path: str, nothing: list[str], **options: object) -> ir.Table:
-    return connection.read_csv(literal_path(path), nullstr=nothing, header=True, quote='"', escape='"', **options)
-
-
-def csv_file(connection: Connection, path: str, name: str, role: str) -> CsvFile:
-    """Return a CSV file, after a look at its first rows: what they hold, as text, tells more than their types."""
-    import pyarrow.compute as pc
-
+def csv_file(connection: Connection, path: str, name: str, role: str, form: TextFormat) -> CsvFile:
+    """Return a CSV file, after a look at its first rows: what they hold, as text, tells of which kind columns are."""
     _check_packed(path, name)
-    table = _read_csv(connection, path, _NOTHING)
-    columns = list(table.columns)
-    if len(columns) == 1 and re.search(r"[,;\t|]", columns[0]):
-        raise LogError(f"`{name}` cannot be read: {csv_fault(path)}")
-    _check_names(path, name, columns)
-    some = fetch(_read_csv(connection, path, _NOTHING, all_varchar=True).limit(FIRST_ROWS))
+    encoding = form.encoding or _marked_encoding(path)
+    try:
+        layout = _layout(path, encoding)
+    except UnicodeError:
+        raise LogError(f"`{name}` cannot be read: {_not_text(form)}") from None
+    if not layout.names:
+        raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
+    if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}]", layout.names[0]):
+        fault = csv_fault(path, form) or "its first line must be the names of its columns."
+        raise LogError(f"`{name}` cannot be read: {fault}")
+    _check_names(name, layout.names)
+    table = _texts(connection, path, layout, encoding, form, name)
+    with sentences(name), _explained(path, form):
+        some = fetch(table.limit(FIRST_ROWS))
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
-    kinds: dict[str, ColumnKind] = {}
-    unsure: dict[str, str] = {}
-    for column, dtype in table.schema().items() if some.column_names == columns else ():
-        texts = some[column].drop_null()
-        if not len(texts):
-            kinds[column] = "other"
-        elif dtype.is_string() and 2 * pc.sum(pc.match_substring_regex(texts, _MEANT)).as_py() > len(texts):
-            kinds[column] = "mixed"
-        elif dtype.is_temporal() and not pc.any(pc.match_substring_regex(texts, _SURE)).as_py():
-            unsure[column] = texts[0].as_py()
-    return CsvFile(table=table, name=name, ordered=True, path=path, guessed=kinds, unsure=unsure)
+    first = {column: some[column].drop_null().to_pylist() for column in layout.names}
+    kinds = {column: kind_of_texts(texts, form) for column, texts in first.items()}
+    return CsvFile(table=table, name=name, ordered=True, path=path, form=form, first=first, guessed=kinds)
+
+
+# ---------------------------------------------------------------- how a file is laid out
+
+
+class _Layout(NamedTuple):
+    """What stands between fields, how many lines to skip, and the names of the columns."""
+
+    separator: str
+    skip: int
+    names: list[str]
+
+
+def _layout(path: str, encoding: str | None) -> _Layout:
+    """Return how a file is laid out, as its first two records tell: more fields, as many in both, are more likely."""
+    with _opened(path, encoding) as file:
+        lines = list(islice(file, 1_000))
+    skip = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    best: tuple[bool, int, list[str], str] | None = None
+    for separator in _SEPARATORS:
+        records = (record for record in csv.reader(lines[skip:], delimiter=separator) if record)
+        try:
+            names = next(records, [])
+        except csv.Error:
+            continue
+        try:
+            fields = len(next(records, names))
+        except csv.Error:  # a very long field
+            fields = len(names)
+        fits = fields == len(names) or (fields == len(names) + 1 and separator == ",")
+        if best is None or (fits and len(names) > 1, len(names)) > (best[0], best[1]):
+            best = fits and len(names) > 1, len(names), names, separator
+    if best is None:
+        return _Layout(",", skip, [])
+    names = [name or f"column{i}" for i, name in enumerate(best[2])]
+    return _Layout(best[3], skip, names)
+
+
+def _texts(
+    connection: Connection, path: str, layout: _Layout, encoding: str | None, form: TextFormat, name: str
+) -> ir.Table:
+    """Return a file's columns as text: a view of it, or, if it is not in UTF-8, a table in the engine."""
+    made = new_name()
+
+    def sql(source: str) -> str:
+        columns = ", ".join(f"'{sql_text(column)}': 'VARCHAR'" for column in layout.names)
+        return (
+            f"FROM read_csv('{sql_text(literal_path(source))}', auto_detect = false, header = true, "
+            f"columns = {{{columns}}}, delim = '{layout.separator}', quote = '\"', escape = '\"', skip = {layout.skip})"
+        )
+
+    with sentences(name), _explained(path, form):
+        if encoding is None:
+            connection.raw_sql(f"CREATE TEMP VIEW {made} AS {sql(path)}")
+        else:
+            with _in_utf8(path, encoding, name, form) as copy:
+                connection.raw_sql(f"CREATE TEMP TABLE {made} AS {sql(copy)}")
+        return connection.table(made)
+
+
+@contextmanager
+def _in_utf8(path: str, encoding: str, name: str, form: TextFormat) -> Iterator[str]:
+    """Give a copy of a file in UTF-8, which is there only meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="belated-") as folder:
+        copy = os.path.join(folder, "copy.csv")
+        try:
+            with _opened(path, encoding) as file, open(copy, "w", encoding="utf-8", newline="") as out:
+                while block := file.read(1 << 20):
+                    out.write(block)
+        except UnicodeError:
+            raise LogError(f"`{name}` cannot be read: {_not_text(form)}") from None
+        yield copy
+
+
+def _marked_encoding(path: str) -> str | None:
+    """Return the encoding that the file's first bytes say it is in; None: UTF-8."""
+    with _unpacked(path) as file:
+        start = file.read(4)
+    return next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), None)
+
+
+def _not_text(form: TextFormat) -> str:
+    if form.encoding is not None:
+        return f"it is not text in {form.encoding}; say with {argument('encoding')} which encoding it is in."
+    return (
+        f"it is not text in UTF-8; say with {argument('encoding')} which encoding it is in, such as 'latin-1', "
+        "'cp1252' (Excel's in Western Europe) or 'utf-16'."
+    )
 
 
 def _check_packed(path: str, name: str) -> None:
@@ -154,6 +324,8 @@ def _check_packed(path: str, name: str) -> None:
     packing = next((packing for suffix, packing in _PACKINGS.items() if path.lower().endswith(suffix)), None)
     if packing is None:
         return
+    if not os.path.getsize(path):
+        raise LogError(f"`{name}` cannot be read: it is not a {packing.upper()} file, as it is empty.")
     block = bytearray(1 << 20)
     try:
         with pa.input_stream(path, compression=packing) as unpacked:
@@ -179,51 +351,96 @@ def lacks_checksum(path: str) -> bool:
     return start.startswith(b"\x28\xb5\x2f\xfd") and len(start) > 4 and not start[4] & 0x04
 
 
-def _check_names(path: str, name: str, columns: list[str]) -> None:
-    """Refuse names that come twice, of which DuckDB would make another, and those that it could not find again."""
+def _check_names(name: str, columns: list[str]) -> None:
+    """Refuse names that the engine could not tell apart, or not find again."""
     bad = next((column for column in columns if "\0" in column), None)
     if bad is not None:
-        raise LogError(f"`{name}` has a column named {one_line(repr(bad))}; a name cannot have that character in it.")
-    if not any(re.sub(r"_\d+$", "", column) in columns for column in columns if re.search(r"_\d+$", column)):
-        return
-    with _opened(path) as file:
-        names = next((line for line in csv.reader(file, delimiter=_separator(path)) if len(line) == len(columns)), [])
-    twice = next((text for text, n in Counter(names).items() if n > 1), None)
-    if twice is not None:
-        raise LogError(f"`{name}` has several columns named {one_line(repr(twice))}; each must have a name of its own.")
+        raise LogError(
+            f"`{name}` has a column named {shown(bad)}; a name cannot have that character in it. If the file is in "
+            f"UTF-16, say so with {argument('encoding', 'utf-16')}."
+        )
+    often = Counter(column.lower() for column in columns)
+    alike = [column for column in columns if often[column.lower()] > 1]
+    if alike:
+        twice = [column for column in alike if column.lower() == alike[0].lower()]
+        same = twice[0] == twice[1]
+        named = shown(twice[0]) if same else f"{shown(twice[0])} and {shown(twice[1])}, which differ only in case"
+        raise LogError(f"`{name}` has several columns named {named}; each must have a name of its own.")
 
 
-def _opened(path: str) -> TextIO:
+def _opened(path: str, encoding: str | None = None) -> TextIO:
+    return io.TextIOWrapper(_unpacked(path), encoding=encoding or "utf-8-sig", errors="strict", newline="")
+
+
+def _unpacked(path: str) -> Any:
     if path.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="strict", newline="")
-    return open(path, encoding="utf-8-sig", errors="strict", newline="")
+        return gzip.open(path, "rb")
+    if path.lower().endswith(".zst"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.input_stream(path, compression="zstd"))
+    return open(path, "rb")
 
 
-def _separator(path: str) -> str:
-    with _opened(path) as file:
-        lines = [line for line in islice(file, 100) if line.strip() and not line.startswith("#")]
-    return max(",;\t|", key=(lines or [""])[0].count)
+def _place(path: str, form: TextFormat, row: int) -> str:
+    """Return which line a row begins in; lines may be empty, and rows may go over several."""
+    try:
+        encoding = form.encoding or _marked_encoding(path)
+        layout = _layout(path, encoding)
+        with _opened(path, encoding) as file:
+            for _ in range(layout.skip):
+                next(file)
+            reader = csv.reader(file, delimiter=layout.separator)
+            line, seen = 0, -1
+            for record in reader:
+                if record and (seen := seen + 1) > row:
+                    return f"line {layout.skip + line + 1:,}"
+                line = reader.line_num
+    except (csv.Error, UnicodeError, StopIteration):
+        pass
+    return f"row {row}"
 
 
-def csv_fault(path: str) -> str:
-    """Return what keeps a file from being read as CSV."""
+@contextmanager
+def _explained(path: str, form: TextFormat) -> Iterator[None]:
+    """Say in our own words what DuckDB could not read, as far as our own look at the file tells."""
+    try:
+        yield
+    except BelatedError:
+        raise
+    except Exception as error:
+        if "CSV" in str(error) and (fault := csv_fault(path, form)) is not None:
+            raise LogError(f"`{one_line(os.path.basename(path))}` cannot be read: {fault}") from None
+        raise
+
+
+def csv_fault(path: str, form: TextFormat) -> str | None:
+    """Return what keeps a file from being read as CSV; None: nobody knows."""
     line = 1
     try:
-        separator = _separator(path)
-        with _opened(path) as file:
-            reader = csv.reader(file, delimiter=separator, strict=True)
+        encoding = form.encoding or _marked_encoding(path)
+        layout = _layout(path, encoding)
+        with _opened(path, encoding) as file:
+            for _ in range(layout.skip):
+                next(file)
+            reader = csv.reader(file, delimiter=layout.separator, strict=True)
             width = len(next(reader))
             for fields in islice(reader, 10 * FIRST_ROWS):
-                line = reader.line_num
+                line = layout.skip + reader.line_num
                 if fields and len(fields) != width:
                     return f"line {line:,} has {len(fields)} fields, but the first line has {width}."
-    except UnicodeDecodeError:
-        return "it is not text in UTF-8; save it as such."
+    except UnicodeError:
+        return _not_text(form)
     except csv.Error as error:
+        if "field larger" in str(error):
+            return None
         return f"{error} after line {line:,}: a quotation mark is not closed, or not followed by a separator."
     except (OSError, EOFError, StopIteration):
         pass
-    return "it is not a table in CSV, with a line of names and as many fields in every line."
+    return None
+
+
+# ---------------------------------------------------------------- labels
 
 
 def _with_labels(table: ir.Table, arm: str) -> ir.Table:

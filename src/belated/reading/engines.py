@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from belated.base.errors import BelatedError, LogError, MissingLibraryError
+from belated.base.errors import BelatedError, LogError, MissingLibraryError, argument
 from belated.base.text import one_line
 from belated.reading import embedded
 
@@ -393,12 +393,9 @@ _MEANINGS = {
     "Could not set lock": "another program has it open to write in it; close that first.",
     "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or not all of it.",
     "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or not all of it.",
-    "not utf-8 encoded|Set the correct encoding": "it is not text in UTF-8; save it as such.",
+    "not utf-8 encoded|Set the correct encoding": f"it is not text in UTF-8; name its {argument('encoding')}.",
     "Permission denied": "that is not permitted.",
 }
-
-#: DuckDB's types, in words.
-_TYPES = {"DOUBLE": "a number", "BIGINT": "a whole number", "TIMESTAMP": "a time", "DATE": "a date"}
 
 
 @contextmanager
@@ -440,10 +437,6 @@ def _meaning(error: BaseException) -> str:
     for pattern, meaning in _MEANINGS.items():
         if re.search(pattern, text):
             return meaning
-    if unlike := re.search(r"Error when sniffing file \"(.*)\"\.\n", text):
-        from belated.reading.csv_files import csv_fault
-
-        return csv_fault(unlike[1])
     if line := re.search(r"CSV Error on Line: (\d+)", text):
         return _line_fault(text, f"line {int(line[1]):,}")
     return first_line(error)
@@ -451,12 +444,5 @@ def _meaning(error: BaseException) -> str:
 
 def _line_fault(text: str, where: str) -> str:
     """Return what is wrong with a line of a CSV file."""
-    value = re.search(r"Could not convert string \"(.*?)\" to '?(\w+)", text, re.DOTALL)
-    column = re.search(r"Error when converting column \"(.*?)\"", text, re.DOTALL)
-    if value and column:
-        expected = _TYPES.get(value[2], f"of type {value[2]}")
-        return (
-            f"{where} has {one_line(repr(value[1]))} in column {one_line(repr(column[1]))}, where {expected} must be."
-        )
     what = next((part.strip() for part in text.splitlines()[2:] if part.strip()), "")
     return f"{where} is not like the others: {one_line(what or text.splitlines()[0], 200).rstrip('.')}."

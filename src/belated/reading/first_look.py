@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.base.columns import Array, Label
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock
 from belated.reading.columns import clock_of, clock_times
@@ -124,6 +124,12 @@ def _look(
     facts = look(query.rows(moment), clock)
     if not facts.values and arms is None:
         when = "" if moment is None else f" as of {clock.text(moment)}"
+        if moment is not None and query.window is not None and (closes := _first_closing(query, clock)) is not None:
+            raise LogError(
+                f"No window of {query.window.text} has closed yet{when}; the first "
+                f"closes at {clock.text(closes)}. Wait, "
+                f"give a shorter {argument('window')}, or a later {argument('as_of')} if the tables hold later events."
+            )
         raise LogError(f"The log has no rows{when}; it needs at least one assignment.")
     if moment is not None and arms is None:
         facts = facts.among(fetch(query.arms())["arm"].to_pylist())
@@ -144,6 +150,13 @@ def _look(
     )
 
 
+def _first_closing(query: RowsQuery, clock: Clock) -> int | float | None:
+    """Return when the first window closes; None if there is no assignment."""
+    rows = query.rows(None)
+    first = _number(fetch(rows.aggregate(first=rows.arrived.min())), "first", clock)
+    return None if math.isnan(first) else first
+
+
 def _settled(roles: Roles, values: Sequence[Label], arms: Sequence[Label]) -> Roles:
     """Return the roles with each propensity column matched to its arm."""
     others = [arm for arm in arms if arm not in values]
@@ -159,12 +172,16 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
     """Return which arms there are, how many rows each has, and over which time."""
     counts = fetch(rows.group_by("arm").agg(rows=rows.count()).order_by("arm").limit(_MOST_ARMS + 1))
     if counts.num_rows > _MOST_ARMS:
-        raise LogError(f"`arm` holds more than {_MOST_ARMS:,} different arms; is it the right column?", column="arm")
+        raise LogError(
+            f"{argument('arm')} holds more than {_MOST_ARMS:,} different arms; is it the right column?", column="arm"
+        )
     arms = counts["arm"].to_pylist()
     missing = [i for i, arm in enumerate(arms) if arm is None or arm != arm]
     if missing:
         n = sum(counts["rows"][i].as_py() for i in missing)
-        raise LogError(f"`arm` is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm")
+        raise LogError(
+            f"{argument('arm')} is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm"
+        )
     # apart from the arms, as files may know the ends of their columns without being read
     ends = fetch(rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), last_arrival=rows.arrived.max()))
     first, last, last_arrival = (_number(ends, name, clock) for name in ("first", "last", "last_arrival"))
@@ -202,7 +219,7 @@ def _last_moment(query: RowsQuery, clock: Clock) -> tuple[int | float, int | flo
     """Return the latest time that either table knows, and that of the events."""
     rows, when = query.assigned_rows(), query.arrival_times(query.outcomes)
     if when is None:
-        raise OptionError("Events need the time at which each happened; name it with `arrived_at`.")
+        raise OptionError(f"Events need the time at which each happened; name it with {argument('arrived_at')}.")
     events = query.outcomes.select(when=when)
     ends = fetch(rows.aggregate(assigned=rows.assigned.max()).cross_join(events.aggregate(happened=events.when.max())))
     times = [_number(ends, name, clock) for name in ends.column_names if ends.num_rows]
@@ -222,6 +239,7 @@ def _refuse_nan(query: RowsQuery) -> None:
     n = rows_in(query.outcomes.filter(outcome.isnan())) if outcome.type().is_floating() else 0
     if n:
         raise LogError(
-            f"`outcome` is NaN in {count(n, 'row')}; it must be a number, or null where no outcome has come.",
+            f"{argument('outcome')} is NaN in {count(n, 'row')}; it must be a "
+            "number, or null where no outcome has come.",
             column="outcome",
         )

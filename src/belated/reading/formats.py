@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import one_line
 from belated.reading.csv_files import csv_file, literal_path
+from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
 from belated.reading.engines import register, sentences
 from belated.reading.inputs import Input, table_of_file
@@ -28,6 +29,7 @@ class Files(NamedTuple):
     paths: list[str]
     role: str  # what errors call them
     table: str | None  # which table, of a format that holds several
+    form: TextFormat = TextFormat()  # how text is written in them
 
     @property
     def name(self) -> str:
@@ -70,7 +72,7 @@ def format_of(path: str) -> FileFormat:
     raise OptionError(f"`{one_line(path)}` is of no kind that can be read; its name must end in one of {known}.")
 
 
-def find_files(path: str, role: str, table: str | None) -> Files:
+def find_files(path: str, role: str, table: str | None, form: TextFormat | None = None) -> Files:
     """Return the files that a path, a folder or a glob stands for, in order of their names."""
     if any("\udc80" <= character <= "\udcff" for character in path):
         raise OptionError(f"The name of `{one_line(path)}` is not text in UTF-8; rename it.")
@@ -88,10 +90,12 @@ def find_files(path: str, role: str, table: str | None) -> Files:
         if not paths:
             raise OptionError(f"No file matches `{one_line(path)}`.")
     else:
-        raise OptionError(f"There is no file `{one_line(path, 200)}`; `{role}` must be a file, a folder or a table.")
+        raise OptionError(
+            f"There is no file `{one_line(path, 200)}`; {argument(role)} must be a file, a folder or a table."
+        )
     for found in paths:
         check_file(found)
-    return Files(path, paths, role, table)
+    return Files(path, paths, role, table, form or TextFormat())
 
 
 def looks_like_a_file(path: str) -> bool:
@@ -109,7 +113,8 @@ def read_files(connection: Connection, files: Files) -> Input:
         )
     if files.table is not None and not format_.is_database:
         raise OptionError(
-            f"`table` is {files.table!r}, but `{one_line(files.path)}` is not a database; it is one table itself."
+            f"{argument('table')} is {files.table!r}, but `{one_line(files.path)}` "
+            "is not a database; it is one table itself."
         )
     with sentences(files.name):
         return replace(format_.read(connection, files), files=tuple(files.paths))
@@ -128,7 +133,7 @@ def _is_part(file: Path, inside: Path) -> bool:
 def _read_csv(connection: Connection, files: Files) -> Input:
     if len(files.paths) > 1:
         raise OptionError(f"`{one_line(files.path)}` is {len(files.paths)} CSV files; give one, or join them first.")
-    return csv_file(connection, files.paths[0], files.name, files.role)
+    return csv_file(connection, files.paths[0], files.name, files.role, files.form)
 
 
 def _read_parquet(connection: Connection, files: Files) -> Input:

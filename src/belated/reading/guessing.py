@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
+from belated.base.words import nearest
+from belated.log.splits import UNIFORM, is_split
 from belated.reading.columns import (
     CALENDAR,
     KINDS,
@@ -18,6 +20,7 @@ from belated.reading.columns import (
     NUMERIC,
     ONLY,
     ROLES,
+    TIMELY,
     ColumnKind,
     Role,
     quoted,
@@ -27,6 +30,9 @@ from belated.reading.columns import (
     wrong,
 )
 from belated.reading.roles import Propensity, Roles, captured, is_pattern
+
+#: What says that no column plays a role, unless a column is named so.
+NONE = "none"
 
 
 def find(
@@ -45,12 +51,18 @@ def find(
         The same of a second table that holds the outcomes or events, if there is one.
     given
         Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`; None is one that
-        was not given, "" one that no column plays. With `events`, a row of the second table needs no outcome.
+        was not given, "" or "none" one that no column plays. With `events`, a row of the second table needs no outcome.
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
+    known = {*kinds, *(outcome_kinds or ())}
+    options |= {
+        name: "" for name in ("assigned_at", "arrived_at", "delay") if options.get(name) == NONE and NONE not in known
+    }
     events = bool(options.pop("events", False)) and outcome_kinds is not None
     if options.get("arrived_at") and options.get("delay"):
-        raise OptionError("`arrived_at` and `delay` say the same in two ways; give one of them.")
+        raise OptionError(
+            f"{argument('arrived_at')} and {argument('delay')} say the same in two ways; give one of them."
+        )
     called = None if outcome_kinds is None else "events" if events else "outcomes"
     first = _Columns(kinds)
     second = first if outcome_kinds is None else _Columns(outcome_kinds, f" in the {called}", later=True)
@@ -77,7 +89,7 @@ def find(
     roles |= _times(first, second, roles)
     if second is not first and "key" not in options:
         roles["key"], roles["outcome_key"] = _shared_key(first, second)
-    propensity = _likely(first) if propensity is None else propensity
+    propensity = replace(_likely(first) if propensity is None else propensity, unit=options.get("unit", "fraction"))
     columns: dict[str, Any] = {**roles, "propensity": propensity}
     guessed = tuple(role for role in ROLES if role not in options and columns.get(role))
     return Roles(**columns, guessed=guessed, second=called)
@@ -89,34 +101,50 @@ def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str])
         try:
             left, right = value
         except (TypeError, ValueError):
-            raise OptionError(f"`key` is {one_line(repr(value))}; it must be a name, or a pair of names.") from None
+            raise OptionError(
+                f"{argument('key')} is {one_line(repr(value))}; it must be a name, or a pair of names."
+            ) from None
         return left, right
     pairs = [(value, value), *_splits(value)]
     firsts, seconds = set(columns), set(outcome_columns)
     return next((pair for pair in pairs if pair[0] in firsts and pair[1] in seconds), pairs[min(1, len(pairs) - 1)])
 
 
-def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | dict[str, str]:
-    """Read the option `propensity` as text: a column, a pattern, columns "p_A,p_B", or a mapping "A=p_A,B=p_B"."""
+def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | dict[str, str] | dict[str, float]:
+    """Read the option `propensity` as text.
+
+    It is a column, a pattern, columns "p_A,p_B", a mapping "A=p_A,B=p_B", or fixed probabilities "A=0.5,B=0.5".
+    """
     names = set(columns)
     if text in names or not re.search("[=,]", text) or (is_pattern(text) and captured(text, names)):
         return text
     try:
         parts = [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
     except csv.Error:
-        raise OptionError(f"`propensity` cannot be read: {one_line(text)}.") from None
+        raise OptionError(f"{argument('propensity')} cannot be read: {one_line(text)}.") from None
     if not any("=" in part and part not in names for part in parts):
         return parts
     mapping: dict[str, str] = {}
     for part in parts:
         splits = _splits(part) or [(part, "")]
-        arm, column = next((split for split in splits if split[1] in names), splits[0])
+        numbers = [split for split in splits if _share(split[1], names) is not None]
+        arm, column = next((split for split in [*splits, *numbers] if split[1] in names or split in numbers), splits[0])
         if not column or arm in mapping:
             raise OptionError(
-                f"`propensity` has '{one_line(part)}' in it; each arm needs one part, such as 'A=p_A,B=p_B'."
+                f"{argument('propensity')} has '{one_line(part)}' in it; each arm needs "
+                "one part, such as 'A=p_A,B=p_B'."
             )
         mapping[arm] = column
-    return mapping
+    shares = {arm: share for arm, text in mapping.items() if (share := _share(text, names)) is not None}
+    return shares if len(shares) == len(mapping) else mapping
+
+
+def _share(text: str, names: Collection[str]) -> float | None:
+    """Return text as a number, unless it names a column."""
+    try:
+        return None if text in names else float(text)
+    except ValueError:
+        return None
 
 
 class _Columns:
@@ -130,19 +158,18 @@ class _Columns:
     def take(self, role: Role, column: object, kinds: Sequence[ColumnKind] = ()) -> str:
         """Return the column that an option names, if it exists, can play the role, and plays no other."""
         if not isinstance(column, str):
-            raise OptionError(f"`{role}` is {one_line(repr(column))}; it must be the name of a column.")
+            raise OptionError(f"{argument(role)} is {one_line(repr(column))}; it must be the name of a column.")
         if column not in self.kinds:
-            short = {one_line(name).lower(): name for name in self.kinds}
-            near = get_close_matches(one_line(column).lower(), short, n=1)
-            hint = f" Did you mean {quoted(short[near[0]])}?" if near else ""
+            near = nearest(column, self.kinds)
+            hint = f" Did you mean {quoted(near)}?" if near else ""
             known = f"the columns are {some(self.kinds)}.{hint}"
-            raise wrong(role, f"There is no column {quoted(column)} for `{role}`{self.where}; {known}")
+            raise wrong(role, f"There is no column {quoted(column)} for {argument(role)}{self.where}; {known}")
         kind, possible = self.kinds[column], kinds or KINDS[role]
         if kind not in (*possible, "other") and not (kind == "mixed" and "number" in possible):
             must = f"it must be one of {', '.join(possible)}"
-            raise wrong(role, f"Column {quoted(column)} for `{role}`{self.where} is of kind {kind}; {must}.")
+            raise wrong(role, f"Column {quoted(column)} for {argument(role)}{self.where} is of kind {kind}; {must}.")
         if self.taken.setdefault(column, role) != role:
-            both = f"`{self.taken[column]}` and `{role}`"
+            both = f"{argument(self.taken[column])} and {argument(role)}"
             raise wrong(role, f"Column {quoted(column)} is named for both {both}; a column plays one role at most.")
         self.names.pop(column, None)
         return column
@@ -166,7 +193,7 @@ class _Columns:
                 likely = akin if len(akin) == 1 else likely
             if len(likely) > 1:
                 several = f"{some(likely)}{self.where}"
-                raise wrong(role, f"Columns {several} could each be `{role}`; say which with `{role}`.")
+                raise wrong(role, f"Columns {several} could each be {argument(role)}; say which with {argument(role)}.")
             if likely:
                 return likely[0]
         return None
@@ -178,10 +205,23 @@ class _Columns:
                 if self.kinds[column] in kinds and re.fullmatch(tier, name):
                     raise wrong(
                         role,
-                        f"Column {quoted(column)}{self.where} is named like `{role}`, but is of kind "
-                        f"{self.kinds[column]}, which it cannot be beside the others; say with `{role}` which column "
+                        f"Column {quoted(column)}{self.where} is named like {argument(role)}, but is of kind "
+                        f"{self.kinds[column]}, which it cannot be beside the others; say with "
+                        f"{argument(role)} which column "
                         "it is, or '' if none.",
                     )
+
+    def check_times(self, role: Role, what: str, used: Collection[str]) -> None:
+        """Ask about a column that looks like a time, if no column plays a role of times."""
+        for column, name in self.names.items():
+            pattern = TIMELY.get(self.kinds[column])
+            if pattern is not None and column not in used and re.fullmatch(pattern, name):
+                raise wrong(
+                    role,
+                    f"Column {quoted(column)}{self.where} looks like a time, and no column "
+                    f"says when {what}; if it does, "
+                    f"say so with {argument(role, column)}, and if not, with {argument(role, NONE)}.",
+                )
 
     def missing(self, role: Role) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
@@ -190,10 +230,12 @@ class _Columns:
             break
         else:
             known = f"the columns are {some(self.kinds)}"
+        later = role == "outcome" and self.later
         events = (
-            " If each row is an event, say so with `events` and `window`." if role == "outcome" and self.later else ""
+            f" If each row is an event, say so with {argument('events')} and {argument('window')}." if later else ""
         )
-        sentence = f"No column{self.where} is named like an {role}; say which it is with `{role}`; {known}.{events}"
+        ask = f"say which it is with {argument(role)}"
+        sentence = f"No column{self.where} is named like an {role}; {ask}; {known}.{events}"
         return wrong(role, sentence)
 
 
@@ -222,6 +264,10 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     if not arrived and not delay and not {"arrived_at", "delay"} & roles.keys():
         second.check_none("arrived_at", ("other", "text", "mixed", "time", *NUMERIC))
         second.check_none("delay", ("other", "text", "mixed"))
+    if not assigned and "assigned_at" not in roles:
+        first.check_times("assigned_at", "the rows were assigned", {arrived or "", delay or ""})
+    if not arrived and not delay and not {"arrived_at", "delay"} & roles.keys():
+        second.check_times("arrived_at", "their outcomes came", {assigned or ""})
     return {
         "assigned_at": assigned and first.take("assigned_at", assigned),
         "arrived_at": arrived and second.take("arrived_at", arrived),
@@ -276,23 +322,30 @@ def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
             return first.take("key", likely[0][0]), second.take("key", likely[0][1])
         if likely:
             both = some(column for column, _ in likely)
-            raise wrong("key", f"Columns {both} are in both tables and could each be the key; say which with `key`.")
+            raise wrong(
+                "key", f"Columns {both} are in both tables and could each be the key; say which with {argument('key')}."
+            )
     raise wrong(
         "key",
-        "The two tables share no column that is surely the key; name it with `key`, such as 'id=user_id' if its names "
+        "The two tables share no column that is surely the key; name it with "
+        f"{argument('key')}, such as 'id=user_id' if its names "
         f"differ; the columns are {some(first.kinds)} and{second.where} {some(second.kinds)}.",
     )
 
 
 def _named(value: Any, table: _Columns) -> Propensity:
     """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
-    option = propensity_option(value, table.kinds) if isinstance(value, str) else value
+    option: Any = propensity_option(value, table.kinds) if isinstance(value, str) else value
+    if is_split(option) or (option == UNIFORM and option not in table.kinds):
+        return Propensity("split", split=option)
     if isinstance(option, str) and option not in table.kinds and is_pattern(option):
         numeric = [column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed")]
         fitting = captured(option, numeric)
         if not fitting:
             known = f"the columns are {some(table.kinds)}"
-            raise wrong("propensity", f"No column of numbers fits {quoted(option)} for `propensity`; {known}.")
+            raise wrong(
+                "propensity", f"No column of numbers fits {quoted(option)} for {argument('propensity')}; {known}."
+            )
         labels, columns = zip(*fitting, strict=True)
         return Propensity("wide", columns, labels, pattern=option)
     if isinstance(option, Mapping):

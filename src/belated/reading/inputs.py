@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import one_of
 from belated.base.columns import Label
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.reading.columns import ColumnKind
+from belated.reading.csv_texts import Use
 from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import engine_of, fetch, first_line, sentences, sql_text
 
@@ -58,8 +59,8 @@ class Input:
         """Columns of which more is known than their types tell."""
         return {}
 
-    def loaded(self, types: Mapping[str, str], columns: Iterable[str], arm: str) -> Input:
-        """Return the same table, its columns of the types that they must have, where types are only guessed."""
+    def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
+        """Return the same table, its columns read as their uses ask for, where they are text; shares in per cent."""
         return self
 
     def first_labels(self, arm: str) -> list[Label]:
@@ -89,7 +90,7 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
         raise _mixed(native, error) from None
     except TypeError:
         raise OptionError(
-            f"`{role}` is a {type(frame).__name__}; it must be a path, a dataframe or an Ibis table."
+            f"{argument(role)} is a {type(frame).__name__}; it must be a path, a dataframe or an Ibis table."
         ) from None
 
 
@@ -120,7 +121,9 @@ def table_of_file(connection: Connection, path: str, table: str | None) -> Input
         _refuse_view(connection, catalog, table)
     if not tables or (table is None and len(tables) > 1):
         known = ", ".join(map(repr, map(one_line, names[:20]))) or "none"
-        raise OptionError(f"`{one_line(path)}` holds {len(tables)} tables ({known}); say which with `table`.")
+        raise OptionError(
+            f"`{one_line(path)}` holds {len(tables)} tables ({known}); say which with {argument('table')}."
+        )
     table = names[0] if table is None else table
     schema, name = tables[names.index(one_of("table", table, names))]
     with sentences(one_line(name)):

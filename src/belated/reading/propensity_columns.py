@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belated.base.checks import TOLERANCE
 from belated.base.columns import Array, Label
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.labels import encode
+from belated.log.splits import UNIFORM, shares_of
 from belated.reading.columns import floats, number
-from belated.reading.engines import fetch
+from belated.reading.engines import fetch, library_of
 from belated.reading.roles import Propensity
 from belated.reading.rows_query import listed
 
@@ -38,22 +39,39 @@ def propensity_columns(
     holds, `arms` those that were named, if any.
     """
     if propensity is None:
-        raise OptionError("`propensity` must say where the probabilities are that the policy gave to the arms.")
+        raise OptionError(
+            f"{argument('propensity')} must say where the probabilities are that the policy gave to the arms."
+        )
     held = np.empty(len(values), dtype=object)
     held[:] = values
+    if propensity.kind == "split":
+        return _declared(propensity, list(values), arms, library_of(table))
     if propensity.kind == "chosen":
         _, labels = encode(held, arms, None)
-        return labels, lambda t: {"p": number("propensity", t[propensity.columns[0]])}
-    if propensity.kind == "wide":
-        return _wide(table, propensity, held, arms)
-    return _nested(table[propensity.columns[0]], held, arms)
+        made: _Columns = labels, lambda t: {"p": number("propensity", t[propensity.columns[0]])}
+    elif propensity.kind == "wide":
+        made = _wide(table, propensity, held, arms)
+    else:
+        made = _nested(table[propensity.columns[0]], held, arms)
+    labels, columns = made
+    if propensity.unit == "fraction":
+        return made
+    return labels, lambda t: {name: column / 100.0 for name, column in columns(t).items()}
+
+
+def _declared(propensity: Propensity, values: list[Label], arms: Sequence[Label] | None, library: Any) -> _Columns:
+    """Return propensities that no column holds, the same in every row."""
+    shares = shares_of(propensity.split or UNIFORM, values, arms)
+    order = list(shares) if arms is None else [arm for arm in arms if arm in shares]
+    literals = {f"p{k}": library.literal(shares[arm], "float64") for k, arm in enumerate(order)}
+    return tuple(order), lambda t: literals
 
 
 def _wide(table: ir.Table, propensity: Propensity, held: Array, arms: Sequence[Label] | None) -> _Columns:
     """Return propensities that have a column for each arm."""
     owners = dict(zip(propensity.labels or (), propensity.columns, strict=True))
     if propensity.extra and arms is None:
-        owners = _with_extra(table, owners, propensity.extra)
+        owners = _with_extra(table, owners, propensity.extra, 100 if propensity.unit == "percent" else 1)
     order = sorted(owners, key=_order) if arms is None else list(arms)
     _, labels = encode(held, order, len(order))
     texts = {str(label): column for label, column in owners.items()}
@@ -71,7 +89,7 @@ def _nested(column: ir.Column, held: Array, arms: Sequence[Label] | None) -> _Co
     name = column.get_name()
     known = propensities.keys(column)
     if known is None:
-        raise LogError(f"Column {one_line(repr(name))}, for `propensity`, is empty.", column="propensity")
+        raise LogError(f"Column {one_line(repr(name))}, for {argument('propensity')}, is empty.", column="propensity")
     if isinstance(known, int):
         size = known
         _, labels = encode(held, arms, size)
@@ -95,7 +113,7 @@ def _named_arms(column: str, names: list[str], values: list[Label]) -> list[Labe
     unknown = next((text for text in texts if text not in names), None)
     if unknown is not None:
         raise LogError(
-            f"Column {one_line(repr(column))}, for `propensity`, names {listed(names)}, not the arm "
+            f"Column {one_line(repr(column))}, for {argument('propensity')}, names {listed(names)}, not the arm "
             f"{one_line(repr(texts[unknown]))}.",
             column="propensity",
         )
@@ -107,12 +125,12 @@ def _order(label: Label) -> tuple[int, float | str]:
     return (0, label) if isinstance(label, (int, float)) else (1, str(label))
 
 
-def _with_extra(table: ir.Table, owners: dict[Label, str], extra: Mapping[Label, str]) -> dict[Label, str]:
-    """Take columns named like those of the arms as arms never chosen, if the first rows sum to 1 only with them."""
+def _with_extra(table: ir.Table, owners: dict[Label, str], extra: Mapping[Label, str], total: int) -> dict[Label, str]:
+    """Take columns named like those of the arms as arms never chosen, if only with them the first rows sum to 1."""
     names = [*owners.values(), *extra.values()]
     some = fetch(table.select(*names).limit(_SAMPLE))
     columns = [floats(some[name].combine_chunks().cast("float64")) for name in names]
-    alone = np.sum(columns[: len(owners)], axis=0)
-    together = np.sum(columns, axis=0)
+    alone = np.sum(columns[: len(owners)], axis=0) / total
+    together = np.sum(columns, axis=0) / total
     are_arms = np.abs(alone - 1).max(initial=0) > TOLERANCE and np.abs(together - 1).max(initial=0) <= TOLERANCE
     return {**owners, **extra} if are_arms else owners

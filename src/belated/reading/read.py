@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import one_of, whole
 from belated.base.columns import ByArm, Label
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.durations import read_window
+from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, can_copy, copy_tables
 from belated.reading.csv_files import CsvFile, lacks_checksum, literal_path
+from belated.reading.csv_texts import TextFormat, Use
 from belated.reading.databases import is_url, open_url, path_of, table_named
 from belated.reading.embedded import Connection
 from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
@@ -23,7 +25,7 @@ from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, table_beside
-from belated.reading.roles import Roles
+from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
 from belated.reading.source import Source
 from belated.summaries.caps import read_cap
@@ -41,7 +43,7 @@ def read(
     table: str | None = None,
     arm: str | None = None,
     outcome: str | None = None,
-    propensity: str | Sequence[str] | ByArm[str] | None = None,
+    propensity: str | Sequence[str] | ByArm[str] | ByArm[float] | None = None,
     assigned_at: str | None = None,
     arrived_at: str | None = None,
     delay: str | None = None,
@@ -53,6 +55,10 @@ def read(
     window: Any = None,
     cap: float | None = None,
     copy_limit: int = COPY_LIMIT,
+    propensity_unit: PropensityUnit = "fraction",
+    encoding: str | None = None,
+    decimal: str = ".",
+    date_format: str | None = None,
 ) -> Source:
     """Read an experiment from a file, a dataframe, a database or a table of any engine that Ibis speaks to.
 
@@ -73,7 +79,8 @@ def read(
         Names of columns; those that are not given are guessed from common names. `roles` says which they are.
     propensity : str, list or dict, optional
         A column for each arm, as a pattern (``"p_*"``), a list or a dict; one column with a list, struct, map or JSON;
-        or the column of the chosen arm's probability.
+        or the column of the chosen arm's probability. If no column holds them because each arm's was the same for all
+        rows: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
     key : str or pair of str, optional
         What joins outcomes to assignments: a column of both, or one of each.
     arms : sequence, optional
@@ -94,6 +101,15 @@ def read(
     copy_limit : int
         Of a database: tables of up to so many rows are copied into memory once, which is faster; larger ones are summed
         up by the database itself. 0: never copied. Spark's rows are never copied.
+    propensity_unit : {"fraction", "percent"}
+        What the probabilities sum to: 1, or 100.
+    encoding : str, optional
+        Of CSV files: such as ``"latin-1"``, ``"cp1252"`` or ``"utf-16"``; UTF-8 by default.
+    decimal : {".", ","}
+        Of CSV files: the decimal mark.
+    date_format : str, optional
+        Of CSV files: how dates are written, ``"day-first"``, ``"month-first"`` or a pattern such as
+        ``"%d.%m.%Y %H:%M"``; as 2026-03-01 by default.
 
     Returns
     -------
@@ -109,28 +125,39 @@ def read(
     (3, ('A', 'B'))
     """
     one_of("duplicates", duplicates, DUPLICATES)
+    one_of("propensity_unit", propensity_unit, PROPENSITY_UNITS)
+    form = TextFormat(encoding, decimal, date_format)
     if cap is not None:
         read_cap(cap)
     if isinstance(events, str):
         one_of("events", events, MEASURES)
     if bool(events) != (window is not None):
         missing, given = ("window", "events") if events else ("events", "window")
-        raise OptionError(f"`{given}` is given without `{missing}`; events count within a window, such as window='7d'.")
-    assignments = open_input(source, table, role="source")
-    deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes")
+        raise OptionError(
+            f"{argument(given)} is given without {argument(missing)}; events count within a window, such as "
+            f"{argument('window', '7d')}."
+        )
+    assignments = open_input(source, table, role="source", form=form)
+    deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes", form=form)
     files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
+    if form.given is not None and not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
+        raise OptionError(f"{argument(form.given)} is given, but no CSV file is read; it says how one is written.")
     if not _is_ibis(source):
         _confine(assignments, files)
     if deliveries is not None and deliveries.connection is not assignments.connection:
-        raise OptionError("`source` and `outcomes` must be in one engine: give tables of the same Ibis connection.")
+        raise OptionError(
+            f"{argument('source')} and {argument('outcomes')} must be in one "
+            "engine: give tables of the same Ibis connection."
+        )
     if events in ("indicator", "count") and outcome is None:
         outcome = ""  # events are counted, whatever they are worth
     options = {
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
+        "unit": propensity_unit,
     }  # fmt: skip
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
-    assignments, deliveries = _loaded(assignments, deliveries, columns)
+    assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
     held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
     if can_copy(assignments, whole("copy_limit", copy_limit, least=0)):
         try:
@@ -150,7 +177,7 @@ def read(
         ordered=assignments.ordered,
         copied_from=held_in,
     )
-    if arms is None and isinstance(propensity, Mapping):
+    if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
     opened = Source(open_tables(query, name, arms, as_of, notes), files=files)
@@ -171,9 +198,14 @@ def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
     by_default: Measure = "indicator" if columns.outcome is None else "sum"
     measure = events if isinstance(events, str) else by_default
     if measure == "sum" and columns.outcome is None:
-        raise OptionError("`events` is 'sum', but no column holds the events' values; name it with `outcome`.")
+        raise OptionError(
+            f"{argument('events')} is 'sum', but no column holds the events' "
+            f"values; name it with {argument('outcome')}."
+        )
     if columns.arrived_at is None:
-        raise OptionError("Events need the time at which each happened; name its column with `arrived_at`.")
+        raise OptionError(
+            f"Events need the time at which each happened; name its column with {argument('arrived_at')}."
+        )
     return measure
 
 
@@ -181,26 +213,23 @@ def _kinds(table: Input) -> dict[str, ColumnKind]:
     return {**kinds_of(table.table), **table.kinds}
 
 
-def _loaded(assignments: Input, deliveries: Input | None, columns: Roles) -> tuple[Input, Input | None]:
-    """Read CSV files once, with the types that roles ask for: the first rows do not bind the others."""
+def _loaded(
+    assignments: Input, deliveries: Input | None, columns: Roles, *, percent: bool
+) -> tuple[Input, Input | None]:
+    """Read CSV files once, as roles ask for: the first rows do not bind the others."""
     if not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
         return assignments, deliveries
-    kinds, chances = _kinds(assignments), _chances(assignments, columns)
-    numbers = {column: "DOUBLE" for column in chances if kinds[column] in ("integer", "number", "mixed")}
-    own = {} if columns.outcome is None else {columns.outcome: "DOUBLE"}
-    if kinds.get(columns.assigned_at or "") == "mixed":
-        numbers[str(columns.assigned_at)] = "DOUBLE"
-    later = kinds if deliveries is None else _kinds(deliveries)
-    own |= {c: "DOUBLE" for c in (columns.arrived_at, columns.delay) if c is not None and later[c] == "mixed"}
-    own |= {c: "DOUBLE" for c in (columns.delay,) if c is not None and later[c] == "other"}
-    of_outcome = [c for c in (columns.outcome, columns.arrived_at, columns.delay) if c is not None]
-    of_assignment = [c for c in (columns.arm, columns.assigned_at, columns.key, *chances) if c is not None]
+    first: dict[str | None, Use] = {columns.arm: "label", columns.assigned_at: "time", columns.key: "key"}
+    first |= dict.fromkeys(_chances(assignments, columns), "share")
+    second: dict[str | None, Use] = {columns.outcome: "outcome", columns.arrived_at: "time", columns.delay: "delay"}
     if deliveries is None:
-        return assignments.loaded({**numbers, **own}, [*of_assignment, *of_outcome], columns.arm), None
-    keys = [column for column in (columns.key, columns.outcome_key) if column is not None]
-    first = assignments.loaded({**numbers, **dict.fromkeys(keys[:1], "VARCHAR")}, of_assignment, columns.arm)
-    second = deliveries.loaded({**own, **dict.fromkeys(keys[1:], "VARCHAR")}, [*of_outcome, *keys[1:]], "")
-    return first, second
+        return assignments.loaded(_used({**first, **second}), percent=percent), None
+    second[columns.outcome_key] = "key"
+    return assignments.loaded(_used(first), percent=percent), deliveries.loaded(_used(second))
+
+
+def _used(columns: Mapping[str | None, Use]) -> dict[str, Use]:
+    return {column: use for column, use in columns.items() if column is not None}
 
 
 def _chances(assignments: Input, columns: Roles) -> list[str]:
@@ -222,7 +251,14 @@ def _chances(assignments: Input, columns: Roles) -> list[str]:
 # ---------------------------------------------------------------- what people have
 
 
-def open_input(given: Any, table: str | None = None, beside: Input | None = None, role: str = "table") -> Input:
+def open_input(
+    given: Any,
+    table: str | None = None,
+    beside: Input | None = None,
+    role: str = "table",
+    *,
+    form: TextFormat | None = None,
+) -> Input:
     """Return what was given as an input.
 
     Parameters
@@ -234,13 +270,15 @@ def open_input(given: Any, table: str | None = None, beside: Input | None = None
         A table that this one is to be joined with: text may name another table of its database.
     role : str
         What errors call it.
+    form : TextFormat, optional
+        How text files are written.
     """
     if _is_ibis(given):
         opened = Input(given, _ibis_name(given), ordered=False)
     elif isinstance(given, str) and is_url(given):
-        opened = _open_url(given, table, beside, role)
+        opened = _open_url(given, table, beside, role, form)
     elif isinstance(given, (str, os.PathLike)) and not isinstance(os.fspath(given), bytes):
-        opened = _open_path(os.fspath(given), table, beside, role)
+        opened = _open_path(os.fspath(given), table, beside, role, form)
     else:
         connection = _connection(beside, role)
         with sentences("the dataframe"):
@@ -257,23 +295,23 @@ def _ibis_name(table: ir.Table) -> str:
     return one_line(name) if isinstance(name, str) else "the table"
 
 
-def _open_url(url: str, table: str | None, beside: Input | None, role: str) -> Input:
+def _open_url(url: str, table: str | None, beside: Input | None, role: str, form: TextFormat | None) -> Input:
     path = path_of(url)
     if path is not None:
-        return _open_path(path, table, beside, role)
+        return _open_path(path, table, beside, role, form)
     if beside is not None:
         raise OptionError(f"`{role}` is a URL; it must be the name of a table in the database of the assignments.")
     return open_url(url, table, role)
 
 
-def _open_path(path: str, table: str | None, beside: Input | None, role: str) -> Input:
+def _open_path(path: str, table: str | None, beside: Input | None, role: str, form: TextFormat | None) -> Input:
     if beside is not None and table is None and not os.path.exists(path) and not looks_like_a_file(path):
         if not engine_of(beside.table).is_embedded:
             return table_named(beside, path)
         other = table_beside(beside, path)
         if other is not None:
             return other
-    files = find_files(path, role, table)
+    files = find_files(path, role, table, form)
     return read_files(_connection(beside, role), files)
 
 
@@ -284,7 +322,8 @@ def _connection(beside: Input | None, role: str) -> Connection:
     if not engine_of(beside.table).is_embedded:
         name = beside.connection.name
         raise OptionError(
-            f"`{role}` is a file or dataframe, and the assignments are in {name}; both must be in one engine: give an "
+            f"{argument(role)} is a file or dataframe, and the assignments are in "
+            f"{name}; both must be in one engine: give an "
             "Ibis table of the same connection."
         )
     connection: Connection = beside.connection

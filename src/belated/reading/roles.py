@@ -6,18 +6,23 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from belated.base.columns import Label
-from belated.base.errors import OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
+from belated.log.splits import UNIFORM
 from belated.reading.columns import CHANCE, CHOSEN, Role, quoted, snake, some, text_of, unique, wrong
 
 #: What p_value and its like speak of, which is no arm unless the data have it.
 _NO_ARM = "value|val|hat|chosen|action|selected|total|sum|max|min"
 
 #: How propensities are held.
-PropensityKind = Literal["wide", "column", "chosen", "guess"]
+PropensityKind = Literal["wide", "column", "chosen", "guess", "split"]
+
+#: What probabilities sum to: 1, or 100.
+PropensityUnit = Literal["fraction", "percent"]
+PROPENSITY_UNITS: tuple[PropensityUnit, ...] = get_args(PropensityUnit)
 
 #: What arms and names of columns are compared as, the strictest first.
 _FOLDS: tuple[Callable[[str], str], ...] = (str, str.lower, snake)
@@ -32,9 +37,10 @@ class Propensity:
 
     Attributes
     ----------
-    kind : {"wide", "column", "chosen", "guess"}
+    kind : {"wide", "column", "chosen", "guess", "split"}
         "wide": a column for each arm; "column": every arm's in one column, a list, struct, map or JSON; "chosen": the
-        chosen arm's, a number; "guess": only the arms can tell, see `Roles.settled`.
+        chosen arm's, a number; "guess": only the arms can tell, see `Roles.settled`; "split": no column, they are
+        declared.
     columns : tuple of str
         The columns; of a guess, those that might be.
     labels : tuple or None
@@ -45,6 +51,10 @@ class Propensity:
         The pattern that named the columns, if one did.
     instead : Propensity or None
         Of a guess, what it is if the arms have no columns of their own.
+    split : mapping, "uniform" or None
+        The declared probabilities.
+    unit : {"fraction", "percent"}
+        What the columns' probabilities sum to.
     """
 
     kind: PropensityKind
@@ -53,6 +63,17 @@ class Propensity:
     extra: Mapping[Label, str] = field(default_factory=dict)
     pattern: str | None = None
     instead: Propensity | None = None
+    split: Mapping[Label, float] | str | None = None
+    unit: PropensityUnit = "fraction"
+
+    @property
+    def declared(self) -> str:
+        """The declared probabilities in words."""
+        if self.split is None or isinstance(self.split, str):
+            return f"{self.split} (declared)"
+        shares = [f"{share:.4g} {one_line(label)}" for label, share in self.split.items()]
+        more = f" and {len(shares) - 10:,} more" if len(shares) > 10 else ""
+        return f"{', '.join(shares[:10])}{more} (declared)"
 
 
 @dataclass(frozen=True)
@@ -70,6 +91,11 @@ class Roles:
     guessed: tuple[Role, ...] = ()
     second: str | None = None
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether the propensities are a split that was declared."""
+        return self.propensity is not None and self.propensity.kind == "split"
+
     def settled(self, arms: Iterable[Label]) -> Roles:
         """Return the roles with each propensity column matched to its arm, now that the `arms` in the data are known.
 
@@ -86,32 +112,36 @@ class Roles:
             match = by_label(zip(propensity.labels, columns, strict=True), known)
         if match is None and guess:
             if propensity.instead is not None:
-                return replace(self, propensity=propensity.instead)
-            raise wrong(
-                "propensity",
-                "No columns are named like the arms' propensities; name them with `propensity`, such as 'p_*' for p_A; "
-                f"the columns of numbers are {some(columns)}.",
-            )
+                return replace(self, propensity=replace(propensity.instead, unit=propensity.unit))
+            raise _no_propensities(propensity, known)
         listed = not guess and propensity.pattern is None  # whoever lists the columns says that all of them are arms
         if match is None or (listed and len(match.columns) + len(match.extra) < len(columns)):
             raise wrong(
                 "propensity",
-                f"The columns {some(columns)} of `propensity` are not one for each of the arms "
+                f"The columns {some(columns)} of {argument('propensity')} are not one for each of the arms "
                 f"{some(map(text_of, known))}; say which is whose, such as 'A=p_A,B=p_B'.",
             )
         owners, extra = (match.columns | match.extra, {}) if listed else match
         if guess:
             extra = {label: column for label, column in extra.items() if not re.fullmatch(_NO_ARM, str(label).lower())}
-        settled = Propensity(kind="wide", columns=tuple(owners.values()), labels=tuple(owners), extra=extra)
+        settled = Propensity(
+            kind="wide", columns=tuple(owners.values()), labels=tuple(owners), extra=extra, unit=propensity.unit
+        )
         return replace(self, propensity=settled)
 
-    def to_dict(self) -> dict[str, str | list[str]]:
-        """Return the column of each role that has one; of propensities, those of each arm or the one they are in."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column of each role that has one; of propensities, those of each arm or the one they are in.
+
+        If the propensities were declared, `split` is there instead: each arm's, or "uniform".
+        """
         names = ("arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "outcome_key")
-        columns: dict[str, str | list[str]] = {
-            name: getattr(self, name) for name in names if getattr(self, name) is not None
-        }
-        if self.propensity is not None:
+        columns: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.propensity is not None and self.is_declared:
+            split = self.propensity.split
+            columns["split"] = (
+                {str(label): share for label, share in split.items()} if isinstance(split, Mapping) else split
+            )
+        elif self.propensity is not None:
             several = self.propensity.columns
             columns["propensity"] = list(several) if self.propensity.kind == "wide" else several[0]
         return {**columns, "guessed": list(self.guessed)}
@@ -126,12 +156,33 @@ class Roles:
                 if role == "key" and self.outcome_key not in (None, column):
                     also = f" = {one_line(self.outcome_key)}"
                 shown.append(f"{role.replace('_', ' ')} = {one_line(column)}{also}")
-        if self.propensity is not None and self.propensity.kind != "guess":
+        if self.propensity is not None and self.is_declared:
+            shown.append(f"propensities = {self.propensity.declared}")
+        elif self.propensity is not None and self.propensity.kind != "guess":
             what = "propensity" if self.propensity.kind == "chosen" else "propensities"
             shown.append(f"{what} = {some(self.propensity.columns, quote='')}")
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
         guessed = f" (guessed; say otherwise with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"
+
+
+def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
+    """Return the error that no column holds the propensities; say which label is odd if the others have columns."""
+    shares = ",".join(f"{text_of(arm)}={1 / len(arms):.2g}" for arm in arms[:2]) if len(arms) == 2 else "A=0.5,B=0.5"
+    offers = (
+        f"name them with {argument('propensity')}, such as 'p_*' for p_A; if every arm had a fixed probability, say "
+        f"so: {argument('propensity', UNIFORM)} or {argument('propensity', shares)}"
+    )
+    for odd in arms:
+        others = [arm for arm in arms if arm != odd]
+        if len(others) > 1 and (match := wide(guess.columns, others, sure=True)) is not None:
+            return wrong(
+                "propensity",
+                f"Arm {quoted(text_of(odd))} has no column of propensities, unlike the others ("
+                f"{some(match.columns.values())}); correct the label if it is misspelt, or {offers}.",
+            )
+    numbers = f"the columns of numbers are {some(guess.columns)}" if guess.columns else "no column holds numbers"
+    return wrong("propensity", f"No columns are named like the arms' propensities; {offers}; {numbers}.")
 
 
 # ---------------------------------------------------------------- a column for each arm
@@ -174,7 +225,9 @@ def wide(
         best = [affix for affix, rank in ranks.items() if rank == surest <= worst]
         if len(best) > 1:
             both = some(f"{prefix}*{suffix}" for prefix, suffix in best)
-            raise wrong("propensity", f"Columns {both} could each be the propensities; say which with `propensity`.")
+            raise wrong(
+                "propensity", f"Columns {both} could each be the propensities; say which with {argument('propensity')}."
+            )
         if best:
             prefix, suffix = best[0]
             owned = {arm: folded[f"{prefix}{text}{suffix}"] for text, arm in texts.items()}
@@ -242,6 +295,8 @@ def captured(pattern: str, columns: Iterable[str]) -> list[tuple[str, str]]:
     mark = "{arm}" if "{arm}" in pattern else "*"
     prefix, *rest = pattern.split(mark)
     if len(rest) != 1:
-        raise OptionError(f"`propensity` is {quoted(pattern)}; a pattern must have one `*` or one `{{arm}}`.")
+        raise OptionError(
+            f"{argument('propensity')} is {quoted(pattern)}; a pattern must have one `*` or one `{{arm}}`."
+        )
     fit = re.compile(f"{re.escape(prefix)}(.+){re.escape(rest[0])}", re.DOTALL)
     return [(match[1], column) for column in columns if (match := fit.fullmatch(column))]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count, one_line
 from belated.log.durations import Window
 from belated.reading.columns import in_words, moment_like, number, time, value
@@ -136,7 +136,7 @@ class RowsQuery:
             arrived = _after(self.library.null(assigned), self.outcomes[self.roles.delay]).type()
         if assigned.is_timestamp() != arrived.is_timestamp():
             raise LogError(
-                "`assigned_at` and the arrival times must be of one kind: both datetimes or both numbers.",
+                f"{argument('assigned_at')} and the arrival times must be of one kind: both datetimes or both numbers.",
                 column="arrived_at",
             )
         if assigned.is_timestamp():
@@ -172,7 +172,8 @@ class RowsQuery:
             columns["assigned"] = (self.library.row_number() + 1).cast(self._clock_type)
         else:
             raise OptionError(
-                "This table's rows have no order of their own; say with `assigned_at` which column has the times."
+                "This table's rows have no order of their own; say with "
+                f"{argument('assigned_at')} which column has the times."
             )
         if roles.key is not None:
             columns["key"] = table[roles.key]
@@ -239,8 +240,9 @@ class RowsQuery:
             return different.group_by("key_").agg(outcome=different.outcome.sum(), **last)
         if not timed:
             raise OptionError(
-                f"`duplicates` is {self.duplicates!r}, but no column says when the outcomes came; name it with "
-                "`arrived_at`."
+                f"{argument('duplicates')} is {self.duplicates!r}, but no column says "
+                "when the outcomes came; name it with "
+                f"{argument('arrived_at')}."
             )
         by = [delivered.when, delivered.outcome]
         if self.duplicates == "last":
@@ -275,7 +277,9 @@ class RowsQuery:
         """Return when each row's window closes."""
         window = self.window
         if window is None:
-            raise OptionError("Events need a `window`: how long after an assignment they count, such as '7d'.")
+            raise OptionError(
+                f"Events need a {argument('window')}: how long after an assignment they count, such as '7d'."
+            )
         if window.is_time != assigned.type().is_timestamp():
             kind, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
             raise OptionError(f"`window` is {window.text}, but the times are {kind}; give one such as {like}.")
@@ -320,8 +324,9 @@ def _after(assigned: ir.Value, delay: ir.Column) -> ir.Value:
             return delay.cast(assigned.type())
         if not delay.type().is_interval():
             raise LogError(
-                f"Column {one_line(repr(delay.get_name()))}, for `delay`, holds {in_words(delay.type())}; as the "
-                "assignments have datetimes it must hold durations, or give `arrived_at`.",
+                f"Column {one_line(repr(delay.get_name()))}, for {argument('delay')}, "
+                f"holds {in_words(delay.type())}; as the "
+                f"assignments have datetimes it must hold durations, or give {argument('arrived_at')}.",
                 column="delay",
             )
         return assigned + delay
@@ -346,7 +351,8 @@ def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = 
     if strays and strays == delivered["n"]:
         ours, theirs = one_line(repr(query.roles.key)), one_line(repr(query.roles.outcome_key))
         raise LogError(
-            f"None of the {count(strays, what)} belongs to an assignment; columns {ours} and {theirs}, for `key`, must "
+            f"None of the {count(strays, what)} belongs to an assignment; columns "
+            f"{ours} and {theirs}, for {argument('key')}, must "
             "hold the same names.",
             column="key",
         )
@@ -383,10 +389,11 @@ def _check_keys(query: RowsQuery) -> None:
     key = one_line(repr(query.roles.key))
     if None in repeated["key"]:
         n = repeated["rows"][repeated["key"].index(None)]
-        raise LogError(f"Column {key}, for `key`, is missing in {count(n, 'assignment')}.", column="key")
+        raise LogError(f"Column {key}, for {argument('key')}, is missing in {count(n, 'assignment')}.", column="key")
     if repeated["key"]:
         raise LogError(
-            f"Column {key}, for `key`, must name one assignment each; several have {_keys_text(repeated['key'])}.",
+            f"Column {key}, for {argument('key')}, must name one assignment each; "
+            f"several have {_keys_text(repeated['key'])}.",
             column="key",
         )
 
@@ -396,7 +403,8 @@ def _check_conflicts(query: RowsQuery, moment: int | float | None) -> None:
     conflicts = fetch(_conflicts(query, moment).limit(_LISTED + 1)).to_pydict()["key"]
     if conflicts:
         raise LogError(
-            f"Different outcomes were delivered for {_keys_text(conflicts)}; say which counts with `duplicates`: "
+            f"Different outcomes were delivered for {_keys_text(conflicts)}; say "
+            f"which counts with {argument('duplicates')}: "
             "first, last or sum.",
             column="outcome",
         )

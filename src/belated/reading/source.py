@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError, OptionError
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.log.data import Data
@@ -113,7 +113,9 @@ class Source(Data, Table):
             return Source(self._uncut, files=self.files)
         value = read_cap(cap)
         if self._query.measure == "indicator":
-            raise OptionError("`cap` is given, but the outcome is whether an event happened, 0 or 1; it needs no cap.")
+            raise OptionError(
+                f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
+            )
         rows = self._uncut.rows
         with sentences(self.name):
             known = rows.filter(rows.arrived.notnull())
@@ -157,7 +159,12 @@ class Source(Data, Table):
         columns = {
             field.name: np.concatenate([getattr(batch, field.name) for batch in batches]) for field in fields(Batch)
         }
-        return Log.of_numbers(LogColumns(arms=self.arms, **columns, clock=self.clock, moment=self.moment, cap=self.cap))
+        return Log.of_numbers(
+            LogColumns(
+                arms=self.arms, **columns, clock=self.clock, moment=self.moment, cap=self.cap,
+                declared=self.roles.is_declared,
+            )
+        )  # fmt: skip
 
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.

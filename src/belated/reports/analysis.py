@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
 
 from belated.base.columns import Label
 from belated.base.documents import json_text
-from belated.base.errors import LogError, OptionError, recorded_warnings
+from belated.base.errors import LogError, OptionError, argument, recorded_warnings
 from belated.base.tables import Table
 from belated.base.text import one_line
 from belated.estimation.answers import Answer, Answers, Contrasts
@@ -92,9 +92,15 @@ class Questions:
 
     def __post_init__(self) -> None:
         if self.target is not None and not self.sequential:
-            raise OptionError("`target` is given without `sequential`; it says when a sequence should be narrowest.")
+            raise OptionError(
+                f"{argument('target')} is given without {argument('sequential')}; it "
+                "says when a sequence should be narrowest."
+            )
         if (self.kind != "auto" or self.bounds is not None) and not self.sequential:
-            raise OptionError("`kind` and `bounds` are those of a sequence; give them with `sequential`.")
+            raise OptionError(
+                f"{argument('kind')} and {argument('bounds')} are those of a sequence; "
+                f"give them with {argument('sequential')}."
+            )
 
     def about(self, arms: tuple[Label, ...]) -> Questions:
         """Return the same questions with the arms' own labels; refuse arms that are not there."""
@@ -104,7 +110,7 @@ class Questions:
 
         for pair in self.contrasts:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise OptionError(f"`contrasts` holds {pair!r}; each must be two arms, such as ('B', 'A').")
+                raise OptionError(f"{argument('contrasts')} holds {pair!r}; each must be two arms, such as ('B', 'A').")
             Target.contrast(arms, *pair)
         for policy in self.policies:
             if policy != "greedy":

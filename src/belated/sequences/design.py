@@ -13,7 +13,7 @@ from scipy import special
 
 from belated.base.checks import fraction, one_of, positive, real
 from belated.base.columns import Array, ByArm, Label
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.estimation.target import default_pairs
 from belated.kernels.sequence_blocks import Hypotheses
 from belated.kernels.sequence_bounds import BoundPlan
@@ -166,11 +166,15 @@ def plan_design(
     fraction("level", level)
     base = None if baseline is None else arm_index(arms, baseline)
     if kind == "bernstein" and bounds is None:
-        raise OptionError("`kind` is 'bernstein', which needs the `bounds` of the outcomes, such as (0, 1).")
+        raise OptionError(
+            f"{argument('kind')} is 'bernstein', which needs the {argument('bounds')} of the outcomes, such as (0, 1)."
+        )
     scale = None if sigma is None else positive("sigma", sigma)
     if kind == "sub_gaussian" and scale is None:
         if bounds is None:
-            raise OptionError("`kind` is 'sub_gaussian', which needs `sigma`, or `bounds` of the outcomes.")
+            raise OptionError(
+                f"{argument('kind')} is 'sub_gaussian', which needs `sigma`, or {argument('bounds')} of the outcomes."
+            )
         scale = (bounds[1] - bounds[0]) / 2
     return Design(
         kind=kind,
@@ -201,10 +205,10 @@ def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
     try:
         low, high = bounds
     except (TypeError, ValueError):
-        raise OptionError(f"`bounds` is {bounds!r}; it must be two numbers, such as (0, 1).") from None
+        raise OptionError(f"{argument('bounds')} is {bounds!r}; it must be two numbers, such as (0, 1).") from None
     low, high = real("bounds[0]", low), real("bounds[1]", high)
     if not low < high:
-        raise OptionError(f"`bounds` is {bounds!r}; the first must be below the second.")
+        raise OptionError(f"{argument('bounds')} is {bounds!r}; the first must be below the second.")
     return low, high
 
 
@@ -212,12 +216,15 @@ def bounds_with_cap(bounds: tuple[float, float] | None, cap: float, arrivals: Ar
     """Return the bounds of capped outcomes: from 0, unless others are given."""
     if bounds is not None:
         if cap <= bounds[0]:
-            raise OptionError(f"`cap` is {cap:g}; it must be above the lower of the `bounds`, {bounds[0]:g}.")
+            raise OptionError(
+                f"{argument('cap')} is {cap:g}; it must be above the lower of the {argument('bounds')}, {bounds[0]:g}."
+            )
         return bounds[0], min(bounds[1], cap)
     low = arrivals.outside(0, math.inf)
     if low is not None or cap <= 0:
         what = f"an outcome is {low:g}" if low is not None else f"the cap is {cap:g}"
         raise OptionError(
-            f"With `cap`, outcomes are assumed to be 0 or more, but {what}; give both bounds with `bounds=(low, high)`."
+            f"With {argument('cap')}, outcomes are assumed to be 0 or more, but "
+            f"{what}; give both bounds with `bounds=(low, high)`."
         )
     return 0.0, cap

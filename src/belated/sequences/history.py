@@ -12,7 +12,7 @@ import numpy as np
 
 from belated.base.checks import TOLERANCE
 from belated.base.columns import Array, Label, numbers
-from belated.base.errors import BelatedWarning, LogError, OptionError
+from belated.base.errors import BelatedWarning, LogError, OptionError, argument
 from belated.base.text import Unit, one_line
 from belated.estimation.estimate import Estimate
 from belated.estimation.estimators import ESTIMATORS
@@ -103,7 +103,9 @@ class History:
                 "of another kind, such as kind='asymptotic'.",
                 column="outcome",
             )
-        raise LogError(f"An outcome is {bad:g}, outside `bounds`, {bounds[0]:g} to {bounds[1]:g}.", column="outcome")
+        raise LogError(
+            f"An outcome is {bad:g}, outside {argument('bounds')}, {bounds[0]:g} to {bounds[1]:g}.", column="outcome"
+        )
 
     def _add(self, arrivals: ArrivedRows, moments: Array, above: Array) -> None:
         self._gauges = None
@@ -168,18 +170,24 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
     """Return the arrivals given by a user, one or several."""
     arms = history.design.arms
     if outcome is None or propensity is None:
-        raise OptionError("`update` needs `arm`, `outcome` and `propensity`, or a later version of the log.")
+        raise OptionError(
+            f"`update` needs {argument('arm')}, {argument('outcome')} and "
+            f"{argument('propensity')}, or a later version of the log."
+        )
     y, pi = (numbers(name, np.atleast_1d(x)) for name, x in (("outcome", outcome), ("propensity", propensity)))
     code = np.array([arm_index(arms, label) for label in _labels(arm, arms)], dtype=np.int64)
     if not len(code) == len(y) == len(pi):
         raise OptionError(
-            f"`arm`, `outcome` and `propensity` have {len(code):,}, {len(y):,} and {len(pi):,} rows; "
+            f"{argument('arm')}, {argument('outcome')} and {argument('propensity')} "
+            f"have {len(code):,}, {len(y):,} and {len(pi):,} rows; "
             "they must have the same number."
         )
     if not np.isfinite(y).all():
-        raise OptionError("`outcome` contains a value that is not finite; give outcomes after they have arrived.")
+        raise OptionError(
+            f"{argument('outcome')} contains a value that is not finite; give outcomes after they have arrived."
+        )
     if not ((pi > 0) & (pi <= 1 + TOLERANCE)).all():
-        raise OptionError("`propensity` must lie in (0, 1].")
+        raise OptionError(f"{argument('propensity')} must lie in (0, 1].")
     columns = ArrivalColumns(
         code=code, outcome=y, propensity=pi[:, np.newaxis], full=False, arrived=np.arange(len(code))
     )

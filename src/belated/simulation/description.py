@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,6 +21,7 @@ import numpy as np
 from belated.base.checks import fraction, one_of, real, whole
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import check_file
+from belated.base.words import nearest
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.simulation.arms import Arm
@@ -264,8 +264,8 @@ def _check_keys(table: object, where: str, needed: Collection[str], known: Colle
         raise OptionError(f"`{where or 'table'}` is {table!r}; it must be a table.")
     known, place = table.keys() if known is None else known, f"in `{where}`" if where else "at the top level"
     for key in (key for key in table if key not in known):
-        near = get_close_matches(str(key), known, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the possible keys are {', '.join(f'`{k}`' for k in known)}."
+        near = nearest(key, known)
+        hint = f"did you mean `{near}`?" if near else f"the possible keys are {', '.join(f'`{k}`' for k in known)}."
         raise OptionError(f"Unknown key `{key}` {place}; {hint}")
     for key in needed:
         if key not in table:

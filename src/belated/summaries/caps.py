@@ -8,7 +8,7 @@ import numpy as np
 
 from belated.base.checks import real
 from belated.base.columns import Array
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import Unit, count, one_line
 from belated.summaries.evidence import SHARE_WITH_EVENT
 
@@ -54,7 +54,8 @@ def check_cap(cap: float, lowest: float, arrived: int) -> None:
     """Raise if no outcome is below the cap, since all outcomes would be equal."""
     if arrived > 1 and cap <= lowest:
         raise OptionError(
-            f"`cap` is {cap_text(cap)}, but the smallest outcome is {lowest:g}, so all outcomes would be equal; give a "
+            f"{argument('cap')} is {cap_text(cap)}, but the smallest outcome is "
+            f"{lowest:g}, so all outcomes would be equal; give a "
             "larger cap."
         )
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from belated.base.checks import one_of, real, whole
 from belated.base.columns import Array, numbers
-from belated.base.errors import OptionError, PropensitiesNeededError
+from belated.base.errors import OptionError, PropensitiesNeededError, argument
 from belated.kernels import rows as kernel
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ class Weights:
     def check_rows(self, rows: int) -> None:
         """Raise if there are more rows than the horizon."""
         if self.cumulative and self.horizon is not None and self.horizon < rows:
-            raise OptionError(f"`horizon` is {self.horizon} but the log has {rows} rows; it must be at least as large.")
+            raise OptionError(
+                f"{argument('horizon')} is {self.horizon} but the log has {rows} rows; it must be at least as large."
+            )
 
     def check(self, full: bool) -> None:
         """Raise if the weights need every arm's propensity and only the chosen arm's is known."""
@@ -201,7 +203,9 @@ def read_weights(weights: WeightsLike) -> Weights:
 def check_given(role: str, name: str, given: Given | None) -> None:
     """Raise if a choice is "given" without an array or function, or another choice comes with one."""
     if (name == "given") != (given is not None):
-        raise OptionError(f"`{role}` is {name!r}; 'given' needs an array or a function, and no other name takes one.")
+        raise OptionError(
+            f"{argument(role)} is {name!r}; 'given' needs an array or a function, and no other name takes one."
+        )
 
 
 def given_array(name: str, given: Given | None, log: Log, least: float) -> Array:

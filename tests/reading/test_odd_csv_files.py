@@ -1,0 +1,281 @@
+"""CSV files as people, programs and attackers write them: the right answer, or one sentence."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawn import refused, write
+
+import belated as bl
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+ROWS = 24
+ARM = [("A", "B")[i % 3 == 0] for i in range(ROWS)]
+P_A = [0.25 if i % 2 else 0.5 for i in range(ROWS)]
+OUT = [i % 5 == 4 for i in range(ROWS)]
+BOUGHT = [i % 7 in (0, 3) for i in range(ROWS)]
+START = dt.datetime(2026, 3, 20)
+SENT = [START + dt.timedelta(days=i) for i in range(ROWS)]  # into April, so that some days are above 12
+CAME = [when + dt.timedelta(days=i % 4) for i, when in enumerate(SENT)]
+
+
+def columns(outcome=("True", "False"), missing="", when="%Y-%m-%d", share="{}"):
+    """Return one experiment as columns of text."""
+    return {
+        "arm": list(ARM),
+        "outcome": [missing if out else outcome[not bought] for bought, out in zip(BOUGHT, OUT, strict=True)],
+        "assigned_at": [each.strftime(when) for each in SENT],
+        "arrived_at": [missing if out else each.strftime(when) for each, out in zip(CAME, OUT, strict=True)],
+        "p_A": [share.format(p) for p in P_A],
+        "p_B": [share.format(1 - p) for p in P_A],
+    }
+
+
+def text_of(table, separator=",", end="\n"):
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter=separator, lineterminator=end)
+    writer.writerows([table, *zip(*table.values(), strict=True)])
+    return file.getvalue()
+
+
+def in_memory():
+    return bl.Log(
+        ARM, [np.nan if out else float(b) for b, out in zip(BOUGHT, OUT, strict=True)], [[p, 1 - p] for p in P_A],
+        assigned_at=SENT, arrived_at=[None if out else when for when, out in zip(CAME, OUT, strict=True)],
+    )  # fmt: skip
+
+
+WANTED = bl.estimate(in_memory())
+
+
+def is_right(*args, **options):
+    source = bl.read(*args, **options)
+    got = bl.estimate(source)
+    assert tuple(map(str, got.arms)) == ("A", "B")
+    assert got.values == pytest.approx(WANTED.values, rel=1e-12)
+    assert got.std_errors == pytest.approx(WANTED.std_errors, rel=1e-12)
+    return source
+
+
+PLAIN = text_of(columns())
+
+# ---------------------------------------------------------------- what people have
+
+RIGHT = {
+    "as pandas writes it": (PLAIN, {}),
+    "lower case": (text_of(columns(("true", "false"))), {}),
+    "letters": (text_of(columns(("T", "f"))), {}),
+    "yes and no": (text_of(columns(("Yes", "NO"))), {}),
+    "y and n": (text_of(columns(("y", "N"))), {}),
+    "ones": (text_of(columns(("1", "0"))), {}),
+    "floats": (text_of(columns(("1.0", "0.0"))), {}),
+    "exponents": (text_of(columns(("1e0", "0E0"))), {}),
+    "spaces": (text_of(columns((" 1 ", " 0"), share=" {} ")), {}),
+    **{f"missing is {word}": (text_of(columns(missing=word)), {}) for word in (
+        "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "none", "<NA>", "NaT", "#N/A", " nan "
+    )},
+    "a byte order mark": ("\ufeff" + PLAIN, {}),
+    "CRLF": (text_of(columns(), end="\r\n"), {}),
+    "CR": (text_of(columns(), end="\r"), {}),
+    "tabs": (text_of(columns(), "\t"), {}),
+    "bars": (text_of(columns(), "|"), {}),
+    "semicolons": (text_of(columns(), ";"), {}),
+    "no end of line": (PLAIN.rstrip("\n"), {}),
+    "blank lines": ("\n\n" + PLAIN.replace("\n", "\n\n"), {}),
+    "a comment": ("# exported on Monday\n" + PLAIN, {}),
+    "an index": ("".join(f"{'' if i == 0 else i - 1},{line}\n" for i, line in enumerate(PLAIN.splitlines())), {}),
+    "trailing separators": (re.sub("(?m)$", ",", PLAIN.rstrip("\n")), {"assigned_at": "assigned_at"}),
+    "quotes everywhere": (re.sub(r"(?m)([^,\n]+)", r'"\1"', PLAIN), {}),
+    "a quoted note": (
+        text_of({"note": ['two\nlines, "so"'] * ROWS, **columns()}), {}
+    ),
+    "a long note": (text_of({"note": ["x" * 150_000] * ROWS, **columns()}), {}),
+    "a byte 0 in a note": (text_of({"note": ["a\0b"] * ROWS, **columns()}), {}),
+    "European Excel": (text_of(columns(share="{}"), ";").replace("0.", "0,"), {"decimal": ","}),
+    "per cent": (text_of({**columns(), "p_A": [100 * p for p in P_A], "p_B": [100 - 100 * p for p in P_A]}),
+                 {"propensity_unit": "percent"}),
+    "per cent with signs": (
+        text_of({**columns(), "p_A": [f"{100 * p}%" for p in P_A], "p_B": [f"{100 - 100 * p} %" for p in P_A]}),
+        {"propensity_unit": "percent"},
+    ),
+    "a time": (text_of(columns(when="%Y-%m-%d %H:%M:%S")), {}),
+    "ISO with Z": (text_of(columns(when="%Y-%m-%dT%H:%M:%SZ")), {}),
+    "an offset": (text_of(columns(when="%Y-%m-%dT%H:%M:%S+00:00")), {}),
+    "slashes, year first": (text_of(columns(when="%Y/%m/%d")), {}),
+    "days above 12 tell": (text_of(columns(when="%d/%m/%Y")), {}),
+    "months first, days above 12 tell": (text_of(columns(when="%m/%d/%Y")), {}),
+    "points": (text_of(columns(when="%d.%m.%Y %H:%M")), {}),
+    "day first": (text_of(columns(when="%d-%m-%Y")), {"date_format": "day-first"}),
+    "month first": (text_of(columns(when="%m/%d/%Y %H:%M")), {"date_format": "month-first"}),
+    "a pattern": (text_of(columns(when="%d %b %Y, %I:%M %p")), {"date_format": "%d %b %Y, %I:%M %p"}),
+    "digits only": (text_of(columns(when="%Y%m%d")), {"date_format": "%Y%m%d"}),
+    "two digits of the year": (text_of(columns(when="%d.%m.%y")), {"date_format": "%d.%m.%y"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_it_is_read(name):
+    text, options = RIGHT[name]
+    is_right(write("a.csv", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [("utf-16", None), ("utf-8-sig", None), ("utf-32", None), ("latin-1", "latin-1"), ("cp1252", "windows-1252"),
+     ("utf-16-le", "utf-16-le"), ("mac-roman", "mac-roman")],
+)  # fmt: skip
+def test_encodings(encoding, said):
+    arms = ["Café" if arm == "A" else "Straße" for arm in ARM]
+    table = {**columns(), "arm": arms, "p_Café": P_A, "p_Straße": [1 - p for p in P_A]}
+    del table["p_A"], table["p_B"]
+    write("a.csv", text_of(table), encoding)
+    source = bl.read("a.csv", encoding=said)
+    assert source.arms == ("Café", "Straße")
+    assert bl.estimate(source).values == pytest.approx(WANTED.values)
+    if said in ("latin-1", "windows-1252"):
+        refused("not text in UTF-8; say with `encoding`", "a.csv")
+
+
+def test_offsets_are_applied():
+    late = [each.replace(tzinfo=dt.timezone(dt.timedelta(hours=i % 3))).isoformat() for i, each in enumerate(SENT)]
+    source = bl.read(write("a.csv", text_of({**columns(), "assigned_at": late})), arrived_at="none", delay="none")
+    assert source.log().assigned_at.tolist() == [when - dt.timedelta(hours=i % 3) for i, when in enumerate(SENT)]
+
+
+def test_durations_as_pandas_writes_them():
+    table = columns()
+    del table["arrived_at"]
+    delays = pd.Series([None if out else dt.timedelta(days=i % 4) for i, out in enumerate(OUT)], dtype="m8[ns]")
+    is_right(write("a.csv", text_of({**table, "delay": ["" if x == "NaT" else x for x in delays.astype(str)]})))
+
+
+def test_numbers_as_times_are_steps():
+    since = [[int(each.timestamp() * 1000) for each in times] for times in (SENT, CAME)]  # milliseconds since 1970
+    steps = {"assigned_at": since[0], "arrived_at": ["" if out else t for t, out in zip(since[1], OUT, strict=True)]}
+    is_right(write("a.csv", text_of({**columns(), **steps})))
+    days = {"assigned_at": [46_100 + i + 0.5 for i in range(ROWS)],
+            "arrived_at": ["" if out else 46_100 + i + i % 4 + 0.5 for i, out in enumerate(OUT)]}  # fmt: skip
+    is_right(write("a.csv", text_of({**columns(), **days})))  # Excel's days
+
+
+def test_arms_that_say_nothing_elsewhere_are_labels():
+    for label in ("NA", "None", "null", "nan", "-", "n/a", "true", "T"):
+        table = columns()
+        table["arm"] = [label if arm == "B" else arm for arm in ARM]
+        table[f"p_{label}"] = table.pop("p_B")
+        assert set(bl.read(write("a.csv", text_of(table))).arms) == {"A", label}
+    refused("`arm` is missing in 8 rows", write("a.csv", text_of({**columns(), "arm": ["", "A", "A"] * 8})))
+
+
+def test_what_pandas_reads_is_what_we_read():
+    for text in (PLAIN, text_of(columns(("1", "0"))), text_of(columns(missing="NaN"))):
+        write("a.csv", text)
+        frame = pd.read_csv("a.csv", parse_dates=["assigned_at", "arrived_at"])
+        if frame["outcome"].dtype == object:
+            frame["outcome"] = frame["outcome"].astype("boolean")
+        assert bl.estimate(bl.read(frame)).values.tolist() == bl.estimate(bl.read("a.csv")).values.tolist()
+
+
+# ---------------------------------------------------------------- what cannot be
+
+
+def one(column, text, row=6):
+    """Return the file with one other value."""
+    table = columns()
+    table[column][row] = text
+    return text_of(table)
+
+
+REFUSED = {
+    "empty": ("", {}, "has no rows"),
+    "blank": ("\n\n\n", {}, "has no rows"),
+    "names only": (PLAIN.splitlines()[0] + "\n", {}, "has no rows"),
+    "no names": (PLAIN.partition("\n")[2], {}, "several columns named '2026-03-20'"),
+    "a name twice": (PLAIN.replace("p_B", "p_A", 1), {}, "several columns named 'p_A'"),
+    "names that differ in case": (PLAIN.replace("p_B", "P_A", 1), {}, "differ only in case"),
+    "a field too many": (PLAIN + "A,True,2026-05-01,2026-05-01,0.5,0.5,9\n", {}, "line 26 has 7 fields, but .* 6"),
+    "a field too few": (PLAIN + "A,True,2026-05-01\n", {}, "line 26 has 3 fields, but the first line has 6"),
+    "an open quote": (PLAIN + '"A,True,2026-05-01,,0.5,0.5\n', {}, "quotation mark is not closed"),
+    "another separator": (PLAIN.replace(",", ":"), {}, "No column is named like an arm"),
+    "spaces as separators": (PLAIN.replace(",", " "), {}, "No column is named like an arm"),
+    "mixed words": (one("outcome", "yes"), {}, "line 8 has 'yes' in column 'outcome', where true or false"),
+    "an unknown word": (one("outcome", "maybe"), {}, "line 8 has 'maybe' in column 'outcome', where true or false"),
+    "a number among words": (one("outcome", "1"), {}, "line 8 has '1' in column 'outcome', where true or false"),
+    "a dash": (one("outcome", "-"), {}, "'-' .*leave the field empty"),
+    "a decimal comma": (PLAIN.replace(",", ";").replace("0.", "0,"), {}, "decimal mark, say so with `decimal=','`"),
+    "a point with decimal commas": (PLAIN.replace(",", ";"), {"decimal": ","}, "numbers have no points in them"),
+    "per cent": (text_of({**columns(), "p_A": [50] * ROWS, "p_B": [50] * ROWS}), {},
+                 "'A' is 50.0; it must lie .* sum to 100 and look like per cent: `propensity_unit='percent'`"),
+    "signs of per cent": (text_of({**columns(), "p_A": ["50%"] * ROWS, "p_B": ["50%"] * ROWS}), {},
+                          "has '50%' in column 'p_.', .*`propensity_unit='percent'`"),
+    "fractions said to be per cent": (PLAIN, {"propensity_unit": "percent"}, "sums to 0.01"),
+    "a date that can be read in two ways": (
+        text_of({**columns(), "assigned_at": [f"{1 + i % 12:02}/02/2026" for i in range(ROWS)]}), {},
+        "'01/02/2026', which can be read in two ways; say with `date_format`"),
+    "points that can be read in two ways": (
+        text_of({**columns(), "assigned_at": [f"{1 + i % 12}.2.2026" for i in range(ROWS)]}), {}, "in two ways"),
+    "days and months mixed": (
+        text_of({**columns(), "assigned_at": ["13/02/2026", "02/13/2026"] * 12}), {},
+        "'13/02/2026' and '02/13/2026', of which one has the day first and one the month"),
+    "not day first": (text_of(columns(when="%m/%d/%Y")), {"date_format": "day-first"},
+                      "has '03/20/2026' in column 'assigned_at', where a time must be"),
+    "another pattern": (PLAIN, {"date_format": "%d.%m.%Y"}, "has '2026-03-20' in column 'assigned_at'"),
+    "no such pattern": (PLAIN, {"date_format": "%Q"}, "%Q"),
+    "no pattern": (PLAIN, {"date_format": "dd.mm.yyyy"}, "'day-first', 'month-first' or a pattern"),
+    "two digits of the year": (text_of(columns(when="%d.%m.%y")), {}, "say with `date_format`"),
+    "names of months": (text_of(columns(when="%d %b %Y")), {}, "say with `date_format`"),
+    "no such day": (one("assigned_at", "2026-02-30"), {}, "line 8 has '2026-02-30' in column 'assigned_at'"),
+    "a word among times": (one("assigned_at", "soon"), {}, "line 8 has 'soon' in column 'assigned_at'"),
+    "afternoon": (one("assigned_at", "2026-03-26 03:00 PM"), {}, "has '2026-03-26 03:00 PM'"),
+    "epoch": (one("assigned_at", "epoch"), {}, "has 'epoch'"),
+    "no such encoding": (PLAIN, {"encoding": "utf-99"}, "`encoding` is 'utf-99'; it must be the name of an encoding"),
+    "no text encoding": (PLAIN, {"encoding": "base64"}, "`encoding` is 'base64'"),
+    "not in that encoding": (PLAIN.replace("arm", "ärm"), {"encoding": "ascii"}, "it is not text in ascii"),
+    "no such mark": (PLAIN, {"decimal": ";"}, r"`decimal` is ';'; it must be '\.' or ','"),
+    "a byte 0 in a name": (PLAIN.replace("arm", "a\0m", 1), {}, "in UTF-16, say so with `encoding='utf-16'`"),
+    "no propensities": (text_of({k: v for k, v in columns().items() if "p_" not in k}), {},
+                        "`propensity='uniform'` or `propensity='A=0.5,B=0.5'`"),
+    "an odd label": (text_of({**columns(), "arm": [*ARM[:-1], "Bb"]}), {}, "Arm 'Bb' has no column of propensities"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_it_is_refused_in_a_sentence(name):
+    text, options, words = REFUSED[name]
+    refused(words, write("a.csv", text), **options)
+
+
+@pytest.mark.parametrize("value", ["1,000", "1.000,5", "1'000", "$5", "5 €", "1 000", "5%", "0x10", "1e", "१२"])
+def test_other_numbers_are_refused(value):
+    table = columns(("1", "0"))
+    table["outcome"][6] = value
+    refused(f"line 8 has {re.escape(repr(value))} in column 'outcome', where a number", write("a.csv", text_of(table)))
+
+
+def test_lines_are_those_of_the_file():
+    table = {"note": ["two\nlines"] * ROWS, **columns()}
+    table["outcome"][6] = "perhaps"
+    refused("line 14 has 'perhaps'", write("a.csv", text_of(table)))
+    refused("line 17 has 'perhaps'", write("a.csv", "# a\n\n# b\n" + text_of(table)))
+
+
+def test_options_of_text_need_a_text_file():
+    frame = pd.DataFrame({"arm": ARM, "outcome": BOUGHT, "p_A": P_A, "p_B": [1 - p for p in P_A]})
+    for option in ({"decimal": ","}, {"encoding": "latin-1"}, {"date_format": "day-first"}):
+        refused(f"`{next(iter(option))}` is given, but no CSV file is read", frame, **option)
+
+
+def test_lines_that_end_in_different_ways():
+    lines = PLAIN.splitlines()
+    text = "\r\n".join(lines[:10]) + "\r\n" + "\n".join(lines[10:]) + "\n"
+    refused("cannot be read", write("a.csv", text))
