@@ -76,7 +76,7 @@ _HEAD = f"""# Starting commands
 CPU seconds of whole processes, start-up included: medians of {ROUNDS} rounds in which each ran once. The floors are
 `python -c` with `import numpy`, and with `import duckdb, numpy` and `select arm, avg(outcome) ... group by arm` over
 the same Parquet file. Kernels are compiled once and kept; the first call waits for them.
-Measure in an environment that holds the package and what it needs: numba looks through every other package for plug-ins.
+Measure in an environment that holds only the package and what it needs: numba looks for plug-ins in all others.
 
 | what | s | floor | s | ratio | target |
 |:--|--:|:--|--:|--:|--:|"""
