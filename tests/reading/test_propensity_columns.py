@@ -21,7 +21,7 @@ def test_lists_of_propensities():
     same(bl.read(lists()))
     for change in (lambda p: p[:1], lambda p: None, lambda p: [None, p[1]], lambda p: [], lambda p: [np.nan, p[1]]):
         refused("`propensity` in row 7 for arm 'A' is nan", lists(change))
-    refused("3 columns but `arm` holds 2", lists(lambda p: [*p, 0.0]))
+    refused("3 columns but `arm` has 2", lists(lambda p: [*p, 0.0]))
     refused("must sum to 1", lists(lambda p: [0.5, 0.6]))
     refused("must lie in", lists(lambda p: [-0.5, 1.5]))
     refused("gives the chosen arm", lists(lambda p: [float(DRAWN.code[7] != 0), float(DRAWN.code[7] != 1)]))
