@@ -160,7 +160,7 @@ def test_a_damaged_gzip_file_never_gives_another_answer():
     packed = gzip.compress(DRAWN.csv().encode(), mtime=0)
     assert flipped(packed, "a.csv.gz", 100) < 5  # bits of the header that mean nothing
     for end in range(1, len(packed), 150):
-        refused("not a GZIP file, or not all of it, or it is damaged", write("b.csv.gz", packed[:end]))
+        refused("not a GZIP file, or it is incomplete or damaged", write("b.csv.gz", packed[:end]))
     content = DRAWN.csv().encode()
     same(bl.read(write("A.CSV.GZ", gzip.compress(content[:1000]) + gzip.compress(content[1000:]))))
 
@@ -188,7 +188,7 @@ def test_a_damaged_zstd_file_never_gives_another_answer():
     same(bl.read("a.csv.zst"))
     assert flipped(packed, "b.csv.zst", 30) < 3
     for end in range(1, len(packed), 150):
-        refused("not a ZSTD file, or not all of it, or it is damaged", write("b.csv.zst", packed[:end]))
+        refused("not a ZSTD file, or it is incomplete or damaged", write("b.csv.zst", packed[:end]))
 
 
 def late(rows, **columns):

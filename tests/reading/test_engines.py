@@ -192,7 +192,7 @@ def test_ctrl_c_leaves_nothing():
     [
         (
             "IO Error: No magic bytes found at end of file '/tmp/x/a.parquet'",
-            "it is not a Parquet file, or not all of it.",
+            "it is not a Parquet file, or it is incomplete.",
         ),
         ("[Errno 13] Permission denied: '/root/a.csv'", "that is not permitted."),
         ("Something else. See also https://x.org", "Something else."),

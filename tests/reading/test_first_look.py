@@ -61,6 +61,6 @@ def test_facts_take_arms_in_any_order():
 def test_what_no_column_tells_is_noted():
     source = bl.read(DRAWN.wide().drop(["assigned_at", "arrived_at"]))
     assert source.notes == (
-        "No column has the times of assignment: the rows are taken in their order.",
-        "No column says when outcomes arrived: each counts from its assignment.",
+        "There is no column with assignment times; rows are used in their order.",
+        "There is no column with arrival times; every outcome counts from its assignment.",
     )

@@ -147,7 +147,7 @@ def test_offsets_that_lead_out_of_an_arrow_file_are_refused():
             batch.validate(full=True)
         with pa.ipc.new_file(file, batch.schema) as writer:
             writer.write_batch(batch)
-    refused("it is not an Arrow file, or not all of it, or it is damaged", "a.arrow")
+    refused("it is not an Arrow file, or it is incomplete or damaged", "a.arrow")
 
 
 def test_tables_without_rows():

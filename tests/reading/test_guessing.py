@@ -256,9 +256,11 @@ def test_given_names_must_exist_and_fit():
         find(kinds, None, {"arm": "sent_at"})
     with pytest.raises(LogError, match="'note' for `propensity` is of kind text; it must be one of integer, number"):
         find(kinds, None, {"propensity": {"A": "p", "B": "note"}})
-    with pytest.raises(LogError, match="'p' is named for both `outcome` and `propensity`; a column plays one role"):
+    with pytest.raises(
+        LogError, match="'p' is named for both `outcome` and `propensity`; a column can have only one role"
+    ):
         find(kinds, None, {"outcome": "p", "propensity": "p"})
-    with pytest.raises(OptionError, match="`arrived_at` and `delay` say the same"):
+    with pytest.raises(OptionError, match="`arrived_at` and `delay` are two forms of the same"):
         find(kinds, None, {"arrived_at": "sent_at", "delay": "p"})
     for strange in (3, ["Variant"], b"Variant"):
         with pytest.raises(OptionError, match=r"`arm` is .*; it must be the name of a column"):

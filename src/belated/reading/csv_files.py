@@ -335,7 +335,7 @@ def _check_packed(path: str, name: str) -> None:
         if error.errno is not None:  # the file system's, not the packing's
             raise
         raise LogError(
-            f"`{name}` cannot be read: it is not a {packing.upper()} file, or not all of it, or it is damaged."
+            f"`{name}` cannot be read: it is not a {packing.upper()} file, or it is incomplete or damaged."
         ) from None
 
 

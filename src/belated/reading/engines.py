@@ -250,7 +250,7 @@ class SQLite(Engine):
             return pa.array([None if value is None else bool(value) for value in values])
         if len(kinds) > 1 and kinds != {int, float}:
             odd = next(value for value in values if isinstance(value, (str, bytes)))
-            raise LogError(f"Column {one_line(repr(name))} holds numbers and text, such as {one_line(repr(odd))}.")
+            raise LogError(f"Column {one_line(repr(name))} contains numbers and text, such as {one_line(repr(odd))}.")
         return pa.array(values, type=pa.float64() if float in kinds else None)
 
 
@@ -344,7 +344,7 @@ def connect() -> embedded.Connection:
     try:
         connection = embedded.Connection()
     except ImportError:
-        raise MissingLibraryError("Reading tables needs DuckDB; `pip install duckdb` brings it.") from None
+        raise MissingLibraryError("Reading tables needs DuckDB; run `pip install duckdb`.") from None
     connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
     spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
     connection.raw_sql(f"SET temp_directory = '{sql_text(str(spill))}'")
@@ -387,12 +387,12 @@ def sql_text(text: str) -> str:
 
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {
-    "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or not all of it.",
+    "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",
     "not a valid DuckDB database": "it is not a DuckDB database.",
     "Could not read enough bytes": "a part of it is missing.",
-    "Could not set lock": "another program has it open to write in it; close that first.",
-    "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or not all of it.",
-    "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or not all of it.",
+    "Could not set lock": "another program has it open for writing; close that program first.",
+    "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or it is incomplete.",
+    "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or it is incomplete.",
     "not utf-8 encoded|Set the correct encoding": f"it is not text in UTF-8; name its {argument('encoding')}.",
     "Permission denied": "that is not permitted.",
 }

@@ -179,9 +179,7 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
     missing = [i for i, arm in enumerate(arms) if arm is None or arm != arm]
     if missing:
         n = sum(counts["rows"][i].as_py() for i in missing)
-        raise LogError(
-            f"{argument('arm')} is missing in {count(n, 'row')}; every row must say which arm it got.", column="arm"
-        )
+        raise LogError(f"{argument('arm')} is missing in {count(n, 'row')}; every row needs an arm.", column="arm")
     # apart from the arms, as files may know the ends of their columns without being read
     ends = fetch(rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), last_arrival=rows.arrived.max()))
     first, last, last_arrival = (_number(ends, name, clock) for name in ("first", "last", "last_arrival"))
@@ -209,9 +207,9 @@ def _silent_notes(roles: Roles) -> list[str]:
     """Return what is taken for granted where no column tells."""
     notes = []
     if roles.assigned_at is None:
-        notes.append("No column has the times of assignment: the rows are taken in their order.")
+        notes.append("There is no column with assignment times; rows are used in their order.")
     if roles.arrived_at is None and roles.delay is None:
-        notes.append("No column says when outcomes arrived: each counts from its assignment.")
+        notes.append("There is no column with arrival times; every outcome counts from its assignment.")
     return notes
 
 

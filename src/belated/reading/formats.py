@@ -69,7 +69,7 @@ def format_of(path: str) -> FileFormat:
         if candidate.fits(path):
             return candidate
     known = ", ".join(suffix for candidate in FORMATS for suffix in candidate.usual)
-    raise OptionError(f"`{one_line(path)}` is of no kind that can be read; its name must end in one of {known}.")
+    raise OptionError(f"`{one_line(path)}` has an unknown format; its name must end in one of {known}.")
 
 
 def find_files(path: str, role: str, table: str | None, form: TextFormat | None = None) -> Files:
@@ -109,7 +109,7 @@ def read_files(connection: Connection, files: Files) -> Input:
     odd = next((path for path in files.paths if format_of(path) is not format_), None)
     if odd is not None:
         raise OptionError(
-            f"`{one_line(files.path)}` holds files of different kinds, such as {files.paths[0]!r} and {odd!r}."
+            f"`{one_line(files.path)}` contains files of different formats, such as {files.paths[0]!r} and {odd!r}."
         )
     if files.table is not None and not format_.is_database:
         raise OptionError(
@@ -180,9 +180,7 @@ def _check_arrow(path: str) -> None:
         if isinstance(error, OSError) and error.errno is not None:  # the file system's
             raise
         name = one_line(Path(path).name)
-        raise LogError(
-            f"`{name}` cannot be read: it is not an Arrow file, or not all of it, or it is damaged."
-        ) from None
+        raise LogError(f"`{name}` cannot be read: it is not an Arrow file, or it is incomplete or damaged.") from None
 
 
 def _read_database(connection: Connection, files: Files) -> Input:

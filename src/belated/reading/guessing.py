@@ -61,7 +61,7 @@ def find(
     events = bool(options.pop("events", False)) and outcome_kinds is not None
     if options.get("arrived_at") and options.get("delay"):
         raise OptionError(
-            f"{argument('arrived_at')} and {argument('delay')} say the same in two ways; give one of them."
+            f"{argument('arrived_at')} and {argument('delay')} are two forms of the same information; give one of them."
         )
     called = None if outcome_kinds is None else "events" if events else "outcomes"
     first = _Columns(kinds)
@@ -170,7 +170,7 @@ class _Columns:
             raise wrong(role, f"Column {quoted(column)} for {argument(role)}{self.where} is of kind {kind}; {must}.")
         if self.taken.setdefault(column, role) != role:
             both = f"{argument(self.taken[column])} and {argument(role)}"
-            raise wrong(role, f"Column {quoted(column)} is named for both {both}; a column plays one role at most.")
+            raise wrong(role, f"Column {quoted(column)} is named for both {both}; a column can have only one role.")
         self.names.pop(column, None)
         return column
 

@@ -161,6 +161,6 @@ def _refuse_view(connection: Connection, catalog: str, name: str | None = None) 
     view = next((view for schema, view in rows.fetchall() if name in (None, view, f"{schema}.{view}")), None)
     if view is not None:
         raise OptionError(
-            f"`{one_line(view)}` is a view; of a database file only stored tables are read, as a view may do anything. "
-            "Store it with CREATE TABLE ... AS, or give a table of your own Ibis connection."
+            f"`{one_line(view)}` is a view; only stored tables of a database file are read, because a view can run any "
+            "query. Store it with CREATE TABLE ... AS, or give a table of your own Ibis connection."
         )

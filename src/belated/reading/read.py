@@ -60,10 +60,10 @@ def read(
     decimal: str = ".",
     date_format: str | None = None,
 ) -> Source:
-    """Read an experiment from a file, a dataframe, a database or a table of any engine that Ibis speaks to.
+    """Read an experiment from a file, a dataframe, a database or a table of any engine that Ibis supports.
 
-    The rows stay where they are: what comes back from `estimate`, `compare` and `trajectory` is computed by the
-    engine, or, for files, streamed through the compiled kernel, however many rows there are.
+    The table is not loaded into memory: for `estimate`, `compare` and `trajectory`, files are streamed through the
+    compiled kernel, and other engines compute the sums.
 
     Parameters
     ----------
@@ -72,44 +72,44 @@ def read(
         pandas, polars or pyarrow; a database by its URL, such as ``"postgresql://user@host/db"``; or a table of
         PostgreSQL, Spark, BigQuery and so on by your own Ibis connection.
     outcomes : path, dataframe, Ibis table or name, optional
-        The outcomes, or events, if they are in a table of their own; a name is that of a table of the same database.
+        The outcomes or events, if they are in a second table; a name is that of a table of the same database.
     table : str, optional
-        Which table of a database, such as ``"sent"`` or ``"schema.sent"``.
+        The table of a database, such as ``"sent"`` or ``"schema.sent"``.
     arm, outcome, assigned_at, arrived_at, delay : str, optional
-        Names of columns; those that are not given are guessed from common names. `roles` says which they are.
+        Names of columns; others are guessed from common names. `Source.roles` has the result.
     propensity : str, list or dict, optional
         A column for each arm, as a pattern (``"p_*"``), a list or a dict; one column with a list, struct, map or JSON;
-        or the column of the chosen arm's probability. If no column holds them because each arm's was the same for all
-        rows: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
+        or the column of the chosen arm's probability. If probabilities were the same in all rows and there is no
+        column: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
     key : str or pair of str, optional
-        What joins outcomes to assignments: a column of both, or one of each.
+        The key that joins outcomes to assignments: a column of both tables, or one of each.
     arms : sequence, optional
-        The arms, in the order of a list of propensities; those found, sorted, by default.
+        The arms in the order of a list of propensities; by default the sorted labels of the table.
     as_of : optional
-        The moment the experiment is looked at; by default everything that has arrived counts.
+        The time as of which the experiment is analysed; by default everything that has arrived counts.
     duplicates : {"error", "first", "last", "sum"}
-        What to make of different outcomes for one key. The same outcome delivered again counts once.
+        How to treat different outcomes of one key. Equal outcomes of one key count once.
     events : bool or {"indicator", "count", "sum"}
-        The outcomes exist only when they happen, such as purchases. The outcome of an assignment is then whether any
-        event happened within the `window`, how many did, or the sum of their values (by default if there are values).
-        Only assignments whose window has closed by `as_of` count.
+        Whether outcomes are events, recorded only when they happen, such as purchases. The outcome of an assignment is
+        then whether any event happened within the `window`, their number, or the sum of their values (the default if
+        there are values). Only assignments whose window has closed by `as_of` are used.
     window : int, float, str or timedelta, optional
-        Of events: steps, or a duration such as ``"7d"``, ``"12h"`` or ``"30min"``.
+        The window of events: steps, or a duration such as ``"7d"``, ``"12h"`` or ``"30min"``.
     cap : float, optional
-        Outcomes above it count as it, such as 500 for revenue: what is estimated is the mean of the capped outcome. Of
-        events, an assignment's outcome is capped, not each event.
+        Outcomes above the cap count as the cap, and estimates are of the mean of the capped outcomes. For events, the
+        outcome of an assignment is capped, not each event.
     copy_limit : int
-        Of a database: tables of up to so many rows are copied into memory once, which is faster; larger ones are summed
-        up by the database itself. 0: never copied. Spark's rows are never copied.
+        Tables of a database with at most this many rows are copied into memory once, which is faster; the database
+        computes the sums of larger ones. 0 never copies. Tables of Spark are never copied.
     propensity_unit : {"fraction", "percent"}
-        What the probabilities sum to: 1, or 100.
+        Whether probabilities sum to 1 or to 100.
     encoding : str, optional
-        Of CSV files: such as ``"latin-1"``, ``"cp1252"`` or ``"utf-16"``; UTF-8 by default.
+        The encoding of CSV files, such as ``"latin-1"``, ``"cp1252"`` or ``"utf-16"``; UTF-8 by default.
     decimal : {".", ","}
-        Of CSV files: the decimal mark.
+        The decimal mark of CSV files.
     date_format : str, optional
-        Of CSV files: how dates are written, ``"day-first"``, ``"month-first"`` or a pattern such as
-        ``"%d.%m.%Y %H:%M"``; as 2026-03-01 by default.
+        The format of dates in CSV files: ``"day-first"``, ``"month-first"`` or a pattern such as
+        ``"%d.%m.%Y %H:%M"``; by default as in 2026-03-01.
 
     Returns
     -------
@@ -166,7 +166,10 @@ def read(
                 chances = _chances(assignments, columns)
             assignments, deliveries = copy_tables(assignments, deliveries, columns, chances, copy_limit)
         except UncopiedError as error:
-            held_in, notes = None, [*notes, f"The rows stay in {held_in}, which sums them up itself: {error}."]
+            held_in, notes = (
+                None,
+                [*notes, f"The rows are not copied from {held_in}, which computes the sums: {error}."],
+            )
     query = RowsQuery(
         assignments=assignments.table,
         deliveries=None if deliveries is None else deliveries.table,

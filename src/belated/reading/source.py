@@ -1,4 +1,4 @@
-"""Source: a log that stays where it is, in files or an engine, and is asked for sums."""
+"""`Source`: a log in files or a database engine, from which sums are computed without loading it."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ class _Scans:
 
 
 class Source(Data, Table):
-    """A log that stays where it is; `read` makes it, and `estimate`, `compare` and `trajectory` take it as a `Log`.
+    """A log in a file or database, made by `read`; functions accept it like a `Log`.
 
-    It holds a connection to its engine, and is for one thread at a time; `log()` is for any.
+    It has a connection to its engine, and may be used by one thread at a time; threads may share `log()`.
 
     Attributes
     ----------
     arms : tuple
     roles : Roles
-        Which column plays which role.
+        The column for each role.
     notes : tuple of str
-        What was noticed on reading, such as outcomes that belong to no assignment.
+        Remarks from reading, such as outcomes that belong to no assignment.
     within : str or None
-        Of events, the window in words: the outcome is what happened within it.
+        The window in words, if outcomes are events within a window.
     cap : float or None
-        What larger outcomes count as.
+        The cap on outcomes, if there is one.
     files : tuple of str
-        The files that are read, if it is in files.
+        The files that contain the rows, if any.
     """
 
     def __init__(self, opened: Opened, cap: float | None = None, files: tuple[str, ...] = ()) -> None:
@@ -85,7 +85,7 @@ class Source(Data, Table):
 
     @property
     def has_all_propensities(self) -> bool:
-        """Whether every arm's probability is known, not only the chosen one's."""
+        """Whether the probability of every arm is known, not only of the chosen one."""
         return "p0" in self.rows.columns
 
     @property
@@ -99,16 +99,16 @@ class Source(Data, Table):
         return self._query.copied_from or str(self._query.connection.name)
 
     def at(self, as_of: Any) -> Source:
-        """Return the same experiment as it stood at another moment."""
+        """Return the same experiment as of another time."""
         return self.at_number(self.clock.read("as_of", as_of))
 
     def at_number(self, moment: int | float) -> Source:
-        """Return the same experiment as it stood at a moment given as a number of its clock."""
+        """Return the same experiment as of another time, given as a number of its clock."""
         with sentences(self.name):
             return Source(self._uncut.at(moment), self.cap, self.files)
 
     def capped(self, cap: float | None) -> Source:
-        """Return the same experiment with outcomes above a cap counted as the cap; None: as they are."""
+        """Return the same experiment with another cap on outcomes, or with None, without a cap."""
         if cap is None:
             return Source(self._uncut, files=self.files)
         value = read_cap(cap)
@@ -124,7 +124,7 @@ class Source(Data, Table):
         return Source(self._uncut, value, self.files)
 
     def above_cap(self, moments: Array | None = None) -> Array:
-        """Return, by moment and arm, how many outcomes that have arrived are above the cap; None: as of its own."""
+        """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
         return self._above_now if moments is None else self._count_above(moments)
 
     @cached_property
@@ -199,9 +199,9 @@ class Source(Data, Table):
     def sums(
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
-        """Return, for each pair of weights and outcome model, the sums at each moment; None: as of its own."""
+        """Return the sums for each pair of weights and outcome model, at each time; None is the as-of time."""
         if history:
-            raise OptionError("`history` goes with a Log in memory; `log()` brings a table into it.")
+            raise OptionError("`history` needs a Log in memory; `log()` loads a table into memory.")
         choices = [(read_weights(w), read_outcome_model(m)) for w, m in parts]
         for weights, _ in choices:
             weights.check(self.has_all_propensities)
@@ -275,7 +275,7 @@ class Source(Data, Table):
         return anchors
 
     def _check(self) -> None:
-        """Refuse a row that cannot be, naming it by its key or time."""
+        """Raise if a row is invalid, with its key or time."""
         first = fetch(sums_query.faulty(self.coded, len(self.arms)).limit(1))
         if not first.num_rows:
             return
@@ -283,13 +283,13 @@ class Source(Data, Table):
             self._reader.batch(first.to_batches()[0]).check(self.arms, self.clock, 0)
         except LogError as error:
             raise error.at(row_name(first.to_pylist()[0])) from None
-        raise LogError("The table holds a row that cannot be.")
+        raise LogError("The table contains an invalid row.")
 
     # ---------------------------------------------------------------- what reports say of it
 
     @property
     def outcome_name(self) -> str:
-        """What the outcome is called."""
+        """The name of the outcome."""
         if self._query.measure == "indicator":
             return SHARE_WITH_EVENT
         if self._query.measure == "count":
@@ -298,12 +298,12 @@ class Source(Data, Table):
 
     @property
     def columns(self) -> Mapping[str, Any]:
-        """Which column plays which role."""
+        """The column for each role."""
         return self.roles.to_dict()
 
     @property
     def how_read(self) -> list[tuple[str, str]]:
-        """What a report says of where the rows are and how they were summed, as names and values."""
+        """Names and values for a report: where the rows are, and how they were summed."""
         how = "streamed through the compiled kernel" if self.is_streamed else "sums computed by the engine"
         how = how if self._query.copied_from is None else f"rows copied once, {how}"
         return [
@@ -317,12 +317,12 @@ class Source(Data, Table):
 
     @property
     def assigned(self) -> Array:
-        """How many rows each arm was assigned."""
+        """The number of rows of each arm."""
         return self._facts.assigned
 
     @cached_property
     def arrived(self) -> Array:
-        """How many of them have an outcome."""
+        """The number of arrived outcomes of each arm."""
         with sentences(self.name):
             rows = self.coded
             counts = fetch(rows.group_by("code").agg(n=rows.arrived.count())).to_pydict()
@@ -333,7 +333,7 @@ class Source(Data, Table):
     # ---------------------------------------------------------------- doubts
 
     def evidence(self) -> Evidence:
-        """Return the counts and sums from which every check is read."""
+        """Return the counts and sums from which every check is computed."""
         return evidence_query.evidence(self) if self._held is None else self._held.evidence()
 
     @cached_property

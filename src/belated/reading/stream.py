@@ -148,7 +148,7 @@ class RowReader:
             codes = pc.index_in(record["arm"], value_set=values)
         if codes.null_count:
             row = codes.to_pylist().index(None)
-            raise LogError(f"`arm` in row {row} is missing; every row must say which arm it got.", column="arm")
+            raise LogError(f"`arm` in row {row} is missing; every row needs an arm.", column="arm")
         return numbers(codes, 0).astype(np.uint16, copy=False)
 
     def _propensities(self, record: pa.RecordBatch) -> Array:
