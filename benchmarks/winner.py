@@ -16,7 +16,7 @@ import belated as bl
 from belated.estimation.estimators import ArmStatistics
 from belated.estimation.intervals import combine
 from belated.estimation.multiplicity import joint_tail
-from belated.estimation.winner import Rivalry, Winner, duels_of, winner
+from belated.estimation.winner import Rivalry, Winner, winner
 
 POLICIES = {
     "uniform": lambda arms, family: bl.policies.uniform(),
@@ -36,6 +36,13 @@ DEFAULT = "score"
 REVENUE = np.random.default_rng(3)
 REVENUE = np.where(REVENUE.random(100_000) < 0.03, REVENUE.lognormal(0.0, 1.0, 100_000), 0.0)
 REVENUE /= REVENUE.mean()
+
+
+def duels(arms):
+    """Return a function that compares pairs of arms of one experiment."""
+    return lambda better, worse: combine(
+        arms.subset(np.stack([better, worse], axis=-1)), np.array([1.0, -1.0]), DEFAULT
+    )
 
 
 def arm_of(family: str, mean: float) -> bl.simulation.arms.Arm:
@@ -133,7 +140,7 @@ def best_of(statistics: ArmStatistics, means: np.ndarray, runs: int) -> tuple[fl
                 known[tail] = limits(tail)
             return known[tail][0][r], known[tail][1][r]
 
-        rivalry = Rivalry.of(values[r], mine, degrees[r], 0.95, duels_of(statistics.at(r), DEFAULT))
+        rivalry = Rivalry.of(values[r], mine, degrees[r], 0.95, duels(statistics.at(r)))
         p_values, index = rivalry.not_best(), int(np.argmax(values[r]))
         held += bool(p_values[best[0]] > 0.05)
         number += int((p_values > 0.05).sum())

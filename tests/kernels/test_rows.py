@@ -27,7 +27,7 @@ def run(request):
 
 def columns(propensity, outcome=(1.0, 2.0, 3.0)):
     code = np.array([0, 1, 0], dtype=np.uint16)
-    return kernel.Rows(code, np.array(outcome), np.array(propensity), True, order=NONE, due=NONE)
+    return kernel.rows_of(code, np.array(outcome), np.array(propensity), order=NONE, due=NONE, arms=2)
 
 
 def at_once():

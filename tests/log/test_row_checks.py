@@ -29,7 +29,7 @@ def test_a_bad_row_far_down_is_named():
 def columns(outcome, propensity, arrived):
     rows = len(outcome)
     times = Times(np.arange(1, rows + 1), np.array(arrived), np.iinfo(np.int64).max, NEVER)
-    return Columns(np.arange(rows, dtype=np.uint16) % 2, np.array(outcome), np.array(propensity), times)
+    return Columns(np.arange(rows, dtype=np.uint16) % 2, np.array(outcome), np.array(propensity), times, 2)
 
 
 def test_sound_rows_tell_the_outcome_and_propensity_of_the_least_likely():

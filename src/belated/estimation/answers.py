@@ -58,6 +58,8 @@ class Answer(Table):
         Attributes and data formats hold the number itself, 0.157 for 15.7 %.
     parts : tuple
         The arms of a contrast, or the arm.
+    segment : optional
+        The segment that it is about, if it is one of several.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Answer(Table):
     cap: float | None = None
     unit: Unit = "number"
     parts: tuple[Label, ...] = field(default=(), repr=False)
+    segment: Label | None = field(default=None, repr=False)
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""
@@ -92,7 +95,7 @@ class Answer(Table):
                 "This interval is simultaneous with others; for another test, ask for the contrast alone."
             )
         answer = make_answer(self.name, self.combination, level=level, null=null, alternative=alternative, cap=self.cap)
-        return replace(answer, unit=self.unit, parts=self.parts)
+        return replace(answer, unit=self.unit, parts=self.parts, segment=self.segment)
 
     def __repr__(self) -> str:
         return self.to_text()

@@ -15,9 +15,9 @@ from belated.base.names import shorten_all
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.answers import Answer
-from belated.estimation.intervals import KINDS
+from belated.estimation.intervals import KINDS, Combination
 from belated.estimation.multiplicity import sidak_tail
-from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, duels_of, winner
+from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, winner
 from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
@@ -223,13 +223,17 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
         low, high = alone.limits(tail)
         return _turned((low[arms], high[arms]), largest)
 
+    def duels(better: Array, worse: Array) -> Combination:
+        pairs = np.stack([arms[better], arms[worse]], axis=-1)
+        return estimate.combinations(pairs, np.array([1.0, -1.0] if largest else [-1.0, 1.0]))
+
     values = kind.within(estimate.values)[arms]
     return _Rivals(
         arms=arms,
         values=values if largest else -values,
         limits=limits,
-        degrees=alone.degrees[arms, 0],
-        duels=duels_of(estimate.statistics.subset(arms), estimate.interval, largest),
+        degrees=alone.freedom[arms],
+        duels=duels,
     )
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from belated.estimation.estimators import (
     Normalisation,
     check_propensities,
     default_estimator,
-    evaluate,
     observed_share,
     read_estimator,
 )
@@ -41,11 +40,13 @@ from belated.estimation.intervals import (
 from belated.estimation.ledger import Ledger
 from belated.estimation.lift import Lift, find_lift
 from belated.estimation.multiplicity import joint_p_value, joint_tail
+from belated.estimation.standardised import Population, cell_statistics, segment_notes
 from belated.estimation.target import Pair, Target, default_pairs
 from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
 from belated.summaries.caps import capped_at, quantity
 from belated.summaries.outcome_models import ModelLike
+from belated.summaries.segments import NO_SEGMENTS
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
 from belated.summaries.weights import WeightsLike
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from belated.estimation.best import Best
+    from belated.estimation.by_segment import Heterogeneity
 
 
 def estimate(
@@ -163,6 +165,8 @@ class Estimate(Table):
     unit : str
         The unit in which means are shown: "percent" if all outcomes are 0 or 1, else "number". Attributes and data
         formats hold the numbers themselves.
+    population : Population or None
+        The segments that answers are averaged over, by default the log's own mix; None if the log has none.
     """
 
     sums: Sums
@@ -172,6 +176,11 @@ class Estimate(Table):
     as_of: str | None = None
     outcome: str = "outcome"
     unit: Unit = "number"
+    population: Population | None = None
+
+    def __post_init__(self) -> None:
+        if self.population is None and self.sums.segments is not None:
+            object.__setattr__(self, "population", Population.of_log(self.sums.segments))
 
     @property
     def cap(self) -> float | None:
@@ -192,23 +201,35 @@ class Estimate(Table):
 
     @cached_property
     def statistics(self) -> ArmStatistics:
-        """The statistics of each arm; without variances if the log seems to record only events."""
-        statistics = evaluate(self.sums, self.estimator)
+        """The statistics of each arm, or of each segment and arm; without variances if only events seem recorded."""
+        statistics = cell_statistics(self.sums, self.estimator, self.population)
         if single_value(self.sums) is None:
             return statistics
-        unknown = np.full(len(self.arms), math.nan)
+        unknown = np.full(len(statistics.value), math.nan)
         robust = None if statistics.robust is None else unknown
         return replace(statistics, variance=unknown, robust=robust, arrived=np.minimum(statistics.arrived, 1))
 
-    @property
+    def combination(self, coefficients: Array) -> Combination:
+        """Return a combination of arms, given by coefficients of shape (arms,) or, by segment, (segments, arms)."""
+        if self.population is not None:
+            coefficients = self.population.spread(coefficients)
+        return combine(self.statistics, coefficients, self.interval)
+
+    def combinations(self, arms: Array, coefficients: Array) -> Combination:
+        """Return many combinations at once: of the arms at positions (..., m), with m coefficients."""
+        if self.population is not None:
+            arms, coefficients = self.population.cells_of(arms, len(self.arms), coefficients)
+        return Combination(kind=self.interval, coefficients=coefficients, arms=self.statistics.subset(arms))
+
+    @cached_property
     def values(self) -> Array:
         """The estimates, by arm."""
-        return self.statistics.value
+        return self.alone.estimate
 
-    @property
+    @cached_property
     def variances(self) -> Array:
         """The paper's variances V(a), by arm."""
-        return self.statistics.variance
+        return np.asarray(replace(self.alone, kind="normal").std_error ** 2)
 
     @cached_property
     def std_errors(self) -> Array:
@@ -218,7 +239,7 @@ class Estimate(Table):
     @cached_property
     def alone(self) -> Combination:
         """Each arm's mean as a combination of its own, for all arms at once."""
-        return combine(self.statistics.reshaped((len(self.arms), 1)), np.ones(1), self.interval)
+        return self.combinations(np.arange(len(self.arms))[:, np.newaxis], np.ones(1))
 
     @property
     def observed_share(self) -> Array:
@@ -227,12 +248,72 @@ class Estimate(Table):
         It is the ratio of two weighted sums, over arrived rows and over all rows, and chance can bring it above 1.
         Tables and reports then show 100 %; this attribute and data formats keep the number.
         """
-        return observed_share(self.sums)
+        if self.sums.segments is None or self.population is None:
+            return observed_share(self.sums)
+        by_segment = observed_share(self.sums.segments.cells).reshape(-1, len(self.arms))
+        used = self.population.shares > 0
+        return np.asarray(self.population.shares[used] @ by_segment[used])
 
     @property
     def effective_size(self) -> Array:
-        """Kish's effective sample size of the arrived outcomes, by arm."""
-        return self.statistics.effective_size
+        """Kish's effective sample size of the arrived outcomes, by arm.
+
+        With segments, it is that of one segment in which a mean would be as precise, if outcomes varied as much.
+        """
+        alone = self.alone
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(1 / np.sum(alone.coefficients**2 / alone.arms.effective_size, axis=-1))
+
+    @property
+    def assigned(self) -> Array:
+        """The number of rows, by arm, of the segments that the estimate is about."""
+        return self._counts("assigned")
+
+    @property
+    def arrived(self) -> Array:
+        """The number of arrived outcomes, by arm, of the segments that the estimate is about."""
+        return self._counts("arrived")
+
+    def _counts(self, name: str) -> Array:
+        if self.sums.segments is None or self.population is None:
+            return self.sums[name]
+        table = self.sums.segments.cells[name].reshape(-1, len(self.arms))
+        return np.asarray(table[self.population.shares > 0].sum(axis=0))
+
+    # ---------------------------------------------------------------- segments
+
+    @property
+    def segments(self) -> tuple[Label, ...]:
+        """The segments of the log, after small ones were merged; empty if it has none."""
+        return () if self.population is None or self.population.is_all else self.population.labels
+
+    @property
+    def shares(self) -> dict[Label, float]:
+        """The share of each segment in the population that the estimate is about."""
+        return dict(zip(self.segments, self._population.shares.tolist(), strict=True)) if self.segments else {}
+
+    @property
+    def _population(self) -> Population:
+        if self.population is None or not self.segments:
+            raise OptionError(NO_SEGMENTS)
+        return self.population
+
+    def segment(self, segment: Label) -> Estimate:
+        """Return the estimate for one segment, which answers the same questions."""
+        return self._for(Population.of_segment(self._population.labels, segment))
+
+    def standardised(self, shares: ByArm[float]) -> Estimate:
+        """Return the estimate for another population, given by the share of each segment."""
+        return self._for(Population.given(self._population.labels, shares))
+
+    def _for(self, population: Population) -> Estimate:
+        return replace(self, population=population)
+
+    def heterogeneity(self, arm: Label, baseline: Label) -> Heterogeneity:
+        """Test whether the difference between two arms is the same in every segment, by Welch's test."""
+        from belated.estimation.by_segment import find_heterogeneity
+
+        return find_heterogeneity(self, arm, baseline)
 
     # ---------------------------------------------------------------- questions
 
@@ -264,18 +345,28 @@ class Estimate(Table):
 
     def _lift(self, answer: Answer, pair: Pair, tail: float) -> Lift:
         numbers = (arm_index(self.arms, pair[0]), arm_index(self.arms, pair[1]))
-        return find_lift(self.statistics, self.interval, self.arms, answer, pair=numbers, tail=tail)
+        return find_lift(self.combination, self.arms, answer, pair=numbers, tail=tail)
 
-    def policy(self, policy: ByArm[float] | str, *, alternative: Alternative = "two-sided") -> Answer:
+    def policy(self, policy: ByArm[Any] | str, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the estimate, interval and test of the mean outcome under a policy, given as a probability per arm.
 
-        ``"greedy"`` always chooses the arm with the largest estimate; its interval is adjusted for that choice (see
-        `best`).
+        Parameters
+        ----------
+        policy : dict or "greedy"
+            A probability for each arm; or, by segment, an arm or such probabilities:
+            ``{"DE": "B", "FR": {"A": 0.2, "B": 0.8}}``. ``"greedy"`` always chooses the arm with the largest estimate,
+            of each segment if there are segments; its interval is adjusted for that choice.
+        alternative : {"two-sided", "greater", "less"}
         """
+        from belated.estimation.by_segment import greedy_by_segment, is_by_segment, policy_by_segment
+
         if isinstance(policy, str) and policy == "greedy":
             if one_of("alternative", alternative, ALTERNATIVES) != "two-sided":
                 raise OptionError("The interval of the greedy policy is two-sided; `alternative` must be 'two-sided'.")
-            return self.best().answer
+            several = self.population is not None and not self.population.is_one
+            return greedy_by_segment(self) if several else self.best().answer
+        if not isinstance(policy, str) and is_by_segment(policy, self.segments, self.arms):
+            return self._answer(policy_by_segment(self.arms, self.segments, policy), alternative)
         return self._answer(Target.policy(self.arms, policy), alternative)
 
     def linear(self, coefficients: ByArm[float], *, alternative: Alternative = "two-sided") -> Answer:
@@ -289,6 +380,7 @@ class Estimate(Table):
         simultaneous: bool = False,
         lift: bool = False,
         largest: bool = True,
+        by: Literal["segment"] | None = None,
     ) -> Contrasts:
         """Return the contrasts of every arm with a baseline, or of all pairs if there is none.
 
@@ -304,7 +396,14 @@ class Estimate(Table):
             If True, each contrast also has its relative difference in `lift`, at the same joint level.
         largest : bool, default True
             For the baseline ``"best"``: whether the best arm is the one with the largest mean.
+        by : "segment", optional
+            The contrasts in every segment. With `simultaneous`, they cover together in all segments.
         """
+        if by is not None:
+            from belated.estimation.by_segment import contrasts_by_segment
+
+            one_of("by", by, ("segment",))
+            return contrasts_by_segment(self, baseline, simultaneous=simultaneous, lift=lift, largest=largest)
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
             if lift:
                 raise OptionError("`lift` is True, which needs a baseline that is an arm, or no baseline.")
@@ -379,7 +478,7 @@ class Estimate(Table):
     def _answer(self, target: Target, alternative: Alternative) -> Answer:
         answer = make_answer(
             target.name,
-            combine(self.statistics, target.coefficients, self.interval),
+            self.combination(target.coefficients),
             level=self.level,
             null=0.0,
             alternative=one_of("alternative", alternative, ALTERNATIVES),
@@ -396,7 +495,7 @@ class Estimate(Table):
 
     def warn(self) -> None:
         """Warn about arms without an estimate, an interval or a variance of their own."""
-        arrived, constant = self.sums["arrived"], self.statistics.constant
+        arrived, constant = self.sums["arrived"], self.alone.arms.constant.all(axis=-1)
         value = single_value(self.sums)
         if value is not None:
             words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
@@ -407,6 +506,7 @@ class Estimate(Table):
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
+            (np.isnan(self.values) & (arrived > 0), "Some segments have no outcome of", "; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
@@ -427,9 +527,10 @@ class Estimate(Table):
 
     def _notes(self) -> list[str]:
         moved = np.abs(self.statistics.augmentation)
-        robust = self.statistics.robust if self.estimator.start == "zero" else None
+        robust = self.statistics.robust if self.estimator.start == "zero" and not self.segments else None
         far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
         capped = [] if self.sums.cap is None else [self.sums.cap.note(self.sums["arrived"].sum())]
+        capped += [] if self.sums.segments is None else segment_notes(self.sums.segments, self.estimator)
         if not far.any():
             return capped
         return [
@@ -445,16 +546,17 @@ class Estimate(Table):
         return estimate_figure(self)
 
     def _title(self) -> str:
-        rows = int(self.sums["assigned"].sum())
+        rows = int(self.assigned.sum())
         as_of = f", as of {self.as_of}" if self.as_of else ""
         what = "" if self.cap is None else f", {self.estimand}"
+        where = f", {self.population.name}" if self.population is not None and self.segments else ""
         intervals = f"{percent(self.level)} {self.interval} intervals"
-        return f"{self.estimator.name}{what}: {intervals}, {count(rows, 'row')}{as_of}"
+        return f"{self.estimator.name}{what}{where}: {intervals}, {count(rows, 'row')}{as_of}"
 
     def _columns(self) -> list[Column]:
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
-        columns.append(Column("assigned", self.sums["assigned"].astype(int).tolist(), "count"))
-        columns.append(Column("arrived", self.sums["arrived"].astype(int).tolist(), "count"))
+        columns.append(Column("assigned", self.assigned.astype(int).tolist(), "count"))
+        columns.append(Column("arrived", self.arrived.astype(int).tolist(), "count"))
         if self.sums.cap is not None:
             columns.append(Column("capped", self.sums.cap.above.astype(int).tolist(), "count"))
         if not np.isnan(self.sums["h"]).any():

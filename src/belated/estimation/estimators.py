@@ -172,11 +172,13 @@ class ArmStatistics:
     ceiling: Array  # the largest possible mean: the cap on outcomes, or infinity
     moments: Moments
     shared: Shared | None = None  # the covariance due to a given outcome model
+    common: Common | None = None  # what segments' cells have in common
 
     def subset(self, arms: Array) -> ArmStatistics:
         """Return the statistics of some arms, of arms in another order, or of several sets of arms."""
         shared = None if self.shared is None else self.shared.subset(arms)
-        return replace(self._changed(lambda values: values[..., arms]), shared=shared)
+        common = None if self.common is None else self.common.subset(arms)
+        return replace(self._changed(lambda values: values[..., arms]), shared=shared, common=common)
 
     def at(self, index: Any) -> ArmStatistics:
         """Return the statistics at an index of their arrays, for example one experiment of many."""
@@ -187,9 +189,10 @@ class ArmStatistics:
         return self._changed(lambda values: values.reshape(shape))
 
     def _changed(self, change: Callable[[Array], Array]) -> ArmStatistics:
-        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("moments", "shared")}
+        apart = ("moments", "shared", "common")
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         changed = {name: change(values) for name, values in known.items() if values is not None}
-        return replace(self, moments=Moments(*map(change, self.moments)), shared=None, **changed)
+        return replace(self, moments=Moments(*map(change, self.moments)), shared=None, common=None, **changed)
 
 
 class Shared(NamedTuple):
@@ -200,9 +203,33 @@ class Shared(NamedTuple):
 
     def subset(self, arms: Array) -> Shared:
         """Return the part for some arms."""
-        index = np.flatnonzero(arms) if np.asarray(arms).dtype == bool else np.asarray(arms)
-        pairs = index[..., :, np.newaxis], index[..., np.newaxis, :]
+        index, pairs = _pairs(arms)
         return Shared(self.covariance[(..., *pairs)], self.variance[..., index])
+
+
+class Common(NamedTuple):
+    """A covariance of cells that comes on top of their own variances, from what is estimated for several at once.
+
+    These are the shares of segments, the means of covariates, and the slopes of the adjustment for covariates.
+    """
+
+    covariance: Array  # (cells, cells)
+    degrees: float  # of freedom
+
+    def subset(self, cells: Array) -> Common:
+        """Return the part for some cells."""
+        return Common(self.covariance[(..., *_pairs(cells)[1])], self.degrees)
+
+    def variance(self, coefficients: Array) -> Array:
+        """Return the variance that a combination of cells has from it."""
+        c = coefficients
+        return np.asarray(np.maximum(np.einsum("...a,...ab,...b->...", c, self.covariance, c), 0.0))
+
+
+def _pairs(arms: Array) -> tuple[Array, tuple[Array, Array]]:
+    """Return the positions of some arms, and those of all pairs of them."""
+    index = np.flatnonzero(arms) if np.asarray(arms).dtype == bool else np.asarray(arms)
+    return index, (index[..., :, np.newaxis], index[..., np.newaxis, :])
 
 
 class Moments(NamedTuple):
@@ -353,7 +380,7 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
 def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values: Array) -> ArmStatistics:
     ceiling = np.full(shape, math.inf if sums.cap is None else sums.cap.value)
     arrays = {name: array.reshape(shape) for name, array in values.items()}
-    return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, shared=None, **arrays)
+    return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, shared=None, common=None, **arrays)
 
 
 def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:

@@ -224,7 +224,7 @@ class Combination:
     @cached_property
     def std_error(self) -> Array:
         """The standard error that the interval uses; for `wilson`, or if 0, half the width at one normal deviation."""
-        root = np.asarray(self._tied * np.sqrt(np.sum(self._variance_parts, axis=-1)))
+        root = np.asarray(np.sqrt(self._tied**2 * np.sum(self._variance_parts, axis=-1) + self._common))
         if self.entry.reach is None or not (self.entry.error_by_width or (root == 0).any()):
             return root
         low, high = self.limits(float(special.ndtr(-1.0)))
@@ -297,14 +297,29 @@ class Combination:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.sqrt(np.maximum(together, least) / apart))
 
+    @cached_property
+    def _common(self) -> Array | float:
+        """The variance from what cells of several segments have in common."""
+        return 0.0 if self.arms.common is None else self.arms.common.variance(self.coefficients)
+
+    @property
+    def freedom(self) -> Array:
+        """Degrees of freedom of the combination; infinite for normal intervals."""
+        if not self.entry.small_sample:
+            return np.full(self.estimate.shape, np.inf)
+        return self.degrees[..., 0] if self.degrees.shape[-1] == 1 else self._welch()
+
     def _quantile(self, tail: float | Array) -> Array:
         return np.asarray(special.stdtrit(self._welch(), tail) if self.entry.small_sample else special.ndtri(tail))
 
     def _welch(self) -> Array:
         """Welch-Satterthwaite degrees of freedom."""
-        parts = self._variance_parts
+        parts, common = self._variance_parts, self._common
         with np.errstate(invalid="ignore"):
-            degrees = np.sum(parts, axis=-1) ** 2 / np.sum(parts**2 / self.degrees, axis=-1)
+            square = np.sum(parts**2 / self.degrees, axis=-1)
+            if self.arms.common is not None:
+                square = square + common**2 / self.arms.common.degrees
+            degrees = (np.sum(parts, axis=-1) + common) ** 2 / square
         return np.asarray(np.where(np.isfinite(degrees), degrees, np.min(self.degrees, axis=-1)))
 
     # ---------------------------------------------------------------- intervals that combine
@@ -323,7 +338,11 @@ class Combination:
         c = self.coefficients
         down, up = reach(tail)
         below, above = c * np.where(c > 0, down, up), c * np.where(c > 0, up, down)
-        down, up = (self._tied * np.sqrt(np.sum(each**2, axis=-1)) for each in (below, above))
+        squares = (self._tied**2 * np.sum(each**2, axis=-1) for each in (below, above))
+        if self.arms.common is not None:
+            quantile = special.stdtrit(self.arms.common.degrees, tail if isinstance(tail, float) else tail[..., 0])
+            squares = (square + quantile**2 * self._common for square in squares)
+        down, up = (np.sqrt(square) for square in squares)
         return self._centre - down, self._centre + up
 
     def _inverted(self, reach: ReachAt, null: float) -> float:

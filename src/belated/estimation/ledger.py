@@ -169,8 +169,8 @@ class Ledger:
         modelling = sums.outcome_model.modelling_of(arms)
         jit.ready(rows * (arms + 8))
         kernel.accumulate(
-            kernel.Totals(spread, own, h, m),
-            kernel.Rows(code=log.code, outcome=log.outcome, propensity=pi, full=full, order=_NONE, due=out),
+            kernel.totals(spread, own, h, m),
+            log.kernel_rows._replace(order=_NONE, due=out),
             kernel.Calendar(last=out.copy(), previous=_NONE),
             kernel.Bins(edges=np.array([rows]), arrival=_NONE),
             sums.shift,

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.base.columns import Label
+from belated.base.columns import Array, Label
 from belated.base.roots import find_root
 from belated.base.tables import Column, Table
 from belated.base.text import change_text, one_line, percent
-from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import Alternative, IntervalKind, combine
+from belated.estimation.intervals import Alternative, Combination, IntervalKind
 from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
@@ -106,8 +105,7 @@ def lift_columns(lifts: list[Lift | None], *names: str) -> list[Column]:
 
 
 def find_lift(
-    statistics: ArmStatistics,
-    kind: IntervalKind,
+    combination: Callable[[Array], Combination],
     arms: tuple[Label, ...],
     contrast: Answer,
     *,
@@ -118,8 +116,9 @@ def find_lift(
 
     Parameters
     ----------
-    statistics, kind, arms
-        The statistics, kind of interval and arms of the estimate.
+    combination : callable
+        A function from the arms' coefficients to their combination.
+    arms : tuple
     contrast : Answer
         The difference, which has the same test.
     pair : (int, int)
@@ -128,19 +127,20 @@ def find_lift(
         The probability in each tail.
     """
     a, b = pair
-    baseline = np.zeros(len(arms))
-    baseline[b] = 1.0
-    low, high = map(float, combine(statistics, baseline, kind).limits(tail))
-    value = float(statistics.value[b])
+    baseline, other = np.zeros((2, len(arms)))
+    baseline[b] = other[a] = 1.0
+    alone = combination(baseline)
+    low, high = map(float, alone.limits(tail))
+    value = float(alone.estimate)
     sign = 1.0 if low > 0 else -1.0 if high < 0 else math.copysign(1.0, value)
-    difference = float(statistics.value[a]) - value
+    difference = float(combination(other).estimate) - value
     limits, why = (math.nan, math.nan), None
     if math.isnan(contrast.low):
         why = "The difference has no interval, so the relative difference has no bounds."
     elif low <= 0 <= high or math.isnan(low) or math.isnan(high):
         why = _untold(arms[b])
     else:
-        limits = _search(statistics, kind, pair, sign, tail)
+        limits = _search(combination, len(arms), pair, sign, tail)
         why = _untold(arms[b]) if math.isnan(limits[0]) else None
     if why is None and contrast.alternative != "two-sided":
         limits = (limits[0], math.inf) if contrast.alternative == "greater" else (-math.inf, limits[1])
@@ -151,7 +151,7 @@ def find_lift(
         high=limits[1],
         level=contrast.level,
         p_value=contrast.p_value,
-        interval=kind,
+        interval=alone.kind,
         alternative=contrast.alternative,
         why=why,
         joint=contrast.joint,
@@ -165,19 +165,21 @@ def _untold(baseline: Label) -> str:
 
 
 def _search(
-    statistics: ArmStatistics, kind: IntervalKind, pair: tuple[int, int], sign: float, tail: float
+    combination: Callable[[Array], Combination], arms: int, pair: tuple[int, int], sign: float, tail: float
 ) -> tuple[float, float]:
     """Return the smallest and largest x at which the interval of B - A - x |A| includes 0; NaN if there are none."""
     a, b = pair
-    coefficients = np.zeros(len(statistics.value))
+    coefficients = np.zeros(arms)
     coefficients[a] = 1.0
 
     def limits(x: float) -> tuple[float, float]:
         coefficients[b] = -(1 + sign * x) or -_NO_COEFFICIENT
-        low, high = combine(statistics, coefficients.copy(), kind).limits(tail)
+        low, high = combination(coefficients.copy()).limits(tail)
         return float(low), float(high)
 
-    size = abs(float(statistics.value[b])) or 1.0
+    only = np.zeros(arms)
+    only[b] = 1.0
+    size = abs(float(combination(only).estimate)) or 1.0
     low, high = limits(0.0)
     step = (high - low) / size if 0 < high - low < math.inf else 1.0
     low = _crossing(lambda x: limits(x)[0] / size, step)

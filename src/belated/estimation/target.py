@@ -48,7 +48,7 @@ class Target:
     name : str
         A name such as "B - A".
     coefficients : array
-        One number per arm, in the order of the arms.
+        One number per arm, in the order of the arms; by segment, of shape (segments, arms).
     parts : tuple
         The parts of the name that can be shortened one by one: the arms of a contrast.
     """
@@ -61,7 +61,7 @@ class Target:
         """Return the unit for display: an average of shares is in percent, other combinations are in points."""
         if of_mean == "number":
             return "number"
-        is_average = (self.coefficients >= 0).all() and abs(self.coefficients.sum() - 1) <= TOLERANCE
+        is_average = (self.coefficients >= 0).all() and (abs(self.coefficients.sum(axis=-1) - 1) <= TOLERANCE).all()
         return "percent" if is_average else "points"
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +70,7 @@ class Target:
         return self.name == other.name and np.array_equal(self.coefficients, other.coefficients)
 
     def __hash__(self) -> int:
-        return hash((self.name, tuple(self.coefficients.tolist())))
+        return hash((self.name, tuple(self.coefficients.ravel().tolist())))
 
     @classmethod
     def arm(cls, arms: tuple[Label, ...], arm: Label) -> Target:

@@ -23,8 +23,7 @@ from scipy import special
 from belated.base.columns import Array
 from belated.base.roots import bisect_each
 from belated.base.sidak import sidak_level, sidak_p_value
-from belated.estimation.estimators import ArmStatistics
-from belated.estimation.intervals import Combination, IntervalKind, combine
+from belated.estimation.intervals import Combination
 from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
 #: A near tie: with a smaller lead, in standard errors, conditional and hybrid intervals lie below the estimate.
@@ -220,16 +219,6 @@ def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
 
     low, high = bisect_each(below, -c, c, steps=60)
     return np.asarray((low + high) / 2)
-
-
-def duels_of(arms: ArmStatistics, kind: IntervalKind, largest: bool = True) -> Duels:
-    """Return a function that compares pairs of arms of one experiment; the smaller is better unless `largest`."""
-
-    def duels(better: Array, worse: Array) -> Combination:
-        pairs = arms.subset(np.stack([better, worse], axis=-1))
-        return combine(pairs, np.array([1.0, -1.0] if largest else [-1.0, 1.0]), kind)
-
-    return duels
 
 
 @dataclass(frozen=True)

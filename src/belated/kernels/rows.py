@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.checks import TOLERANCE
-from belated.base.columns import Array
+from belated.base.columns import Array, locked
 from belated.kernels.fields import (
     ARRIVED,
     ASSIGNED,
@@ -52,12 +52,12 @@ from belated.kernels.fields import (
 )
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("land", "first_fault", "schedule", "accumulate", "running_means")
+KERNELS = ("land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
 
 SQRT, UNIFORM, PROPENSITY, TWO_POINT, GIVEN_WEIGHTS = range(5)
 RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
 
-#: Rows summed on their own before joining the total: adding ten million equal numbers one by
+#: Rows summed on their own before joining the total, at least: adding ten million equal numbers one by
 #: one to a growing total would lose six digits.
 BLOCK = 2048
 
@@ -72,14 +72,21 @@ class Times(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The columns of a log; `order` and `due` are those of a `log.schedule.Schedule`."""
+    """The columns of a log; `order` and `due` are those of a `log.schedule.Schedule`.
+
+    Sums are kept by cell. A cell is an arm or, if rows have segments, an arm of a segment: cell = segment * arms + arm.
+    """
 
     code: Array
+    cell: Array  # `code` itself if there are no segments
     outcome: Array
     propensity: Array  # (rows, arms), or (rows, 1) if only the chosen arm's is known
     full: bool  # whether every arm's propensity is known
     order: Array
     due: Array
+    arms: int
+    x: Array  # (rows, covariates); without any, no columns
+    arrival: Array  # the probability that each row's outcome ever arrives, if it is known; else empty
 
 
 class Calendar(NamedTuple):
@@ -100,7 +107,10 @@ class Bins(NamedTuple):
 
 
 class Weighting(NamedTuple):
-    """How rows are weighted; the last two carry the state of two-point weights."""
+    """How rows are weighted; the last two carry the state of two-point weights.
+
+    In cells from `even_from` on, every row has weight 1: they hold rows of several segments.
+    """
 
     kind: int
     given: Array
@@ -108,6 +118,7 @@ class Weighting(NamedTuple):
     decay: float
     remaining: Array
     step: float
+    even_from: int
 
 
 class Modelling(NamedTuple):
@@ -120,16 +131,50 @@ class Modelling(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is added to: `spread` (bins, fields, arms), `own` (bins, arms, fields); `kernels.fields` names the fields.
+    """What is added to: `spread` (bins, fields, cells), `own` (bins, cells, fields); `kernels.fields` names the fields.
 
     `h` and `m` receive, if not empty, every arm's weight and the chosen arm's model of each row, for outcomes that
-    arrive later.
+    arrive later. `own_products` (bins, cells, pairs, 4) and `all_products` (bins, segments, pairs) receive the sums of
+    `summaries.covariates`, as lower triangles.
     """
 
     spread: Array
     own: Array
     h: Array
     m: Array
+    own_products: Array
+    all_products: Array
+
+
+#: No covariates of any rows, and no probabilities that outcomes arrive.
+NO_X, NO_ARRIVAL = locked(np.empty((0, 0))), locked(np.empty(0))
+
+
+def rows_of(code: Array, outcome: Array, propensity: Array, *, order: Array, due: Array, arms: int) -> Rows:
+    """Return rows without segments and covariates; `propensity` has one or two dimensions."""
+    full = propensity.ndim == 2
+    return Rows(
+        code=code,
+        cell=code,
+        outcome=outcome,
+        propensity=propensity if full else propensity[:, np.newaxis],
+        full=full,
+        order=order,
+        due=due,
+        arms=arms,
+        x=NO_X,
+        arrival=NO_ARRIVAL,
+    )
+
+
+def totals(spread: Array, own: Array, h: Array, m: Array, covariates: int = 0, segments: int = 1) -> Totals:
+    """Return totals to add to, those of products with covariates 0."""
+    bins, cells, pairs = len(own), own.shape[1], (covariates + 2) * (covariates + 3) // 2
+    if covariates == 0:
+        return Totals(spread, own, h, m, np.empty((0, 0, 0, 4)), np.empty((0, 0, 0)))
+    return Totals(
+        spread, own, h, m, np.zeros((bins, cells, pairs, 4)), np.zeros((bins, segments, pairs - covariates - 2))
+    )
 
 
 def land(own: Array, at: int, outcome: float, shift: float, m: float, h: float, pi: float, plain: bool) -> None:
@@ -215,6 +260,17 @@ def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: i
     return -1
 
 
+def rarest_outcomes(anchor: Array, rarest: Array, rows: Rows, start: int, stop: int) -> None:
+    """Fill `anchor` with the outcome, and `rarest` with the propensity, of each cell's least likely arrived row."""
+    code, cell, outcome, propensity, full, due = (
+        rows.code, rows.cell, rows.outcome, rows.propensity, rows.full, rows.due)  # fmt: skip
+    for row in range(start, stop):
+        pi = propensity[row, code[row] if full else 0]
+        if due[row] >= 0 and pi < rarest[cell[row]]:
+            rarest[cell[row]] = pi
+            anchor[cell[row]] = outcome[row]
+
+
 def schedule(due: Array, times: Times, outcome: Array, order: Array, start: int, stop: int, rows: int) -> None:
     """Fill `due`, for positions start to stop, with the position from which the outcome is history.
 
@@ -289,34 +345,41 @@ def accumulate(
     `plain` asks for the sums that only estimators that are not of Hajek's kind read.
     """
     spread, own, kept_h, kept_m = totals.spread, totals.own, totals.h, totals.m
-    code, outcome, propensity, full = rows.code, rows.outcome, rows.propensity, rows.full
+    own_products, all_products = totals.own_products, totals.all_products
+    covariate, arrival_chance = rows.x, rows.arrival
+    code, cell, outcome, propensity, full = rows.code, rows.cell, rows.outcome, rows.propensity, rows.full
     order, due, last, previous = rows.order, rows.due, calendar.last, calendar.previous
     edges, arrival = bins.edges, bins.arrival
     weighting, given_weights, horizon, decay = weights.kind, weights.given, weights.horizon, weights.decay
-    remaining, step = weights.remaining, weights.step
+    remaining, step, even_from = weights.remaining, weights.step, weights.even_from
     modelling, given_model, arrived_n, arrived_y = model.kind, model.given, model.arrived_n, model.arrived_y
-    n_bins, n_fields, n_arms = spread.shape
+    n_bins, n_fields, n_cells = spread.shape
+    n_arms = rows.arms
+    block = max(BLOCK, 16 * n_cells)
     running = modelling == RUNNING_MEAN
     ordered = len(order) > 0
     binned = len(arrival) > 0
     spreads = full or weighting in (UNIFORM, GIVEN_WEIGHTS)
     keep = len(kept_m) > 0
+    n_x = covariate.shape[1]
+    z = np.ones(n_x + 2)  # 1, the covariates, the outcome
+    known_arrival = len(arrival_chance) > 0
     if running:  # what the rows before this stretch left behind
         for position in range(start):
             row = order[position] if ordered else position
             when = due[row]
             if 0 <= when <= start:
-                arrived_n[code[row]] += 1.0
-                arrived_y[code[row]] += outcome[row] - shift[code[row]]
+                arrived_n[cell[row]] += 1.0
+                arrived_y[cell[row]] += outcome[row] - shift[cell[row]]
             elif start < when < stop:
                 previous[row] = last[when]
                 last[when] = row
     h = np.ones(n_arms)
-    m = np.empty(n_arms)  # NaN: there is no model
-    for k in range(n_arms):
+    m = np.empty(n_cells)  # NaN: there is no model
+    for k in range(n_cells):
         m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else math.nan
-    part_spread = np.zeros((n_bins * n_fields, n_arms))
-    part_own = np.zeros((n_bins * n_arms, W_MAX + 1))
+    part_spread = np.zeros((n_bins * n_fields, n_cells))
+    part_own = np.zeros((n_bins * n_cells, W_MAX + 1))
     for bin_ in range(n_bins):
         part = part_spread[bin_ * n_fields : (bin_ + 1) * n_fields]
         since = start if bin_ == 0 else max(start, edges[bin_ - 1])
@@ -326,17 +389,23 @@ def accumulate(
             if running:
                 other = last[position]
                 while other >= 0:
-                    k = code[other]
+                    k = cell[other]
                     arrived_n[k] += 1.0
                     arrived_y[k] += outcome[other] - shift[k]
                     m[k] = arrived_y[k] / arrived_n[k]
                     other = previous[other]
             arm = int(code[row])
+            own_cell = int(cell[row])
+            first = own_cell - arm  # the segment's first cell
             pi = propensity[row, arm if full else 0]
+            chance = pi * arrival_chance[row] if known_arrival else pi
             if modelling == GIVEN_MODEL:
                 for k in range(n_arms):
-                    m[k] = given_model[row, k] - shift[k]
-            if weighting == SQRT:
+                    m[first + k] = given_model[row, k] - shift[first + k]
+            if first >= even_from:
+                for k in range(n_arms):
+                    h[k] = 1.0
+            elif weighting == SQRT:
                 if spreads:
                     for k in range(n_arms):
                         h[k] = math.sqrt(propensity[row, k])
@@ -356,72 +425,96 @@ def accumulate(
                 ahead = (1.0 - decay) + horizon * (t / horizon) ** decay - t
                 for k in range(n_arms):
                     p = propensity[row, k]
-                    b = remaining[k] * ((1.0 - p) * (1.0 - decay) / ahead + p / (1.0 + horizon - t))
-                    remaining[k] = max(remaining[k] - b, 0.0)
+                    b = remaining[first + k] * ((1.0 - p) * (1.0 - decay) / ahead + p / (1.0 + horizon - t))
+                    remaining[first + k] = max(remaining[first + k] - b, 0.0)
                     h[k] = math.sqrt(b * p)
             if spreads:
                 if modelling == ZERO:
                     for k in range(n_arms):
-                        part[H, k] += h[k]
+                        part[H, first + k] += h[k]
                 else:
                     for k in range(n_arms):
-                        part[H, k] += h[k]
-                        if m[k] == m[k]:
-                            part[H_MODELLED, k] += h[k]
-                            part[HM, k] += h[k] * m[k]
+                        at = first + k
+                        part[H, at] += h[k]
+                        if m[at] == m[at]:
+                            part[H_MODELLED, at] += h[k]
+                            part[HM, at] += h[k] * m[at]
                 if plain:
                     for k in range(n_arms):
-                        x = m[k] if m[k] == m[k] else -shift[k]
-                        part[H2, k] += h[k] * h[k]
-                        part[H2M, k] += h[k] * h[k] * x
-                        part[H2M2, k] += h[k] * h[k] * x * x
-            part_own[bin_ * n_arms + arm, ASSIGNED] += 1.0
+                        at = first + k
+                        x = m[at] if m[at] == m[at] else -shift[at]
+                        part[H2, at] += h[k] * h[k]
+                        part[H2M, at] += h[k] * h[k] * x
+                        part[H2M2, at] += h[k] * h[k] * x * x
+            part_own[bin_ * n_cells + own_cell, ASSIGNED] += 1.0
             if keep:
                 for k in range(n_arms):
                     kept_h[row, k] = h[k]
-                kept_m[row] = m[arm]
+                kept_m[row] = m[own_cell]
+            if n_x > 0:
+                segment = first // n_arms
+                at = 0
+                for i in range(n_x + 1):
+                    z[i] = covariate[row, i - 1] if i > 0 else 1.0
+                    for j in range(i + 1):
+                        all_products[bin_, segment, at] += z[i] * z[j]
+                        at += 1
             when = due[row]
             if when >= 0:
-                at = arrival[row] if binned else 0
+                to = arrival[row] if binned else 0
                 if spreads and plain:
                     for k in range(n_arms):
-                        part_spread[at * n_fields + H_ARRIVED, k] += h[k]
-                land(part_own, at * n_arms + arm, outcome[row], shift[arm], m[arm], h[arm], pi, plain)
+                        part_spread[to * n_fields + H_ARRIVED, first + k] += h[k]
+                land(
+                    part_own, to * n_cells + own_cell, outcome[row], shift[own_cell], m[own_cell], h[arm], chance, plain
+                )
+                if n_x > 0:
+                    z[n_x + 1] = outcome[row] - shift[own_cell]
+                    w = h[arm] / chance
+                    at = 0
+                    for i in range(n_x + 2):
+                        for j in range(i + 1):
+                            product = z[i] * z[j]
+                            for power in range(4):
+                                own_products[to, own_cell, at, power] += product
+                                product *= w
+                            at += 1
                 if running and when < stop:
                     previous[row] = last[when]
                     last[when] = row
-            if position % BLOCK == BLOCK - 1 or position == until - 1:
+            if position % block == block - 1 or position == until - 1:
                 for b in range(n_bins):
-                    for k in range(n_arms):
+                    for k in range(n_cells):
                         for f in range(n_fields):
                             spread[b, f, k] += part_spread[b * n_fields + f, k]
                             part_spread[b * n_fields + f, k] = 0.0
                         for f in range(W_MAX):
-                            own[b, k, f] += part_own[b * n_arms + k, f]
-                            part_own[b * n_arms + k, f] = 0.0
-                        own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b * n_arms + k, W_MAX])
+                            own[b, k, f] += part_own[b * n_cells + k, f]
+                            part_own[b * n_cells + k, f] = 0.0
+                        own[b, k, W_MAX] = max(own[b, k, W_MAX], part_own[b * n_cells + k, W_MAX])
 
 
 def running_means(means: Array, rows: Rows, count: int, shift: Array) -> None:
     """Fill `means` (rows, arms) with the means of what had arrived at each of `count` positions, NaN before any."""
-    code, outcome, order, due = rows.code, rows.outcome, rows.order, rows.due
-    n_arms = means.shape[1]
-    arrived_n = np.zeros(n_arms)
-    arrived_y = np.zeros(n_arms)
-    m = np.full(n_arms, math.nan)
+    code, cell, outcome, order, due = rows.code, rows.cell, rows.outcome, rows.order, rows.due
+    n_arms, n_cells = means.shape[1], len(shift)
+    arrived_n = np.zeros(n_cells)
+    arrived_y = np.zeros(n_cells)
+    m = np.full(n_cells, math.nan)
     last = np.full(count, -1, due.dtype)
     previous = np.empty(len(due), due.dtype)
     for position in range(count):
         row = order[position] if len(order) else position
         other = last[position]
         while other >= 0:
-            k = code[other]
+            k = cell[other]
             arrived_n[k] += 1.0
             arrived_y[k] += outcome[other] - shift[k]
             m[k] = shift[k] + arrived_y[k] / arrived_n[k]
             other = previous[other]
+        first = int(cell[row]) - int(code[row])
         for k in range(n_arms):
-            means[row, k] = m[k]
+            means[row, k] = m[first + k]
         if 0 <= due[row] < count:
             previous[row] = last[due[row]]
             last[due[row]] = row

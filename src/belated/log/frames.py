@@ -57,6 +57,12 @@ def read_frame(
     return columns, arms
 
 
+def read_columns(frame: Any, role: str, names: Sequence[str]) -> dict[str, Array]:
+    """Return the columns of these names; `role` is for the error if there is none."""
+    table = _table(frame)
+    return {name: _values(_column(table, role, name)) for name in names}
+
+
 def named_matrix(frame: Any, arm: Array, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
     """Return a dataframe of propensities as a matrix, and the arms that its columns name."""
     table = _table(frame)

@@ -14,6 +14,7 @@ from belated.base.columns import Array, Label, as_array, locked, numbers
 from belated.base.errors import LogError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
+from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock, as_float_times, read_times
 from belated.log.data import Data
@@ -21,10 +22,21 @@ from belated.log.labels import encode
 from belated.log.row_checks import Columns, check_rows
 from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
 from belated.log.schedule import Schedule
+from belated.log.segments import (
+    SegmentColumn,
+    cells_of,
+    joined_covariates,
+    joined_segments,
+    read_arrival,
+    read_covariates,
+    read_segments,
+)
 from belated.log.splits import UNIFORM, is_split, shares_of
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, cut, read_cap
+from belated.summaries.covariates import Covariates
 from belated.summaries.evidence import Evidence
+from belated.summaries.segments import ALL, Layout, lay_out, segment_index
 from belated.summaries.sums import Parts, Sums, with_cap
 
 
@@ -42,6 +54,9 @@ class LogColumns:
     moment: int | float | None
     cap: float | None = None  # not yet applied to the outcomes
     declared: bool = False  # whether the propensities are a split that the user declared
+    segment: SegmentColumn | None = None
+    covariates: Covariates | None = None
+    arrival: Array | None = None  # the probability that each outcome ever arrives
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,11 +113,21 @@ class Log(Data, Table):
         are ignored. By default everything counts.
     cap : float, optional
         Outcomes above the cap count as the cap, and estimates are of the mean of the capped outcomes.
+    segment : sequence, mapping or dataframe, optional
+        The segment of each row, known when it was assigned: a country, a device. Several columns give their
+        combinations. Estimates are made by segment and averaged, which is right if the policy looked at the segment.
+    covariates : mapping or dataframe, optional
+        Numbers known when the row was assigned, by name: ``{"age": age}``. Estimates are adjusted for them by
+        regression, which narrows intervals. A covariate that is measured after the assignment makes estimates wrong.
+    arrival_probability : sequence, optional
+        The probability that each row's outcome ever arrives, from a model of your own, if it depends on the unit.
 
     Attributes
     ----------
     arms : tuple
         The labels of the arms.
+    segments : tuple
+        The labels of the segments, after small ones were merged; empty if there are none.
     code, outcome, propensity : array
         The position of each row's arm in `arms`, its outcome (capped), and its propensities; read-only.
     clock : Clock
@@ -147,6 +172,9 @@ class Log(Data, Table):
         delay: Any = None,
         as_of: Any = None,
         cap: float | None = None,
+        segment: Any = None,
+        covariates: Any = None,
+        arrival_probability: Any = None,
     ) -> None:
         declared = propensity is not None and (isinstance(propensity, str) or is_split(propensity))
         if declared:
@@ -174,6 +202,9 @@ class Log(Data, Table):
             LogColumns(
                 arms=labels, code=codes, outcome=y, propensity=pi, assigned=assigned, arrived=arrived, clock=clock,
                 moment=moment, cap=None if cap is None else read_cap(cap), declared=declared,
+                segment=None if segment is None else read_segments(segment, rows),
+                covariates=None if covariates is None else read_covariates(covariates, rows),
+                arrival=None if arrival_probability is None else read_arrival(arrival_probability, rows),
             )
         )  # fmt: skip
         self._check_cap()
@@ -183,13 +214,15 @@ class Log(Data, Table):
         self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
         self.code, self._uncut, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
         self.declared = columns.declared
+        self.segment_column, self.covariates, self.arrival_probability = (
+            columns.segment, columns.covariates, columns.arrival)  # fmt: skip
         self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
         self._assigned = None if columns.assigned is None else locked(columns.assigned)
         self._arrived = None if columns.arrived is None else locked(columns.arrived)
         if parts:
             anchors, rarest = [log.anchor for log in parts], [log.rarest for log in parts]
         else:
-            checked = Columns(self.code, self._uncut, self.propensity, self.times)
+            checked = Columns(self.code, self._uncut, self.propensity, self.times, len(self.arms))
             anchors, rarest = check_rows(self.arms, checked, self.clock)
             anchors = [cut(anchor, columns.cap) for anchor in anchors]
         which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
@@ -221,14 +254,19 @@ class Log(Data, Table):
         delay: str | None = None,
         as_of: Any = None,
         cap: float | None = None,
+        segment: str | Sequence[str] | None = None,
+        covariates: str | Sequence[str] | None = None,
+        arrival_probability: str | None = None,
     ) -> Log:
         """Build a log from a pandas, polars or pyarrow table, or any other dataframe that Narwhals supports.
 
         Parameters
         ----------
         frame : dataframe
-        arm, outcome, assigned_at, arrived_at, delay : str
+        arm, outcome, assigned_at, arrived_at, delay, arrival_probability : str
             Names of columns.
+        segment, covariates : str or list of str
+            Names of columns; several columns of segments give their combinations.
         propensity : str, list of str or dict
             The column with the chosen arm's propensity; or a column of lists in the order of `arms`; or one column per
             arm, best given as ``{"A": "p_A", "B": "p_B"}``. A list of columns is matched to the arms by `arms`, or by
@@ -236,12 +274,16 @@ class Log(Data, Table):
         arms, as_of, cap
             As in `Log`.
         """
-        from belated.log.frames import read_frame
+        from belated.log.frames import read_columns, read_frame
 
         names = {
             "arm": arm, "outcome": outcome, "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay,
+            "arrival_probability": arrival_probability,
         }  # fmt: skip
         columns, arms = read_frame(frame, names, propensity, arms)
+        for role, chosen in (("segment", segment), ("covariates", covariates)):
+            if chosen is not None:
+                columns[role] = read_columns(frame, role, [chosen] if isinstance(chosen, str) else chosen)
         return cls(**columns, arms=arms, as_of=as_of, cap=cap)
 
     # ---------------------------------------------------------------- contents
@@ -349,6 +391,7 @@ class Log(Data, Table):
         return LogColumns(
             arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
             arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.declared,
+            segment=self.segment_column, covariates=self.covariates, arrival=self.arrival_probability,
         )  # fmt: skip
 
     def joined(self, others: Sequence[Log]) -> Log:
@@ -363,6 +406,9 @@ class Log(Data, Table):
                 raise LogError("Parts of one experiment must have the same columns.")
             if log.cap != self.cap:
                 raise LogError(f"Parts of one experiment must have the same {argument('cap')}.")
+            for name in ("segment_column", "covariates", "arrival_probability"):
+                if (getattr(log, name) is None) != (getattr(self, name) is None):
+                    raise LogError("Parts of one experiment must all have segments and covariates, or none.")
         if any(log._assigned is None for log in logs):
             raise LogError(
                 f"Parts of one experiment need {argument('assigned_at')}: without it each starts at step 1.",
@@ -384,8 +430,88 @@ class Log(Data, Table):
             clock=clock,
             moment=self.moment,
             cap=self.cap,
+            segment=joined_segments(known) if (known := _known(logs, "segment_column")) else None,
+            covariates=joined_covariates(values) if (values := _known(logs, "covariates")) else None,
+            arrival=np.concatenate(chances) if (chances := _known(logs, "arrival_probability")) else None,
         )
         return Log.of_numbers(columns, parts=logs)
+
+    # ---------------------------------------------------------------- segments
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether rows have segments or covariates, so that sums are kept by segment."""
+        return self.segment_column is not None or self.covariates is not None
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The segments that are told apart at the as-of time; one if there are none."""
+        if self.segment_column is None:
+            return Layout((ALL,), np.zeros(1, np.intp))
+        labels, code = self.segment_column
+        existing = self.schedule.existing
+        cell = code[existing].astype(np.intp) * len(self.arms) + self.code[existing]
+        counts = np.bincount(cell[self.schedule.due[existing] >= 0], minlength=len(labels) * len(self.arms))
+        rows = np.bincount(code[existing], minlength=len(labels))
+        there = np.flatnonzero(rows)  # a segment may have no row yet
+        if not len(there):
+            return Layout((ALL,), np.zeros(len(labels), np.intp))
+        layout = lay_out(tuple(labels[s] for s in there), counts.reshape(len(labels), -1)[there])
+        place = np.full(len(labels), len(layout.labels) - 1)
+        place[there] = layout.place
+        return layout._replace(place=place)
+
+    @property
+    def segments(self) -> tuple[Label, ...]:
+        """The labels of the segments, after small ones were merged; empty if there are none."""
+        return () if self.segment_column is None else self.layout.labels
+
+    @cached_property
+    def cell(self) -> Array:
+        """The cell of each row: its segment and arm."""
+        if self.segment_column is None:
+            return self.code
+        return cells_of(self.layout, self.segment_column.code, self.code, len(self.arms))
+
+    @cached_property
+    def cell_anchor(self) -> Array:
+        """The outcome of each cell's least likely row that has one; sums are computed about it."""
+        if self.segment_column is None:
+            return self.anchor
+        cells, rows = len(self.layout.labels) * len(self.arms), self.kernel_rows
+        jit.ready(len(self.code))
+
+        def find(start: int, stop: int) -> tuple[Array, Array]:
+            anchor, rarest = np.zeros(cells), np.full(cells, math.inf)
+            kernel.rarest_outcomes(anchor, rarest, rows, start, stop)
+            return anchor, rarest
+
+        parts = jit.in_stretches(len(self.code), find)
+        which = np.argmin([rarest for _, rarest in parts], axis=0), np.arange(cells)
+        return np.asarray(np.array([anchor for anchor, _ in parts])[which])
+
+    def in_segment(self, segment: Label) -> Log:
+        """Return the rows of one segment as a log without segments; its arms stay the same."""
+        if self.segment_column is None:
+            raise LogError("The log has no segments.")
+        chosen = self.layout.place[self.segment_column.code] == segment_index(self.layout.labels, segment)
+        return self.only(chosen)
+
+    def only(self, rows: Array) -> Log:
+        """Return some rows as a log without segments; `rows` has a boolean for each row."""
+
+        def of(column: Array | None) -> Array | None:
+            return None if column is None else column[rows]
+
+        x = self.covariates
+        return Log.of_numbers(
+            replace(
+                self._given, code=self.code[rows], outcome=self._uncut[rows], propensity=self.propensity[rows],
+                assigned=self.assigned_numbers[rows], arrived=of(self._arrived), segment=None,
+                covariates=None if x is None else x._replace(values=locked(x.values[rows])),
+                arrival=of(self.arrival_probability),
+            )
+        )  # fmt: skip
 
     # ---------------------------------------------------------------- sums and checks
 
@@ -393,18 +519,24 @@ class Log(Data, Table):
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
         """Return the sums for each pair of weights and outcome model, at each time; None is the as-of time."""
-        sums = [sums_of_rows(self, part, moments, plain, history) for part in parts]
-        return sums if self.cap is None else with_cap(sums, self.cap, self.above_cap(moments))
+        log = self if moments is None or moments[-1] == self.moment else self.at_number(moments[-1])
+        sums = [sums_of_rows(log, part, moments, plain, history) for part in parts]
+        if self.cap is None:
+            return sums
+        return with_cap(sums, self.cap, log._above_cap(moments, log.cell, len(log.cell_anchor)))
 
     def above_cap(self, moments: Array | None = None) -> Array:
         """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
+        return self._above_cap(moments, self.code, len(self.arms))
+
+    def _above_cap(self, moments: Array | None, cell: Array, cells: int) -> Array:
         above = self.arrived & (self._uncut > (math.inf if self.cap is None else self.cap))
         bins = 1 if moments is None else len(moments)
-        counts = np.zeros((bins + 1, len(self.arms)))
+        counts = np.zeros((bins + 1, cells))
         when = np.zeros(above.sum(), dtype=np.intp)
         if moments is not None:
             when = np.searchsorted(moments, self.arrived_numbers[above])
-        np.add.at(counts, (when, self.code[above]), 1.0)
+        np.add.at(counts, (when, cell[above]), 1.0)
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def evidence(self) -> Evidence:
@@ -452,13 +584,14 @@ class Log(Data, Table):
     @property
     def kernel_rows(self) -> kernel.Rows:
         """The rows in the form that kernels use."""
-        return kernel.Rows(
-            code=self.code,
-            outcome=self.outcome,
-            propensity=self.propensity_matrix,
-            full=self.has_all_propensities,
-            order=self.schedule.order,
-            due=self.schedule.due,
+        rows = kernel.rows_of(
+            self.code, self.outcome, self.propensity, order=self.schedule.order, due=self.schedule.due,
+            arms=len(self.arms),
+        )  # fmt: skip
+        return rows._replace(
+            cell=self.cell,
+            x=kernel.NO_X if self.covariates is None else self.covariates.values,
+            arrival=kernel.NO_ARRIVAL if self.arrival_probability is None else self.arrival_probability,
         )
 
     def bins(self, moments: Array) -> kernel.Bins:
@@ -517,7 +650,8 @@ class Log(Data, Table):
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(len(self), 'row')} and {count(len(self.arms), 'arm')}"
         cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
-        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}{cap}"
+        segments = "" if self.segment_column is None else f"; {count(len(self.segments), 'segment')}"
+        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}{cap}{segments}"
 
     def _columns(self) -> list[Column]:
         facts = self._facts
@@ -530,6 +664,11 @@ class Log(Data, Table):
             Column("median_delay", delays, "number"),
             Column("smallest_propensity", facts.smallest.tolist(), "number"),
         ]
+
+
+def _known(logs: Sequence[Log], name: str) -> list[Any]:
+    """Return an attribute of each log that has it."""
+    return [value for log in logs if (value := getattr(log, name)) is not None]
 
 
 def _moment(clock: Clock, as_of: Any) -> int | float | None:

@@ -23,12 +23,12 @@ class Columns(NamedTuple):
     outcome: Array
     propensity: Array  # (rows, arms), or (rows,) if only the chosen arm's is known
     times: kernel.Times
+    arms: int
 
     def kernel_rows(self) -> kernel.Rows:
         """Return the rows in the form that kernels use, without their order."""
-        full, none = self.propensity.ndim == 2, np.empty(0, dtype=np.int32)
-        matrix = self.propensity if full else self.propensity[:, np.newaxis]
-        return kernel.Rows(code=self.code, outcome=self.outcome, propensity=matrix, full=full, order=none, due=none)
+        none = np.empty(0, dtype=np.int32)
+        return kernel.rows_of(self.code, self.outcome, self.propensity, order=none, due=none, arms=self.arms)
 
 
 def check_rows(

@@ -16,6 +16,7 @@ from belated.base.errors import LogError
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.summaries import contexts
+from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import (
     AT_MEAN,
     COPIES,
@@ -35,6 +36,7 @@ from belated.summaries.evidence import (
 )
 from belated.summaries.outcome_models import given_means, read_outcome_model
 from belated.summaries.pair_sums import PairSums
+from belated.summaries.segments import Segments, cell_labels
 from belated.summaries.sums import Parts, Sums, SumsOf, add_own, empty_bins
 from belated.summaries.weights import read_weights
 
@@ -274,71 +276,125 @@ def glimpse(log: Log) -> contexts.Glimpse:
 
 
 def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, history: Sequence[Log]) -> list[Sums]:
-    """Return the sums at several times, ascending numbers of the log's clock; None is the as-of time."""
+    """Return the sums at several ascending times, of which the last is the log's as-of time; None: at that time."""
     weights, model = read_weights(part[0]), read_outcome_model(part[1])
+    if history and log.segment_column is not None:
+        raise LogError("`history` does not go with segments yet; give one log with all rows.")
     means = _means_with_history(log, history) if history and model.learns else None
     if moments is None:
         bins = kernel.Bins(edges=np.array([log.schedule.rows]), arrival=np.empty(0, dtype=np.int32))
     else:
-        log = log.at_number(moments[-1])
         bins = log.bins(moments)
     weights.check(log.has_all_propensities)
-    about = SumsOf(arms=log.arms, weights=weights, outcome_model=model, full=log.has_all_propensities, plain=plain)
+    labels = cell_labels(log.layout.labels, log.arms) if log.has_cells else log.arms
+    about = SumsOf(arms=labels, weights=weights, outcome_model=model, full=log.has_all_propensities, plain=plain)
     modelling = model.modelling(log) if means is None else given_means(means)
     needs_pairs = model.name == "given" and plain and (about.full or not weights.need_all_propensities)
     h = np.empty((len(log.code) if needs_pairs else 0, len(log.arms)))
-    spread, own = _added(log, about, bins, modelling, h)
-    sums = Sums.of_bins(about, log.anchor, spread, own)
-    if not needs_pairs:
-        return sums
-    pairs = accumulate(_pair_sums(log, h, modelling.given - log.anchor, bins))
-    return [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
+    totals = _added(log, about, bins, modelling, h)
+    sums = Sums.of_bins(about, log.cell_anchor, totals.spread, totals.own)
+    if needs_pairs:
+        pairs = accumulate(_pair_sums(log, h, modelling.given, bins))
+        sums = [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
+    return (
+        [cells_total(log, each, at) for each, at in zip(sums, _products(log, totals), strict=True)]
+        if (log.has_cells)
+        else sums
+    )
 
 
-def _pair_sums(log: Log, h: Array, m: Array, bins: kernel.Bins) -> Iterator[PairSums]:
-    """Return the amounts that each bin adds to the sums of pairs of arms; `h` and `m` have shape (rows, arms)."""
+def cells_total(log: Log, cells: Sums, covariates: CovariateSums | None) -> Sums:
+    """Return sums by segment and arm with their totals by arm."""
+    return Segments(log.layout.labels, cells, covariates, log.layout.merged).total()
+
+
+def _products(log: Log, totals: kernel.Totals) -> list[CovariateSums | None]:
+    """Return the sums of products with covariates up to each time."""
+    if log.covariates is None or not log.covariates.names:
+        return [None] * len(totals.spread)
+    own, all_ = np.cumsum(totals.own_products, axis=0), np.cumsum(totals.all_products, axis=0)
+    return [
+        CovariateSums.of_packed(log.covariates, own[b], all_[b], log.cell_anchor) for b in range(len(totals.spread))
+    ]
+
+
+def _pair_sums(log: Log, h: Array, model: Array, bins: kernel.Bins) -> Iterator[PairSums]:
+    """Return the amounts that each bin adds to the sums of pairs of arms; `h` and `model` have shape (rows, arms)."""
+    if log.segment_column is None:
+        yield from _pairs_of_rows(log, h, model - log.anchor, bins, np.ones(len(log.code), bool))
+        return
+    arms, cells = len(log.arms), len(log.cell_anchor)
+    segment = log.layout.place[log.segment_column.code]
+    of_segments = [
+        (
+            np.arange(s * arms, (s + 1) * arms),
+            _pairs_of_rows(log, h, model - log.cell_anchor[s * arms : (s + 1) * arms], bins, segment == s),
+        )
+        for s in range(len(log.layout.labels))
+    ]
+    for _ in range(len(bins.edges)):
+        yield reduce(lambda a, b: a + b, (next(pairs).spread_over(cells, at) for at, pairs in of_segments))
+
+
+def _pairs_of_rows(log: Log, h: Array, m: Array, bins: kernel.Bins, chosen: Array) -> Iterator[PairSums]:
+    """Return the same of some rows; `m` is minus the shifts of the arms."""
     existing = np.arange(len(log.code))[log.schedule.existing]
     begins = np.searchsorted(bins.edges, np.arange(len(existing)), side="right")
     arrived = existing[log.schedule.due[existing] >= 0]
     arrives = bins.arrival[arrived] if len(bins.arrival) else np.zeros(len(arrived), np.intp)
     for bin_ in range(len(bins.edges)):
         rows, landed = existing[begins == bin_], arrived[arrives == bin_]
+        rows, landed = rows[chosen[rows]], landed[chosen[landed]]
         code = log.code[landed]
         pi = log.propensity_matrix[landed, code if log.has_all_propensities else 0]
-        y = log.outcome[landed] - log.anchor[code]
+        y = log.outcome[landed] - log.cell_anchor[log.cell[landed]]
         own = PairSums.of_arrived(h[landed], m[landed], code, h[landed, code] / pi, y - m[landed, code])
         yield PairSums.of(h[rows], m[rows]) + own
 
 
-def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelling, h: Array) -> tuple[Array, Array]:
+def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelling, h: Array) -> kernel.Totals:
     """Add up the rows of a log in blocks; the weights of every arm are written to `h` unless it is empty."""
-    arms, rows, schedule = len(log.arms), log.kernel_rows, log.schedule
-    jit.ready(schedule.rows * (arms + 8))
+    arms, cells, rows, schedule = len(log.arms), len(log.cell_anchor), log.kernel_rows, log.schedule
+    covariates, segments = rows.x.shape[1], cells // arms
+    jit.ready(schedule.rows * (arms + 8 + 2 * covariates**2))
     kind, learns = schedule.due.dtype, modelling.kind == kernel.RUNNING_MEAN
     calendar = kernel.Calendar(
         last=np.full(schedule.rows if learns else 0, -1, dtype=kind),
         previous=np.empty(len(log.code) if learns else 0, dtype=kind),
     )
     weighting, m = about.weights.weighting(log), np.empty(len(h))
+    if log.layout.merged:
+        weighting = weighting._replace(even_from=log.layout.even_from(arms))
 
-    def add(start: int, stop: int) -> tuple[Array, Array]:
-        spread, own = empty_bins(len(bins.edges), arms)
+    def add(start: int, stop: int) -> kernel.Totals:
+        spread, own = empty_bins(len(bins.edges), cells)
+        totals = kernel.totals(spread, own, h, m, covariates, segments)
         kernel.accumulate(
-            kernel.Totals(spread, own, h=h, m=m),
+            totals,
             rows,
             calendar,
             bins,
-            log.anchor,
-            weighting._replace(remaining=np.ones(arms)),
-            modelling._replace(arrived_n=np.zeros(arms), arrived_y=np.zeros(arms)),
+            log.cell_anchor,
+            weighting._replace(remaining=np.ones(cells)),
+            modelling._replace(arrived_n=np.zeros(cells), arrived_y=np.zeros(cells)),
             about.plain,
             start,
             stop,
         )
-        return spread, own
+        return totals
 
     stretches = jit.in_stretches(schedule.rows, add, divisible=not about.weights.cumulative)
-    return reduce(lambda a, b: (a[0] + b[0], add_own(a[1], b[1])), stretches)
+    return reduce(_both, stretches)
+
+
+def _both(a: kernel.Totals, b: kernel.Totals) -> kernel.Totals:
+    """Return the totals of two stretches of rows."""
+    return a._replace(
+        spread=a.spread + b.spread,
+        own=add_own(a.own, b.own),
+        own_products=a.own_products + b.own_products,
+        all_products=a.all_products + b.all_products,
+    )
 
 
 def _means_with_history(log: Log, history: Sequence[Log]) -> Array:

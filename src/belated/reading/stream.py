@@ -93,7 +93,7 @@ class Batch:
     def check(self, arms: tuple[Label, ...], clock: Clock, before: int) -> tuple[Array, Array]:
         """Refuse the first row that cannot be; return the outcome and propensity of each arm's least likely row."""
         self.check_times(before)
-        columns = Columns(self.code, self.outcome, self.propensity, self.times)
+        columns = Columns(self.code, self.outcome, self.propensity, self.times, len(arms))
         anchors, rarest = check_rows(arms, columns, clock, before)
         which = np.argmin(rarest, axis=0), np.arange(len(arms))
         return np.array(anchors)[which], np.array(rarest)[which]
@@ -358,7 +358,7 @@ def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[lis
         n_before, y_before = history.about(shift)
         with np.errstate(all="ignore"):
             kernel.accumulate(
-                kernel.Totals(spread, own, h=np.empty((0, arms)), m=np.empty(0)),
+                kernel.totals(spread, own, h=np.empty((0, arms)), m=np.empty(0)),
                 rows,
                 kernel.Calendar(np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)),
                 bins,
@@ -385,22 +385,20 @@ def _after_history(prepared: _Prepared, earlier: tuple[Array, Array, Array] | No
     Those stand before the batch's rows, where they are seen but not counted.
     """
     batch, due = prepared.batch, prepared.due
-    full = batch.propensity.ndim == 2
-    propensity = batch.propensity if full else batch.propensity[:, np.newaxis]
-    rows = kernel.Rows(
-        code=batch.code, outcome=batch.outcome, propensity=propensity, full=full, order=_IN_ORDER, due=due
+    rows = kernel.rows_of(
+        batch.code, batch.outcome, batch.propensity, order=_IN_ORDER, due=due, arms=len(prepared.anchor)
     )
     if earlier is None:
         return rows, 0
     ahead = len(earlier[0])
     due = np.where(due >= 0, due + ahead, due)
     due = np.concatenate([ahead + np.searchsorted(batch.assigned, earlier[0]).astype(np.int32), due])
-    unused = np.zeros((ahead, propensity.shape[1]))
+    unused = np.zeros((ahead, rows.propensity.shape[1]))
     code, outcome, propensity = (
         locked(np.concatenate(pair))
-        for pair in ((earlier[1], batch.code), (earlier[2], batch.outcome), (unused, propensity))
+        for pair in ((earlier[1], batch.code), (earlier[2], batch.outcome), (unused, rows.propensity))
     )
-    return rows._replace(code=code, outcome=outcome, propensity=propensity, due=due), ahead
+    return rows._replace(code=code, cell=code, outcome=outcome, propensity=propensity, due=due), ahead
 
 
 def _bins(batch: Batch, plan: StreamPlan, ahead: int) -> kernel.Bins:

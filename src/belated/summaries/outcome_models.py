@@ -52,16 +52,16 @@ class OutcomeModel:
 
     def modelling(self, log: Log) -> kernel.Modelling:
         """Return the kernel's arguments for modelling the rows of a log."""
-        return self.modelling_of(len(log.arms), given_array("outcome_model", self.given, log, least=-math.inf))
+        return self.modelling_of(len(log.cell_anchor), given_array("outcome_model", self.given, log, least=-math.inf))
 
-    def modelling_of(self, arms: int, given: Array | None = None) -> kernel.Modelling:
+    def modelling_of(self, cells: int, given: Array | None = None) -> kernel.Modelling:
         """Return the kernel's arguments for modelling rows before anything has arrived."""
-        none = np.empty((0, arms))
+        none = np.empty((0, cells))
         return kernel.Modelling(
             kind=_KINDS[self.name],
             given=none if given is None else given,
-            arrived_n=np.zeros(arms),
-            arrived_y=np.zeros(arms),
+            arrived_n=np.zeros(cells),
+            arrived_y=np.zeros(cells),
         )
 
 

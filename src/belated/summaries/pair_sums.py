@@ -42,6 +42,13 @@ class PairSums:
     def __add__(self, other: PairSums) -> PairSums:
         return PairSums(self.all + other.all, self.own + other.own)
 
+    def spread_over(self, size: int, cells: Array) -> PairSums:
+        """Return the same sums among more arms; `cells` are the places of these."""
+        all_, own = np.zeros((3, size, size)), np.zeros((4, size, size))
+        at = cells[:, np.newaxis], cells
+        all_[:, at[0], at[1]], own[:, at[0], at[1]] = self.all, self.own
+        return PairSums(all_, own)
+
     def recentred(self, d: Array) -> PairSums:
         """Return the same sums with m + d in place of m."""
         hh, hm, mm = self.all

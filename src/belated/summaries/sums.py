@@ -19,6 +19,7 @@ from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPR
 from belated.summaries.caps import Cap, cap_text, read_cap
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
 from belated.summaries.pair_sums import PairSums
+from belated.summaries.segments import Segments
 from belated.summaries.weights import Weights, WeightsLike, read_weights
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Sums:
     ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
 
     ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were capped, `cap` has the cap and the number of
-    outcomes above it, by arm.
+    outcomes above it, by arm. If rows have segments or covariates, `segments` has the same sums by segment and arm.
     """
 
     arms: tuple[Label, ...]
@@ -70,6 +71,7 @@ class Sums:
     own: Array  # (arms, fields)
     cap: Cap | None = None
     pairs: PairSums | None = None  # of a given outcome model
+    segments: Segments | None = None  # the sums by segment, if rows have segments or covariates
 
     def __getitem__(self, name: str) -> Array:
         if one_of("name", name, SPREAD + OWN) in SPREAD:
@@ -154,7 +156,10 @@ class Sums:
         ]
 
     def recentred(self, shift: Array) -> Sums:
-        """Return the same sums about another shift, computed exactly from the powers of `kernels.fields`."""
+        """Return the same sums about another shift, computed exactly from the powers of `kernels.fields`.
+
+        Sums by segment have shifts of their own, which stay.
+        """
         d = self.shift - shift
         spread, own = self.spread.copy(), self.own.copy()
         for field, source, factor, power in _shifts(SPREAD_FIELDS):
@@ -167,6 +172,21 @@ class Sums:
     def __add__(self, other: Sums) -> Sums:
         if not isinstance(other, Sums):
             return NotImplemented
+        self._check_alike(other)
+        if self.segments is not None and other.segments is not None:
+            return (self.segments + other.segments).total()
+        # the shift is an outcome with a large weight, as in `Log.anchor`
+        shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
+        first, second = self.recentred(shift), other.recentred(shift)
+        cap = None if self.cap is None or other.cap is None else self.cap + other.cap
+        pairs = None if first.pairs is None or second.pairs is None else first.pairs + second.pairs
+        own = add_own(first.own, second.own)
+        return replace(first, spread=first.spread + second.spread, own=own, cap=cap, pairs=pairs)
+
+    def _check_alike(self, other: Sums) -> None:
+        """Raise if sums are of different kinds."""
+        if (self.segments is None) != (other.segments is None):
+            raise MergeError("These sums cannot be merged: only one of them has segments or covariates.")
         for name in ("arms", "weights", "outcome_model"):
             a, b = getattr(self, name), getattr(other, name)
             if a != b:
@@ -180,13 +200,6 @@ class Sums:
                 f"Sums with weights {self.weights.name!r} cannot be merged, because each row's weight depends on all "
                 "rows before it."
             )
-        # the shift is an outcome with a large weight, as in `Log.anchor`
-        shift = np.where(self["w_max"] >= other["w_max"], self.shift, other.shift)
-        first, second = self.recentred(shift), other.recentred(shift)
-        cap = None if self.cap is None or other.cap is None else self.cap + other.cap
-        pairs = None if first.pairs is None or second.pairs is None else first.pairs + second.pairs
-        own = add_own(first.own, second.own)
-        return replace(first, spread=first.spread + second.spread, own=own, cap=cap, pairs=pairs)
 
     def __radd__(self, other: object) -> Sums:
         return self if other == 0 else NotImplemented  # so that sum(parts) works
@@ -202,11 +215,17 @@ class Sums:
 def with_cap(sums: list[list[Sums]], cap: float | None, above: Array) -> list[list[Sums]]:
     """Return the sums, for each choice and time, with the cap and the counts of outcomes above it.
 
-    `above` has shape (times, arms).
+    `above` has shape (times, arms), or (times, cells) for sums by segment.
     """
     if cap is None:
         return sums
-    return [[replace(s, cap=Cap(cap, counts)) for s, counts in zip(each, above, strict=True)] for each in sums]
+    return [[_capped(s, cap, counts) for s, counts in zip(each, above, strict=True)] for each in sums]
+
+
+def _capped(sums: Sums, cap: float, above: Array) -> Sums:
+    if sums.segments is None:
+        return replace(sums, cap=Cap(cap, above))
+    return replace(sums.segments, cells=replace(sums.segments.cells, cap=Cap(cap, above))).total()
 
 
 class SumsOf(NamedTuple):

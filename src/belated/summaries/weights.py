@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 WeightsName = Literal["sqrt", "uniform", "propensity", "two_point", "past", "given"]
 
+#: A number of cells that no log has.
+EVERY_CELL = 2**62
+
 #: An array of shape (rows, arms), or a function from a log to one.
 Given: TypeAlias = "ArrayLike | Callable[[Log], ArrayLike]"
 
@@ -98,18 +101,19 @@ class Weights:
     def weighting(self, log: Log) -> kernel.Weighting:
         """Return the kernel's arguments for weighting the rows of a log."""
         given = past_of(log) if self.name == "past" else given_array("weights", self.given, log, least=0.0)
-        return self.weighting_of(len(log.arms), self._planned_rows(log.schedule.rows), given)
+        return self.weighting_of(len(log.cell_anchor), self._planned_rows(log.schedule.rows), given)
 
-    def weighting_of(self, arms: int, horizon: float = 0.0, given: Array | None = None) -> kernel.Weighting:
+    def weighting_of(self, cells: int, horizon: float = 0.0, given: Array | None = None) -> kernel.Weighting:
         """Return the kernel's arguments for weighting rows, starting with the first."""
-        none = np.empty((0, arms))
+        none = np.empty((0, cells))
         return kernel.Weighting(
             kind=_KINDS[self.name].number,
             given=none if given is None else given,
             horizon=horizon,
             decay=self.decay,
-            remaining=np.ones(arms),
+            remaining=np.ones(cells),
             step=0.0,
+            even_from=EVERY_CELL,
         )
 
     def _planned_rows(self, rows: int) -> float:
@@ -173,15 +177,18 @@ def past_weights(rows: Array, inverse: Array, arms: int) -> Array:
 
 
 def past_of(log: Log) -> Array:
-    """Return the weights of `past_weights` for every row of a log; rows of one time count as one batch."""
-    existing, arms = log.schedule.existing, len(log.arms)
-    assigned = log.assigned_numbers[existing]
-    before = np.searchsorted(assigned, assigned, side="left")
+    """Return the weights of `past_weights` for every row of a log; rows of one time and segment count as one batch."""
+    arms, positions = len(log.arms), np.arange(len(log.code))[log.schedule.existing]
     h = np.ones((len(log.code), arms))
-    for k in range(arms):  # one by one, to keep memory small
-        p = log.propensity[existing, k]
-        rows, inverse = (np.concatenate([[0.0], np.cumsum(x)])[before] for x in (p > 0, inverse_of(p)))
-        h[existing, k] = past_weights(rows, inverse, arms)
+    segment = (log.cell[positions].astype(np.intp) - log.code[positions]) // arms
+    for s in np.unique(segment):  # rows of other segments do not count
+        existing = positions[segment == s]
+        assigned = log.assigned_numbers_of(existing)
+        before = np.searchsorted(assigned, assigned, side="left")
+        for k in range(arms):  # one by one, to keep memory small
+            p = log.propensity[existing, k]
+            rows, inverse = (np.concatenate([[0.0], np.cumsum(x)])[before] for x in (p > 0, inverse_of(p)))
+            h[existing, k] = past_weights(rows, inverse, arms)
     return h
 
 

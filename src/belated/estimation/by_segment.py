@@ -1,0 +1,258 @@
+"""Questions about several segments at once: contrasts in each, whether they differ, and policies by segment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from belated.base.columns import Array, Label
+from belated.base.errors import OptionError, argument
+from belated.base.sidak import sidak_level, sidak_p_value
+from belated.base.tables import Column, Table
+from belated.base.text import Unit, count, one_line, p_words, percent
+from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
+from belated.estimation.target import Target
+from belated.summaries.caps import capped_at
+from belated.summaries.segments import NO_SEGMENTS, segment_index
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from belated.estimation.estimate import Estimate
+
+#: Steps of the grid on which the sum of the largest errors is distributed.
+_GRID = 512
+
+
+# ---------------------------------------------------------------- contrasts in every segment
+
+
+def contrasts_by_segment(
+    estimate: Estimate, baseline: Label | None, *, simultaneous: bool, lift: bool, largest: bool
+) -> Contrasts:
+    """Return the contrasts in every segment; together at the level, if simultaneous.
+
+    Segments are disjoint, so that their estimates are independent: each gets Sidak's share of the miss rate.
+    """
+    level = estimate.level
+    if simultaneous:
+        level = 1 - sidak_level(1 - level, len(estimate.segments))
+    answers = []
+    parts = None
+    for segment in estimate.segments:
+        own = replace(estimate.segment(segment), level=level)
+        parts = own.contrasts(baseline, simultaneous=simultaneous, lift=lift, largest=largest)
+        for answer in parts.answers:
+            p_value = sidak_p_value(answer.p_value, len(estimate.segments)) if simultaneous else answer.p_value
+            answers.append(
+                replace(
+                    answer,
+                    name=f"{answer.name} in {one_line(segment)}",
+                    parts=(),
+                    level=estimate.level,
+                    p_value=float(p_value),
+                    joint=simultaneous,
+                    segment=segment,
+                )
+            )
+    if parts is None:
+        raise OptionError(NO_SEGMENTS)
+    return replace(parts, answers=tuple(answers), level=estimate.level)
+
+
+# ---------------------------------------------------------------- do effects differ?
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Heterogeneity(Table):
+    """Whether a contrast is the same in every segment: Welch's test, and the contrast in each segment.
+
+    Attributes
+    ----------
+    contrasts : Contrasts
+        The contrast in each segment.
+    statistic : float
+        Welch's F.
+    degrees : (float, float)
+        Its degrees of freedom.
+    p_value : float
+        The p-value of the hypothesis that the contrast is the same in every segment; NaN if fewer than two segments
+        have an interval.
+    left_out : tuple
+        Segments without an interval.
+    """
+
+    contrasts: Contrasts
+    name: str
+    statistic: float
+    degrees: tuple[float, float]
+    p_value: float
+    left_out: tuple[Label, ...]
+
+    @property
+    def note(self) -> str:
+        """The result in words."""
+        if math.isnan(self.p_value):
+            return "Fewer than two segments have an interval, so nothing can be said about differences between them."
+        numbers = f"F = {self.statistic:.3g} on {self.degrees[0]:.0f} and {self.degrees[1]:.0f} degrees of freedom"
+        found = "differs" if self.p_value < 1 - self.contrasts.level else "is not shown to differ"
+        return f"{self.name} {found} between segments: p {p_words(self.p_value)} ({numbers})."
+
+    def plot(self) -> Figure:
+        """Draw the contrast in every segment; a matplotlib figure, which notebooks show."""
+        return self.contrasts.plot()
+
+    def _title(self) -> str:
+        kind = f"{percent(self.contrasts.level)} {self.contrasts.interval} intervals"
+        return f"{self.contrasts.estimator}{capped_at(self.contrasts.cap)}: {self.name} by segment, {kind}"
+
+    def _columns(self) -> list[Column]:
+        answers = list(self.contrasts.answers)
+        return [Column("segment", [answer.segment for answer in answers], "label"), *answer_columns(answers, test=True)]
+
+    def _notes(self) -> list[str]:
+        out = [one_line(repr(label)) for label in self.left_out]
+        return [self.note, *([f"Left out, because they have no interval: {', '.join(out)}."] if out else [])]
+
+
+def find_heterogeneity(estimate: Estimate, arm: Label, baseline: Label) -> Heterogeneity:
+    """Test whether a contrast is the same in every segment (Welch 1951)."""
+    target = Target.contrast(estimate.arms, arm, baseline)
+    if not estimate.segments:
+        raise OptionError(NO_SEGMENTS)
+    answers, values, errors, degrees = [], [], [], []
+    left_out = []
+    for segment in estimate.segments:
+        own = estimate.segment(segment)
+        answer = replace(own.contrast(arm, baseline), segment=segment)
+        answers.append(answer)
+        if math.isnan(answer.low):
+            left_out.append(segment)
+            continue
+        combination = own.combination(target.coefficients)
+        # half the width of the interval in units of its quantile: as wide as the interval itself says
+        freedom = float(combination.freedom)
+        tail = (1 - estimate.level) / 2
+        quantile = -float(special.stdtrit(min(freedom, 1e8), tail))
+        values.append(answer.estimate)
+        errors.append(max(answer.std_error, (answer.high - answer.low) / 2 / quantile))
+        degrees.append(freedom)
+    statistic, between, within, p_value = _welch(np.array(values), np.array(errors), np.array(degrees))
+    contrasts = replace(estimate.contrasts_of([(arm, baseline)]), answers=tuple(answers))
+    return Heterogeneity(
+        contrasts=contrasts,
+        name=target.name,
+        statistic=statistic,
+        degrees=(between, within),
+        p_value=p_value,
+        left_out=tuple(left_out),
+    )
+
+
+def _welch(values: Array, errors: Array, degrees: Array) -> tuple[float, float, float, float]:
+    """Return Welch's F, its degrees of freedom and its p-value."""
+    n = len(values)
+    if n < 2 or not (errors > 0).all() or not np.isfinite(errors).all():
+        return math.nan, math.nan, math.nan, math.nan
+    weight = 1 / errors**2
+    share = weight / weight.sum()
+    loose = float(np.sum((1 - share) ** 2 / degrees))
+    between = float(np.sum(weight * (values - share @ values) ** 2)) / (n - 1)
+    statistic = between / (1 + 2 * (n - 2) / (n**2 - 1) * loose)
+    within = (n**2 - 1) / (3 * loose) if loose > 0 else 1e9
+    return statistic, n - 1.0, within, float(special.fdtrc(n - 1, within, statistic))
+
+
+# ---------------------------------------------------------------- policies by segment
+
+
+def is_by_segment(policy: Any, segments: tuple[Label, ...], arms: tuple[Label, ...]) -> bool:
+    """Whether a policy is given by segment: its keys are segments, or its values are not numbers."""
+    if not segments or not isinstance(policy, Mapping):
+        return False
+    if all(
+        isinstance(value, (int, float)) for value in policy.values()
+    ):  # of arms, unless only segments have the names
+        return bool(policy) and not set(policy) & set(arms) and bool(set(policy) & set(segments))
+    return True
+
+
+def policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], policy: Mapping[Any, Any]) -> Target:
+    """Return the mean outcome under a policy that has an arm, or a probability for each arm, in every segment."""
+    table, names = np.zeros((len(segments), len(arms))), []
+    for segment, choice in policy.items():
+        target = Target.policy(arms, choice) if isinstance(choice, Mapping) else Target.arm(arms, choice)
+        table[segment_index(segments, segment)] = target.coefficients
+        names.append(f"{one_line(segment, 24)}: {target.name}")
+    missing = [segment for segment in segments if segment not in policy]
+    if missing:
+        raise OptionError(
+            f"{argument('policy')} has nothing for segment {missing[0]!r}; it must have an arm, or probabilities, for "
+            "every segment."
+        )
+    return Target(name=_joined(names), coefficients=table)
+
+
+def greedy_by_segment(estimate: Estimate) -> Answer:
+    """Return the mean outcome of always choosing the arm with the largest estimate of each segment.
+
+    The interval holds for all policies by segment at once, and so for the chosen one: it is as wide as the quantile of
+    the sum over segments of the largest error of an arm. Segments without an estimate of every arm use the others.
+    """
+    population = estimate.population
+    if population is None:
+        raise OptionError(NO_SEGMENTS)
+    table, names = np.zeros((len(population.labels), len(estimate.arms))), []
+    errors, own_variance = [], 0.0
+    for s in np.flatnonzero(population.shares):
+        label, share = population.labels[s], population.shares[s]
+        own = estimate.segment(label)
+        if np.isnan(own.values).all():
+            raise OptionError(f"Segment {label!r} has no estimate of any arm, so there is no greedy policy.")
+        best = int(np.nanargmax(own.values))
+        table[s, best] = 1.0
+        names.append(f"{one_line(label, 24)}: {one_line(estimate.arms[best], 24)}")
+        errors.append(share * own.std_errors[np.isfinite(own.std_errors)])
+        own_variance += float(share * own.std_errors[best]) ** 2
+    combination = estimate.combination(table)
+    answer = make_answer(
+        f"greedy: {_joined(names)}", combination, level=estimate.level, null=0.0, alternative="two-sided",
+        cap=estimate.cap,
+    )  # fmt: skip
+    unit: Unit = "number" if estimate.unit == "number" else "percent"
+    answer = replace(answer, unit=unit, statistic=math.nan, p_value=math.nan, joint=True)
+    total = float(combination.std_error)
+    if not combination.has_interval or not total > 0:
+        return answer
+    shares_error = math.sqrt(max(total**2 - own_variance, 0.0))
+    tail = (1 - estimate.level) / 2
+    reach = _largest_sum([*errors, np.array([shares_error])] if shares_error > 0 else errors, tail)
+    low, high = map(float, combination.limits(max(min(float(special.ndtr(-reach / total)), tail), 1e-300)))
+    return replace(answer, low=low, high=high)
+
+
+def _joined(names: list[str]) -> str:
+    """Return the choices of a policy by segment as text, at most four."""
+    return "; ".join(names) if len(names) <= 4 else f"{'; '.join(names[:3])}; {count(len(names) - 3, 'other')}"
+
+
+def _largest_sum(errors: list[Array], tail: float) -> float:
+    """Return the upper quantile of a sum of maxima, each over independent normal errors of these standard deviations.
+
+    Distributions are convolved on a grid.
+    """
+    step = sum(float(each.max()) for each in errors) / _GRID
+    density, start = np.ones(1), 0.0
+    for each in errors:
+        half = math.ceil(8.0 * float(each.max()) / step) + 1
+        edges = (np.arange(-half, half + 2) - 0.5) * step
+        below = np.exp(np.sum(special.log_ndtr(edges[:, np.newaxis] / np.maximum(each, 1e-300)), axis=1))
+        density = np.convolve(density, np.diff(below))
+        start -= half * step
+    above = np.cumsum(density[::-1])[::-1]
+    return start + float(np.searchsorted(-above, -tail)) * step

@@ -1,0 +1,248 @@
+"""Estimates by segment, averaged over a population of segments, and adjusted for covariates.
+
+Each segment and arm is a cell with an estimate of its own. A `Population` gives the segments' shares P. With c the
+coefficients of arms, an answer is the sum over segments s and arms a of P_s c(s, a) Q(a | s). Its variance has, besides
+those of the cells, a part that they have in common, `ArmStatistics.common`: the shares are estimated, as are the means
+of covariates and the slopes. docs/segments.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from belated.base.checks import TOLERANCE, real
+from belated.base.columns import Array, ByArm, Label
+from belated.base.errors import OptionError
+from belated.base.text import count, one_line
+from belated.estimation.estimators import ArmStatistics, Common, Estimator, Moments, evaluate, leverage_slope
+from belated.summaries.covariates import CovariateSums
+from belated.summaries.segments import ALL, FEWEST, MOST, Segments, listed, segment_index
+from belated.summaries.sums import Sums
+
+#: Outcomes of an arm, for each covariate, that slopes of its own need; with fewer it has those of all arms together.
+_FOR_SLOPES = 5
+
+#: Covariates whose variance beyond the others is a smaller share than this are collinear.
+_COLLINEAR = 1e-9
+
+
+#: Covariates that a sentence names.
+_NAMED = 5
+
+
+class Population(NamedTuple):
+    """The segments that an estimate is averaged over.
+
+    Attributes
+    ----------
+    labels : tuple
+        All segments of the log.
+    shares : array
+        The share of each.
+    rows : float or None
+        The number of rows from which the shares are estimated; None if they are known.
+    name : str
+        What the population is, in words.
+    """
+
+    labels: tuple[Label, ...]
+    shares: Array
+    rows: float | None
+    name: str
+
+    @classmethod
+    def of_log(cls, segments: Segments) -> Population:
+        """Return the log's own mix of segments."""
+        rows = segments.rows
+        total = max(float(rows.sum()), 1.0)
+        name = f"standardised to the log's mix of {count(len(rows), 'segment')}"
+        return cls(segments.labels, rows / total, total if len(rows) > 1 else None, name)
+
+    @classmethod
+    def of_segment(cls, labels: tuple[Label, ...], segment: Label) -> Population:
+        """Return one segment alone."""
+        index = segment_index(labels, segment)
+        shares = np.zeros(len(labels))
+        shares[index] = 1.0
+        return cls(labels, shares, None, f"segment {one_line(repr(labels[index]))}")
+
+    @classmethod
+    def given(cls, labels: tuple[Label, ...], shares: ByArm[float]) -> Population:
+        """Return a population whose shares are known."""
+        if not isinstance(shares, Mapping):
+            raise OptionError(f"`shares` is {shares!r}; it must map segments to shares, such as {{'DE': 0.6}}.")
+        vector = np.zeros(len(labels))
+        for label, share in shares.items():
+            vector[segment_index(labels, label)] = real(f"shares[{label!r}]", share)
+        if (vector < 0).any() or abs(vector.sum() - 1) > TOLERANCE:
+            raise OptionError(f"`shares` is {dict(shares)!r}; shares must not be negative and must sum to 1.")
+        return cls(labels, vector, None, "standardised to given shares of segments")
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is a single segment."""
+        return int((self.shares > 0).sum()) == 1
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the log has no segments."""
+        return self.labels == (ALL,)
+
+    def spread(self, coefficients: Array) -> Array:
+        """Return the coefficients of cells from those of arms, (arms,) or (segments, arms)."""
+        return np.asarray((self.shares[:, np.newaxis] * coefficients).ravel())
+
+    def cells_of(self, arms: Array, n_arms: int, coefficients: Array) -> tuple[Array, Array]:
+        """Return the cells of some arms, (..., m) to (..., segments * m), and their coefficients."""
+        used = np.flatnonzero(self.shares)
+        cells = arms[..., np.newaxis, :] + n_arms * used[:, np.newaxis]
+        return cells.reshape(*arms.shape[:-1], -1), (self.shares[used, np.newaxis] * coefficients).ravel()
+
+
+def cell_statistics(sums: Sums, estimator: Estimator, population: Population | None) -> ArmStatistics:
+    """Return the statistics of each arm or, if sums are by segment, of each segment and arm."""
+    segments = sums.segments
+    if segments is None or population is None:
+        return evaluate(sums, estimator)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        statistics, covariance = evaluate(segments.cells, estimator), np.zeros((len(segments.cells.arms),) * 2)
+        if segments.covariates is not None and estimator.normalisation == "hajek":
+            statistics, covariance = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
+        if population.rows is not None:
+            covariance = covariance + _shares_covariance(statistics.value, population)
+        if not covariance.any():
+            return statistics
+    known = np.where(np.isfinite(covariance), covariance, 0.0)
+    return replace(statistics, common=Common(known, max(float(segments.rows.sum()) - 1, 1.0)))
+
+
+def _shares_covariance(values: Array, population: Population) -> Array:
+    """Return the covariance of cells from estimated shares: of P_s Q over the multinomial numbers of rows.
+
+    It is relative to the coefficients P_s c: (1 / n) (Q Q' / P_s within a segment - Q Q').
+    """
+    n = len(population.shares)
+    arms = len(values) // n
+    # about one number, which changes nothing: shares sum to 1, and so do a policy's probabilities in every segment
+    centred = np.where(np.isfinite(values), values - np.nanmean(values), 0.0)
+    segment = np.repeat(np.arange(n), arms)
+    share = np.where(population.shares > 0, population.shares, 1.0)[segment]
+    same = segment[:, np.newaxis] == segment
+    return np.asarray(np.outer(centred, centred) * (same / share[:, np.newaxis] - 1) / (population.rows or 1.0))
+
+
+def _adjusted(
+    statistics: ArmStatistics, sums: Sums, covariates: CovariateSums, n_segments: int
+) -> tuple[ArmStatistics, Array]:
+    """Return the statistics of outcomes minus what covariates explain, and the covariance that cells get from it.
+
+    With r = y - yw - theta'(x - xw) for means yw, xw weighted by w, and xbar the mean of x over all rows of the
+    segment, Q = yw - theta'(xw - xbar), and variances are those of r.
+    """
+    products = covariates.own
+    n, arms, x = n_segments, len(sums.arms) // n_segments, slice(1, -1)
+    w, counts = products[:, 1, 0, 0], products[:, 0, 0, 0]
+    weighted = products[:, 1, :, 0] / w[:, np.newaxis]
+    centred = products[:, 1] - w[:, np.newaxis, np.newaxis] * weighted[:, :, np.newaxis] * weighted[:, np.newaxis, :]
+    centred = np.where((counts > 0)[:, np.newaxis, np.newaxis], centred, 0.0)
+    arm = np.tile(np.arange(arms), n)
+    theta, slope_variance, factor = _slopes(centred, products, weighted, counts, arm, arms)
+    everyone = covariates.all
+    mean = everyone[:, 1:, 0] / everyone[:, :1, 0]
+    spread = everyone[:, 1:, 1:] / everyone[:, :1, :1] - mean[:, :, np.newaxis] * mean[:, np.newaxis, :]
+    segment = np.repeat(np.arange(n), arms)
+    slopes, off = theta[arm], weighted[:, x] - mean[segment]
+
+    change = np.concatenate(
+        [(np.sum(slopes * weighted[:, x], axis=1) - weighted[:, -1])[:, np.newaxis], -slopes, np.ones((len(w), 1))],
+        axis=1,
+    )
+    first = np.einsum("ckd,cd->ck", products[:, :, 0, :], change)
+    second = np.maximum(np.einsum("ce,cked,cd->ck", change, products, change), 0.0)
+    own = np.maximum(second[:, 0] - first[:, 0] ** 2 / counts, 0.0)
+    w2, moved = products[:, 2, 0, 0], statistics.augmentation
+    hc3 = (second[:, 2] + leverage_slope(sums["w_max"] / w) * second[:, 3] / w) / w**2 * factor[arm]
+    plain = own / (counts - 1) * w2 / w**2 * factor[arm]
+    hc0 = (second[:, 2] - 2 * moved * first[:, 2] + moved**2 * w2) / w**2
+    adjusted = replace(
+        statistics,
+        value=statistics.value - np.sum(slopes * off, axis=1),
+        variance=hc0,
+        robust=np.where(counts >= 2, np.maximum(plain, hc3) + moved**2, np.nan),
+        inflation=np.where(plain > 0, np.maximum(hc3 / plain, 1.0), 1.0),
+        moments=_residual_moments(statistics.moments, own / counts),
+    )
+    means = np.einsum("cx,cxy,dy->cd", slopes, spread[segment], slopes) / everyone[segment, 0, 0][:, np.newaxis]
+    slopes_part = np.einsum("cx,cxy,dy->cd", off, slope_variance[arm], off)
+    same_segment, same_arm = segment[:, np.newaxis] == segment, arm[:, np.newaxis] == arm
+    return adjusted, np.where(same_segment, means, 0.0) + np.where(same_arm, slopes_part, 0.0)
+
+
+def _slopes(
+    centred: Array, products: Array, weighted: Array, counts: Array, arm: Array, arms: int
+) -> tuple[Array, Array, Array]:
+    """Return each arm's slopes, their covariance, and the factor that corrects residual variances for fitting them."""
+    x = slice(1, -1)
+    many = centred.shape[1] - 2
+    by_arm = np.zeros((arms, *centred.shape[1:]))
+    np.add.at(by_arm, arm, centred)
+    moment = products[:, 2]
+    cross = moment[:, :1, :] * weighted[:, :, np.newaxis]
+    spread = (
+        moment
+        - cross
+        - np.swapaxes(cross, 1, 2)
+        + moment[:, :1, :1] * (weighted[:, :, np.newaxis] * weighted[:, np.newaxis, :])
+    )
+    squares = np.zeros_like(by_arm)
+    np.add.at(squares, arm, np.where((counts > 0)[:, np.newaxis, np.newaxis], spread, 0.0))
+    free = np.bincount(arm, counts, arms) - np.bincount(arm, counts > 0, arms)
+    residual = np.zeros_like(by_arm)
+    mean = products[:, 0, :, 0] / counts[:, np.newaxis]
+    within = products[:, 0] - counts[:, np.newaxis, np.newaxis] * mean[:, :, np.newaxis] * mean[:, np.newaxis, :]
+    np.add.at(residual, arm, np.where((counts > 0)[:, np.newaxis, np.newaxis], within, 0.0))
+    few = free < _FOR_SLOPES * many
+    for table in (by_arm, squares, residual):
+        table[few] = table.sum(axis=0)
+    free = np.where(few, free.sum(), free)
+    theta, variance = np.zeros((arms, many)), np.zeros((arms, many, many))
+    for a in range(arms):
+        inverse = np.linalg.pinv(by_arm[a, x, x], rcond=_COLLINEAR, hermitian=True)
+        theta[a] = inverse @ by_arm[a, x, -1]
+        left = np.concatenate([-theta[a], [1.0]])
+        error = max(float(left @ residual[a, 1:, 1:] @ left), 0.0) / max(free[a] - many, 1.0)
+        variance[a] = error * inverse @ squares[a, x, x] @ inverse
+    return theta, variance, free / np.maximum(free - many, 1.0)
+
+
+def _residual_moments(moments: Moments, second: Array) -> Moments:
+    """Return the moments of residuals, if what covariates explain adds nothing to third and fourth cumulants.
+
+    That holds for covariates that are about normal; sums have no higher moments of covariates.
+    """
+    fourth = moments.fourth - 3 * moments.second**2 + 3 * second**2
+    least = second**2 + moments.third**2 / np.where(second > 0, second, 1.0)
+    return moments._replace(second=second, fourth=np.maximum(fourth, least))
+
+
+def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
+    """Return sentences on merged segments and on covariates."""
+    notes = []
+    if segments.merged:
+        notes.append(
+            f"Merged into {one_line(repr(segments.labels[-1]))}, because an arm has fewer than {FEWEST} outcomes there "
+            f"or there are more than {MOST} segments: {listed(segments.merged)}."
+        )
+    if segments.covariates is not None:
+        names = ", ".join(one_line(name) for name in segments.covariates.names[:_NAMED])
+        more = len(segments.covariates.names) - _NAMED
+        names += f" and {more} more" if more > 0 else ""
+        if estimator.normalisation == "hajek":
+            notes.append(f"Adjusted for {names}, which must be known at assignment.")
+        else:
+            notes.append(f"Not adjusted for {names}: only estimators normalised by 'hajek' are.")
+    return notes

@@ -1,0 +1,242 @@
+"""Segments and covariates of a log in memory, from users' columns to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated.base.columns import Array, Label, as_array, is_missing, locked, numbers
+from belated.base.errors import LogError, argument
+from belated.base.text import one_line
+from belated.summaries.covariates import Covariates
+from belated.summaries.segments import MISSING, Layout
+
+#: Different segments that a log may have, before small ones are merged; covariates that it may have.
+MOST_DIFFERENT, MOST_COVARIATES = 10_000, 100
+
+#: A covariate whose standard deviation is below this share of its size does not vary but for rounding.
+_ROUNDING = 1e-12
+
+
+class SegmentColumn(NamedTuple):
+    """The segment of each row: its position in `labels`."""
+
+    labels: tuple[Label, ...]
+    code: Array
+
+
+def read_segments(segment: Any, rows: int) -> SegmentColumn:
+    """Return the segments of rows from a column, or the combinations of several: a mapping or a dataframe."""
+    if isinstance(segment, Mapping) or hasattr(segment, "columns"):
+        names = list(segment if isinstance(segment, Mapping) else segment.columns)
+        if not names:
+            raise LogError(f"{argument('segment')} has no columns; it needs at least one.", column="segment")
+        columns = [read_segments(_column(segment, name), rows) for name in names]
+        return columns[0] if len(columns) == 1 else combined(columns)
+    array = as_array("segment", segment)
+    if array.ndim != 1:
+        raise LogError(
+            f"{argument('segment')} has shape {array.shape}; it must have one value for every row.", column="segment"
+        )
+    if len(array) != rows:
+        raise LogError(
+            f"{argument('segment')} has {len(array):,} rows but {argument('propensity')} has {rows:,}.",
+            column="segment",
+        )
+    return _encoded(array)
+
+
+def _column(table: Any, name: Any) -> Any:
+    column = table[name]
+    return column.to_numpy() if hasattr(column, "to_numpy") else column
+
+
+def _encoded(array: Array) -> SegmentColumn:
+    if array.dtype.kind in "Mm":
+        array = array.astype(f"{array.dtype.kind}8[us]").astype(object)
+    if array.dtype.kind == "O":
+        values = [MISSING if is_missing(value) else value for value in array.tolist()]
+        try:
+            different = list(dict.fromkeys(values))
+        except TypeError:
+            row = next(i for i, value in enumerate(values) if type(value).__hash__ is None)
+            raise LogError.of_row(
+                "segment", row, f"is {one_line(repr(values[row]))}; it must be text, a number or another label."
+            ) from None
+        _check_number(len(different))
+        labels = tuple(_in_order(different))
+        places = {label: place for place, label in enumerate(labels)}
+        return SegmentColumn(labels, np.fromiter(map(places.__getitem__, values), dtype=np.int32, count=len(values)))
+    labels_, code = np.unique(array, return_inverse=True)
+    _check_number(len(labels_))
+    plain: list[Label] = labels_.tolist()
+    if array.dtype.kind == "f" and plain and plain[-1] != plain[-1]:  # NaN is the last
+        plain[-1] = MISSING
+    return SegmentColumn(tuple(plain), code.astype(np.int32))
+
+
+def _check_number(different: int) -> None:
+    if different > MOST_DIFFERENT:
+        raise LogError(
+            f"{argument('segment')} has {different:,} different values; at most {MOST_DIFFERENT:,} are possible. "
+            "A segment is a group of many rows, such as a country.",
+            column="segment",
+        )
+
+
+def _in_order(labels: list[Label]) -> list[Label]:
+    """Return labels sorted, the missing one last; in order of appearance if they cannot be sorted."""
+    known = [label for label in labels if label != MISSING]
+    with suppress(TypeError):
+        known = sorted(known)  # type: ignore[type-var]
+    return known + [label for label in labels if label == MISSING]
+
+
+def combined(columns: Sequence[SegmentColumn]) -> SegmentColumn:
+    """Return the combinations of several columns that occur, such as "DE, mobile"."""
+    code = np.zeros(len(columns[0].code), dtype=np.int64)
+    for column in columns:
+        code = code * len(column.labels) + column.code
+    different, places = np.unique(code, return_inverse=True)
+    _check_number(len(different))
+    labels = []
+    for number in different.tolist():
+        parts = []
+        for column in reversed(columns):
+            number, place = divmod(number, len(column.labels))
+            parts.append(str(column.labels[place]))
+        labels.append(", ".join(reversed(parts)))
+    if len(set(labels)) != len(labels):  # labels that contain commas
+        labels = [f"{label} ({i})" if labels.count(label) > 1 else label for i, label in enumerate(labels)]
+    return SegmentColumn(tuple(labels), places.astype(np.int32))
+
+
+def joined_segments(columns: Sequence[SegmentColumn]) -> SegmentColumn:
+    """Return the segments of several logs' rows, one after the other."""
+    labels = _in_order(list(dict.fromkeys(label for column in columns for label in column.labels)))
+    _check_number(len(labels))
+    places = {label: place for place, label in enumerate(labels)}
+    codes = [np.array([places[label] for label in column.labels])[column.code] for column in columns]
+    return SegmentColumn(tuple(labels), np.concatenate(codes).astype(np.int32))
+
+
+def cells_of(layout: Layout, segment: Array, code: Array, arms: int) -> Array:
+    """Return the cell of each row, segment * arms + arm, in the type of `code` if it is large enough."""
+    cells = len(layout.labels) * arms
+    kind = code.dtype if cells <= np.iinfo(code.dtype).max else np.dtype(np.int64)
+    first = (layout.place * arms).astype(kind)
+    return locked(first[segment] + code.astype(kind, copy=False))
+
+
+def read_arrival(chance: Any, rows: int) -> Array:
+    """Return the probabilities that outcomes ever arrive."""
+    column = numbers("arrival_probability", chance)
+    if len(column) != rows:
+        raise LogError(
+            f"{argument('arrival_probability')} has {len(column):,} rows but {argument('propensity')} has {rows:,}.",
+            column="arrival_probability",
+        )
+    possible = (column > 0) & (column <= 1)
+    if not possible.all():
+        row = int(possible.argmin())
+        raise LogError.of_row("arrival_probability", row, f"is {column[row]}; it must be above 0 and at most 1.")
+    return locked(column)
+
+
+def read_covariates(covariates: Any, rows: int) -> Covariates:
+    """Return covariates from a mapping of names to columns, or a dataframe.
+
+    A missing value counts as the mean, with an indicator of its own: 1 where the covariate is missing. Covariates that
+    do not vary are left out.
+    """
+    if not isinstance(covariates, Mapping) and not hasattr(covariates, "columns"):
+        raise LogError(
+            f"{argument('covariates')} is a {type(covariates).__name__}; it must map names to columns, such as "
+            "{'age': [31, 45]}.",
+            column="covariates",
+        )
+    given = list(covariates if isinstance(covariates, Mapping) else covariates.columns)
+    if len(given) > MOST_COVARIATES:
+        raise LogError(
+            f"{argument('covariates')} has {len(given):,} columns; at most {MOST_COVARIATES} are possible.",
+            column="covariates",
+        )
+    names, values = [], []
+    for name in given:
+        column = _covariate(str(name), _column(covariates, name), rows)
+        names.append(str(name))
+        values.append(column)
+    return covariates_of(names, values)
+
+
+def _covariate(name: str, values: Any, rows: int) -> Array:
+    try:
+        column = numbers("covariates", values)
+    except LogError as error:
+        what = str(error).replace(argument("covariates"), f"The covariate {one_line(repr(name))}")
+        hint = " Text can be a segment." if "text" in what else ""
+        raise LogError(what + hint, column="covariates", row=error.row) from None
+    if len(column) != rows:
+        raise LogError(
+            f"The covariate {one_line(repr(name))} has {len(column):,} rows but {argument('propensity')} has {rows:,}.",
+            column="covariates",
+        )
+    infinite = np.isinf(column)
+    if infinite.any():
+        row = int(infinite.argmax())
+        raise LogError(
+            f"The covariate {one_line(repr(name))} in row {row} is {column[row]}; it must be finite, or missing.",
+            column="covariates",
+            row=row,
+        )
+    return column
+
+
+def covariates_of(names: Sequence[str], columns: Sequence[Array]) -> Covariates:
+    """Return scaled covariates, with indicators of missing values."""
+    kept: list[tuple[str, Array, float, float]] = []
+    for name, column in zip(names, columns, strict=True):
+        missing = np.isnan(column)
+        known = column[~missing] if missing.any() else column
+        size = float(np.max(np.abs(known), initial=0.0)) or 1.0
+        centre = float(np.mean(known / size)) * size if len(known) else 0.0
+        scale = float(np.std(known / size)) * size if len(known) else 0.0
+        if scale > _ROUNDING * size:
+            with np.errstate(over="ignore"):
+                scaled = np.where(missing, 0.0, column / scale - centre / scale)
+            kept.append((name, scaled, centre, scale))
+        share = float(missing.mean()) if len(missing) else 0.0
+        if 0 < share < 1:
+            scale = float(np.sqrt(share * (1 - share)))
+            kept.append((f"{name} is missing", (missing - share) / scale, share, scale))
+    values = np.empty((len(columns[0]) if columns else 0, len(kept)))
+    for i, (_, column, _, _) in enumerate(kept):
+        values[:, i] = column
+    return Covariates(
+        names=tuple(name for name, *_ in kept),
+        values=locked(values),
+        centre=np.array([centre for _, _, centre, _ in kept]),
+        scale=np.array([scale for *_, scale in kept]),
+    )
+
+
+def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
+    """Return the covariates of several logs' rows, one after the other."""
+    names = list(dict.fromkeys(name for part in parts for name in part.names if not name.endswith(" is missing")))
+    if any(name not in part.names for part in parts for name in names):
+        raise LogError("Parts of one experiment must have the same covariates.", column="covariates")
+    columns = [np.concatenate([_unscaled(part, name) for part in parts]) for name in names]
+    return covariates_of(names, columns)
+
+
+def _unscaled(part: Covariates, name: str) -> Array:
+    at = part.names.index(name)
+    column = part.values[:, at] * part.scale[at] + part.centre[at]
+    indicator = f"{name} is missing"
+    if indicator in part.names:
+        i = part.names.index(indicator)
+        column = np.where(part.values[:, i] * part.scale[i] + part.centre[i] > 0.5, np.nan, column)
+    return np.asarray(column)

@@ -1,0 +1,195 @@
+"""`Segments`: sums by segment and arm, and the rule that merges small segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from belated.base.columns import Array, Label
+from belated.base.errors import MergeError, OptionError
+from belated.base.text import one_line
+from belated.base.words import nearest
+from belated.kernels.fields import W_MAX
+from belated.summaries.caps import Cap
+from belated.summaries.covariates import CovariateSums
+
+if TYPE_CHECKING:
+    from belated.summaries.sums import Sums
+
+#: Outcomes of each arm that a segment needs to stand on its own, and how many segments may.
+FEWEST, MOST = 8, 50
+
+#: The label of rows without a segment, of merged segments, and of the only segment of a log without segments.
+MISSING, OTHER, ALL = "(missing)", "other", "all"
+
+#: What to say if a question needs segments.
+NO_SEGMENTS = "This log has no segments; name them when you make or read the log, such as segment='country'."
+
+#: Names that a sentence lists.
+_LISTED = 5
+
+
+class Layout(NamedTuple):
+    """The segments that are told apart, and where the log's own segments went.
+
+    Attributes
+    ----------
+    labels : tuple
+        The segments; merged segments are the last one.
+    place : array
+        The segment of each segment of the log.
+    merged : tuple
+        The log's segments that were merged into the last.
+    """
+
+    labels: tuple[Label, ...]
+    place: Array
+    merged: tuple[Label, ...] = ()
+
+    def even_from(self, arms: int) -> int:
+        """The first cell in which every row has weight 1.
+
+        A policy gives merged segments different probabilities, so weights that follow them would favour some.
+        """
+        return (len(self.labels) - (1 if self.merged else 0)) * arms
+
+
+def lay_out(labels: tuple[Label, ...], arrived: Array) -> Layout:
+    """Merge small segments, by how many outcomes have arrived and never by what they are.
+
+    A segment stands on its own if every arm has at least `FEWEST` outcomes in it; arms that have fewer in the whole log
+    do not count. At most `MOST` segments do, those with the most outcomes. The others are merged, together with the
+    smallest that would stand on its own until the rest has enough outcomes too.
+
+    Parameters
+    ----------
+    labels : tuple
+    arrived : array of shape (segments, arms)
+    """
+    counts = arrived[:, arrived.sum(axis=0) >= FEWEST]
+    total = arrived.sum(axis=1)
+    alone = np.asarray((counts >= FEWEST).all(axis=1))
+    by_size = np.lexsort((np.arange(len(labels)), -total))
+    alone[[s for i, s in enumerate(s for s in by_size if alone[s]) if i >= MOST]] = False
+    for segment in by_size[::-1]:
+        if alone.all() or (counts[~alone].sum(axis=0) >= FEWEST).all():
+            break
+        alone[segment] = False
+    if (~alone).sum() <= 1:  # none, or the only segment
+        return Layout(labels, np.arange(len(labels)))
+    kept, merged = np.flatnonzero(alone), np.flatnonzero(~alone)
+    place = np.full(len(labels), len(kept))
+    place[kept] = np.arange(len(kept))
+    taken = {labels[s] for s in kept}
+    name = OTHER if OTHER not in taken else next(n for i in range(2, 99) if (n := f"{OTHER} ({i})") not in taken)
+    return Layout((*(labels[s] for s in kept), name), place, tuple(labels[s] for s in merged))
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Sums by segment and arm.
+
+    Attributes
+    ----------
+    labels : tuple
+        The segments.
+    cells : Sums
+        The sums of each segment and arm, segment by segment; its arms are pairs (segment, arm).
+    covariates : CovariateSums or None
+        Sums of products with covariates, by the same cells.
+    merged : tuple
+        The segments of the log that were merged into the last, because they have few outcomes.
+    """
+
+    labels: tuple[Label, ...]
+    cells: Sums
+    covariates: CovariateSums | None = None
+    merged: tuple[Label, ...] = ()
+
+    @property
+    def arms(self) -> int:
+        """The number of arms."""
+        return len(self.cells.arms) // len(self.labels)
+
+    @property
+    def rows(self) -> Array:
+        """The number of rows of each segment."""
+        return np.asarray(self.cells["assigned"].reshape(len(self.labels), self.arms).sum(axis=1))
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the log has segments; without them, covariates have one segment, `ALL`."""
+        return self.labels != (ALL,)
+
+    def total(self) -> Sums:
+        """Return the sums by arm over all segments."""
+        cells, (n, arms) = self.cells, (len(self.labels), self.arms)
+        largest = cells["w_max"].reshape(n, arms).argmax(axis=0)
+        shift = cells.shift.reshape(n, arms)[largest, np.arange(arms)]
+        about = cells.recentred(np.tile(shift, n))
+        own = about.own.reshape(n, arms, -1)
+        total = own.sum(axis=0)
+        total[:, W_MAX] = own[:, :, W_MAX].max(axis=0)
+        cap = None if cells.cap is None else Cap(cells.cap.value, cells.cap.above.reshape(n, arms).sum(axis=0))
+        labels = tuple(label[1] for label in cells.arms[:arms])  # type: ignore[index]  # pairs (segment, arm)
+        spread = about.spread.reshape(-1, n, arms).sum(axis=1)
+        return replace(cells, arms=labels, shift=shift, spread=spread, own=total, cap=cap, pairs=None, segments=self)
+
+    def __add__(self, other: Segments) -> Segments:
+        labels = tuple(dict.fromkeys((*self.labels, *other.labels)))
+        first, second = self._spread_over(labels), other._spread_over(labels)
+        covariates = first.covariates
+        if covariates is not None and second.covariates is not None:
+            covariates = covariates + second.covariates
+        elif covariates is not None or second.covariates is not None:
+            raise MergeError("These sums cannot be merged: only one of them has covariates.")
+        return Segments(
+            labels, first.cells + second.cells, covariates, tuple(dict.fromkeys((*self.merged, *other.merged)))
+        )
+
+    def _spread_over(self, labels: tuple[Label, ...]) -> Segments:
+        """Return the same sums among more segments, those without rows empty."""
+        if labels == self.labels:
+            return self
+        arms = self.arms
+        names = tuple(label[1] for label in self.cells.arms[:arms])  # type: ignore[index]
+        empty = type(self.cells).empty(
+            cell_labels(labels, names), self.cells.weights, self.cells.outcome_model,
+            None if self.cells.cap is None else self.cells.cap.value,
+        )  # fmt: skip
+        place = np.array([labels.index(label) for label in self.labels])
+        cells = (place[:, np.newaxis] * arms + np.arange(arms)).ravel()
+        shift, spread, own = empty.shift.copy(), empty.spread.copy(), empty.own.copy()
+        shift[cells], spread[:, cells], own[cells] = self.cells.shift, self.cells.spread, self.cells.own
+        cap = empty.cap
+        if cap is not None and self.cells.cap is not None:
+            cap.above[cells] = self.cells.cap.above
+        covariates = None if self.covariates is None else self.covariates.spread_over(len(labels), place)
+        pairs = None if self.cells.pairs is None else self.cells.pairs.spread_over(len(shift), cells)
+        grown = replace(empty, shift=shift, spread=spread, own=own, cap=cap, pairs=pairs)
+        return Segments(labels, grown, covariates, self.merged)
+
+
+def cell_labels(segments: Sequence[Label], arms: Sequence[Label]) -> tuple[tuple[Label, Label], ...]:
+    """Return the pairs (segment, arm), segment by segment."""
+    return tuple((segment, arm) for segment in segments for arm in arms)
+
+
+def segment_index(labels: tuple[Label, ...], segment: object) -> int:
+    """Return the position of a segment; raise with the known segments if it is not one."""
+    try:
+        return labels.index(segment.item() if isinstance(segment, np.generic) else segment)
+    except ValueError:
+        near = nearest(segment, labels)
+        hint = f" Did you mean {near!r}?" if near else ""
+        raise OptionError(f"There is no segment {segment!r}; the segments are {listed(labels)}.{hint}") from None
+
+
+def listed(labels: Sequence[Label]) -> str:
+    """Return names of segments for a sentence, at most five."""
+    names = [one_line(repr(label)) for label in labels[:_LISTED]]
+    more = len(labels) - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
