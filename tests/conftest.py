@@ -1,3 +1,4 @@
+import pytest
 from drawn import empty_folder
 from engines import (
     duckdb_engine,
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, is_hypothesis_test, settings
 from hypothesis import strategies as st
 
 __all__ = [
+    "a_usual_screen",
     "duckdb_engine",
     "empty_folder",
     "engine",
@@ -26,6 +28,12 @@ __all__ = [
 settings.register_profile("belated", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("belated")
+
+
+@pytest.fixture(autouse=True)
+def a_usual_screen(monkeypatch):
+    """Tables are as wide as if the width of the screen were unknown, wherever the tests run."""
+    monkeypatch.setenv("COLUMNS", "120")
 
 
 def pytest_collection_finish(session):

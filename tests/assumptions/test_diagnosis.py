@@ -124,7 +124,7 @@ def test_a_diagnosis_as_text_and_data():
     assert "✗ red    drift               practice  Within arms, mean outcomes change over time" in text
     assert max(map(len, text.splitlines())) <= 100
     assert "To do: Each estimate is then an average" in text
-    assert diagnosis.to_dict()["checks"][12]["light"] == "red"
+    assert diagnosis.to_dict()["checks"][list(NAMES).index("drift")]["light"] == "red"
     plain = json.loads(diagnosis.to_json())
     assert plain["worst"] == "red"
     assert plain["checks"][0]["numbers"]["share"].keys() == {"A", "B"}

@@ -70,9 +70,9 @@ def test_the_command_plans_from_a_pilot(tmp_path):
     ("options", "sentence"),
     [
         (["--half-width", "0.2", "--target", "A-C"], "C"),
-        (["--half-width", "0.2", "--wait", "soon"], "`wait` is 'soon'"),
+        (["--half-width", "0.2", "--wait", "soon"], "--wait is 'soon'"),
         (["--half-width", "0.2", "--policy", "greedy"], "greedy"),
-        (["--half-width", "0.2", "--policy", "uniform,x"], "`policy` is 'uniform,x'"),
+        (["--half-width", "0.2", "--policy", "uniform,x"], "--policy is 'uniform,x'"),
         ([], "exactly one goal"),
     ],
 )

@@ -86,8 +86,9 @@ def test_what_is_not_there():
     os.symlink("nowhere.csv", "dangling.csv")
     for path in ("empty", "d.duckdb"):
         refused("holds no Parquet, Arrow or CSV file", path)
-    for path in ("", "nothing.csv", "dangling.csv", "s3://bucket/x.parquet", "a\0b.csv", "x" * 5000 + ".csv"):
+    for path in ("", "nothing.csv", "dangling.csv", "a\0b.csv", "x" * 5000 + ".csv"):
         refused("There is no file", path)
+    refused("s3 is no database", "s3://bucket/x.parquet")
     refused("No file matches", "*.parquet")
     refused("must end in one of", write("noext", "x"))
     for odd in (5, None, {"a": [1]}, [1], b"a.csv"):

@@ -103,7 +103,7 @@ def test_views_of_a_database_file_are_not_looked_into(view):
     database("b.duckdb", DRAWN.wide(), *made, "DROP TABLE t")
     same(bl.read("a.duckdb"))
     for name in ("v", "main.v"):
-        refused("`v` is a view; of a database file only stored tables are read", "a.duckdb", table=name)
+        refused("`v` is a view; only stored tables of a database file are read", "a.duckdb", table=name)
     refused("`v` is a view", "a.duckdb", "v", table="t")
     for options in ({}, {"table": "v"}):
         refused("`v` is a view", "b.duckdb", **options)

@@ -260,7 +260,7 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ),
         (
             outcome(name="empirical", values=[1, "inf"]),
-            "In `arms.A.outcome`, `values` must hold at least one number, and none that is missing.",
+            "In `arms.A.outcome`, `values` must have at least one number, and no missing ones.",
         ),
         (
             outcome(name="empirical", values=["x"]),

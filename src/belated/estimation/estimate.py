@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -49,13 +49,42 @@ from belated.summaries.outcome_models import ModelLike
 from belated.summaries.segments import NO_SEGMENTS
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
-from belated.summaries.weights import WeightsLike
+from belated.summaries.weights import WeightsLike, read_weights
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from belated.estimation.best import Best
     from belated.estimation.by_segment import Heterogeneity
+
+
+@overload
+def estimate(
+    log: Data | Sums | Ledger,
+    estimator: EstimatorName | Estimator | None = None,
+    *,
+    weights: WeightsLike | None = None,
+    outcome_model: ModelLike | None = None,
+    normalisation: Normalisation | None = None,
+    level: float = 0.95,
+    interval: Interval = "auto",
+    cap: float | None = None,
+    arrival_probability: Any = None,
+    target: None = None,
+) -> Estimate: ...
+
+
+@overload
+def estimate(
+    log: Data,
+    *,
+    weights: WeightsLike | None = None,
+    level: float = 0.95,
+    interval: Interval = "auto",
+    cap: float | None = None,
+    arrival_probability: Any = None,
+    target: Any,
+) -> Answer: ...
 
 
 def estimate(
@@ -68,7 +97,9 @@ def estimate(
     level: float = 0.95,
     interval: Interval = "auto",
     cap: float | None = None,
-) -> Estimate:
+    arrival_probability: Any = None,
+    target: Any = None,
+) -> Estimate | Answer:
     """Estimate every arm's mean outcome from an experiment with late and missing outcomes.
 
     Parameters
@@ -88,10 +119,17 @@ def estimate(
     cap : float, optional
         Outcomes above the cap count as the cap, and the estimate is the mean of the capped outcomes. By default, the
         cap of the log, if it has one.
+    arrival_probability : array or str, optional
+        The probability that each row's outcome ever arrives, if it depends on the unit: an array, or the name of a
+        column of a table. Rows are weighted by its inverse.
+    target : array of shape (rows, arms) or str, optional
+        A policy that may look at the unit, given by its probability of every arm in every row; for a table, the pattern
+        of its columns, such as ``"q_*"``. The answer is its mean outcome.
 
     Returns
     -------
     Estimate
+        With segments, it is standardised to the log's own mix of segments. With `target`, an `Answer`.
 
     Examples
     --------
@@ -100,6 +138,13 @@ def estimate(
     >>> bl.estimate(log, "dipw").contrast("B", "A").estimate
     0.25
     """
+    if target is not None or arrival_probability is not None:
+        log = require_data(log)
+        log = log if arrival_probability is None else log.with_arrival(arrival_probability)
+    if target is not None:
+        if estimator is not None or outcome_model is not None or normalisation is not None:
+            raise OptionError(f"{argument('target')} goes with {argument('weights')}, not with another estimator.")
+        return _policy_value(require_data(log, cap), target, weights, fraction("level", level), interval)
     if estimator is None:
         estimator = default_estimator(log) if isinstance(log, Data) else "daipw"
     chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
@@ -130,6 +175,21 @@ def estimate(
     for words in doubts:
         warnings.warn(words, BelatedWarning, stacklevel=2)
     return result
+
+
+def _policy_value(log: Data, target: Any, weights: WeightsLike | None, level: float, interval: Interval) -> Answer:
+    """Return the mean outcome of a target policy."""
+    from belated.estimation.off_policy import policy_value, read_target_policy
+
+    rows, columns = log.with_target(target)
+    default = "past" if rows.has_all_propensities else "uniform"
+    return policy_value(
+        rows,
+        read_target_policy(columns, rows),
+        read_weights(default if weights is None else weights),
+        level=level,
+        interval=one_of("interval", interval, INTERVALS),
+    )
 
 
 def _checked_sums(log: Sums | Ledger, estimator: Estimator) -> Sums:

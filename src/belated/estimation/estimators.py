@@ -355,7 +355,7 @@ def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStati
     about = centre + augmentation
     pairs = sums.pairs  # None unless there is a given outcome model
     hc0, hc3, homoskedastic, moved = (
-        _variances(sums, centre, augmentation) if pairs is None else _model_variances(sums, pairs)
+        hajek_variances(sums, centre, augmentation) if pairs is None else _model_variances(sums, pairs)
     )
     robust = np.maximum(homoskedastic, hc3) + moved
     statistics = _in_shape(
@@ -383,7 +383,7 @@ def _in_shape(sums: Sums, estimator: Estimator, shape: tuple[int, ...], **values
     return ArmStatistics(moments=moments(sums, estimator, shape), ceiling=ceiling, shared=None, common=None, **arrays)
 
 
-def _variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
+def hajek_variances(sums: Sums, centre: Array, augmentation: Array) -> tuple[Array, Array, Array, Array]:
     """Return the paper's, the HC3 and the homoskedastic variance, and what to add to the last two."""
     w, w2 = sums["w"], sums["w2"]
     # HC3 is sum w^2 e^2 / (1 - l)^2 with residuals e about `centre` and leverages l = w / W; sum w^2 e^2 (1 + l s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
@@ -92,6 +92,14 @@ class Data(ABC):
     @abstractmethod
     def capped(self, cap: float | None) -> Data:
         """Return the same experiment with another cap on outcomes, or with None, without a cap."""
+
+    @abstractmethod
+    def with_arrival(self, chance: Any) -> Data:
+        """Return the same experiment with the probability that each row's outcome ever arrives: an array or a column."""
+
+    @abstractmethod
+    def with_target(self, target: Any) -> tuple[Log, Any]:
+        """Return the log in memory, and the probabilities of a target policy in its rows: an array or columns."""
 
     @abstractmethod
     def above_cap(self, moments: Array | None = None) -> Array:

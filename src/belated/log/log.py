@@ -497,6 +497,20 @@ class Log(Data, Table):
         chosen = self.layout.place[self.segment_column.code] == segment_index(self.layout.labels, segment)
         return self.only(chosen)
 
+    def without_covariates(self) -> Log:
+        """Return the same experiment without covariates."""
+        return Log.of_numbers(replace(self._given, covariates=None), parts=(self,))
+
+    def with_arrival(self, chance: Any) -> Log:
+        """Return the same experiment with the probability that each row's outcome ever arrives."""
+        return Log.of_numbers(replace(self._given, arrival=read_arrival(chance, len(self.code))), parts=(self,))
+
+    def with_target(self, target: Any) -> tuple[Log, Any]:
+        """Return the log itself, and the probabilities of a target policy in its rows."""
+        if isinstance(target, str):
+            raise LogError(f"{argument('target')} is {target!r}; for a log in memory it must be an array (rows, arms).")
+        return self, target
+
     def only(self, rows: Array) -> Log:
         """Return some rows as a log without segments; `rows` has a boolean for each row."""
 

@@ -166,6 +166,14 @@ class Source(Data, Table):
             )
         )  # fmt: skip
 
+    def with_arrival(self, chance: Any) -> Log:
+        """Return the log in memory with the probability that each row's outcome ever arrives."""
+        return self.log().with_arrival(chance)
+
+    def with_target(self, target: Any) -> tuple[Log, Any]:
+        """Return the log in memory, and the probabilities of a target policy in its rows."""
+        return self.log().with_target(target)
+
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.
 
@@ -350,6 +358,8 @@ class Source(Data, Table):
 
     @cached_property
     def _contexts(self) -> list[str]:
+        if self._held is not None:
+            return self._held.contexts()
         return signs.context_doubts(contexts.swings(evidence_query.glimpse(self))) if len(self) else []
 
     def contexts(self) -> list[str]:
