@@ -30,6 +30,10 @@ _FOR_SLOPES = 5
 _COLLINEAR = 1e-9
 
 
+#: The power of the unexplained share of variance that third moments of residuals have: 0 if what covariates explain is
+#: symmetric, 1.5 if it is as skewed as the outcome.
+_SKEWNESS_LEFT = 0.75
+
 #: Covariates that a sentence names.
 _NAMED = 5
 
@@ -220,13 +224,17 @@ def _slopes(
 
 
 def _residual_moments(moments: Moments, second: Array) -> Moments:
-    """Return the moments of residuals, if what covariates explain adds nothing to third and fourth cumulants.
+    """Return the moments of residuals from those of outcomes and the second moment of residuals.
 
-    That holds for covariates that are about normal; sums have no higher moments of covariates.
+    Sums have no higher moments of covariates, so that it is unknown how much of the skewness covariates explain. All of
+    it if what they explain is as skewed as the outcome; none if it is symmetric. This takes the middle.
     """
-    fourth = moments.fourth - 3 * moments.second**2 + 3 * second**2
-    least = second**2 + moments.third**2 / np.where(second > 0, second, 1.0)
-    return moments._replace(second=second, fourth=np.maximum(fourth, least))
+    varies = moments.second > 0
+    left = np.where(varies, second / np.where(varies, moments.second, 1.0), 1.0)
+    third = moments.third * left**_SKEWNESS_LEFT
+    fourth = (moments.fourth - 3 * moments.second**2) * left ** (4 * _SKEWNESS_LEFT / 3) + 3 * second**2
+    least = second**2 + third**2 / np.where(second > 0, second, 1.0)
+    return moments._replace(second=second, third=third, fourth=np.maximum(fourth, least))
 
 
 def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:

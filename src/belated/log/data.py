@@ -95,7 +95,7 @@ class Data(ABC):
 
     @abstractmethod
     def with_arrival(self, chance: Any) -> Data:
-        """Return the same experiment with the probability that each row's outcome ever arrives: an array or a column."""
+        """Return the same experiment with the probability that each outcome ever arrives: an array or a column."""
 
     @abstractmethod
     def with_target(self, target: Any) -> tuple[Log, Any]:
