@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from belated.sequences.sequence import ConfidenceSequence, sequence
     from belated.simulation import arms, delays, policies
     from belated.simulation.bandits import Bandit
+    from belated.simulation.contextual import ContextualBandit
     from belated.simulation.results import Study
     from belated.simulation.simulate import simulate
     from belated.simulation.study import study
@@ -65,6 +66,7 @@ __all__ = [
     "Check",
     "Comparison",
     "ConfidenceSequence",
+    "ContextualBandit",
     "Contrasts",
     "Diagnosis",
     "Estimate",
@@ -132,6 +134,7 @@ _MODULES = {
     "sequences.sequence": "ConfidenceSequence sequence",
     "simulation.arms": "arms",
     "simulation.bandits": "Bandit",
+    "simulation.contextual": "ContextualBandit",
     "simulation.delays": "delays",
     "simulation.policies": "policies",
     "simulation.results": "Study",

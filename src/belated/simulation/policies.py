@@ -22,7 +22,8 @@ class Policy(Constructed):
     """A rule for choosing the next arm: a pure function of the arrived counts, totals and the step.
 
     `batch` is the number of steps that share one decision. During `burn_in`, arms are equally likely; it is a number of
-    steps, or below 1 a share of the horizon.
+    steps, or below 1 a share of the horizon. In a bandit with segments, a policy learns in each segment on its own, and
+    steps are those of the segment; see `pooled`.
     """
 
     name: PolicyName
@@ -30,18 +31,24 @@ class Policy(Constructed):
     burn_in: float = 0
     batch: int = 1
     shares: ByArm[float] | None = None
+    by_segment: bool = True
     function: PolicyFunction | None = field(default=None, compare=False)
 
     def batched(self, batch: int) -> Policy:
         """Return the same policy with one decision for every `batch` steps."""
         return replace(self, batch=whole("batch", batch, least=1))
 
-    def burn_in_steps(self, horizon: int) -> int:
+    def pooled(self) -> Policy:
+        """Return the same policy, but one that does not look at segments and learns from all rows together."""
+        return replace(self, by_segment=False)
+
+    def burn_in_steps(self, horizon: float) -> int:
         """Return the number of steps in which arms are equally likely."""
         return int(self.burn_in * horizon) if self.burn_in < 1 else int(min(self.burn_in, horizon))
 
     def __repr__(self) -> str:
-        return super().__repr__() + (f".batched({self.batch})" if self.batch > 1 else "")
+        batched = f".batched({self.batch})" if self.batch > 1 else ""
+        return super().__repr__() + batched + ("" if self.by_segment else ".pooled()")
 
 
 @constructor

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from belated.base.checks import whole
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.log.clock import read_times
 from belated.log.labels import encode
 from belated.log.log import Log, LogColumns
 from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import ContextualBandit
 from belated.simulation.policies import Policy
 
 
-def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0) -> Log:
+def simulate(bandit: Bandit | ContextualBandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0) -> Log:
     """Run an experiment once.
 
     Parameters
     ----------
-    bandit : Bandit
+    bandit : Bandit or ContextualBandit
     policy : Policy
     horizon : int
         The number of steps; each step is one assignment.
@@ -28,8 +33,8 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
     Returns
     -------
     Log
-        The log as of the horizon, with the exact probabilities of the policy. It also contains outcomes that arrive
-        later: ``log.at(None)`` includes them.
+        The log as of the horizon, with the exact probabilities of the policy, and with the segments and covariates of a
+        contextual bandit. It also contains outcomes that arrive later: ``log.at(None)`` includes them.
 
     Examples
     --------
@@ -39,36 +44,49 @@ def simulate(bandit: Bandit, policy: Policy, horizon: int, seed: int = 0, replic
     >>> len(log), log.as_of
     (100, 100)
     """
-    from belated.simulation.stage import Stage
-
     check(bandit, policy)
     steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
         raise OptionError(f"`replication` is {replication!r}; it must be below 2**32.")
-    positions, outcome, propensity, delay = Stage(bandit, policy, steps).rows(seed, replication)
-    code, _ = encode(positions, range(len(bandit.arms)), len(bandit.arms))
-    assigned, arrived, clock = read_times(None, None, delay, steps)
+    if isinstance(bandit, ContextualBandit):
+        from belated.simulation.contextual_stage import ContextualStage
+
+        return ContextualStage(bandit, policy, steps).log(seed, replication)
+    from belated.simulation.stage import Stage
+
+    return log_of_rows(bandit.arms, *Stage(bandit, policy, steps).rows(seed, replication))
+
+
+def log_of_rows(
+    arms: Iterable[Label], positions: Array, outcome: Array, propensity: Array, delay: Array, **context: Any
+) -> Log:
+    """Return the log of simulated rows as of the last step; `context` has its segments and covariates."""
+    labels, rows = tuple(arms), len(positions)
+    code, _ = encode(positions, range(len(labels)), len(labels))
+    assigned, arrived, clock = read_times(None, None, delay, rows)
     columns = LogColumns(
-        arms=tuple(bandit.arms),
+        arms=labels,
         code=code,
         outcome=outcome,
         propensity=propensity,
         assigned=assigned,
         arrived=arrived,
         clock=clock,
-        moment=clock.read("horizon", steps),
+        moment=clock.read("horizon", rows),
+        **context,
     )
     return Log.of_numbers(columns)
 
 
 def check(bandit: object, policy: object) -> None:
     """Raise if a bandit and a policy do not fit together."""
-    if not isinstance(bandit, Bandit):
-        raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit.")
+    if not isinstance(bandit, (Bandit, ContextualBandit)):
+        raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit or a ContextualBandit.")
     if not isinstance(policy, Policy):
         raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
-    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in bandit.arms.values()):
+    distributions = bandit.cell_arms if isinstance(bandit, ContextualBandit) else bandit.arms.values()
+    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in distributions):
         raise OptionError("`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms.")
     if policy.shares is not None and set(policy.shares) != set(bandit.arms):
         raise OptionError(f"`policy` has shares for {list(policy.shares)!r}; the arms are {list(bandit.arms)!r}.")

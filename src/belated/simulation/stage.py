@@ -5,22 +5,22 @@ It is imported only to simulate, because it imports numba.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numba.core.errors import NumbaError
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, PolicyError
-from belated.base.text import one_line
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams
 from belated.kernels.thompson import new_memo
+from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
-from belated.simulation.policies import Policy, PolicyFunction
+from belated.simulation.delays import Delay
+from belated.simulation.own_policies import OwnPolicy
+from belated.simulation.policies import Policy
 
 #: The largest horizon; row numbers must fit the calendar of arrivals.
 LONGEST_HORIZON = 2**31 - 3
@@ -32,23 +32,20 @@ class Stage:
     def __init__(self, bandit: Bandit, policy: Policy, horizon: int) -> None:
         if horizon > LONGEST_HORIZON:
             raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
-        self.n_arms, self.horizon, self.policy = len(bandit.arms), horizon, policy
-        delays, rule = _delays(bandit), _rule(bandit, policy, horizon)
+        self.n_arms, self.horizon, self.own = len(bandit.arms), horizon, OwnPolicy(policy, len(bandit.arms))
+        delays = kernel_delays([bandit.delay(label) for label in bandit.arms])
+        rule = kernel_rule(tuple(bandit.arms), policy, horizon)
         self.experiment = experiment.Experiment(
-            arms=_arms(bandit), delays=delays, rule=rule, horizon=horizon, last=horizon, peek=False
+            arms=kernel_arms(bandit.arms.values()), delays=delays, rule=rule, horizon=horizon, last=horizon, peek=False
         )
         thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
         self.desk = experiment.new_desk(self.n_arms, memo=new_memo(self.n_arms) if thompson else None)
         at_once = (delays.tail == experiment.NO_TAIL).all() and set(delays.values) <= {0, experiment.NEVER}
         self.calendar = None if at_once else experiment.new_calendar(horizon)
         self.two = True if self.n_arms == 2 else None  # two arms have a kernel of their own
-        self.function: PolicyFunction | None = policy.function
         self.play, self.replicate = kernel.play, kernel.replicate
-        if self.function is not None:
-            plain = not hasattr(self.function, "py_func")  # not compiled by numba
-            self.play, self.replicate = kernel.for_own_policy(plain)
-            if plain:
-                self.function = self._ask
+        if self.own.function is not None:
+            self.play, self.replicate = kernel.for_own_policy(self.own.plain)
 
     def moments(self, seed: int, start: int, stop: int, peek: bool = False, wait: float = 0) -> Array:
         """Simulate the replications from start to stop; return their moments, (replications, arms, moments).
@@ -57,12 +54,12 @@ class Stage:
         """
         out = np.zeros((stop - start, self.n_arms, len(experiment.MOMENTS)))
         last = self.horizon + int(min(wait, experiment.LONGEST))
-        _, failed = self._played(
+        _, failed = self.own.call(
             self.replicate,
             out,
             streams(seed, np.arange(start, stop)),
             self.experiment._replace(last=last, peek=peek),
-            self.function,
+            self.own.function,
             self.two,
             self.desk,
             self.calendar,
@@ -80,13 +77,13 @@ class Stage:
         for start in range(0, self.horizon, experiment.BLOCK):
             stop = min(start + experiment.BLOCK, self.horizon)
             block = slice(start, stop)
-            failed = self._played(
+            failed = self.own.call(
                 self.play,
                 stream,
                 start + 1,
                 stop + 1,
                 self.experiment,
-                self.function,
+                self.own.function,
                 self.two,
                 self.desk,
                 self.calendar,
@@ -99,55 +96,15 @@ class Stage:
         delay = np.where(late == experiment.NEVER, np.inf, late.astype(np.float64))
         return code, np.where(np.isinf(delay), np.nan, outcome), propensity, delay
 
-    def _played(self, kernel_function: Callable[..., Any], *arguments: object) -> Any:
-        """Call a kernel; raise an error with one sentence if a user's compiled policy fails."""
-        if self.policy.function is None:
-            return kernel_function(*arguments)
-        try:
-            return kernel_function(*arguments)
-        except (PolicyError, KeyboardInterrupt):
-            raise
-        except NumbaError as error:
-            must = "it must be a function of (count, total, t) that returns an array of probabilities"
-            raise PolicyError(f"The compiled policy has the wrong form; {must}.") from error
-        except Exception as error:
-            raise PolicyError(f"The policy failed: {type(error).__name__}: {error}.") from error
-
-    def _ask(self, count: Array, total: Array, step: int) -> Array:
-        """Call a user's plain function, and check its result."""
-        try:
-            answer = self._own_policy(count, total, step)
-        except Exception as error:
-            raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
-        try:
-            p = np.asarray(answer)
-            p = p.astype(np.float64) if p.dtype.kind in "biuf" else np.empty(0)
-        except ValueError:  # rows of uneven length
-            p = np.empty(0)
-        if p.ndim != 1 or not kernel.is_distribution(p, self.n_arms):
-            raise self._wrong(answer, step)
-        return np.asarray(p)
-
     def _failure(self, step: int) -> PolicyError:
-        """Call a compiled policy once more, to show its result in the error."""
+        """Return the error of a policy that failed at a step."""
         count, total = self.desk.state.reshape(-1, self.n_arms)[[experiment.COUNT, experiment.TOTAL]]
-        return self._wrong(self._own_policy(count.copy(), total.copy(), step), step)
-
-    @property
-    def _own_policy(self) -> PolicyFunction:
-        """The user's own function; no other policy can fail."""
-        if self.policy.function is None:
-            raise PolicyError(f"The policy {self.policy!r} has no function.")
-        return self.policy.function
-
-    def _wrong(self, answer: object, step: int) -> PolicyError:
-        shown = one_line(repr(answer.tolist() if isinstance(answer, np.ndarray) else answer), 200)
-        must = f"it must be {self.n_arms} probabilities that sum to 1"
-        return PolicyError(f"The policy returned {shown} at step {step}; {must}.")
+        return self.own.failure(count, total, step)
 
 
-def _arms(bandit: Bandit) -> experiment.Arms:
-    arms = list(bandit.arms.values())
+def kernel_arms(given: Iterable[Arm]) -> experiment.Arms:
+    """Return distributions of outcomes as arrays."""
+    arms = list(given)
     first, second, third = parameters = np.zeros((3, len(arms)))
     for k, arm in enumerate(arms):
         parameters[: len(arm.parameters), k] = arm.parameters
@@ -167,9 +124,8 @@ def _arms(bandit: Bandit) -> experiment.Arms:
     )
 
 
-def _delays(bandit: Bandit) -> experiment.Delays:
+def kernel_delays(delays: Sequence[Delay]) -> experiment.Delays:
     """Return tables of delays, each followed by its tail and by the share that never arrives."""
-    delays = [bandit.delay(label) for label in bandit.arms]
     tails = np.array(
         [experiment.TAILS.index(d.name) if d.name in experiment.TAILS else experiment.NO_TAIL for d in delays]
     )
@@ -203,14 +159,15 @@ def _delays(bandit: Bandit) -> experiment.Delays:
     )
 
 
-def _rule(bandit: Bandit, policy: Policy, horizon: int) -> experiment.Rule:
-    n_arms = len(bandit.arms)
+def kernel_rule(arms: tuple[Label, ...], policy: Policy, horizon: int) -> experiment.Rule:
+    """Return a policy as numbers."""
+    n_arms = len(arms)
     kind = experiment.POLICIES.index(policy.name)
     share = best = other = np.zeros(1)
     parameters = np.zeros(2)
     if kind == experiment.FIXED:
-        shares = policy.shares or dict.fromkeys(bandit.arms, 1 / n_arms)
-        parameters = np.array([shares[label] for label in bandit.arms])
+        shares = policy.shares or dict.fromkeys(arms, 1 / n_arms)
+        parameters = np.array([shares[label] for label in arms])
     elif kind != experiment.OWN:
         c, decay, *rest = policy.parameters
         # as a floor no more than 1 / K; as what all but the best share, so that the best is never less likely

@@ -1,0 +1,193 @@
+"""`ContextualBandit`: arms whose outcomes and delays differ by segment and depend on covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from belated.base.checks import TOLERANCE, real
+from belated.base.columns import Array, ByArm, Label, is_missing
+from belated.base.errors import OptionError
+from belated.simulation.arms import Arm
+from belated.simulation.bandits import Bandit
+from belated.simulation.delays import Delay
+
+#: The slope of a covariate: a number for all arms, or one for each arm.
+Slope = float | ByArm[float]
+
+
+@dataclass(frozen=True)
+class ContextualBandit:
+    """A simulated experiment whose arms differ by segment, and whose outcomes may depend on covariates.
+
+    Policies learn in each segment on its own; ``policy.pooled()`` does not look at segments.
+
+    Parameters
+    ----------
+    segments : mapping from label to Bandit
+        The arms and delays of each segment. All segments have the same arms.
+    shares : mapping from label to float, optional
+        The share of each segment; by default they are equal.
+    covariates : mapping from name to Arm, optional
+        The distribution of each covariate, such as ``{"age": arms.normal(40, 12)}``. It is the same in all segments.
+    slopes : mapping from covariate to float, or to a mapping from arm to float, optional
+        What one unit of a covariate adds to an outcome.
+    arrival : mapping from covariate to float, optional
+        What one unit of a covariate adds to the log-odds that an outcome ever arrives. It has no effect on delays
+        without a share that never arrives.
+
+    Examples
+    --------
+    >>> from belated import arms, delays, Bandit, ContextualBandit
+    >>> bandit = ContextualBandit(
+    ...     {
+    ...         "DE": Bandit({"A": arms.normal(0.5), "B": arms.normal(1.0)}, delays.poisson(5)),
+    ...         "FR": Bandit({"A": arms.normal(0.5), "B": arms.normal(-0.2)}, delays.poisson(5).censored(0.3)),
+    ...     },
+    ...     shares={"DE": 0.6, "FR": 0.4},
+    ...     covariates={"x": arms.normal(0, 1)},
+    ...     slopes={"x": {"A": 0.7, "B": 0.2}},
+    ... )
+    >>> bandit.means
+    {'A': 0.5, 'B': 0.52}
+    >>> bandit.means_by_segment["FR"]
+    {'A': 0.5, 'B': -0.2}
+    """
+
+    segments: Mapping[Label, Bandit]
+    shares: ByArm[float] | None = None
+    covariates: Mapping[str, Arm] = field(default_factory=dict)
+    slopes: Mapping[str, Slope] = field(default_factory=dict)
+    arrival: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_segments(self.segments)
+        if self.shares is not None:
+            _check_shares(self.shares, self.segments)
+        _check_mapping("covariates", self.covariates, "names to distributions, such as {'age': arms.normal(40, 12)}")
+        for name, values in self.covariates.items():
+            if not isinstance(name, str) or not name:
+                raise OptionError(f"`covariates` has the name {name!r}; names must be text.")
+            if not isinstance(values, Arm):
+                raise OptionError(f"`covariates[{name!r}]` is {values!r}; it must be such as arms.normal(0, 1).")
+        for option, given in (("slopes", self.slopes), ("arrival", self.arrival)):
+            _check_mapping(option, given, "covariates to numbers, such as {'age': 0.1}")
+            unknown = [name for name in given if name not in self.covariates]
+            if unknown:
+                raise OptionError(
+                    f"`{option}` names {unknown[0]!r}, which is not one of the covariates {list(self.covariates)!r}."
+                )
+        for name, number in self.arrival.items():
+            real(f"arrival[{name!r}]", number)
+        self._check_slopes()
+
+    def _check_slopes(self) -> None:
+        for name, slope in self.slopes.items():
+            for arm, number in slope.items() if isinstance(slope, Mapping) else ():
+                if arm not in self.arms:
+                    raise OptionError(f"`slopes[{name!r}]` names {arm!r}, which is not one of the arms {self.arms!r}.")
+                real(f"slopes[{name!r}][{arm!r}]", number)
+            if not isinstance(slope, Mapping):
+                real(f"slopes[{name!r}]", slope)
+        for k, arm in enumerate(self.arms):
+            if self.slope_matrix[k].any() and any(bandit.arms[arm].binary for bandit in self.segments.values()):
+                raise OptionError(f"`slopes` has arm {arm!r}, whose outcomes are 0 or 1; slopes need other outcomes.")
+
+    @property
+    def arms(self) -> tuple[Label, ...]:
+        """The labels of the arms."""
+        return tuple(next(iter(self.segments.values())).arms)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels of the segments."""
+        return tuple(self.segments)
+
+    @cached_property
+    def mix(self) -> Array:
+        """The share of each segment, in order."""
+        shares = self.shares or dict.fromkeys(self.segments, 1 / len(self.segments))
+        return np.array([shares[label] for label in self.segments], dtype=np.float64)
+
+    @cached_property
+    def slope_matrix(self) -> Array:
+        """The slope of each arm and covariate, (arms, covariates)."""
+        slopes = [self.slopes.get(name, 0.0) for name in self.covariates]
+        by_arm = [[s.get(arm, 0.0) if isinstance(s, Mapping) else s for s in slopes] for arm in self.arms]
+        return np.array(by_arm, dtype=np.float64).reshape(len(self.arms), len(slopes))
+
+    @cached_property
+    def mean_matrix(self) -> Array:
+        """The true mean of each segment and arm, (segments, arms)."""
+        own = [[bandit.arms[arm].mean for arm in self.arms] for bandit in self.segments.values()]
+        return np.asarray(own) + self._from_covariates([x.mean for x in self.covariates.values()], self.slope_matrix)
+
+    def _from_covariates(self, of_covariates: list[float], slopes: Array) -> Array:
+        """Return, by arm, what covariates add; only those with a slope need a value."""
+        return np.where(slopes != 0, slopes, 0.0) @ np.where(slopes.any(axis=0), of_covariates, 0.0)
+
+    @property
+    def means(self) -> dict[Label, float]:
+        """The true mean of each arm over all segments."""
+        return dict(zip(self.arms, (self.mix @ self.mean_matrix).tolist(), strict=True))
+
+    @property
+    def means_by_segment(self) -> dict[Label, dict[Label, float]]:
+        """The true mean of each arm in each segment."""
+        rows = self.mean_matrix.tolist()
+        return {label: dict(zip(self.arms, row, strict=True)) for label, row in zip(self.segments, rows, strict=True)}
+
+    @property
+    def sds(self) -> Array:
+        """The standard deviation of each arm's outcomes over all segments."""
+        own = np.array([[bandit.arms[arm].sd for arm in self.arms] for bandit in self.segments.values()])
+        added = self._from_covariates([x.sd**2 for x in self.covariates.values()], self.slope_matrix**2)
+        between = (self.mean_matrix - self.mix @ self.mean_matrix) ** 2
+        return np.asarray(np.sqrt(self.mix @ (own**2 + added + between)))
+
+    @property
+    def binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+        return all(arm.binary for bandit in self.segments.values() for arm in bandit.arms.values())
+
+    @property
+    def cell_arms(self) -> list[Arm]:
+        """The outcomes of each segment and arm, segment by segment."""
+        return [bandit.arms[arm] for bandit in self.segments.values() for arm in self.arms]
+
+    @property
+    def cell_delays(self) -> list[Delay]:
+        """The delays of each segment and arm, segment by segment."""
+        return [bandit.delay(arm) for bandit in self.segments.values() for arm in self.arms]
+
+
+def _check_mapping(option: str, given: object, form: str) -> None:
+    if not isinstance(given, Mapping):
+        raise OptionError(f"`{option}` is {given!r}; it must map {form}.")
+
+
+def _check_segments(segments: object) -> None:
+    if not isinstance(segments, Mapping) or not segments:
+        raise OptionError("`segments` must map labels to bandits, such as {'DE': Bandit(...), 'FR': Bandit(...)}.")
+    first = next(iter(segments))
+    for label, bandit in segments.items():
+        if is_missing(label):
+            raise OptionError(f"`segments` has the label {label!r}; it must be text, a number or another label.")
+        if not isinstance(bandit, Bandit):
+            raise OptionError(f"`segments[{label!r}]` is {bandit!r}; it must be a Bandit.")
+        if set(bandit.arms) != set(segments[first].arms):
+            raise OptionError(
+                f"`segments[{label!r}]` has the arms {list(bandit.arms)!r}, and `segments[{first!r}]` has "
+                f"{list(segments[first].arms)!r}; all segments must have the same arms."
+            )
+
+
+def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
+    if not isinstance(shares, Mapping) or set(shares) != set(segments):
+        raise OptionError(f"`shares` is {shares!r}; it must have a share for each of the segments {list(segments)!r}.")
+    numbers = [real(f"shares[{label!r}]", share) for label, share in shares.items()]
+    if min(numbers) <= 0 or abs(sum(numbers) - 1) > TOLERANCE:
+        raise OptionError(f"`shares` is {dict(shares)!r}; shares must be above 0 and sum to 1.")

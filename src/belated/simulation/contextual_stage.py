@@ -1,0 +1,77 @@
+"""`ContextualStage`: an experiment with segments in the form that the kernel needs, to be simulated any number of times.
+
+It is imported only to simulate, because it imports numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from belated.base.errors import OptionError
+from belated.kernels import contextual as kernel
+from belated.kernels import experiment
+from belated.kernels.streams import streams
+from belated.kernels.thompson import new_memo
+from belated.log.log import Log
+from belated.log.segments import SegmentColumn, covariates_of
+from belated.simulation.contextual import ContextualBandit
+from belated.simulation.own_policies import OwnPolicy
+from belated.simulation.policies import Policy
+from belated.simulation.simulate import log_of_rows
+from belated.simulation.stage import LONGEST_HORIZON, kernel_arms, kernel_delays, kernel_rule
+
+
+class ContextualStage:
+    """A contextual bandit and a policy at one horizon, in the form that the kernel needs."""
+
+    def __init__(self, bandit: ContextualBandit, policy: Policy, horizon: int) -> None:
+        if horizon > LONGEST_HORIZON:
+            raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
+        self.bandit, self.horizon, arms = bandit, horizon, bandit.arms
+        self.own = OwnPolicy(policy, len(arms))
+        rule = kernel_rule(arms, policy, horizon)
+        self.experiment = experiment.Experiment(
+            arms=kernel_arms(bandit.cell_arms), delays=kernel_delays(bandit.cell_delays), rule=rule, horizon=horizon,
+            last=horizon, peek=False,
+        )  # fmt: skip
+        self.contexts = kernel.Contexts(
+            bounds=np.cumsum(bandit.mix)[:-1],
+            covariates=kernel_arms(bandit.covariates.values()),
+            slopes=bandit.slope_matrix,
+            odds=np.array([bandit.arrival.get(name, 0.0) for name in bandit.covariates], dtype=np.float64),
+        )
+        shares = bandit.mix if policy.by_segment else np.ones(1)
+        self.burn_in = np.array([policy.burn_in_steps(share * horizon) for share in shares])
+        even = rule.parameters if rule.kind == experiment.FIXED else np.full(len(arms), 1 / len(arms))
+        self.start = np.tile(even, (len(shares), 1))
+        thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
+        self.memo = np.array([new_memo(len(arms)) for _ in shares]) if thompson else None
+        self.waiting = kernel.new_waiting(horizon)
+        self.play = kernel.play if self.own.function is None else kernel.for_own_policy(self.own.plain)
+
+    def rows(self, seed: int, replication: int) -> kernel.Played:
+        """Simulate one replication."""
+        rows = kernel.new_rows(self.horizon, len(self.bandit.arms), len(self.bandit.covariates))
+        groups = kernel.new_groups(self.burn_in, self.start)
+        stream = streams(seed, np.array([replication]))[0]
+        failed = self.own.call(
+            self.play, stream, self.experiment, self.contexts, self.own.function, self.memo, groups, self.waiting, rows
+        )
+        if failed >= 0:
+            self.waiting = kernel.new_waiting(self.horizon)
+            raise self.own.failure(groups.count[failed], groups.total[failed], int(groups.step[failed]))
+        return rows
+
+    def log(self, seed: int, replication: int) -> Log:
+        """Simulate one replication; return its log as of the horizon."""
+        rows, names = self.rows(seed, replication), list(self.bandit.covariates)
+        never = rows.late == experiment.NEVER
+        return log_of_rows(
+            self.bandit.arms,
+            rows.code,
+            np.where(never, np.nan, rows.outcome),
+            rows.propensity,
+            np.where(never, np.inf, rows.late.astype(np.float64)),
+            segment=SegmentColumn(self.bandit.labels, rows.segment),
+            covariates=covariates_of(names, list(rows.x.T)) if names else None,
+        )
