@@ -501,6 +501,10 @@ class Log(Data, Table):
         """Return the same experiment without covariates."""
         return Log.of_numbers(replace(self._given, covariates=None), parts=(self,))
 
+    def without_segments(self) -> Log:
+        """Return the same experiment without segments and covariates."""
+        return Log.of_numbers(replace(self._given, segment=None, covariates=None), parts=(self,))
+
     def with_arrival(self, chance: Any) -> Log:
         """Return the same experiment with the probability that each row's outcome ever arrives."""
         return Log.of_numbers(replace(self._given, arrival=read_arrival(chance, len(self.code))), parts=(self,))
