@@ -87,7 +87,7 @@ def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, 
 def test_a_question_that_does_not_fit_the_log(call, log):
     for arguments, sentence in {
         ("--target", "5"): "--target is given without --sequential",
-        ("--bounds", "0", "1"): "give them with --sequential",
+        ("--bounds", "0", "1"): "apply only to a confidence sequence; add --sequential",
         ("--sequential", "--kind", "bernstien"): "Did you mean 'bernstein'?",
         ("--baseline", "C"): "There is no arm 'C'",
         ("--contrast", "A"): "two arms with a dash",
@@ -118,13 +118,13 @@ def test_a_cap_is_said_with_how_many_it_cut(call, revenue, tmp_path):
     source = bl.read(str(revenue), cap=100)
     n = int(source.above_cap().sum())
     assert n > 0
-    assert "The outcome is revenue, capped at 100." in done.stdout
+    assert "Outcome: revenue, capped at 100." in done.stdout
     assert "dipw, mean revenue, capped at 100: 95%" in done.stdout
     assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100." in done.stdout
     assert "bernstein confidence sequence of mean revenue, capped at 100," in done.stdout
     html = page.read_text()
     assert "<title>sent.csv: mean revenue, capped at 100</title>" in html
-    assert "What is the mean revenue, capped at 100, of A and B, and do they differ?" in html
+    assert "What is the mean revenue, capped at 100, for A and B, and do they differ?" in html
     assert "ean revenue, capped at 100 (" in html or "ean revenue, capped at 100, is " in html
     assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100" in html
     assert "ean revenue, capped at 100, by arm" in html

@@ -209,7 +209,7 @@ def test_a_named_time_decides_the_clock():
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (table(s="variant treatment", n="y p"), "'variant', 'treatment' could each be `arm`; say which with `arm`"),
+        (table(s="variant treatment", n="y p"), "'variant', 'treatment' could each be `arm`; choose one with `arm`"),
         (table(s="arm", n="revenue p", b="converted"), "'revenue', 'converted' could each be `outcome`"),
         (
             table(s="arm", n="y p", t="sent_at opened_at clicked_at"),
@@ -217,7 +217,7 @@ def test_a_named_time_decides_the_clock():
         ),
         (table(s="arm", n="y propensity pscore"), "'propensity', 'pscore' could each be `propensity`"),
         (table(s="arm Arm", n="y p"), "'arm', 'Arm' could each be `arm`"),
-        (table(t="arm", n="y p"), "No column is named like an arm; say which it is with `arm`; 'arm' is of kind time"),
+        (table(t="arm", n="y p"), "No column is named like an arm; name it with `arm`; 'arm' is of kind time"),
         (table(s="arm outcome", n="p"), "No column is named like an outcome; .* 'outcome' is of kind text"),
         (table(n="y p treatment"), "No column is named like an arm; .* 'treatment' is of kind number"),
         (

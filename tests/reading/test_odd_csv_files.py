@@ -215,7 +215,7 @@ REFUSED = {
     "a decimal comma": (PLAIN.replace(",", ";").replace("0.", "0,"), {}, "decimal mark, say so with `decimal=','`"),
     "a point with decimal commas": (PLAIN.replace(",", ";"), {"decimal": ","}, "numbers have no points in them"),
     "per cent": (text_of({**columns(), "p_A": [50] * ROWS, "p_B": [50] * ROWS}), {},
-                 "'A' is 50.0; it must lie .* sum to 100 and look like per cent: `propensity_unit='percent'`"),
+                 "'A' is 50.0; it must lie .* the row sums to 100, so these seem to be per cent: use `propensity_unit='percent'`"),
     "signs of per cent": (text_of({**columns(), "p_A": ["50%"] * ROWS, "p_B": ["50%"] * ROWS}), {},
                           "has '50%' in column 'p_.', .*`propensity_unit='percent'`"),
     "fractions said to be per cent": (PLAIN, {"propensity_unit": "percent"}, "sums to 0.01"),
@@ -226,7 +226,7 @@ REFUSED = {
         text_of({**columns(), "assigned_at": [f"{1 + i % 12}.2.2026" for i in range(ROWS)]}), {}, "in two ways"),
     "days and months mixed": (
         text_of({**columns(), "assigned_at": ["13/02/2026", "02/13/2026"] * 12}), {},
-        "'13/02/2026' and '02/13/2026', of which one has the day first and one the month"),
+        "'13/02/2026', with the day first, and '02/13/2026', with the month first"),
     "not day first": (text_of(columns(when="%m/%d/%Y")), {"date_format": "day-first"},
                       "has '03/20/2026' in column 'assigned_at', where a time must be"),
     "another pattern": (PLAIN, {"date_format": "%d.%m.%Y"}, "has '2026-03-20' in column 'assigned_at'"),

@@ -351,7 +351,7 @@ def test_a_correction_after_as_of_is_not_known_yet(engine):
     assigned, deliveries = map(engine.table, late.tables())
     source = bl.read(assigned, deliveries, **late.options(49))
     assert_same(source, late.log(49))
-    sentence = f"Different outcomes were delivered for key {key}; say which counts with `duplicates`: first, last or"
+    sentence = f"There are different outcomes for key {key}; choose with `duplicates` which counts: first, last or"
     with pytest.raises(bl.LogError, match=sentence):
         source.at(50)
     with pytest.raises(bl.LogError, match=sentence):
@@ -619,7 +619,9 @@ def test_what_joining_shows_is_noted():
 def test_keys_that_cannot_be_joined():
     with pytest.raises(bl.LogError, match="None of the 1 outcome belongs to an assignment"):
         bl.read(SENT, delivered([7], [1.0]))
-    with pytest.raises(bl.LogError, match="Different outcomes were delivered for key 1; say which counts"):
+    with pytest.raises(
+        bl.LogError, match="There are different outcomes for key 1; choose with `duplicates` which counts"
+    ):
         bl.read(SENT, delivered([1, 1], [1.0, 2.0]))
     with pytest.raises(bl.LogError, match="must name one assignment each; several have key 1"):
         bl.read(SENT.set_column(0, "id", pa.array([1, 1, 2])), delivered([1], [1.0]))

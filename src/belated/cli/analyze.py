@@ -93,7 +93,7 @@ def analyze(
     target: Annotated[
         int | None,
         option(
-            "For --sequential: the number of assignments at which intervals are narrowest. Default: the log's.",
+            "For --sequential: the number of assignments at which intervals are narrowest. Default: that of the log.",
             QUESTIONS,
             least=1,
         ),

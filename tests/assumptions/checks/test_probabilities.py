@@ -80,7 +80,7 @@ def test_a_row_that_holds_a_fifth_of_the_weight():
     check = bl.diagnose(spoilt)["largest weight"]
     assert check.light == "red"
     assert check.numbers["share"][0] == pytest.approx(0.2)
-    assert check.finding.startswith("One row of arm 0 has 20.0% of the arm's weight. A row as unlikely")
+    assert check.finding.startswith("One row of arm 0 has 20.0% of the arm's weight. Rows this unlikely")
     known = bl.diagnose(changed(spoilt, propensity=chosen(spoilt)))
     assert known["largest weight"].light == "red"
     assert known["propensity decay"].light == "grey"
