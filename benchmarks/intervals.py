@@ -432,11 +432,11 @@ logs: among logs with some property (an arm with only zeros, for example), it ca
 
 Coverage in percent of `score` / `t` / `normal`, for the `first arm`, the `last arm`, the `contrast` of the first two,
 and `all arms` with equal weight, among the runs that have the interval. `t` and `normal` have no interval for an arm
-whose outcomes are all equal, so their coverage is over the more favourable runs. `score` has none only if all outcomes
-of the log are equal or an arm has fewer than two. A dash means that fewer than {fewest} runs have an interval.
-`wilson` is the coverage of that interval, for 0/1 outcomes, for the four targets. `width` is the largest ratio over the four targets
-of the median widths of `score` and `t`, if `t` covers in at least 94 % of the runs that have a `score` interval. `none`
-is the percentage of runs without a `score` interval, the maximum over the targets.
+whose outcomes are all equal, so their coverage is over the more favourable runs. `score` has none only if all
+outcomes of the log are equal or an arm has fewer than two. A dash means that fewer than {fewest} runs have an
+interval. `wilson` is the coverage of that interval, for 0/1 outcomes, for the four targets. `width` is the largest
+ratio, over the four targets, of the median widths of `score` and `t`, if `t` covers in at least 94 % of the runs that
+have a `score` interval. `none` is the percentage of runs without a `score` interval, the maximum over the targets.
 """
 
 WHY = """

@@ -276,7 +276,7 @@ def test_given_names_must_exist_and_fit():
 def test_keys():
     first, second = table(s="id arm", n="p"), table(s="id assignment_id", n="y")
     with pytest.raises(
-        LogError, match=r"share no column that is surely the key.*'id=user_id'.*in the outcomes 'id', 'ass"
+        LogError, match=r"No column is clearly the key of both tables.*'id=user_id'.*in the outcomes 'id', 'ass"
     ):
         find(first, second)
     for given in ("id=assignment_id", " id = assignment_id ", ("id", "assignment_id"), ["id", "assignment_id"]):
@@ -292,7 +292,9 @@ def test_keys():
         find(table(s="user_id session_id arm", n="p"), table(s="user_id session_id", n="y"))
     with pytest.raises(LogError, match="'phone', 'post' are in both tables"):
         find(table(s="phone post arm", n="p"), table(s="phone post", n="y"))
-    with pytest.raises(LogError, match="share no column"):  # a time or an experiment joins nothing
+    with pytest.raises(
+        LogError, match="No column is clearly the key of both tables"
+    ):  # a time or an experiment joins nothing
         find(table(s="arm experiment_id", n="p", t="ts"), table(s="experiment_id", n="y", t="ts"))
     assert key_pair("a=b=c", ["a=b"], ["c"]) == ("a=b", "c")
     assert key_pair("a=b", ["a=b"], ["a=b"]) == ("a=b", "a=b")

@@ -123,7 +123,7 @@ def test_not_wide(columns, arms):
 
 
 def test_two_sets_of_columns_compete():
-    with pytest.raises(LogError, match=r"Columns 'p_\*', 'prob_\*' could each be the propensities; say which"):
+    with pytest.raises(LogError, match=r"Columns 'p_\*', 'prob_\*' could each be the propensities; choose with"):
         wide(["p_A", "p_B", "prob_A", "prob_B"], ["A", "B"])
     with pytest.raises(LogError, match=r"'x_\*', 'y_\*' could each"):
         wide(["x_A", "x_B", "y_A", "y_B"], ["A", "B"])

@@ -362,7 +362,9 @@ def test_a_correction_after_as_of_is_not_known_yet(engine):
 def test_conflicts_are_named(duckdb_engine):
     experiment = drawn(15, duplicates="first")
     keys = sorted(experiment.conflicts & {key for key, *_ in experiment.assigned})
-    with pytest.raises(bl.LogError, match=f"for keys {', '.join(map(str, keys[:5]))} and more; say which"):
+    with pytest.raises(
+        bl.LogError, match=f"for keys {', '.join(map(str, keys[:5]))} and more; choose with `duplicates`"
+    ):
         replace(experiment, duplicates="error").read(duckdb_engine)
 
 
@@ -372,7 +374,8 @@ def test_keys_name_one_assignment_each(engine):
     deliveries = engine.table(deliveries)
     twice = pa.concat_tables([assigned, assigned.slice(2, 1)])
     with pytest.raises(
-        bl.LogError, match=f"must name one assignment each; several have key {experiment.assigned[2][0]}"
+        bl.LogError,
+        match=f"must be different in every assignment; several assignments have key {experiment.assigned[2][0]}",
     ):
         bl.read(engine.table(twice), deliveries, **experiment.options())
     if engine.name == "spark":
@@ -623,7 +626,7 @@ def test_keys_that_cannot_be_joined():
         bl.LogError, match="There are different outcomes for key 1; choose with `duplicates` which counts"
     ):
         bl.read(SENT, delivered([1, 1], [1.0, 2.0]))
-    with pytest.raises(bl.LogError, match="must name one assignment each; several have key 1"):
+    with pytest.raises(bl.LogError, match="must be different in every assignment; several assignments have key 1"):
         bl.read(SENT.set_column(0, "id", pa.array([1, 1, 2])), delivered([1], [1.0]))
     with pytest.raises(bl.LogError, match="is missing in 1 assignment"):
         bl.read(SENT.set_column(0, "id", pa.array([1, None, 2])), delivered([1], [1.0]))

@@ -277,6 +277,6 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
         return f"if the comma is a decimal mark, use {argument('decimal', ',')}"
     if form.decimal == "," and re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", bare):
         return f"with {argument('decimal', ',')}, numbers cannot contain points"
-    if _MEANT.fullmatch(bare):
+    if _MEANT.fullmatch(bare) and reading.must == "a number":
         return "write it as a plain number, without other signs and without thousands separators"
     return ""

@@ -100,7 +100,7 @@ def test_an_arm_that_had_a_chance_once():
     code[3] = 1
     check = bl.diagnose(bl.Log(code, np.random.default_rng(1).normal(size=400), p))["largest weight"]
     assert check.light == "red"
-    assert "had more than a tiny probability in a few rows only" in check.finding
+    assert "Only a few rows gave arm 1 more than a tiny probability" in check.finding
 
 
 def test_outcomes_that_are_lost_for_a_while():
