@@ -93,8 +93,8 @@ def still_out(evidence: Evidence) -> Verdict:
         return Verdict("grey", "There are no rows.", numbers=numbers)
     k, m = int(np.nanargmax(still)), int(np.nanargmax(overdue))
     finding = (
-        f"Largest share of outcomes that may still arrive: {still[k]:.1%} ({arm_name(evidence, k)}); that are overdue "
-        f"or will never arrive: {overdue[m]:.1%} ({arm_name(evidence, m)})"
+        f"The largest share of outcomes that may still arrive is {still[k]:.1%} ({arm_name(evidence, k)}); the largest "
+        f"share that is overdue or will never arrive is {overdue[m]:.1%} ({arm_name(evidence, m)})"
     )
     if still[k] > 0.2 or overdue[m] > 0.6:
         return Verdict(
