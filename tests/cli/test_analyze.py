@@ -90,7 +90,7 @@ def test_a_question_that_does_not_fit_the_log(call, log):
         ("--bounds", "0", "1"): "apply only to a confidence sequence; add --sequential",
         ("--sequential", "--kind", "bernstien"): "Did you mean 'bernstein'?",
         ("--baseline", "C"): "There is no arm 'C'",
-        ("--contrast", "A"): "two arms with a dash",
+        ("--contrast", "A"): "it must be two arms, such as B-A",
     }.items():
         done = call("analyze", log, *arguments)
         assert done.exit_code == 2

@@ -56,14 +56,14 @@ def analyze(
     estimator: Annotated[
         str | None,
         option(
-            "daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all (side by side). Default: daipw, or dipw if "
-            "only the chosen arm's probability is known.",
+            "The estimator: daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all (side by side). Default: "
+            "daipw, or dipw if only the chosen arm's probability is known.",
             QUESTIONS,
         ),
     ] = None,
     level: options.Level = 0.95,
     interval: Annotated[
-        str, typer.Option(help="auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)
+        str, typer.Option(help="The kind of interval: auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)
     ] = "auto",
     simultaneous: Annotated[
         bool,

@@ -28,7 +28,7 @@ def option(help_: str, panel: str | None = None, *, least: int | None = None) ->
 
 
 def _format(panel: str | None) -> Any:
-    return typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=panel)
+    return typer.Option("--format", help="The format: table, markdown, csv or json.", rich_help_panel=panel)
 
 
 # ---------------------------------------------------------------- where the log is
@@ -150,7 +150,7 @@ Plot = Annotated[Path | None, option("Write a figure to two files: this name wit
 # ---------------------------------------------------------------- simulation
 
 Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
-Seed = Annotated[int | None, option("The seed. Default: that of the file.")]
+Seed = Annotated[int | None, option("The seed of the random numbers. Default: that of the file.")]
 Workers = Annotated[int | None, option("The number of threads. Default: one per core.", least=1)]
 StudyFormat = Annotated[str, _format(None)]
 StudyPlot = Annotated[Path | None, option("Write a figure to two files: this name with .png and with .svg.")]

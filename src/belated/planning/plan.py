@@ -174,7 +174,8 @@ def _target(bandit: Bandit, target: TargetLike) -> Target:
     labels = list(bandit.arms)
     if target is None:
         if len(labels) != 2:
-            raise OptionError(f"{argument('target')} is missing; give two of the arms {labels!r} as (arm, baseline).")
+            known = ", ".join(map(repr, labels))
+            raise OptionError(f"{argument('target')} is missing; give one of the arms {known}, or two to compare.")
         target = (labels[1], labels[0])
     return read_known_target(bandit, target, option="target")
 

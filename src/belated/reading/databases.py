@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from belated.base.errors import BelatedError, LogError, MissingLibraryError, OptionError
+from belated.base.errors import BelatedError, LogError, MissingLibraryError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import SECRET, masked, one_line
 from belated.reading.columns import quoted, some
@@ -82,8 +82,8 @@ def _scheme(url: str, role: str) -> str:
         near = get_close_matches(written, [*_SCHEMES, *known], n=1)
         hint = f" Did you mean {near[0]}://?" if near else ""
         raise OptionError(
-            f"`{role}` is `{one_line(masked(url), 200)}`; {one_line(written)} is not a known database. The URL must "
-            f"start with postgresql://, mysql://, sqlite://, bigquery://, snowflake:// or another of Ibis.{hint}"
+            f"{argument(role)} is `{one_line(masked(url), 200)}`; {one_line(written)} is not a known database. The URL "
+            f"must start with postgresql://, mysql://, sqlite://, bigquery://, snowflake:// or another of Ibis.{hint}"
         )
     return scheme
 
@@ -190,7 +190,9 @@ def _named(connection: BaseBackend, table: str | None, where: str) -> Input:
     listed = f" ({some(names)})" if names else ""
     if table is None:
         if len(names) != 1:
-            raise OptionError(f"`{one_line(where, 200)}` holds {len(names):,} tables{listed}; choose one with `table`.")
+            raise OptionError(
+                f"`{one_line(where, 200)}` holds {len(names):,} tables{listed}; choose one with {argument('table')}."
+            )
         table = names[0]
     if table not in places:
         near = get_close_matches(table, places, n=1) or get_close_matches(table.lower(), places, n=1)

@@ -282,7 +282,7 @@ class RowsQuery:
             )
         if window.is_time != assigned.type().is_timestamp():
             kind, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
-            raise OptionError(f"`window` is {window.text}, but the times are {kind}; give one such as {like}.")
+            raise OptionError(f"{argument('window')} is {window.text}, but the times are {kind}; try {like}.")
         return assigned + (self.library.interval(microseconds=int(window.length)) if window.is_time else window.length)
 
 
