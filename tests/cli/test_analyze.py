@@ -45,7 +45,8 @@ def test_every_question_at_once(call, log):
     assert {row["estimator"] for row in rows} == {"dipw", "sequence"}
 
 
-def test_lift_and_simultaneous(call, log):
+def test_lift_and_simultaneous(call, log, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     (answers,) = json.loads(call("analyze", log, "--lift", "--simultaneous", "--format", "json").stdout)["answers"]
     (contrast,) = answers["contrasts"]
     lift = bl.estimate(bl.read(str(log))).lift("B", "A")
