@@ -76,7 +76,8 @@ _HEAD = f"""# Starting commands
 CPU seconds of whole processes, start-up included: medians of {ROUNDS} rounds in which each ran once. The floors are
 `python -c` with `import numpy`, and with `import duckdb, numpy` and `select arm, avg(outcome) ... group by arm` over
 the same Parquet file. Kernels are compiled once and kept; the first call waits for them.
-Measure in an environment that holds only the package and what it needs: numba looks for plug-ins in all others.
+Measure in an environment with only the package and what it needs, because numba searches every installed package for
+plug-ins.
 
 | what | s | floor | s | ratio | target |
 |:--|--:|:--|--:|--:|--:|"""

@@ -480,11 +480,13 @@ def print_units(pool: ProcessPoolExecutor, replications: int) -> None:
 
     print("## Policies that look at the unit\n\nPercentage of logs whose light of units is red, pooled over outcomes "
           "(normal; 0/1 with rates 0.05 and 0.4) and delays (none; geometric of mean 20; Pareto 0.75 with 10 % never). "
-          "Times are those of every row, or 10 or 60 rows and the outcomes that arrive meanwhile share one.\n\n"
-          "Policies that do not: 2, 3 or 5 arms, half of the logs with equal arms. Should be below 1.\n")  # fmt: skip
+          "Every row has its own time, or 10 or 60 rows, and the outcomes that arrive meanwhile, share one.\n\n"
+          "Policies that do not look at the unit: 2, 3 or 5 arms, half of the logs with equal arms. Should be "
+          "below 1.\n")  # fmt: skip
     table([30, 150, 600, 3000], list(UNIT_POLICIES), [1])
-    print("Policies that do, learning in each of 2, 3 or 10 segments on its own, whose best arms differ: by 1 standard "
-          "deviation, or as rates of 0.05 and 0.1, or 0.4 and 0.6. Should be 95 or more.\n")  # fmt: skip
+    print("Policies that look at the unit and learn in each of 2, 3 or 10 segments on its own. The best arms of "
+          "segments differ, by 1 standard deviation, or as rates of 0.05 and 0.1, or 0.4 and 0.6. Should be 95 or "
+          "more.\n")  # fmt: skip
     contextual = [name for name in UNIT_POLICIES if not name.startswith("UCB") and "burn-in" not in name]
     table([300, 1000, 3000, 10_000], contextual, [2, 3, 10])
 

@@ -425,18 +425,18 @@ first arm's outcomes never arrive, and its delays are longer.
 
 **Not covered**: tails heavier than lognormal with sigma 1.5 (cap those), contexts, drifting means, wrongly logged
 propensities, arrival that depends on the outcome, outcome models given by users, arms whose outcomes are
-constant by nature, means of which several differ, other estimators than `daipw`. Coverage is over
+constant by nature, several arms that differ, other estimators than `daipw`. Coverage is over
 logs: among logs with some property (an arm with only zeros, for example), it can be higher or lower.
 
 ## Intervals
 
-Of the `first arm`, the `last arm`, the `contrast` of the first two, and `all arms` with equal weight: coverage of
-`score` / `t` / `normal`, in percent, among the runs that have the interval; `t` and `normal` have none of an arm
-whose outcomes are all equal, so their coverage is over the more favourable runs; `score` has none only if all
-outcomes of the log are equal or an arm has fewer than two. A dash means that fewer than {fewest} runs have one.
-`wilson`, for 0/1 outcomes: of the four targets. `width`: the largest ratio over the four targets of the median widths
-of `score` and `t`, if `t` covers in at least 94 % of the runs that have a `score` interval. `none`: percent of runs
-without a `score` interval, the maximum over the targets.
+Coverage in percent of `score` / `t` / `normal`, for the `first arm`, the `last arm`, the `contrast` of the first two,
+and `all arms` with equal weight, among the runs that have the interval. `t` and `normal` have no interval for an arm
+whose outcomes are all equal, so their coverage is over the more favourable runs. `score` has none only if all
+outcomes of the log are equal or an arm has fewer than two. A dash means that fewer than {fewest} runs have an
+interval. `wilson` is the coverage of that interval, for 0/1 outcomes, for the four targets. `width` is the largest
+ratio, over the four targets, of the median widths of `score` and `t`, if `t` covers in at least 94 % of the runs that
+have a `score` interval. `none` is the percentage of runs without a `score` interval, the maximum over the targets.
 """
 
 WHY = """
@@ -470,8 +470,8 @@ def main() -> None:
           f"{100 * (0.95 * 0.05 / options.logs) ** 0.5:.1f} points). Percent of logs in which a simultaneous interval "
           "against the first arm misses; the contenders do not include the best arm (the first if several are equal); "
           "there are no contenders; `best().p_value` is below 0.05 although the arm is not the only best; "
-          "`best().interval` misses the mean of its arm; and in which no arm had an interval, which count for none of "
-          "the others.\n")  # fmt: skip
+          "`best().interval` misses the mean of its arm; and in which no arm had an interval (these "
+          "count in no other column).\n")  # fmt: skip
     print("| outcomes | rows | arms | policy | delays | means | any contrast | best left out | all left out "
           "| wrong best | interval misses | none |\n|:--|--:|--:|:--|:--|:--|--:|--:|--:|--:|--:|--:|")  # fmt: skip
     for i, cell in enumerate(ASKED[: options.first]):

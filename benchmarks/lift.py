@@ -53,7 +53,7 @@ def main() -> None:
     runs = options.replications
     error = 100 * (0.95 * 0.05 / runs) ** 0.5
     print("# Lift\n\nThe lift of B over A at 95 % under the default interval: how often it has bounds, how often the "
-          "bounds cover the true value, how often the lift covers it if one without bounds counts as covering, and how "
+          "bounds cover the true value, how often the lift covers it if a lift without bounds counts as covering, how "
           f"often the lift excludes 0 and the contrast does not, or vice versa; {runs:,} runs each (Monte Carlo error "
           f"{error:.1f} points). "
           "Delays are geometric with mean 10, a tenth of the outcomes never arrives. Not covered: more than two arms, "

@@ -118,8 +118,8 @@ def main() -> None:
         (powers if "power" in goal else widths).append(off)
         print(line, flush=True)
     print("\n## From a pilot of 2,000 rows\n\nThe plan is made from the pilot's log alone; the new experiments use the "
-          "bandit behind it. Off by: the mean and the largest difference over five pilots; the other numbers are for "
-          f"the last pilot.\n\n{head}")  # fmt: skip
+          "bandit behind it. `off by` is the mean and the largest difference over five pilots; the other numbers are "
+          f"for the last pilot.\n\n{head}")  # fmt: skip
     pilots: list[float] = []
     for name, bandit, before, policy, goal in PILOTS:
         if options.only not in name:

@@ -172,7 +172,8 @@ def print_ever_wrong(replications: int, pool: ProcessPoolExecutor) -> None:
     print(f"\nWorst: arms {worst[0]:.1f}, contrasts {worst[1]:.1f}.\n")
     runs = few(replications, ROWS[-1])
     print(
-        f"### Looking afresh\n\nThe same with a coin and 1,000 rows, but at {AFRESH} looks a new `bl.sequence(log)` is "
+        "### A new sequence at every look\n\n"
+        f"The same with a coin and 1,000 rows, but at {AFRESH} looks a new `bl.sequence(log)` is "
         f"made from the arrived outcomes, with its own kind and target: the share of runs, in %, in which any of them "
         f"was "
         f"ever wrong: first arm / second arm / contrast. {runs:,} runs (Monte Carlo error at 5 %: {errors[1]:.1f} "

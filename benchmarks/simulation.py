@@ -132,7 +132,9 @@ def main() -> None:
             say(f"a step at horizon {horizon:,} to one at 10,000, delays {name}", f"{long / short:.2f}", "about 1")
     for name in ("none", "Pareto"):
         half, every = best(ran(bandit(name), GREEDY, 10_000), ran(bandit(name, never=0.0), GREEDY, 10_000))
-        say(f"half of an arm's outcomes never coming to all coming, delays {name}", f"{half / every:.2f}", "about 1")
+        say(
+            f"half of an arm's outcomes never arriving to all arriving, delays {name}", f"{half / every:.2f}", "about 1"
+        )
     one, two = best(*(ran(plain, GREEDY, 10_000, 4 * STEPS, workers) for workers in (1, 2)))
     say("one core to two", f"{one / two:.2f}", "at least 1.8")
     equal = bl.Bandit({k: bl.arms.normal(0.5) for k in range(5)})

@@ -125,8 +125,8 @@ def two_arms(rows: int, delays: str, line: Callable[[str, float, str], None]) ->
     nanoseconds = [f"{name} {seconds / rows * 1e9:.0f}" for name, seconds in
                    (("daipw", ours), ("NumPy", theirs), ("dipw", dipw), ("scan", scan))]  # fmt: skip
     print(f"{delays} delays, ns a row: {', '.join(nanoseconds)}", file=sys.stderr)
-    line(f"`daipw`, {delays} delays, to NumPy without delays", ours / theirs, "at most 0.33")
-    line(f"`dipw`, {delays} delays, to one sum of the columns", dipw / scan, "at most 15")
+    line(f"`daipw`, delays {delays}, to NumPy without delays", ours / theirs, "at most 0.33")
+    line(f"`dipw`, delays {delays}, to one sum of the columns", dipw / scan, "at most 15")
     return ours
 
 

@@ -45,7 +45,8 @@ def test_every_question_at_once(call, log):
     assert {row["estimator"] for row in rows} == {"dipw", "sequence"}
 
 
-def test_lift_and_simultaneous(call, log):
+def test_lift_and_simultaneous(call, log, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     (answers,) = json.loads(call("analyze", log, "--lift", "--simultaneous", "--format", "json").stdout)["answers"]
     (contrast,) = answers["contrasts"]
     lift = bl.estimate(bl.read(str(log))).lift("B", "A")
@@ -87,10 +88,10 @@ def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, 
 def test_a_question_that_does_not_fit_the_log(call, log):
     for arguments, sentence in {
         ("--target", "5"): "--target is given without --sequential",
-        ("--bounds", "0", "1"): "give them with --sequential",
+        ("--bounds", "0", "1"): "apply only to a confidence sequence; add --sequential",
         ("--sequential", "--kind", "bernstien"): "Did you mean 'bernstein'?",
         ("--baseline", "C"): "There is no arm 'C'",
-        ("--contrast", "A"): "two arms with a dash",
+        ("--contrast", "A"): "it must be two arms, such as B-A",
     }.items():
         done = call("analyze", log, *arguments)
         assert done.exit_code == 2
@@ -118,13 +119,13 @@ def test_a_cap_is_said_with_how_many_it_cut(call, revenue, tmp_path):
     source = bl.read(str(revenue), cap=100)
     n = int(source.above_cap().sum())
     assert n > 0
-    assert "The outcome is revenue, capped at 100." in done.stdout
+    assert "Outcome: revenue, capped at 100." in done.stdout
     assert "dipw, mean revenue, capped at 100: 95%" in done.stdout
     assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100." in done.stdout
     assert "bernstein confidence sequence of mean revenue, capped at 100," in done.stdout
     html = page.read_text()
     assert "<title>sent.csv: mean revenue, capped at 100</title>" in html
-    assert "What is the mean revenue, capped at 100, of A and B, and do they differ?" in html
+    assert "What is the mean revenue, capped at 100, for A and B, and do they differ?" in html
     assert "ean revenue, capped at 100 (" in html or "ean revenue, capped at 100, is " in html
     assert f"{n} of 400 arrived outcomes ({n / 400:.2%}) lie above 100 and count as 100" in html
     assert "ean revenue, capped at 100, by arm" in html

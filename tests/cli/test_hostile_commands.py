@@ -80,7 +80,7 @@ def run(*arguments):
         (["--policy", "A=nan,B=1"], "finite"),
         (["--policy", ""], "--policy is empty"),
         (["--contrast", "B-C"], "There is no arm 'C'"),
-        (["--contrast", "B"], "two arms with a dash"),
+        (["--contrast", "B"], "it must be two arms, such as B-A"),
         (["--contrast", "B-B"], "two different arms"),
         (["--baseline", "Z"], "There is no arm 'Z'"),
         (["--as-of", "tomorrow"], "it must be a number"),

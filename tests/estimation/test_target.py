@@ -75,7 +75,7 @@ def test_arms_as_text():
 
 
 def test_a_contrast_is_called_what_the_option_is_called():
-    with pytest.raises(bl.OptionError, match=r"`target` is 'B'; it must be two arms with a dash, such as B-A\."):
+    with pytest.raises(bl.OptionError, match=r"`target` is 'B'; it must be two arms, such as B-A\."):
         read_contrast(("A", "B"), "B", option="target")
     with pytest.raises(bl.OptionError, match="can be read in 2 ways"):
         read_contrast(("A", "A-B", "B", "B-B"), "A-B-B")

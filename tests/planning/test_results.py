@@ -17,7 +17,7 @@ def test_what_cannot_be_reached_is_said():
     found = bl.plan(PROMPT, UNIFORM, half_width=0.01, max_horizon=2000)
     assert not found.reached
     assert found.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.01) ** 2, rel=0.2)
-    assert "Not within 2,000 assignments" in found.words
+    assert "not reached within 2,000 assignments" in found.words
     assert json.loads(found.to_json())["reached"] is False
     never = bl.plan(
         bl.Bandit(PROMPT.arms, {"B": bl.delays.none().censored(1.0)}), UNIFORM, half_width=1, max_horizon=99

@@ -103,7 +103,7 @@ def test_a_log_says_whether_it_was_copied(postgres_engine: Engine) -> None:
     assert dict(here.how_read)["engine"] == "postgres, rows copied once, streamed through the compiled kernel"
     assert dict(there.how_read)["engine"] == "postgres, sums computed by the engine"
     assert (
-        "The rows are not copied from postgres, which computes the sums: there are more than 89 (`copy_limit`)."
+        "postgres computes the sums, because its rows are not copied: there are more than 89 rows (`copy_limit`)."
         in there.notes
     )
     with pytest.raises(bl.OptionError, match="`copy_limit` is -1"):

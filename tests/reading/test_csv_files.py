@@ -80,7 +80,7 @@ WITH_OUTCOME, WITHOUT_OUTCOME = int(DRAWN.arrived[5]), int(np.flatnonzero(DRAWN.
 @pytest.mark.parametrize("text", ["abc", "1,000", "4,5", "$5", "5%", "True", "-"])
 def test_what_is_no_number(text):
     write("a.csv", DRAWN.csv([(WITH_OUTCOME, "outcome", text)]))
-    refused(f"line {WITH_OUTCOME + 2} has '{re.escape(text)}' in column 'outcome', where a number must be", "a.csv")
+    refused(f"line {WITH_OUTCOME + 2} has '{re.escape(text)}' in column 'outcome'; it must be a number", "a.csv")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_files_that_are_no_csv():
     lines = DRAWN.csv().split("\n")
     refused("No column is named like an arm", write("a.csv", "\n".join(lines[1:])))
     refused("a quotation mark is not closed", write("a.csv", DRAWN.csv().replace("\nA,", '\n"A,', 1)))
-    refused("say so with `decimal=','`", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
+    refused("use `decimal=','`", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
     refused("Maximum line size", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "A" * 3_000_000)])))
 
 

@@ -125,7 +125,7 @@ def test_an_error_is_one_sentence_without_the_password(url: str, postgres_engine
 
 def test_a_driver_that_is_missing_is_named() -> None:
     pytest.importorskip("ibis")
-    with pytest.raises(bl.MissingLibraryError, match=re.escape("`pip install 'ibis-framework[oracle]'` brings it.")):
+    with pytest.raises(bl.MissingLibraryError, match=re.escape("run `pip install 'ibis-framework[oracle]'`.")):
         bl.read("oracle://ann@host/db", table="sent")
 
 

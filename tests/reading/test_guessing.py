@@ -209,7 +209,7 @@ def test_a_named_time_decides_the_clock():
 @pytest.mark.parametrize(
     ("kinds", "message"),
     [
-        (table(s="variant treatment", n="y p"), "'variant', 'treatment' could each be `arm`; say which with `arm`"),
+        (table(s="variant treatment", n="y p"), "'variant', 'treatment' could each be `arm`; choose one with `arm`"),
         (table(s="arm", n="revenue p", b="converted"), "'revenue', 'converted' could each be `outcome`"),
         (
             table(s="arm", n="y p", t="sent_at opened_at clicked_at"),
@@ -217,7 +217,7 @@ def test_a_named_time_decides_the_clock():
         ),
         (table(s="arm", n="y propensity pscore"), "'propensity', 'pscore' could each be `propensity`"),
         (table(s="arm Arm", n="y p"), "'arm', 'Arm' could each be `arm`"),
-        (table(t="arm", n="y p"), "No column is named like an arm; say which it is with `arm`; 'arm' is of kind time"),
+        (table(t="arm", n="y p"), "No column is named like an arm; name it with `arm`; 'arm' is of kind time"),
         (table(s="arm outcome", n="p"), "No column is named like an outcome; .* 'outcome' is of kind text"),
         (table(n="y p treatment"), "No column is named like an arm; .* 'treatment' is of kind number"),
         (
@@ -276,7 +276,7 @@ def test_given_names_must_exist_and_fit():
 def test_keys():
     first, second = table(s="id arm", n="p"), table(s="id assignment_id", n="y")
     with pytest.raises(
-        LogError, match=r"share no column that is surely the key.*'id=user_id'.*in the outcomes 'id', 'ass"
+        LogError, match=r"No column is clearly the key of both tables.*'id=user_id'.*in the outcomes 'id', 'ass"
     ):
         find(first, second)
     for given in ("id=assignment_id", " id = assignment_id ", ("id", "assignment_id"), ["id", "assignment_id"]):
@@ -292,7 +292,9 @@ def test_keys():
         find(table(s="user_id session_id arm", n="p"), table(s="user_id session_id", n="y"))
     with pytest.raises(LogError, match="'phone', 'post' are in both tables"):
         find(table(s="phone post arm", n="p"), table(s="phone post", n="y"))
-    with pytest.raises(LogError, match="share no column"):  # a time or an experiment joins nothing
+    with pytest.raises(
+        LogError, match="No column is clearly the key of both tables"
+    ):  # a time or an experiment joins nothing
         find(table(s="arm experiment_id", n="p", t="ts"), table(s="experiment_id", n="y", t="ts"))
     assert key_pair("a=b=c", ["a=b"], ["c"]) == ("a=b", "c")
     assert key_pair("a=b", ["a=b"], ["a=b"]) == ("a=b", "a=b")

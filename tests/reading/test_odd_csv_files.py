@@ -143,7 +143,7 @@ def test_encodings(encoding, said):
     assert source.arms == ("Café", "Straße")
     assert bl.estimate(source).values == pytest.approx(WANTED.values)
     if said in ("latin-1", "windows-1252"):
-        refused("not text in UTF-8; say with `encoding`", "a.csv")
+        refused("not text in UTF-8; give its encoding with `encoding`", "a.csv")
 
 
 def test_offsets_are_applied():
@@ -208,32 +208,32 @@ REFUSED = {
     "an open quote": (PLAIN + '"A,True,2026-05-01,,0.5,0.5\n', {}, "quotation mark is not closed"),
     "another separator": (PLAIN.replace(",", ":"), {}, "No column is named like an arm"),
     "spaces as separators": (PLAIN.replace(",", " "), {}, "No column is named like an arm"),
-    "mixed words": (one("outcome", "yes"), {}, "line 8 has 'yes' in column 'outcome', where true or false"),
-    "an unknown word": (one("outcome", "maybe"), {}, "line 8 has 'maybe' in column 'outcome', where true or false"),
-    "a number among words": (one("outcome", "1"), {}, "line 8 has '1' in column 'outcome', where true or false"),
+    "mixed words": (one("outcome", "yes"), {}, "line 8 has 'yes' in column 'outcome'; it must be true or false"),
+    "an unknown word": (one("outcome", "maybe"), {}, "line 8 has 'maybe' in column 'outcome'; it must be true"),
+    "a number among words": (one("outcome", "1"), {}, "line 8 has '1' in column 'outcome'; .* in the other rows.$"),
     "a dash": (one("outcome", "-"), {}, "'-' .*leave the field empty"),
-    "a decimal comma": (PLAIN.replace(",", ";").replace("0.", "0,"), {}, "decimal mark, say so with `decimal=','`"),
-    "a point with decimal commas": (PLAIN.replace(",", ";"), {"decimal": ","}, "numbers have no points in them"),
+    "a decimal comma": (PLAIN.replace(",", ";").replace("0.", "0,"), {}, "decimal mark, use `decimal=','`"),
+    "a point with decimal commas": (PLAIN.replace(",", ";"), {"decimal": ","}, "numbers cannot contain points"),
     "per cent": (text_of({**columns(), "p_A": [50] * ROWS, "p_B": [50] * ROWS}), {},
-                 "'A' is 50.0; it must lie .* sum to 100 and look like per cent: `propensity_unit='percent'`"),
+                 "'A' is 50.0; it must lie .* so these seem to be per cent: use `propensity_unit='percent'`"),
     "signs of per cent": (text_of({**columns(), "p_A": ["50%"] * ROWS, "p_B": ["50%"] * ROWS}), {},
-                          "has '50%' in column 'p_.', .*`propensity_unit='percent'`"),
+                          "has '50%' in column 'p_.'; .*`propensity_unit='percent'`"),
     "fractions said to be per cent": (PLAIN, {"propensity_unit": "percent"}, "sums to 0.01"),
     "a date that can be read in two ways": (
         text_of({**columns(), "assigned_at": [f"{1 + i % 12:02}/02/2026" for i in range(ROWS)]}), {},
-        "'01/02/2026', which can be read in two ways; say with `date_format`"),
+        "'01/02/2026', which can be read in two ways; give their format with `date_format`"),
     "points that can be read in two ways": (
         text_of({**columns(), "assigned_at": [f"{1 + i % 12}.2.2026" for i in range(ROWS)]}), {}, "in two ways"),
     "days and months mixed": (
         text_of({**columns(), "assigned_at": ["13/02/2026", "02/13/2026"] * 12}), {},
-        "'13/02/2026' and '02/13/2026', of which one has the day first and one the month"),
+        "'13/02/2026', with the day first, and '02/13/2026', with the month first"),
     "not day first": (text_of(columns(when="%m/%d/%Y")), {"date_format": "day-first"},
-                      "has '03/20/2026' in column 'assigned_at', where a time must be"),
+                      "has '03/20/2026' in column 'assigned_at'; it must be a time"),
     "another pattern": (PLAIN, {"date_format": "%d.%m.%Y"}, "has '2026-03-20' in column 'assigned_at'"),
     "no such pattern": (PLAIN, {"date_format": "%Q"}, "%Q"),
     "no pattern": (PLAIN, {"date_format": "dd.mm.yyyy"}, "'day-first', 'month-first' or a pattern"),
-    "two digits of the year": (text_of(columns(when="%d.%m.%y")), {}, "say with `date_format`"),
-    "names of months": (text_of(columns(when="%d %b %Y")), {}, "say with `date_format`"),
+    "two digits of the year": (text_of(columns(when="%d.%m.%y")), {}, "give another with `date_format`"),
+    "names of months": (text_of(columns(when="%d %b %Y")), {}, "give another with `date_format`"),
     "no such day": (one("assigned_at", "2026-02-30"), {}, "line 8 has '2026-02-30' in column 'assigned_at'"),
     "a word among times": (one("assigned_at", "soon"), {}, "line 8 has 'soon' in column 'assigned_at'"),
     "afternoon": (one("assigned_at", "2026-03-26 03:00 PM"), {}, "has '2026-03-26 03:00 PM'"),
@@ -259,7 +259,9 @@ def test_it_is_refused_in_a_sentence(name):
 def test_other_numbers_are_refused(value):
     table = columns(("1", "0"))
     table["outcome"][6] = value
-    refused(f"line 8 has {re.escape(repr(value))} in column 'outcome', where a number", write("a.csv", text_of(table)))
+    refused(
+        f"line 8 has {re.escape(repr(value))} in column 'outcome'; it must be a number", write("a.csv", text_of(table))
+    )
 
 
 def test_lines_are_those_of_the_file():

@@ -113,7 +113,7 @@ def test_names_that_come_twice():
     write("a.csv", DRAWN.csv().replace("arrived_at", "outcome", 1))
     refused("`a.csv` has several columns named 'outcome'", "a.csv")
     write("a.csv", DRAWN.csv().replace("arrived_at", "out\0come", 1))
-    refused("cannot have that character", "a.csv")
+    refused("cannot contain that character", "a.csv")
 
 
 TABLE = pa.table({"arm": ["A", "B"], "y": [1.0, 2.0]})

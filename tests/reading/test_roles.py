@@ -36,7 +36,7 @@ def test_propensities_by_option(given, labels, extra):
 def test_propensities_that_fit_no_arm():
     for given in ("p_A,prob_B", ["p_A", "p_value"], {"A": "p_A"}, "A=p_A,D=p_B", "p_*", ["p_A", "p_B", "prob_A"]):
         arms = ["A", "B"] if isinstance(given, list) else ["A", "D", "B"]
-        with pytest.raises(LogError, match="of `propensity` are not one for each of the arms 'A', "):
+        with pytest.raises(LogError, match="`propensity` needs one column for each of the arms 'A', "):
             find(NUMBERS, None, {"propensity": given}).settled(arms)
     with pytest.raises(LogError, match=r"No column of numbers fits 'q_\*' for `propensity`"):
         find(NUMBERS, None, {"propensity": "q_*"})
@@ -72,13 +72,11 @@ def test_the_guess_is_shown_on_one_line():
     roles = find(first, table(s="customer_id", t="purchased_at", n="revenue")).settled("ABC")
     assert roles.line(cli=True) == (
         "columns: arm = variant, outcome = revenue (from outcomes), assigned at = sent_at, arrived at = purchased_at, "
-        "key = customer_id, propensities = p_A, p_B, p_C (guessed; say otherwise with --arm, --outcome, --assigned-at, "
+        "key = customer_id, propensities = p_A, p_B, p_C (guessed; change with --arm, --outcome, --assigned-at, "
         "--arrived-at, --key, --propensity)"
     )
     one = find(table(s="variant", n="reward p"), None, {"arm": "variant", "propensity": "p"})
-    assert (
-        one.line() == "columns: arm = variant, outcome = reward, propensity = p (guessed; say otherwise with `outcome`)"
-    )
+    assert one.line() == "columns: arm = variant, outcome = reward, propensity = p (guessed; change with `outcome`)"
     every = find(table(s="variant", n="reward p"), None, {"arm": "variant", "propensity": "p", "outcome": "reward"})
     assert every.line() == "columns: arm = variant, outcome = reward, propensity = p"
 
@@ -125,7 +123,7 @@ def test_not_wide(columns, arms):
 
 
 def test_two_sets_of_columns_compete():
-    with pytest.raises(LogError, match=r"Columns 'p_\*', 'prob_\*' could each be the propensities; say which"):
+    with pytest.raises(LogError, match=r"Columns 'p_\*', 'prob_\*' could each be the propensities; choose with"):
         wide(["p_A", "p_B", "prob_A", "prob_B"], ["A", "B"])
     with pytest.raises(LogError, match=r"'x_\*', 'y_\*' could each"):
         wide(["x_A", "x_B", "y_A", "y_B"], ["A", "B"])

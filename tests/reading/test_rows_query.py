@@ -351,7 +351,7 @@ def test_a_correction_after_as_of_is_not_known_yet(engine):
     assigned, deliveries = map(engine.table, late.tables())
     source = bl.read(assigned, deliveries, **late.options(49))
     assert_same(source, late.log(49))
-    sentence = f"Different outcomes were delivered for key {key}; say which counts with `duplicates`: first, last or"
+    sentence = f"There are different outcomes for key {key}; choose with `duplicates` which counts: first, last or"
     with pytest.raises(bl.LogError, match=sentence):
         source.at(50)
     with pytest.raises(bl.LogError, match=sentence):
@@ -362,7 +362,9 @@ def test_a_correction_after_as_of_is_not_known_yet(engine):
 def test_conflicts_are_named(duckdb_engine):
     experiment = drawn(15, duplicates="first")
     keys = sorted(experiment.conflicts & {key for key, *_ in experiment.assigned})
-    with pytest.raises(bl.LogError, match=f"for keys {', '.join(map(str, keys[:5]))} and more; say which"):
+    with pytest.raises(
+        bl.LogError, match=f"for keys {', '.join(map(str, keys[:5]))} and more; choose with `duplicates`"
+    ):
         replace(experiment, duplicates="error").read(duckdb_engine)
 
 
@@ -372,7 +374,8 @@ def test_keys_name_one_assignment_each(engine):
     deliveries = engine.table(deliveries)
     twice = pa.concat_tables([assigned, assigned.slice(2, 1)])
     with pytest.raises(
-        bl.LogError, match=f"must name one assignment each; several have key {experiment.assigned[2][0]}"
+        bl.LogError,
+        match=f"must be different in every assignment; several assignments have key {experiment.assigned[2][0]}",
     ):
         bl.read(engine.table(twice), deliveries, **experiment.options())
     if engine.name == "spark":
@@ -558,9 +561,9 @@ def test_two_point_weights_of_events_follow_the_rows_that_exist(duckdb_engine):
 
 
 def test_a_window_of_another_kind_of_time(duckdb_engine):
-    with pytest.raises(bl.OptionError, match="`window` is 7 days, but the times are numbers; give one such as 100"):
+    with pytest.raises(bl.OptionError, match="`window` is 7 days, but the times are numbers; try 100"):
         drawn_events(25, given="7d").read(duckdb_engine)
-    with pytest.raises(bl.OptionError, match="`window` is 7 steps, but the times are datetimes; give one such as '7d'"):
+    with pytest.raises(bl.OptionError, match="`window` is 7 steps, but the times are datetimes; try '7d'"):
         drawn_events(25, "zoned", given=7).read(duckdb_engine)
 
 
@@ -619,9 +622,11 @@ def test_what_joining_shows_is_noted():
 def test_keys_that_cannot_be_joined():
     with pytest.raises(bl.LogError, match="None of the 1 outcome belongs to an assignment"):
         bl.read(SENT, delivered([7], [1.0]))
-    with pytest.raises(bl.LogError, match="Different outcomes were delivered for key 1; say which counts"):
+    with pytest.raises(
+        bl.LogError, match="There are different outcomes for key 1; choose with `duplicates` which counts"
+    ):
         bl.read(SENT, delivered([1, 1], [1.0, 2.0]))
-    with pytest.raises(bl.LogError, match="must name one assignment each; several have key 1"):
+    with pytest.raises(bl.LogError, match="must be different in every assignment; several assignments have key 1"):
         bl.read(SENT.set_column(0, "id", pa.array([1, 1, 2])), delivered([1], [1.0]))
     with pytest.raises(bl.LogError, match="is missing in 1 assignment"):
         bl.read(SENT.set_column(0, "id", pa.array([1, None, 2])), delivered([1], [1.0]))

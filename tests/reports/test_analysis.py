@@ -58,7 +58,7 @@ def test_a_table_for_people(log, path):
     for table in (est.contrasts("A"), est.policy({"A": 0.2, "B-2": 0.8})):
         assert str(table) in done.stdout
     assert "arm = arm" in done.stderr
-    assert "guessed; say otherwise with --arm" in done.stderr
+    assert "guessed; change with --arm" in done.stderr
 
 
 def test_json_is_as_documented(log, path):

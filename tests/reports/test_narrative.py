@@ -26,7 +26,7 @@ def test_two_arms_that_differ():
         f"Mean revenue within 7 days is {one.estimate:.2f} higher with B than with A "
         f"(95% interval {one.low:.2f} to {one.high:.2f} higher, p < 0.0001)."
     )
-    assert question(report) == "What is the mean revenue of A and B within 7 days of assignment, and do they differ?"
+    assert question(report) == "What is the mean revenue within 7 days of assignment for A and B, and do they differ?"
 
 
 def test_a_difference_below_0_is_said_without_a_minus():
@@ -53,7 +53,7 @@ def test_the_highest_arm_and_whether_that_is_certain():
     assert "is highest with C" in answer(sure)[0]
     assert "It is clearly higher than every other arm (all compared at once, at 95%)." in answer(sure)[0]
     assert "It is not clearly higher than C." in answer(unsure)[0]
-    assert question(sure).endswith("of each of 3 arms within 7 days of assignment, and how do they differ from A?")
+    assert question(sure).endswith("within 7 days of assignment for each of 3 arms, and how do they differ from A?")
 
 
 def test_differences_without_a_baseline():
@@ -63,7 +63,7 @@ def test_differences_without_a_baseline():
     assert "with C than with A" in said
     assert "with C than with B" in said
     assert "no clear difference" not in said
-    assert "These differences may be 0: B minus A, " in said
+    assert "These differences may be 0 (95% intervals in brackets): B minus A (" in said
     assert "The intervals of all 3 differences hold together at 95%." in said
 
 

@@ -364,8 +364,8 @@ class Sensitivity(Table):
         same = [one_line(repr(arm)) for (arm, share), is_constant in constant if is_constant and share < 1]
         if same and self.missing.has_interval:
             notes.append(
-                f"All arrived outcomes of {', '.join(same)} are equal, and missing ones are assumed to have values "
-                "that have arrived: G does not change that bound, only the interval."
+                f"All arrived outcomes of {', '.join(same)} are equal. Missing outcomes are assumed to have values "
+                "that have arrived, so gamma does not change the bounds of that arm, only its interval."
             )
         return notes
 

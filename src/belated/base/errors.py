@@ -40,7 +40,7 @@ class BelatedError(ValueError):
         self._message = message
 
     def told(self, show: Callable[[str, str], str]) -> str:
-        """Return the message with every `argument` as `show` shows its name and its value ("" if it has none)."""
+        """Return the message with every argument as `show(name, value)` writes it; the value is "" if there is none."""
         return _ARGUMENT.sub(lambda found: show(found[1], found[3]), self._message)
 
 

@@ -56,14 +56,14 @@ def analyze(
     estimator: Annotated[
         str | None,
         option(
-            "daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all (side by side). Default: daipw, or dipw if "
-            "only the chosen arm's probability is known.",
+            "The estimator: daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all (side by side). Default: "
+            "daipw, or dipw if only the chosen arm's probability is known.",
             QUESTIONS,
         ),
     ] = None,
     level: options.Level = 0.95,
     interval: Annotated[
-        str, typer.Option(help="auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)
+        str, typer.Option(help="The kind of interval: auto, score, t, wilson or normal.", rich_help_panel=QUESTIONS)
     ] = "auto",
     simultaneous: Annotated[
         bool,
@@ -93,7 +93,7 @@ def analyze(
     target: Annotated[
         int | None,
         option(
-            "For --sequential: the number of assignments at which intervals are narrowest. Default: the log's.",
+            "For --sequential: the number of assignments at which intervals are narrowest. Default: that of the log.",
             QUESTIONS,
             least=1,
         ),

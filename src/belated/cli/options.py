@@ -28,7 +28,7 @@ def option(help_: str, panel: str | None = None, *, least: int | None = None) ->
 
 
 def _format(panel: str | None) -> Any:
-    return typer.Option("--format", help="table, markdown, csv or json.", rich_help_panel=panel)
+    return typer.Option("--format", help="The format: table, markdown, csv or json.", rich_help_panel=panel)
 
 
 # ---------------------------------------------------------------- where the log is
@@ -62,7 +62,7 @@ AsOf = Annotated[
 Duplicates = Annotated[
     str,
     typer.Option(
-        help="If a key has several different outcomes: error, first, last or sum. Equal ones count once.",
+        help="What to use if a key has different outcomes: error (stop), first, last or sum. Equal ones count once.",
         rich_help_panel=TABLES,
     ),
 ]
@@ -85,7 +85,8 @@ Window = Annotated[
 Measure = Annotated[
     str | None,
     option(
-        "The outcome from events in the window: indicator (any), count or sum. Default: sum if they have values.",
+        "How events in the window become an outcome: indicator (1 if there is any), count or sum. Default: sum if "
+        "they have values, otherwise indicator.",
         TABLES,
     ),
 ]
@@ -95,12 +96,14 @@ Cap = Annotated[
     option("Outcomes above this cap count as the cap, such as 500 for revenue.", TABLES),
 ]
 
-Encoding = Annotated[str | None, option("Of CSV files: latin-1, cp1252, utf-16 ...; default: UTF-8.", TABLES)]
-Decimal = Annotated[str, typer.Option(help="Of CSV files: the decimal mark, . or ,.", rich_help_panel=TABLES)]
+Encoding = Annotated[
+    str | None, option("The encoding of CSV files, such as latin-1, cp1252 or utf-16. Default: UTF-8.", TABLES)
+]
+Decimal = Annotated[str, typer.Option(help="The decimal mark in CSV files: . or ,", rich_help_panel=TABLES)]
 DateFormat = Annotated[
     str | None,
     option(
-        "Of CSV files: how dates are written: day-first, month-first or a pattern such as %d.%m.%Y. Default: as "
+        "The format of dates in CSV files: day-first, month-first or a pattern such as %d.%m.%Y. Default: as in "
         "2026-03-01.",
         TABLES,
     ),
@@ -113,22 +116,26 @@ Outcome = Annotated[str | None, option("The outcome; empty if it has not arrived
 Propensity = Annotated[
     str | None,
     option(
-        "The probabilities: a column for each arm as a pattern ('p_*') or a list (A=p_A,B=p_B), one column with a "
-        "list, struct, map or JSON, or that of the chosen arm. If they never changed: uniform, or A=0.5,B=0.5.",
+        "The probabilities: a column for each arm, as a pattern ('p_*') or a list (A=p_A,B=p_B); one column with a "
+        "list, struct, map or JSON; or one column with the chosen arm's. For a fixed split: uniform, or A=0.5,B=0.5.",
         COLUMNS,
     ),
 ]
 PropensityUnit = Annotated[
-    str, typer.Option(help="What the probabilities are: fraction, which sum to 1, or percent.", rich_help_panel=COLUMNS)
+    str,
+    typer.Option(help="The unit of the probabilities: fraction (they sum to 1) or percent.", rich_help_panel=COLUMNS),
 ]
-AssignedAt = Annotated[str | None, option("The time of assignment. Default: rows are in order.", COLUMNS)]
+AssignedAt = Annotated[str | None, option("The time of assignment. Default: the order of the rows.", COLUMNS)]
 ArrivedAt = Annotated[str | None, option("The time when the outcome arrived, or the event happened.", COLUMNS)]
 Delay = Annotated[
     str | None, option("Instead of --arrived-at: the delay of the outcome after its assignment.", COLUMNS)
 ]
 Key = Annotated[
     str | None,
-    option("The key that joins outcomes to assignments: a column of both tables, or assignment_id=ref.", COLUMNS),
+    option(
+        "The key that joins outcomes to assignments: a column of both tables, or one of each: assignment_id=ref.",
+        COLUMNS,
+    ),
 ]
 Arms = Annotated[
     str | None, option("The order of the arms in a list of probabilities, such as A,B,C. Default: sorted.", COLUMNS)
@@ -138,15 +145,15 @@ Arms = Annotated[
 
 Level = Annotated[float, typer.Option(help="The level of the intervals.", rich_help_panel=QUESTIONS)]
 Format = Annotated[str, _format(ANSWERS)]
-Plot = Annotated[Path | None, option("Write a figure to this name with .png and .svg.", ANSWERS)]
+Plot = Annotated[Path | None, option("Write a figure to two files: this name with .png and with .svg.", ANSWERS)]
 
 # ---------------------------------------------------------------- simulation
 
 Description = Annotated[Path, typer.Argument(help="A TOML file that describes the experiment.", show_default=False)]
-Seed = Annotated[int | None, option("The seed. Default: that of the file.")]
+Seed = Annotated[int | None, option("The seed of the random numbers. Default: that of the file.")]
 Workers = Annotated[int | None, option("The number of threads. Default: one per core.", least=1)]
 StudyFormat = Annotated[str, _format(None)]
-StudyPlot = Annotated[Path | None, option("Write a figure to this name with .png and .svg.")]
+StudyPlot = Annotated[Path | None, option("Write a figure to two files: this name with .png and with .svg.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,8 +205,7 @@ class LogOptions:
 
         if self.measure is not None and not self.events:
             raise OptionError(
-                f"{argument('measure')} is given without {argument('events')}; it says what of the events is "
-                "the outcome."
+                f"{argument('measure')} is given without {argument('events')}; it chooses how events become an outcome."
             )
         log = read(
             self.source,

@@ -26,7 +26,7 @@ def paper(
     ] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder for the files.")] = Path("paper"),
     replications: Annotated[int, typer.Option(min=2, help="Simulated experiments per cell.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0)] = 2023,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the random numbers.")] = 2023,
     workers: options.Workers = None,
 ) -> None:
     """Reproduce the simulation study of Shi, Wang and Wu (ICML 2023).

@@ -41,7 +41,10 @@ def plan(
     ] = None,
     assurance: Annotated[
         float | None,
-        option("With --half-width: the share of experiments that must reach it. Default: the mean must.", QUESTIONS),
+        option(
+            "With --half-width: the share of experiments that must reach it. Default: the mean half-width must.",
+            QUESTIONS,
+        ),
     ] = None,
     target: Annotated[
         str | None,
@@ -61,7 +64,7 @@ def plan(
     wait: Annotated[
         str | None,
         option(
-            "Steps to wait after the last assignment, or full. Default: as long as waiting saves assignments.",
+            "Steps to wait after the last assignment, or full. Default: chosen by --patience.",
             QUESTIONS,
         ),
     ] = None,

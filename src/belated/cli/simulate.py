@@ -16,9 +16,7 @@ def simulate(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The file for the log: .csv or .parquet.", show_default=False)
     ],
-    horizon: Annotated[
-        int | None, option("The number of steps. Default: the only or longest horizon of the file.")
-    ] = None,
+    horizon: Annotated[int | None, option("The number of steps. Default: the longest horizon of the file.")] = None,
     seed: options.Seed = None,
     replication: Annotated[int, typer.Option(min=0, help="The number of the run, as in a study.")] = 0,
 ) -> None:

@@ -209,7 +209,7 @@ class Answers(Table):
         return self.answers[key]
 
     def plot(self) -> Figure:
-        """Draw the answers: by estimator below each other, by moment as a band; a figure, which notebooks show."""
+        """Draw the answers, one row per estimator or a band over time; a matplotlib figure, which notebooks show."""
         from belated.estimation.figures import answers_figure
 
         return answers_figure(self)

@@ -162,7 +162,7 @@ class Best(Table):
         return [self.source.arms[k] for k in np.lexsort((-values, out))]
 
     def plot(self) -> Figure:
-        """Draw the arms, in colour those that may be best, and the best arm's adjusted interval; notebooks show it."""
+        """Draw the arms, with those that may be best in colour; a matplotlib figure, which notebooks show."""
         from belated.estimation.figures import best_figure
 
         return best_figure(self)

@@ -264,8 +264,8 @@ def evaluate(sums: Sums, estimator: Estimator, shape: tuple[int, ...] | None = N
     check_propensities(estimator, known=not np.isnan(sums["h"]).any())
     if estimator.needs_plain and np.isnan(sums["h2"]).any():
         raise OptionError(
-            f"The estimator {estimator.name!r} cannot be computed from these sums, which serve Hajek-type estimators "
-            "without a given outcome model only; `Sums.of(log, ...)` makes sums for all."
+            f"The estimator {estimator.name!r} cannot be computed from these sums, which are only for Hajek-type "
+            "estimators without a given outcome model; `Sums.of(log, ...)` makes sums for every estimator."
         )
     read = _hajek if estimator.normalisation == "hajek" else _plain
     with np.errstate(invalid="ignore", divide="ignore"):

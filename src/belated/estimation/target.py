@@ -93,8 +93,7 @@ class Target:
         weights = _numbers(option, shares)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > TOLERANCE:
             raise OptionError(
-                f"`{option}` is {shares!r}; its probabilities must not be negative and must sum to 1. "
-                "`linear` takes any coefficients."
+                f"{argument(option)} is {shares!r}; its probabilities must not be negative and must sum to 1."
             )
         return cls(name=_sum_name(weights, "{:.4g}", " + "), coefficients=_by_arm(arms, weights))
 
@@ -215,12 +214,12 @@ def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast")
     if len(pairs) == 1:
         return pairs[0]
     if pairs:
-        raise OptionError(f"`{option}` is {one_line(repr(text))}, which can be read in {len(pairs)} ways.")
+        raise OptionError(f"{argument(option)} is {one_line(repr(text))}, which can be read in {len(pairs)} ways.")
     if not splits:
-        raise OptionError(f"`{option}` is {one_line(repr(text))}; it must be two arms with a dash, such as B-A.")
+        raise OptionError(f"{argument(option)} is {one_line(repr(text))}; it must be two arms, such as B-A.")
     a, b = splits[0]
     find_arm(arms, b if a in by_text else a)
-    raise OptionError(f"`{option}` is {one_line(repr(text))}; a contrast needs two different arms.")
+    raise OptionError(f"{argument(option)} is {one_line(repr(text))}; a contrast needs two different arms.")
 
 
 def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:

@@ -48,7 +48,7 @@ class Clock:
         is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
         if self.unit is None:
             if not is_number or moment != moment:
-                raise OptionError(f"`{name}` is {moment!r}; it must be a number, like the times of this log.")
+                raise OptionError(f"{argument(name)} is {moment!r}; it must be a number, like the times of this log.")
             if not self.whole:
                 return float(moment)
             # the last whole number not after it
@@ -62,7 +62,7 @@ class Clock:
                 raise ValueError
         except (TypeError, ValueError, LogError):
             raise OptionError(
-                f"`{name}` is {moment!r}; it must be a datetime, like the times of this log, "
+                f"{argument(name)} is {moment!r}; it must be a datetime, like the times of this log, "
                 "such as '2026-03-01' or datetime(2026, 3, 1)."
             ) from None
         return int(_in_unit(array, self.unit).view(np.int64)[0])

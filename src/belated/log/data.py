@@ -91,7 +91,7 @@ class Data(ABC):
 
     @abstractmethod
     def capped(self, cap: float | None) -> Data:
-        """Return the same experiment with another cap on outcomes, or with None, without a cap."""
+        """Return the same experiment with another cap on outcomes; None removes the cap."""
 
     @abstractmethod
     def with_arrival(self, chance: Any) -> Data:

@@ -380,7 +380,7 @@ class Log(Data, Table):
         return Log.of_numbers(replace(self._given, moment=moment), parts=() if later else (self,))
 
     def capped(self, cap: float | None) -> Log:
-        """Return the same experiment with another cap on outcomes, or with None, without a cap."""
+        """Return the same experiment with another cap on outcomes; None removes the cap."""
         log = Log.of_numbers(replace(self._given, cap=None if cap is None else read_cap(cap)))
         log._check_cap()
         return log
@@ -570,7 +570,7 @@ class Log(Data, Table):
         return signs.context_doubts(contexts.swings(glimpse(self))) if len(self) else []
 
     def contexts(self) -> list[str]:
-        """Return what shows that the policy looked at the unit, in words."""
+        """Return sentences on signs that the policy looked at the unit."""
         return list(self._contexts)
 
     def oddities(self) -> list[str]:

@@ -81,8 +81,8 @@ def _percent(pi: Array) -> str:
     likely = 1 < pi <= 100 if pi.ndim == 0 else pi.min() >= 0 and abs(pi.sum() - 100) <= 0.5
     if not likely:
         return ""
-    what = "it looks" if pi.ndim == 0 else "those of this row sum to 100 and look"
-    return f"; {what} like per cent: {argument('propensity_unit', 'percent')} reads it so, or divide by 100"
+    what = "it looks like" if pi.ndim == 0 else "the row sums to 100, so these seem to be"
+    return f"; {what} per cent: use {argument('propensity_unit', 'percent')}, or divide by 100"
 
 
 def _outcome_fault(

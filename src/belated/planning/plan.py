@@ -156,7 +156,7 @@ def _source(given: Bandit | Pilot | Data, policy: Policy | None, per_day: float 
         return _Source(bandit=fitted, policy=policy, per_day=per_day)
     notes = [
         *fitted.notes,
-        "The range of horizons is the simulation error only; the sampling error of the pilot comes on top.",
+        "The range of horizons has only the error of the simulation, not the sampling error of the pilot.",
     ]
     if policy is None:
         shares = ", ".join(f"{one_line(arm)} {p:.1%}" for arm, p in (fitted.policy.shares or {}).items())
@@ -174,7 +174,8 @@ def _target(bandit: Bandit, target: TargetLike) -> Target:
     labels = list(bandit.arms)
     if target is None:
         if len(labels) != 2:
-            raise OptionError(f"{argument('target')} is missing; give two of the arms {labels!r} as (arm, baseline).")
+            known = ", ".join(map(repr, labels))
+            raise OptionError(f"{argument('target')} is missing; give one of the arms {known}, or two to compare.")
         target = (labels[1], labels[0])
     return read_known_target(bandit, target, option="target")
 

@@ -112,7 +112,10 @@ class Plan(Table):
             at_last = at_last if math.isfinite(last.value) else "target often has no interval"
             further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
             further = further if math.isfinite(self.horizon) else ", and a longer experiment hardly changes that"
-            return f"Not within {self.max_horizon:,} assignments, at which the {at_last}{further}: {goal}."
+            return (
+                f"The goal is not reached within {self.max_horizon:,} assignments, at which the {at_last}{further}. "
+                f"The goal: {goal}."
+            )
         between = f" ({_about(self.low, self._width)} to {_about(self.high, self._width)})"
         between = between if math.isfinite(self._width) else ""
         waited = f"then wait {_steps(self.wait)}" if self.wait else "without waiting after the last one"

@@ -153,10 +153,10 @@ class CsvFile(Input):
             which = (
                 f"such as {shown(example)}, which can be read in two ways"
                 if by_day is None
-                else f"such as {shown(by_day)} and {shown(by_month)}, of which one has the day first and one the month"
+                else f"such as {shown(by_day)}, with the day first, and {shown(by_month)}, with the month first"
             )
             raise LogError(
-                f"Column {shown(column)} has dates {which}; say with {argument('date_format')} how they are written: "
+                f"Column {shown(column)} has dates {which}; give their format with {argument('date_format')}: "
                 "day-first, month-first or a pattern such as '%d/%m/%Y'."
             )
         return "month-first" if by_day is None else "day-first"
@@ -200,7 +200,7 @@ class CsvFile(Input):
         more = advice(text, reading, self.form)
         return LogError(
             f"`{self.name}` cannot be read: {_place(self.path, self.form, row)} has {shown(text)} in column "
-            f"{shown(column)}, where {reading.must} must be{'; ' if more else ''}{more}.",
+            f"{shown(column)}; it must be {reading.must}{'; ' if more else ''}{more}.",
             row=row,
         )
 
@@ -214,16 +214,16 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
     except UnicodeError:
         raise LogError(f"`{name}` cannot be read: {_not_text(form)}") from None
     if not layout.names:
-        raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
+        raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
     if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}]", layout.names[0]):
-        fault = csv_fault(path, form) or "its first line must be the names of its columns."
+        fault = csv_fault(path, form) or "its first line must hold the column names."
         raise LogError(f"`{name}` cannot be read: {fault}")
     _check_names(name, layout.names)
     table = _texts(connection, path, layout, encoding, form, name)
     with sentences(name), _explained(path, form):
         some = fetch(table.limit(FIRST_ROWS))
     if not some.num_rows and role == "source":
-        raise LogError(f"`{name}` has no rows; it needs a line of names, and one for each assignment.")
+        raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
     first = {column: some[column].drop_null().to_pylist() for column in layout.names}
     kinds = {column: kind_of_texts(texts, form) for column, texts in first.items()}
     return CsvFile(table=table, name=name, ordered=True, path=path, form=form, first=first, guessed=kinds)
@@ -310,10 +310,10 @@ def _marked_encoding(path: str) -> str | None:
 
 def _not_text(form: TextFormat) -> str:
     if form.encoding is not None:
-        return f"it is not text in {form.encoding}; say with {argument('encoding')} which encoding it is in."
+        return f"it is not text in {form.encoding}; give its encoding with {argument('encoding')}."
     return (
-        f"it is not text in UTF-8; say with {argument('encoding')} which encoding it is in, such as 'latin-1', "
-        "'cp1252' (Excel's in Western Europe) or 'utf-16'."
+        f"it is not text in UTF-8; give its encoding with {argument('encoding')}, such as 'latin-1', 'cp1252' (Excel "
+        "in Western Europe) or 'utf-16'."
     )
 
 
@@ -325,7 +325,7 @@ def _check_packed(path: str, name: str) -> None:
     if packing is None:
         return
     if not os.path.getsize(path):
-        raise LogError(f"`{name}` cannot be read: it is not a {packing.upper()} file, as it is empty.")
+        raise LogError(f"`{name}` cannot be read: it is not a {packing.upper()} file, because it is empty.")
     block = bytearray(1 << 20)
     try:
         with pa.input_stream(path, compression=packing) as unpacked:
@@ -356,7 +356,7 @@ def _check_names(name: str, columns: list[str]) -> None:
     bad = next((column for column in columns if "\0" in column), None)
     if bad is not None:
         raise LogError(
-            f"`{name}` has a column named {shown(bad)}; a name cannot have that character in it. If the file is in "
+            f"`{name}` has a column named {shown(bad)}; a name cannot contain that character. If the file is in "
             f"UTF-16, say so with {argument('encoding', 'utf-16')}."
         )
     often = Counter(column.lower() for column in columns)

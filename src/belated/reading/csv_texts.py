@@ -244,7 +244,7 @@ def as_time(use: Use, form: TextFormat, order: DateOrder | None) -> Reading:
         cast = f"CAST(TRY_CAST({plain} AS TIMESTAMPTZ) AS TIMESTAMP)"
         return f"CASE WHEN regexp_matches({plain}, '^\\d{{4}}[-/]') THEN {cast} END"
 
-    must = "a time" if pattern is None else f"a time such as {shown(pattern)} says"
+    must = "a time" if pattern is None else f"a time in the format {shown(pattern)}"
     return Reading(value, must, use)
 
 
@@ -261,22 +261,22 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
     """Return what may be meant by text that cannot be read, and which option reads it; "" if nobody knows."""
     bare = text.strip()
     if bare in ("-", "--", "–", "—", "?", ".", "*"):
-        return "leave the field empty where there is nothing"
+        return "leave the field empty if there is no value"
     if reading.use == "time":
         if form.date_format is None and re.match(r"\d|\w+ \d|\w+, ", bare):
             return (
-                f"dates are read as 2026-03-01; say with {argument('date_format')} how they are written, such as "
-                "'%d.%m.%Y' or 'day-first'"
+                f"the default format is 2026-03-01; give another with {argument('date_format')}, such as '%d.%m.%Y' or "
+                "'day-first'"
             )
         return ""
     if bare.lower() in _TRUTH_WORDS:
         return "" if "or" in reading.must else "the other rows hold numbers; write 1 and 0"
     if reading.use == "share" and bare.endswith("%"):
-        return f"if these are per cent, say so with {argument('propensity_unit', 'percent')}"
+        return f"if these are per cent, use {argument('propensity_unit', 'percent')}"
     if form.decimal == "." and re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?%?", bare):
-        return f"if the comma is a decimal mark, say so with {argument('decimal', ',')}"
+        return f"if the comma is a decimal mark, use {argument('decimal', ',')}"
     if form.decimal == "," and re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", bare):
-        return f"with {argument('decimal', ',')}, numbers have no points in them"
-    if _MEANT.fullmatch(bare):
-        return "write it as a plain number, without signs and without separators of thousands"
+        return f"with {argument('decimal', ',')}, numbers cannot contain points"
+    if _MEANT.fullmatch(bare) and reading.must == "a number":
+        return "write it as a plain number, without other signs and without thousands separators"
     return ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from belated.base.errors import BelatedError, LogError, MissingLibraryError, OptionError
+from belated.base.errors import BelatedError, LogError, MissingLibraryError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import SECRET, masked, one_line
 from belated.reading.columns import quoted, some
@@ -77,13 +77,13 @@ def _scheme(url: str, role: str) -> str:
     known = {entry.name for entry in entry_points(group="ibis.backends")}
     if not known:
         brings = _EXTRAS.get(scheme, f"ibis-framework[{scheme}]")
-        raise MissingLibraryError(f"Reading from a database needs Ibis; `pip install '{brings}'` brings it.")
+        raise MissingLibraryError(f"Reading from a database needs Ibis; run `pip install '{brings}'`.")
     if scheme not in known:
         near = get_close_matches(written, [*_SCHEMES, *known], n=1)
         hint = f" Did you mean {near[0]}://?" if near else ""
         raise OptionError(
-            f"`{role}` is `{one_line(masked(url), 200)}`; {one_line(written)} is no database, the URL must start with "
-            f"postgresql://, mysql://, sqlite://, bigquery://, snowflake:// or another that Ibis opens.{hint}"
+            f"{argument(role)} is `{one_line(masked(url), 200)}`; {one_line(written)} is not a known database. The URL "
+            f"must start with postgresql://, mysql://, sqlite://, bigquery://, snowflake:// or another of Ibis.{hint}"
         )
     return scheme
 
@@ -98,9 +98,7 @@ def _connected(url: str, scheme: str) -> BaseBackend:
     except ImportError as error:
         brings = _EXTRAS.get(scheme, f"ibis-framework[{scheme}]")
         missing = f" ({error.name})" if error.name else ""
-        problem = MissingLibraryError(
-            f"Reading from {scheme} needs its driver{missing}; `pip install '{brings}'` brings it."
-        )
+        problem = MissingLibraryError(f"Reading from {scheme} needs its driver{missing}; run `pip install '{brings}'`.")
     except Exception as error:
         problem = OptionError(f"`{one_line(masked(url), 200)}` cannot be opened: {_in_words(error, url)}")
     raise problem  # out of reach of the driver's error, which may hold the password
@@ -192,7 +190,9 @@ def _named(connection: BaseBackend, table: str | None, where: str) -> Input:
     listed = f" ({some(names)})" if names else ""
     if table is None:
         if len(names) != 1:
-            raise OptionError(f"`{one_line(where, 200)}` holds {len(names):,} tables{listed}; say which with `table`.")
+            raise OptionError(
+                f"`{one_line(where, 200)}` holds {len(names):,} tables{listed}; choose one with {argument('table')}."
+            )
         table = names[0]
     if table not in places:
         near = get_close_matches(table, places, n=1) or get_close_matches(table.lower(), places, n=1)

@@ -38,7 +38,7 @@ class UncopiedError(BelatedError):
     @classmethod
     def of_size(cls, limit: int) -> UncopiedError:
         """Return the error that there are more rows than the limit."""
-        return cls(f"there are more than {limit:,} (`copy_limit`)")
+        return cls(f"there are more than {limit:,} rows (`copy_limit`)")
 
     @classmethod
     def of_type(cls, column: str) -> UncopiedError:
@@ -393,7 +393,7 @@ _MEANINGS = {
     "Could not set lock": "another program has it open for writing; close that program first.",
     "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or it is incomplete.",
     "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or it is incomplete.",
-    "not utf-8 encoded|Set the correct encoding": f"it is not text in UTF-8; name its {argument('encoding')}.",
+    "not utf-8 encoded|Set the correct encoding": f"it is not text in UTF-8; give its {argument('encoding')}.",
     "Permission denied": "that is not permitted.",
 }
 

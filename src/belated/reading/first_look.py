@@ -107,7 +107,7 @@ def open_tables(
         notes = [*notes, *(joining_notes(query, moment) if query.deliveries is not None else [])]
         if query.measure is not None and moment is None:
             moment, event = _last_moment(query, clock)
-            ends = "" if event == moment else f"; the last event is of {clock.text(event)}"
+            ends = "" if event == moment else f"; the last event is at {clock.text(event)}"
             notes.append(f"As of {clock.text(moment)}, the latest time in the tables{ends}.")
         return _look(query, name, arms, clock, moment, [*notes, *_silent_notes(query.roles)])
 
@@ -238,6 +238,6 @@ def _refuse_nan(query: RowsQuery) -> None:
     if n:
         raise LogError(
             f"{argument('outcome')} is NaN in {count(n, 'row')}; it must be a "
-            "number, or null where no outcome has come.",
+            "number, or null if the outcome has not arrived.",
             column="outcome",
         )

@@ -193,7 +193,9 @@ class _Columns:
                 likely = akin if len(akin) == 1 else likely
             if len(likely) > 1:
                 several = f"{some(likely)}{self.where}"
-                raise wrong(role, f"Columns {several} could each be {argument(role)}; say which with {argument(role)}.")
+                raise wrong(
+                    role, f"Columns {several} could each be {argument(role)}; choose one with {argument(role)}."
+                )
             if likely:
                 return likely[0]
         return None
@@ -206,9 +208,8 @@ class _Columns:
                     raise wrong(
                         role,
                         f"Column {quoted(column)}{self.where} is named like {argument(role)}, but is of kind "
-                        f"{self.kinds[column]}, which it cannot be beside the others; say with "
-                        f"{argument(role)} which column "
-                        "it is, or '' if none.",
+                        f"{self.kinds[column]}, which does not fit the other columns; name the column with "
+                        f"{argument(role)}, or give '' if there is none.",
                     )
 
     def check_times(self, role: Role, what: str, used: Collection[str]) -> None:
@@ -218,23 +219,21 @@ class _Columns:
             if pattern is not None and column not in used and re.fullmatch(pattern, name):
                 raise wrong(
                     role,
-                    f"Column {quoted(column)}{self.where} looks like a time, and no column "
-                    f"says when {what}; if it does, "
-                    f"say so with {argument(role, column)}, and if not, with {argument(role, NONE)}.",
+                    f"Column {quoted(column)}{self.where} looks like a time, and no column is known to "
+                    f"say when {what}. If this column says it, use {argument(role, column)}; if none does, use "
+                    f"{argument(role, NONE)}.",
                 )
 
     def missing(self, role: Role) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
         for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
-            known = f"{quoted(column)} is of kind {self.kinds[column]}, which it cannot be"
+            known = f"{quoted(column)} is of kind {self.kinds[column]}, which it must not be"
             break
         else:
             known = f"the columns are {some(self.kinds)}"
         later = role == "outcome" and self.later
-        events = (
-            f" If each row is an event, say so with {argument('events')} and {argument('window')}." if later else ""
-        )
-        ask = f"say which it is with {argument(role)}"
+        events = f" If each row is an event, use {argument('events')} and {argument('window')}." if later else ""
+        ask = f"name it with {argument(role)}"
         sentence = f"No column{self.where} is named like an {role}; {ask}; {known}.{events}"
         return wrong(role, sentence)
 
@@ -323,13 +322,14 @@ def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
         if likely:
             both = some(column for column, _ in likely)
             raise wrong(
-                "key", f"Columns {both} are in both tables and could each be the key; say which with {argument('key')}."
+                "key",
+                f"Columns {both} are in both tables and could each be the key; choose one with {argument('key')}.",
             )
     raise wrong(
         "key",
-        "The two tables share no column that is surely the key; name it with "
-        f"{argument('key')}, such as 'id=user_id' if its names "
-        f"differ; the columns are {some(first.kinds)} and{second.where} {some(second.kinds)}.",
+        "No column is clearly the key of both tables; name it with "
+        f"{argument('key')}, such as 'id=user_id' if the tables use different names; "
+        f"the columns are {some(first.kinds)} and{second.where} {some(second.kinds)}.",
     )
 
 

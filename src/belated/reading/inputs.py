@@ -122,7 +122,7 @@ def table_of_file(connection: Connection, path: str, table: str | None) -> Input
     if not tables or (table is None and len(tables) > 1):
         known = ", ".join(map(repr, map(one_line, names[:20]))) or "none"
         raise OptionError(
-            f"`{one_line(path)}` holds {len(tables)} tables ({known}); say which with {argument('table')}."
+            f"`{one_line(path)}` holds {len(tables)} tables ({known}); choose one with {argument('table')}."
         )
     table = names[0] if table is None else table
     schema, name = tables[names.index(one_of("table", table, names))]
@@ -139,7 +139,9 @@ def table_beside(beside: Input, name: str) -> Input | None:
     tables = {table: schema for schema, table in _tables(connection, space.catalog)}
     if name not in tables:
         _refuse_view(connection, space.catalog, name)
-        raise OptionError(f"There is no file and no table `{one_line(name)}` beside `{beside.name}`.")
+        raise OptionError(
+            f"There is no file `{one_line(name)}`, and no table of this name in the database of `{beside.name}`."
+        )
     table = connection.table(name, database=(space.catalog, tables[name]))
     return Input(table, one_line(name), ordered=True, files=beside.files)
 

@@ -40,7 +40,7 @@ def propensity_columns(
     """
     if propensity is None:
         raise OptionError(
-            f"{argument('propensity')} must say where the probabilities are that the policy gave to the arms."
+            f"{argument('propensity')} is missing; it must name the columns with the arms' probabilities."
         )
     held = np.empty(len(values), dtype=object)
     held[:] = values
@@ -113,8 +113,8 @@ def _named_arms(column: str, names: list[str], values: list[Label]) -> list[Labe
     unknown = next((text for text in texts if text not in names), None)
     if unknown is not None:
         raise LogError(
-            f"Column {one_line(repr(column))}, for {argument('propensity')}, names {listed(names)}, not the arm "
-            f"{one_line(repr(texts[unknown]))}.",
+            f"Column {one_line(repr(column))}, for {argument('propensity')}, has the arms {listed(names)}, but not the "
+            f"arm {one_line(repr(texts[unknown]))}.",
             column="propensity",
         )
     return sorted([*values, *(name for name in names if name not in texts)], key=_order)

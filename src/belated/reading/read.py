@@ -141,7 +141,7 @@ def read(
     deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes", form=form)
     files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
     if form.given is not None and not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
-        raise OptionError(f"{argument(form.given)} is given, but no CSV file is read; it says how one is written.")
+        raise OptionError(f"{argument(form.given)} is given, but no CSV file is read; it applies only to CSV files.")
     if not _is_ibis(source):
         _confine(assignments, files)
     if deliveries is not None and deliveries.connection is not assignments.connection:
@@ -168,7 +168,7 @@ def read(
         except UncopiedError as error:
             held_in, notes = (
                 None,
-                [*notes, f"The rows are not copied from {held_in}, which computes the sums: {error}."],
+                [*notes, f"{held_in} computes the sums, because its rows are not copied: {error}."],
             )
     query = RowsQuery(
         assignments=assignments.table,

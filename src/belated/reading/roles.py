@@ -118,8 +118,8 @@ class Roles:
         if match is None or (listed and len(match.columns) + len(match.extra) < len(columns)):
             raise wrong(
                 "propensity",
-                f"The columns {some(columns)} of {argument('propensity')} are not one for each of the arms "
-                f"{some(map(text_of, known))}; say which is whose, such as 'A=p_A,B=p_B'.",
+                f"{argument('propensity')} needs one column for each of the arms {some(map(text_of, known))}, but the "
+                f"columns are {some(columns)}; give each arm its column, such as 'A=p_A,B=p_B'.",
             )
         owners, extra = (match.columns | match.extra, {}) if listed else match
         if guess:
@@ -162,7 +162,7 @@ class Roles:
             what = "propensity" if self.propensity.kind == "chosen" else "propensities"
             shown.append(f"{what} = {some(self.propensity.columns, quote='')}")
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
-        guessed = f" (guessed; say otherwise with {', '.join(named)})" if named else ""
+        guessed = f" (guessed; change with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"
 
 
@@ -170,8 +170,8 @@ def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
     """Return the error that no column holds the propensities; say which label is odd if the others have columns."""
     shares = ",".join(f"{text_of(arm)}={1 / len(arms):.2g}" for arm in arms[:2]) if len(arms) == 2 else "A=0.5,B=0.5"
     offers = (
-        f"name them with {argument('propensity')}, such as 'p_*' for p_A; if every arm had a fixed probability, say "
-        f"so: {argument('propensity', UNIFORM)} or {argument('propensity', shares)}"
+        f"name them with {argument('propensity')}, such as 'p_*' for p_A; if every arm had a fixed "
+        f"probability, use {argument('propensity', UNIFORM)} or {argument('propensity', shares)}"
     )
     for odd in arms:
         others = [arm for arm in arms if arm != odd]
@@ -226,7 +226,7 @@ def wide(
         if len(best) > 1:
             both = some(f"{prefix}*{suffix}" for prefix, suffix in best)
             raise wrong(
-                "propensity", f"Columns {both} could each be the propensities; say which with {argument('propensity')}."
+                "propensity", f"Columns {both} could each be the propensities; choose with {argument('propensity')}."
             )
         if best:
             prefix, suffix = best[0]

@@ -172,8 +172,8 @@ class RowsQuery:
             columns["assigned"] = (self.library.row_number() + 1).cast(self._clock_type)
         else:
             raise OptionError(
-                "This table's rows have no order of their own; say with "
-                f"{argument('assigned_at')} which column has the times."
+                "The rows of this table have no order; name the column of assignment times with "
+                f"{argument('assigned_at')}."
             )
         if roles.key is not None:
             columns["key"] = table[roles.key]
@@ -282,7 +282,7 @@ class RowsQuery:
             )
         if window.is_time != assigned.type().is_timestamp():
             kind, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
-            raise OptionError(f"`window` is {window.text}, but the times are {kind}; give one such as {like}.")
+            raise OptionError(f"{argument('window')} is {window.text}, but the times are {kind}; try {like}.")
         return assigned + (self.library.interval(microseconds=int(window.length)) if window.is_time else window.length)
 
 
@@ -353,7 +353,7 @@ def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = 
         raise LogError(
             f"None of the {count(strays, what)} belongs to an assignment; columns "
             f"{ours} and {theirs}, for {argument('key')}, must "
-            "hold the same names.",
+            "hold the same values.",
             column="key",
         )
     notes = []
@@ -392,8 +392,8 @@ def _check_keys(query: RowsQuery) -> None:
         raise LogError(f"Column {key}, for {argument('key')}, is missing in {count(n, 'assignment')}.", column="key")
     if repeated["key"]:
         raise LogError(
-            f"Column {key}, for {argument('key')}, must name one assignment each; "
-            f"several have {_keys_text(repeated['key'])}.",
+            f"Column {key}, for {argument('key')}, must be different in every assignment; "
+            f"several assignments have {_keys_text(repeated['key'])}.",
             column="key",
         )
 
@@ -403,9 +403,8 @@ def _check_conflicts(query: RowsQuery, moment: int | float | None) -> None:
     conflicts = fetch(_conflicts(query, moment).limit(_LISTED + 1)).to_pydict()["key"]
     if conflicts:
         raise LogError(
-            f"Different outcomes were delivered for {_keys_text(conflicts)}; say "
-            f"which counts with {argument('duplicates')}: "
-            "first, last or sum.",
+            f"There are different outcomes for {_keys_text(conflicts)}; choose with {argument('duplicates')} which "
+            "counts: first, last or sum.",
             column="outcome",
         )
 

@@ -108,7 +108,7 @@ class Source(Data, Table):
             return Source(self._uncut.at(moment), self.cap, self.files)
 
     def capped(self, cap: float | None) -> Source:
-        """Return the same experiment with another cap on outcomes, or with None, without a cap."""
+        """Return the same experiment with another cap on outcomes; None removes the cap."""
         if cap is None:
             return Source(self._uncut, files=self.files)
         value = read_cap(cap)
@@ -143,7 +143,7 @@ class Source(Data, Table):
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def hold(self) -> None:
-        """Bring the rows into memory if they are not many, and are streamed from here; one pass then serves all."""
+        """Load the rows into memory if they are streamed and few enough, so that they are read only once."""
         if self._held is None and self.is_streamed and self.within is None and 0 < len(self) <= MOST_HELD:
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
@@ -177,7 +177,7 @@ class Source(Data, Table):
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.
 
-        Also whether rows of one time are in the order in which the table holds them.
+        Also return whether rows with the same time are in the order of the table.
         """
         rows = self.coded
         if since is not None:
@@ -353,7 +353,7 @@ class Source(Data, Table):
         return signs.doubts(evidence_query.dependence(self))
 
     def doubts(self) -> list[str]:
-        """Return what in the log as a whole speaks against any estimate from it, in words."""
+        """Return sentences on signs that every estimate from the log is biased."""
         return list(self._doubts)
 
     @cached_property
@@ -363,15 +363,15 @@ class Source(Data, Table):
         return signs.context_doubts(contexts.swings(evidence_query.glimpse(self))) if len(self) else []
 
     def contexts(self) -> list[str]:
-        """Return what shows that the policy looked at the unit, in words."""
+        """Return sentences on signs that the policy looked at the unit."""
         return list(self._contexts)
 
     def doubts_when_estimated(self) -> list[str]:
-        """Return the same: tables are looked at whenever they are estimated from."""
+        """Return the same: tables are checked with every estimate."""
         return self.doubts()
 
     def oddities(self) -> list[str]:
-        """Return what in the tables looks like a mistake in them, or in how they were read, in words."""
+        """Return sentences on what looks like a mistake in the tables, or in how they were read."""
         if not len(self):
             return []
         if self._held is not None and self._query.deliveries is None:
@@ -394,7 +394,7 @@ class Source(Data, Table):
         return self._facts.last_time if self.moment is None else self.moment
 
     def even_moments(self, how_many: int) -> Array:
-        """Return moments evenly spaced over the time of the experiment, the last being when it is looked at."""
+        """Return moments evenly spaced over the time of the experiment; the last is the as-of time."""
         if not len(self):
             raise LogError("The log has no rows at its as-of time.")
         facts, last = self._facts, self.last_look

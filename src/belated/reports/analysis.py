@@ -94,12 +94,12 @@ class Questions:
         if self.target is not None and not self.sequential:
             raise OptionError(
                 f"{argument('target')} is given without {argument('sequential')}; it "
-                "says when a sequence should be narrowest."
+                "is the size at which a sequence is narrowest."
             )
         if (self.kind != "auto" or self.bounds is not None) and not self.sequential:
             raise OptionError(
-                f"{argument('kind')} and {argument('bounds')} are those of a sequence; "
-                f"give them with {argument('sequential')}."
+                f"{argument('kind')} and {argument('bounds')} apply only to a confidence "
+                f"sequence; add {argument('sequential')}."
             )
 
     def about(self, arms: tuple[Label, ...]) -> Questions:
@@ -237,12 +237,12 @@ class Analysis:
 
     def to_text(self) -> str:
         """Return the answers as text for a terminal."""
-        estimand = f"The outcome is {self.estimand}.\n\n"
+        estimand = f"Outcome: {self.estimand}.\n\n"
         return estimand + "\n\n".join(table.to_text(every=True) for table in self.tables())
 
     def to_markdown(self) -> str:
         """Return the answers as Markdown."""
-        return f"The outcome is {self.estimand}.\n\n" + "\n\n".join(table.to_markdown() for table in self.tables())
+        return f"Outcome: {self.estimand}.\n\n" + "\n\n".join(table.to_markdown() for table in self.tables())
 
     def to_csv(self) -> str:
         """Return the answers as CSV: a line for each question and estimator."""

@@ -24,12 +24,12 @@ def question(report: Report) -> str:
     what = f"{report.quantity}{report.comma}"
     when = f" within {report.within} of assignment" if report.within else ""
     if len(arms) == 1:
-        return f"What is the {what} of {_say(report, arms[0])}{when}?"
+        return f"What is the {what}{when} for {_say(report, arms[0])}?"
     if report.baseline is not None and len(arms) > 2:
         base = _say(report, report.baseline)
-        return f"What is the {what} of each of {len(arms)} arms{when}, and how do they differ from {base}?"
+        return f"What is the {what}{when} for each of {len(arms)} arms, and how do they differ from {base}?"
     each = _listed(report, arms) if len(arms) == 2 else f"each of {len(arms)} arms"
-    return f"What is the {what} of {each}{when}, and do they differ?"
+    return f"What is the {what}{when} for {each}, and do they differ?"
 
 
 def answer(report: Report) -> list[str]:
@@ -93,8 +93,10 @@ def _differences(report: Report) -> list[str]:
             f"{upper(count(len(alike), what))} {'does' if len(alike) == 1 else 'do'} not differ clearly {than}."
         )
     elif alike:
-        each = [f"{_say(report, arm)} minus {_say(report, other)}, {_span(c)}" for c, arm, other in alike]
-        sentences.append(f"These differences may be 0: {_joined(each, '; ')} ({percent(report.level)} intervals).")
+        each = [f"{_say(report, arm)} minus {_say(report, other)} ({_span(c)})" for c, arm, other in alike]
+        sentences.append(
+            f"These differences may be 0 ({percent(report.level)} intervals in brackets): {_joined(each, '; ')}."
+        )
     if len(known) > 1:
         sentences.append(_how_they_hold(report, len(known), some_apart=bool(apart)))
     return sentences + lift_notes(report.contrasts.answers)

@@ -40,32 +40,39 @@ def report(
     bounds: tuple[float, float] | None = None,
     cap: float | None = None,
 ) -> Path:
-    """Write a report: one HTML file that opens anywhere, to be sent to those who did not run the experiment.
+    """Write a report: one self-contained HTML file for readers who did not run the experiment.
 
     Parameters
     ----------
-    log : what `read` gives, or Log
+    log : Log or Source
+        A log in memory, or a table from `read`.
     path : path
-        Of the file; it appears whole or not at all.
+        The HTML file. A failure leaves no partial file.
     title : str, optional
-        By default the name of the table.
+        The title of the report; by default the name of the table.
     estimator, level, interval
         As in `estimate`; by default "daipw", or "dipw" if only the chosen arm's propensity is known.
     baseline : label, optional
-        The arm that the others are compared with; by default all pairs are, or, of many arms, the first.
+        The arm to compare the others with. By default all pairs are compared or, with more than 8 arms, every other
+        arm with the first.
     contrasts : sequence of (arm, arm)
-        Further contrasts, of the first minus the second.
+        Further contrasts, the first arm minus the second.
     policies : sequence of dict, or "greedy"
-        Further questions: what each policy would earn.
+        Policies whose mean outcome is shown: a probability for each arm.
     simultaneous : bool
-        Whether the intervals of the contrasts hold together; if not, each holds by itself, and the page says so.
+        Whether the intervals of all contrasts hold together. If False, each holds by itself, and the report says so.
     lift : bool
-        Whether to give each contrast relative to its second arm, too.
+        Whether to show each contrast also relative to its second arm.
     sequential, target, kind, bounds
-        Whether to follow the log with the sequence that `sequence(log, kind, target=target, bounds=bounds)` is; by
-        default a log that is not too long is followed by a sequence of kind "auto".
+        Whether to show a confidence sequence, and its options, as in `sequence`. If `sequential` is False, the report
+        shows a sequence of kind "auto" unless the log is very long.
     cap : float, optional
-        Outcomes above it count as it; by default as the log has it.
+        Outcomes above the cap count as the cap. By default, the cap of the log, if it has one.
+
+    Returns
+    -------
+    Path
+        The path of the file.
     """
     data = require_data(log, cap)
     check_place(path, data.files)

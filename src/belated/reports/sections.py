@@ -27,7 +27,7 @@ from belated.sequences.sequence import ConfidenceSequence
 #: What to know about each estimator beside the others.
 REMARKS = {
     "daipw": "Adjusts for the policy's choices, and for late and missing outcomes; an outcome model narrows it.",
-    "dipw": "The same adjustment without an outcome model: right too, often a little wider.",
+    "dipw": "The same adjustment without an outcome model: also right, often slightly wider.",
     "mean": "The average of the outcomes that arrived. Right if one arm is clearly better or probabilities are fixed. "
     "It fails when arms are nearly equal: the policy gives up an arm after bad luck, and its average stays too low.",
     "hajek": "Right, but wide: assignments with small probabilities get large weights.",
@@ -61,7 +61,7 @@ def arms_section(report: Report) -> Section:
     columns += [Column(name, sums[name].astype(int).tolist(), "count") for name in ("assigned", "arrived")]
     columns += [] if sums.cap is None else [Column("capped", sums.cap.above.astype(int).tolist(), "count")]
     if not np.isnan(sums["h"]).any():
-        columns.append(Column("ever comes", estimate.observed_share.tolist(), "share"))
+        columns.append(Column("ever arrives", estimate.observed_share.tolist(), "share"))
     columns.append(Column("eff. size", estimate.effective_size.tolist(), "count"))
     title = f"{upper(report.measure)}{report.comma} by arm"
     part = Part(
@@ -278,7 +278,7 @@ def _one_of_several(answer: SequenceAnswer, sequence: ConfidenceSequence, report
     if answer.excluded_at is None or report.main is None:
         return f"{alone}."
     joint = sequence.contrast(*report.main, together=number)
-    what = "never excluded 0" if joint.excluded_at is None else "excluded 0, too"
+    what = "never excluded 0" if joint.excluded_at is None else "also excluded 0"
     return f"{alone}; adjusted for all of them, it has {what}."
 
 

@@ -136,8 +136,8 @@ def silence(history: History, arm: int) -> str | None:
         )
     if doubt > MOST_DOUBT:
         return (
-            f"A few outcomes make up most of the variance of arm {name}, so it is known to within "
-            f"{math.sqrt(doubt):.0%} only; an asymptotic sequence needs {math.sqrt(MOST_DOUBT):.0%}, {bounded}."
+            f"A few outcomes make up most of the variance of arm {name}, so its relative error is "
+            f"{math.sqrt(doubt):.0%}; an asymptotic sequence needs {math.sqrt(MOST_DOUBT):.0%} or less, {bounded}."
         )
     return (
         f"The outcomes of arm {name} are few and skewed, so their mean is not yet close to normal. An asymptotic "

@@ -221,7 +221,7 @@ class ConfidenceSequence(Table):
         return self._answer(arm_index(self.arms, arm), None, len(self.arms) if simultaneous else 1)
 
     def contrast(self, arm: Label, baseline: Label, *, together: int = 1) -> SequenceAnswer:
-        """Return the current interval and test of a contrast, valid `together` with so many simultaneous ones."""
+        """Return the current interval and test of a contrast; `together` is the number of simultaneous contrasts."""
         return self._answer(*self._pair(arm, baseline), whole("together", together, least=1))
 
     def _pair(self, arm: Label, baseline: Label) -> tuple[int, int]:

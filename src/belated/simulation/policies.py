@@ -82,10 +82,10 @@ def epsilon_greedy(c: float = 1.0, decay: float = 0.5, burn_in: float = 0.0) -> 
 def thompson_normal(
     c: float = 1.0, decay: float = 0.5, noise_sd: float = 1.0, prior_sd: float = 1.0, burn_in: float = 0.0
 ) -> Policy:
-    """Thompson sampling with normal outcomes of known noise and prior N(0, prior_sd^2), at least c t ** -decay each.
+    """Thompson sampling with normal outcomes of known noise and the prior N(0, prior_sd^2).
 
-    The probabilities are exact: each arm's posterior probability of being the best. Those below the minimum are raised
-    to it, and the others are scaled.
+    The probabilities are exact: each arm's posterior probability of being the best. Those below the minimum,
+    c t ** -decay, are raised to it, and the others are scaled.
     """
     noise, prior = positive("noise_sd", noise_sd), positive("prior_sd", prior_sd)
     return Policy(
@@ -97,7 +97,10 @@ def thompson_normal(
 def thompson_beta(
     c: float = 1.0, decay: float = 0.5, successes: float = 1.0, failures: float = 1.0, burn_in: float = 0.0
 ) -> Policy:
-    """Thompson sampling with 0/1 outcomes and a Beta(successes, failures) prior, at least c t ** -decay each."""
+    """Thompson sampling with 0/1 outcomes and a Beta(successes, failures) prior.
+
+    Every arm has a probability of at least c t ** -decay.
+    """
     prior = (positive("successes", successes), positive("failures", failures))
     return Policy(name="thompson_beta", parameters=(*_floor(c, decay), *prior), burn_in=_burn_in(burn_in))
 

@@ -373,11 +373,13 @@ def context_remark(swings: Swings, finding: Finding) -> Remark | None:
         often = count(swings.all_swings, "time")
         shown = f"The probabilities swing back and forth from row to row ({often}), whatever arm was chosen"
     elif finding == "outcomes":
-        shown = f"Arms have better outcomes where they were likelier than just before (z = {swings.z:.1f})"
+        shown = (
+            f"Arms have better outcomes in rows where they were likelier than in the rows before (z = {swings.z:.1f})"
+        )
     else:
         return None
     return Remark(
-        f"{shown}: the policy looked at the unit (country, device ...), and estimates that ignore it are off.",
+        f"{shown}: the policy looked at the unit (country, device ...), and estimates that ignore it are biased.",
         CONTEXT_ADVICE,
     )
 

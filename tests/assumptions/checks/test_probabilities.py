@@ -80,7 +80,7 @@ def test_a_row_that_holds_a_fifth_of_the_weight():
     check = bl.diagnose(spoilt)["largest weight"]
     assert check.light == "red"
     assert check.numbers["share"][0] == pytest.approx(0.2)
-    assert check.finding.startswith("One row of arm 0 has 20.0% of the arm's weight. A row as unlikely")
+    assert check.finding.startswith("One row of arm 0 has 20.0% of the arm's weight. Rows this unlikely")
     known = bl.diagnose(changed(spoilt, propensity=chosen(spoilt)))
     assert known["largest weight"].light == "red"
     assert known["propensity decay"].light == "grey"
@@ -100,7 +100,7 @@ def test_an_arm_that_had_a_chance_once():
     code[3] = 1
     check = bl.diagnose(bl.Log(code, np.random.default_rng(1).normal(size=400), p))["largest weight"]
     assert check.light == "red"
-    assert "had more than a tiny probability in a few rows only" in check.finding
+    assert "Only a few rows gave arm 1 more than a tiny probability" in check.finding
 
 
 def test_outcomes_that_are_lost_for_a_while():

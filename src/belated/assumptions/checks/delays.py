@@ -66,7 +66,7 @@ def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
     if tails.exponent[k] < 0.5:
         return Verdict(
             "amber",
-            f"{finding}. Outcomes may arrive too late for the theory; there are too few to decide.",
+            f"{finding}. Outcomes may arrive too late for the theory to hold; there are too few outcomes to decide.",
             "Wait longer after the last assignment and check again, or set a window within which outcomes count.",
             numbers,
         )
@@ -93,8 +93,8 @@ def still_out(evidence: Evidence) -> Verdict:
         return Verdict("grey", "There are no rows.", numbers=numbers)
     k, m = int(np.nanargmax(still)), int(np.nanargmax(overdue))
     finding = (
-        f"Up to {still[k]:.1%} of an arm's outcomes may still arrive ({arm_name(evidence, k)}), and up to "
-        f"{overdue[m]:.1%} are overdue or will never arrive ({arm_name(evidence, m)})"
+        f"The largest share of outcomes that may still arrive is {still[k]:.1%} ({arm_name(evidence, k)}); the largest "
+        f"share that is overdue or will never arrive is {overdue[m]:.1%} ({arm_name(evidence, m)})"
     )
     if still[k] > 0.2 or overdue[m] > 0.6:
         return Verdict(

@@ -188,11 +188,11 @@ def tail(evidence: Evidence) -> Verdict:
     among = heavy if heavy.any() else long | unsure if light == "amber" else judged
     k = int(np.argmax(np.where(among, known.error, -1.0)))
     finding = (
-        f"One outcome of {arm_name(evidence, k)} makes up {known.largest[k]:.0%} of the arm's variance, which is known "
-        f"to within about {known.error[k]:.0%}"
+        f"One outcome makes up {known.largest[k]:.0%} of the variance of {arm_name(evidence, k)}. The relative error "
+        f"of this variance is about {known.error[k]:.0%}"
     )
     if light == "green":
-        return Verdict(light, f"{finding}, the least certain of all arms.", numbers=numbers)
+        return Verdict(light, f"{finding}, the largest of all arms.", numbers=numbers)
     why = "The tail is too heavy to trust the interval" if light == "red" else "Further large outcomes may still arrive"
     return Verdict(light, f"{finding}. {why}.", _tail_advice(known, k), numbers)
 
@@ -207,7 +207,7 @@ def _tail_advice(known: Tails, arm: int) -> str:
         )
     if known.cap[arm] == math.inf:
         return "Check whether the smallest outcomes are correct. If they are, wait for more outcomes."
-    return f"Wait for more outcomes: only {int(known.beyond[arm]):,} of the arm's lie in the tail."
+    return f"Wait for more outcomes: only {int(known.beyond[arm]):,} of the arm's outcomes lie in the tail."
 
 
 class Tails(NamedTuple):

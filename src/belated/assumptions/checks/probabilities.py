@@ -118,7 +118,7 @@ def _falling(evidence: Evidence, decay: Decay, expected: Array, numbers: dict[st
         return Verdict(
             "amber",
             f"{finding} {times} times in the second half.",
-            "Expect wide intervals for such arms; a minimum probability such as t^-0.5 would keep them in play.",
+            "Expect wide intervals for such arms; a minimum probability such as t^-0.5 would keep choosing them.",
             numbers,
         )
     return Verdict("green", f"{finding} {times} times in the second half.", numbers=numbers)
@@ -185,7 +185,7 @@ def _miscalibrated(evidence: Evidence) -> str:
 # ---------------------------------------------------------------- whether they depend on the unit
 
 
-@check("units", condition="practice", asks="The probabilities do not depend on who the unit is.")
+@check("units", condition="practice", asks="The probabilities do not depend on the unit.")
 def same_for_all_units(evidence: Evidence) -> Verdict:
     """Judge whether probabilities swing between rows as those of a policy do that looks at the unit."""
     swings = evidence.swings
@@ -203,20 +203,20 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
     if found == "jitter":
         draws = max(round(1 / swings.jitter**2), 1)
         finding = (
-            f"The probabilities jitter by about {swings.typical:.2g} with no outcome arriving in between, as estimates "
-            f"from some {draws:,} Monte Carlo draws do."
+            f"The probabilities vary by about {swings.typical:.2g} from row to row with no arrival in between. "
+            f"Estimates from about {draws:,} Monte Carlo draws vary as much."
         )
         advice = (
-            "If they are such estimates, draw more, or log exact ones; if the policy looked at the unit, estimate each "
-            "segment on its own."
+            "If they are Monte Carlo estimates, use more draws or log exact probabilities; if the policy looked at the "
+            "unit, estimate each segment on its own."
         )
         return Verdict("amber", finding, advice, numbers)
     if found == "unknown" and swings.full:
         return Verdict("grey", f"{count(swings.rows, 'row')} are too few to tell.", numbers=numbers)
     if found == "unknown":
-        finding = "Only the chosen arm's probability is logged, and too few rows of an arm follow each other with no "
-        return Verdict("grey", f"{finding}outcome arriving in between.", "Log every arm's probability.", numbers)
-    finding = "he probabilities do not swing back and forth as those of a policy that looks at the unit."
+        finding = "Only the chosen arm's probability is logged, and too few rows of an arm have no arrival in between."
+        return Verdict("grey", finding, "Log every arm's probability.", numbers)
+    finding = "he probabilities do not swing back and forth, as they would if the policy looked at the unit."
     begins = "T" if swings.full else "As far as the chosen arms' probabilities alone can tell, t"
     return Verdict("green", f"{begins}{finding}", numbers=numbers)
 
@@ -244,8 +244,8 @@ def largest_weight(evidence: Evidence) -> Verdict:
         k = int(np.nanargmax(np.where(planted, share, math.nan)))
         return Verdict(
             "red",
-            f"One row of {arm_name(evidence, k)} has {share[k]:.1%} of the arm's weight. A row as unlikely "
-            f"(probability {evidence.rarest[k]:.2g}) is expected {expected[k]:.2g} times in the whole log.",
+            f"One row of {arm_name(evidence, k)} has {share[k]:.1%} of the arm's weight. Rows this unlikely "
+            f"(probability {evidence.rarest[k]:.2g}) are expected {expected[k]:.2g} times in the whole log.",
             "Check that row's logged probability. If it is correct, the estimate depends on one outcome: report the "
             "arm without an interval, or leave it out.",
             numbers,
@@ -254,8 +254,8 @@ def largest_weight(evidence: Evidence) -> Verdict:
         k = int(np.nanargmax(of_all))
         return Verdict(
             "red",
-            f"{arm_name_first(evidence, k)} had more than a tiny probability in a few rows only: one row has "
-            f"{of_all[k]:.1%} of the weight that all rows could give it.",
+            f"Only a few rows gave {arm_name(evidence, k)} more than a tiny probability: one row has {of_all[k]:.1%} "
+            "of the largest weight that the arm could have.",
             "Leave the arm out, or continue with a minimum probability for every arm.",
             numbers,
         )
@@ -323,12 +323,12 @@ def variance_sums(evidence: Evidence) -> Verdict:
     if np.isnan(error).all():
         return no_outcome(numbers)
     k = int(np.nanargmax(error))
-    finding = f"The sum of squared weights of {arm_name(evidence, k)} is known to within about {error[k]:.0%}"
+    finding = f"The relative error of the sum of squared weights of {arm_name(evidence, k)} is about {error[k]:.0%}"
     if error[k] >= 0.5 or p_value < SURE:
         return Verdict(
             "amber",
-            f"{finding}, so its standard error is itself uncertain.",
+            f"{finding}, so the standard error of the arm is itself uncertain.",
             "Use the default interval, which accounts for it, and expect it to change as outcomes arrive.",
             numbers,
         )
-    return Verdict("green", f"{finding}, the least certain of all arms.", numbers=numbers)
+    return Verdict("green", f"{finding}, the largest of all arms.", numbers=numbers)
