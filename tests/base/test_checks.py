@@ -11,6 +11,16 @@ from belated.base import checks
 from belated.base.errors import OptionError
 
 
+def test_probabilities_of_more_arms_may_be_further_from_summing_to_one():
+    assert [checks.tolerance(arms) for arms in (1, 2, 3, 40)] == pytest.approx([1e-6, 1e-6, 1.5e-6, 2e-5], rel=1e-6)
+
+
+def test_outcomes_have_powers_that_are_numbers():
+    assert checks.outcome_fault(-1e60) is None
+    assert checks.outcome_fault(math.inf) == "is inf; it must be a finite number"
+    assert "must lie between -1e+60 and 1e+60" in str(checks.outcome_fault(1.1e60))
+
+
 def test_one_of_returns_the_word_or_names_the_nearest():
     assert checks.one_of("interval", "t", ("auto", "t")) == "t"
     assert checks.one_of("interval", np.str_("t"), iter(["auto", "t"])) == "t"

@@ -58,6 +58,11 @@ def table(tmp_path):
         ([("p_A,p_B", "u,v")], ["--propensity", "A=0.5,B=0.6"], "of --propensity sum to 1.1"),
         ([("A,1,", "A ,1,"), ("A,0,", "C,0,")], [], "has no column of propensities"),
         ([("arrived_at", "signed")], [], "'signed' looks like a time, .* --arrived-at signed; .* --arrived-at none"),
+        (
+            [("assigned_at", "sent"), ("A,1,2026-03-01", "A,1,1 Mar 2026")],
+            [],
+            "'1 Mar 2026' in column 'sent', .* --date-format",
+        ),
         ([("A,1", "A,perhaps")], [], "line 2 has 'perhaps' in column 'outcome'; it must be a number"),
         ([], ["--propensity-unit", "percents"], "--propensity-unit is 'percents'; .* Did you mean 'percent'"),
         ([], ["--cap", "nan"], "--cap is nan"),

@@ -116,7 +116,12 @@ def test_a_copy_of_a_ledger_goes_its_own_way():
 def test_outcomes_land_all_or_not_at_all():
     ledger = bl.Ledger(["A", "B"])
     keys = ledger.assign(["A", "B", "A"], [HALF] * 3)
-    for wrong, outcome, row in (([*keys, 9], [1.0] * 4, 3), (keys, [1.0, np.nan, 2.0], 1), (keys, [1.0, 2.0], None)):
+    for wrong, outcome, row in (
+        ([*keys, 9], [1.0] * 4, 3),
+        (keys, [1.0, np.nan, 2.0], 1),
+        (keys, [1.0, 2.0, 1e61], 2),
+        (keys, [1.0, 2.0], None),
+    ):
         with pytest.raises(bl.LogError) as caught:
             ledger.land(wrong, outcome)
         assert caught.value.row == row

@@ -48,6 +48,13 @@ def test_the_first_row_that_cannot_be(run, propensity, fault):
     assert run("first_fault")(anchor, rarest, columns(propensity), at_once(), 0, 3) == fault
 
 
+@pytest.mark.parametrize("outcome", [math.inf, -1e61])
+def test_an_outcome_that_cannot_be(run, outcome):
+    anchor, rarest = np.zeros(2), np.full(2, math.inf)
+    rows = columns([[0.5, 0.5]] * 3, [1e60, math.nan, outcome])
+    assert run("first_fault")(anchor, rarest, rows, at_once(), 0, 3) == 2
+
+
 def test_the_anchor_is_the_outcome_of_the_least_likely_row(run):
     anchor, rarest = np.zeros(2), np.full(2, math.inf)
     assert run("first_fault")(anchor, rarest, columns([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]]), at_once(), 0, 3) == -1

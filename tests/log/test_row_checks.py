@@ -58,10 +58,23 @@ def test_arrivals_before_the_assignment_are_refused():
         check_rows(("A", "B"), early, Clock())
 
 
-def test_probabilities_rounded_to_six_decimals_may_sum_to_one_millionth_more():
-    row = [0.999985, 0.000004, 0.000004, 0.000004, 0.000004]
-    assert sum(row) > 1 + 1e-6 - 1e-15
-    log = bl.Log([0, 1], [1.0, 2.0], [row, row], arms=range(5))
-    assert len(log) == 2
-    with pytest.raises(bl.LogError, match=r"sums to 1\.000002"):
-        bl.Log([0], [1.0], [[0.999986, *row[1:]]], arms=range(5))
+@pytest.mark.parametrize("arms", [2, 3, 10, 80])
+def test_probabilities_rounded_to_six_decimals_sum_to_one(arms):
+    rounded = np.random.default_rng(arms).dirichlet(np.full(arms, 5.0), 2_000).round(6)
+    assert arms < 10 or abs(rounded.sum(axis=1) - 1).max() > 1e-6
+    log = bl.Log(np.arange(2_000) % arms, np.zeros(2_000), rounded, arms=range(arms))
+    assert len(log) == 2_000
+
+
+def test_probabilities_with_fewer_decimals_are_refused_with_advice():
+    row = [0.999987, 0.000004, 0.000004, 0.000004, 0.000004]
+    words = r"sums to 1\.000003; it must sum to 1 \(within 2\.5e-6\); if the probabilities were rounded, log at least 6"
+    with pytest.raises(bl.LogError, match=words):
+        bl.Log([0], [1.0], [row], arms=range(5))
+
+
+@pytest.mark.parametrize("times", [{}, {"delay": [0, 1, 2, 3]}])
+def test_outcomes_whose_powers_are_no_numbers_are_refused(times):
+    bl.estimate(bl.Log(list("ABAB"), [1e60, -1e60, 0.0, 1.0], [[0.5, 0.5]] * 4, **times))
+    with pytest.raises(bl.LogError, match=r"^`outcome` in row 1 is -1e\+61; it must lie between -1e\+60 and 1e\+60"):
+        bl.Log(list("ABAB"), [1.0, -1e61, 2.0, 3.0], [[0.5, 0.5]] * 4, **times)

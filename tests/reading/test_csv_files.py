@@ -28,6 +28,7 @@ pytestmark = [
         ("01", "02"), ("1", "B"), ("+1", "+2"), ("1", "2"), ("1.5", "2.5"), ("A", "NA"), ("1.1", "1.10", "1.2"),
         ("1", "1.0"), ("1.0", "1.00"), ("1.0", "2.0"), ("1000", "1e3"), ("0.1", "0.10"), ("1", "2.5"), ("-0", "0"),
         ("false", "true"), ("False", "True"), ("inf", "nan"), ("1", "99999999999999999999"), ("1000", "1_000"),
+        ("-0.0", "0.0"),
     ],
 )  # fmt: skip
 def test_arms_of_a_csv_file_keep_their_names(labels):
@@ -217,6 +218,13 @@ def test_columns_that_are_empty_for_long():
             assigned_at=np.arange(1, rows + 1), arrived_at=np.where(out, np.nan, np.arange(rows) + 4.0),
         )  # fmt: skip
         assert bl.estimate(bl.read("late.csv")).values == pytest.approx(bl.estimate(log).values, rel=1e-9)
+
+
+def test_rows_of_a_long_file_stay_in_order():
+    table = late(600_000, outcome=np.arange(600_000.0)).drop_columns(["assigned_at", "arrived_at"])
+    pa.csv.write_csv(table, "late.csv")  # without times, the order of the rows is that of assignment
+    for _ in range(3):
+        np.testing.assert_array_equal(bl.read("late.csv").log().outcome, np.arange(600_000.0))
 
 
 def test_what_only_a_late_line_shows():

@@ -110,6 +110,15 @@ def test_views_of_a_database_file_are_not_looked_into(view):
     refused("holds 0 tables", "b.duckdb", table="w")
 
 
+def test_generated_columns_of_a_database_file_are_not_computed():
+    slow = "CASE WHEN current_setting('lock_configuration')::VARCHAR = 'true' THEN error('computed') ELSE 1 END"
+    made = f"CREATE TABLE g (arm VARCHAR, outcome DOUBLE GENERATED ALWAYS AS ({slow}), p_A DOUBLE, p_B DOUBLE)"
+    database("a.duckdb", DRAWN.wide(), "CREATE TABLE t AS FROM given", made, "INSERT INTO g VALUES ('A', 0.5, 0.5)")
+    for options in ({"table": "g"}, {"outcomes": "g", "table": "t"}):
+        refused("`g` has a generated column; only stored values of a database file are read", "a.duckdb", **options)
+    same(bl.read("a.duckdb", table="t"))
+
+
 def test_what_is_read_beside_a_database_file_is_all_that_can_be_read():
     rows = DRAWN.wide().append_column("id", pa.array(range(ROWS)))
     made, came = rows.drop(["outcome", "arrived_at"]), rows.select(["id", "outcome", "arrived_at"])

@@ -40,6 +40,11 @@ def test_sound_rows_have_no_fault_and_others_are_returned():
     assert fetch(faulty(CODED, 2)).num_rows == 0
     wrong = CODED.mutate(p0=(CODED.assigned == 2).ifelse(0.9, CODED.p0))
     assert fetch(faulty(wrong, 2))["assigned"].to_pylist() == [2]
+    large = CODED.mutate(outcome=CODED.outcome * 2e59)
+    assert fetch(faulty(large, 2))["assigned"].to_pylist() == [4]
+    rounded = CODED.mutate(p0=CODED.p0 / 2, p1=CODED.p1 / 2 + 1.4e-6, p2=0.5)
+    assert fetch(faulty(rounded.drop("p2"), 2)).num_rows == 4
+    assert fetch(faulty(rounded, 3)).num_rows == 0
     early = CODED.mutate(arrived=CODED.arrived - 1)
     assert fetch(faulty(early, 2))["assigned"].to_pylist() == [1, 4]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 
 import numpy as np
 import pytest
@@ -174,3 +175,9 @@ def test_updates_are_capped_too():
         bl.sequence(log.at(150), cap=50).update(log.capped(60))
     with pytest.raises(bl.OptionError, match="the same cap"):
         bl.sequence(log.at(150)).update(log.capped(60))
+
+
+def test_outcomes_whose_powers_vanish_have_no_interval():
+    outcome = 1e-100 * np.random.default_rng(1).normal(size=200)
+    found = bl.sequence(bl.Log(["A", "B"] * 100, outcome, np.full(200, 0.5)))
+    assert math.isinf(found.arm("A").high - found.arm("A").low)

@@ -248,7 +248,11 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         (outcome(name="exponential", mean=-1), "In `arms.A.outcome`, `mean` is -1; it must be above 0."),
         (
             outcome(name="lognormal", location=1000),
-            "In `arms.A.outcome`, `mean` of these outcomes is infinite; give smaller parameters.",
+            "In `arms.A.outcome`, `mean` of these outcomes is inf; it must lie between -1e+60 and 1e+60.",
+        ),
+        (
+            outcome(name="normal", sd=1e61),
+            "In `arms.A.outcome`, `sd` of these outcomes is 1e+61; it must be at most 1e+60.",
         ),
         (
             outcome(name="empirical", values=3),

@@ -47,5 +47,8 @@ def test_a_given_model_is_checked():
         bl.Sums.of(LOG, "sqrt", np.zeros(4))
     with pytest.raises(bl.OptionError, match="Did you mean 'zero'"):
         bl.Sums.of(LOG, "sqrt", "zer")
-    with pytest.raises(bl.OptionError, match="every value must be finite"):
-        bl.Sums.of(LOG, "sqrt", np.full((4, 2), np.inf))
+    for value in (np.inf, np.nan, -1e61):
+        with pytest.raises(bl.OptionError, match=r"every value must be finite, from -1e\+60 to 1e\+60"):
+            bl.Sums.of(LOG, "sqrt", np.full((4, 2), value))
+    with pytest.raises(bl.OptionError, match=r"every value must be finite, from 0 to 1e\+60"):
+        bl.Sums.of(LOG, np.full((4, 2), -1.0), "zero")

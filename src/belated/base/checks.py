@@ -11,10 +11,30 @@ from typing import SupportsFloat, SupportsIndex, TypeVar
 from belated.base.errors import OptionError, argument
 from belated.base.words import nearest
 
-#: How far probabilities may be from summing to 1.
-TOLERANCE = 1e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
+#: How far rounding to 6 decimals takes a probability from what it was.
+ROUNDING = 0.5e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
+
+#: How far one or two probabilities may be from summing to 1; see `tolerance` for more.
+TOLERANCE = 2 * ROUNDING
+
+#: The largest outcome, up or down: its fourth power, times any number of rows, is still a number.
+LARGEST_OUTCOME = 1e60
 
 _Word = TypeVar("_Word", bound=str)
+
+
+def tolerance(arms: int) -> float:
+    """Return how far the probabilities of so many arms may be from summing to 1: as far as 6 decimals take them."""
+    return ROUNDING * max(arms, 2)
+
+
+def outcome_fault(value: float) -> str | None:
+    """Return what is wrong with an outcome that has arrived; None: nothing."""
+    if abs(value) <= LARGEST_OUTCOME:
+        return None
+    if not math.isfinite(value):
+        return f"is {value}; it must be a finite number"
+    return f"is {value}; it must lie between -{LARGEST_OUTCOME:g} and {LARGEST_OUTCOME:g}, so use a larger unit"
 
 
 def one_of(name: str, value: object, choices: Iterable[_Word]) -> _Word:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from belated.base.checks import outcome_fault
 from belated.base.columns import Array, Label, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import shown
@@ -218,8 +218,7 @@ class Ledger:
                     column="keys",
                     row=row,
                 )
-            if not math.isfinite(values[row]):
-                what = f"is {values[row]}; it must be a finite number"
+            if (what := outcome_fault(values[row])) is not None:
                 raise LogError(f"{argument('outcome')} in row {row} {what}.", column="outcome", row=row)
         for name, y in zip(names, values, strict=True):
             self._land_one(self._out.pop(name), y)

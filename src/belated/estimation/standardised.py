@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE, real
+from belated.base.checks import real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.text import count, one_line
@@ -82,7 +82,7 @@ class Population(NamedTuple):
         vector = np.zeros(len(labels))
         for label, share in shares.items():
             vector[segment_index(labels, label)] = real(f"shares[{label!r}]", share)
-        if (vector < 0).any() or abs(vector.sum() - 1) > TOLERANCE:
+        if (vector < 0).any() or abs(vector.sum() - 1) > tolerance(len(vector)):
             raise OptionError(f"`shares` is {dict(shares)!r}; shares must not be negative and must sum to 1.")
         return cls(labels, vector, None, "standardised to given shares of segments")
 

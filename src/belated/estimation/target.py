@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE, real
+from belated.base.checks import real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, UnknownArmError, argument
 from belated.base.names import shorten_all
@@ -61,7 +61,8 @@ class Target:
         """Return the unit for display: an average of shares is in percent, other combinations are in points."""
         if of_mean == "number":
             return "number"
-        is_average = (self.coefficients >= 0).all() and (abs(self.coefficients.sum(axis=-1) - 1) <= TOLERANCE).all()
+        total, within = self.coefficients.sum(axis=-1), tolerance(self.coefficients.shape[-1])
+        is_average = (self.coefficients >= 0).all() and (abs(total - 1) <= within).all()
         return "percent" if is_average else "points"
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +92,7 @@ class Target:
     def policy(cls, arms: tuple[Label, ...], shares: ByArm[float] | str, *, option: str = "policy") -> Target:
         """Return the mean outcome under a policy, given as a probability per arm."""
         weights = _numbers(option, shares)
-        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > TOLERANCE:
+        if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > tolerance(len(weights)):
             raise OptionError(
                 f"{argument(option)} is {shares!r}; its probabilities must not be negative and must sum to 1."
             )

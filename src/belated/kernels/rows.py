@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import LARGEST_OUTCOME, ROUNDING
 from belated.base.columns import Array, locked
 from belated.kernels.fields import (
     ARRIVED,
@@ -240,21 +240,21 @@ def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: i
             total += propensity[row, k]
         sound = least >= 0.0 and propensity[row, code[row] if full else 0] > 0.0
         # probabilities that are not negative and sum to 1 are not above 1, but for rounding
-        sound = sound and (abs(total - 1.0) if full else total - 1.0) <= TOLERANCE
+        sound = sound and (abs(total - 1.0) if full else total - 1.0) <= ROUNDING * max(n_arms, 2)
         y = outcome[row]
         if at_once:
-            sound = sound and not math.isinf(y)
+            sound = sound and not abs(y) > LARGEST_OUTCOME
         else:
             time = arrived[row]
             if time == never or not time < math.inf:
                 sound = sound and math.isnan(y)
             else:
-                sound = sound and (math.isfinite(y) or time > latest)
+                sound = sound and (abs(y) <= LARGEST_OUTCOME or time > latest)
                 sound = sound and time >= (row + 1 if steps else assigned[row])
         if not sound:
             return row
         pi = propensity[row, code[row] if full else 0]
-        if pi < rarest[code[row]] and math.isfinite(y):
+        if pi < rarest[code[row]] and abs(y) <= LARGEST_OUTCOME:
             rarest[code[row]] = pi
             anchor[code[row]] = y
     return -1

@@ -147,7 +147,7 @@ def shape(state: Array, a: int) -> tuple[float, float, float]:
     y2, y3 = state[a, fields.Y2], state[a, fields.Y3]
     mean = state[a, fields.Y] / n
     spread = y2 - n * mean * mean
-    if not spread > 1e-12 * y2:
+    if not spread > 1e-12 * y2 or spread < 1e-145:  # fourth powers of such outcomes are no numbers
         return 0.0, 0.0, 0.0
     third = y3 - mean * (3.0 * y2 - 2.0 * n * mean * mean)
     fourth = state[a, fields.Y4] - mean * (4.0 * y3 - mean * (6.0 * y2 - 3.0 * n * mean * mean))

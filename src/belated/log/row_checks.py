@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import TOLERANCE, outcome_fault, tolerance
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
@@ -68,9 +68,11 @@ def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[st
     for arm, p in zip(arms, pi, strict=True):
         if not 0 <= p <= 1 + TOLERANCE:
             return "propensity", f"for arm {one_line(repr(arm))} is {p}; it must lie in [0, 1]{_percent(pi)}"
-    total = sum(pi.tolist())
-    if abs(total - 1) > TOLERANCE:
-        return "propensity", f"sums to {total:.9g}; it must sum to 1 (within 1e-6)"
+    total, within = sum(pi.tolist()), tolerance(len(pi))
+    if abs(total - 1) > within:
+        small = f"{within:.2g}".replace("e-0", "e-")
+        rounded = "; if the probabilities were rounded, log at least 6 decimals" if abs(total - 1) < 0.01 else ""
+        return "propensity", f"sums to {total:.9g}; it must sum to 1 (within {small}){rounded}"
     if pi[code] == 0:
         return "propensity", f"gives the chosen arm {one_line(repr(arms[code]))} probability 0; it must be above 0"
     return None
@@ -89,6 +91,8 @@ def _outcome_fault(
     y: float, arrived: int | float | None, assigned: int | float, never: int | float, clock: Clock
 ) -> tuple[str, str]:
     """Return the column and the message if the outcome and the times of a row are inconsistent."""
+    if math.isfinite(y) and (fault := outcome_fault(y)) is not None:
+        return "outcome", fault
     if arrived is None:
         return "outcome", f"is {y}; it must be a finite number, or NaN if it has not arrived"
     if arrived == never or not arrived < math.inf:

@@ -239,7 +239,10 @@ class RowEvidence:
         delay = self.delay
         if not len(delay) or not delay.max() > 0:
             return None
-        unit = float(delay.mean()) / 10
+        with np.errstate(over="ignore"):
+            unit = float(delay.mean()) / 10
+        if math.isinf(unit):
+            return None
         step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
         bins = np.full(len(self.code), DELAY_BINS + 1)
         # rounding may put the longest delay just beyond its bin

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from belated.base.checks import TOLERANCE, real
+from belated.base.checks import real, tolerance
 from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
@@ -75,9 +75,9 @@ def shares_of(
             f"{argument('propensity')} gives arm {_shown(without)} no probability; every arm in the log needs one.",
             column="propensity",
         )
-    total = sum(shares.values())
-    if abs(total - 1) > TOLERANCE:
-        percent = "; these look like per cent, so divide them by 100" if abs(total - 100) <= 100 * TOLERANCE else ""
+    total, within = sum(shares.values()), tolerance(len(shares))
+    if abs(total - 1) > within:
+        percent = "; these look like per cent, so divide them by 100" if abs(total - 100) <= 100 * within else ""
         raise OptionError(
             f"The probabilities of {argument('propensity')} sum to {total:.9g}; they must sum to 1{percent}."
         )

@@ -152,7 +152,7 @@ KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
 #: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.
 ONLY: Mapping[tuple[Role, ColumnKind], str] = {
     ("arm", "number"): "arm|action",
-    ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)",
+    ("assigned_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)|sent",
     ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)|reported",
     **{("arrived_at", kind): rf"reported|(?!({_ACT})$).*" for kind in NUMERIC},
     ("propensity", "text"): ".*(s|pmf|dist|distribution)",

@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,8 +126,7 @@ def table_of_file(connection: Connection, path: str, table: str | None) -> Input
         )
     table = names[0] if table is None else table
     schema, name = tables[names.index(one_of("table", table, names))]
-    with sentences(one_line(name)):
-        return Input(connection.table(name, database=(catalog, schema)), one_line(name), ordered=True)
+    return _stored(connection, catalog, schema, name)
 
 
 def table_beside(beside: Input, name: str) -> Input | None:
@@ -142,8 +141,7 @@ def table_beside(beside: Input, name: str) -> Input | None:
         raise OptionError(
             f"There is no file `{one_line(name)}`, and no table of this name in the database of `{beside.name}`."
         )
-    table = connection.table(name, database=(space.catalog, tables[name]))
-    return Input(table, one_line(name), ordered=True, files=beside.files)
+    return replace(_stored(connection, space.catalog, tables[name], name), files=beside.files)
 
 
 def _tables(connection: Connection, catalog: str) -> list[tuple[str, str]]:
@@ -153,6 +151,21 @@ def _tables(connection: Connection, catalog: str) -> list[tuple[str, str]]:
         [catalog],
     )
     return list(rows.fetchall())
+
+
+def _stored(connection: Connection, catalog: str, schema: str, name: str) -> Input:
+    """Return a table; a generated column runs its expression at each reading, and Ctrl-C may not stop it."""
+    found = connection.con.execute(
+        "SELECT sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
+        [catalog, schema, name],
+    ).fetchone()
+    if found is not None and "GENERATED ALWAYS AS" in found[0]:
+        raise OptionError(
+            f"`{one_line(name)}` has a generated column; only stored values of a database file are read, because a "
+            "generated column can run any expression. Store them with CREATE TABLE ... AS SELECT."
+        )
+    with sentences(one_line(name)):
+        return Input(connection.table(name, database=(catalog, schema)), one_line(name), ordered=True)
 
 
 def _refuse_view(connection: Connection, catalog: str, name: str | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import tolerance
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
@@ -132,5 +132,6 @@ def _with_extra(table: ir.Table, owners: dict[Label, str], extra: Mapping[Label,
     columns = [floats(some[name].combine_chunks().cast("float64")) for name in names]
     alone = np.sum(columns[: len(owners)], axis=0) / total
     together = np.sum(columns, axis=0) / total
-    are_arms = np.abs(alone - 1).max(initial=0) > TOLERANCE and np.abs(together - 1).max(initial=0) <= TOLERANCE
+    are_all = np.abs(alone - 1).max(initial=0) <= tolerance(len(owners))
+    are_arms = not are_all and np.abs(together - 1).max(initial=0) <= tolerance(len(names))
     return {**owners, **extra} if are_arms else owners

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import LARGEST_OUTCOME, tolerance
 from belated.base.columns import Array, Label
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
@@ -45,14 +45,14 @@ def faulty(rows: ir.Table, arms: int) -> ir.Table:
     total = sum(columns[1:], columns[0])
     own = chosen(rows, arms)
     # NaN is above every number, on every engine
-    sound = (own > 0) & (total <= 1 + TOLERANCE)
+    sound = (own > 0) & (total <= 1 + tolerance(len(columns)))
     for p in columns:
         sound = sound & (p >= 0)
     if "p" not in rows.columns:
-        sound = sound & (total >= 1 - TOLERANCE)
+        sound = sound & (total >= 1 - tolerance(arms))
     out = rows.arrived.isnull()
-    finite = rows.outcome.between(-_LARGEST, _LARGEST)
-    sound = sound & ((out & rows.outcome.isnull()) | (~out & finite & (rows.arrived >= rows.assigned)))
+    fits = rows.outcome.between(-LARGEST_OUTCOME, LARGEST_OUTCOME)
+    sound = sound & ((out & rows.outcome.isnull()) | (~out & fits & (rows.arrived >= rows.assigned)))
     sound = sound & rows.code.notnull() & rows.assigned.notnull()
     if rows.assigned.type().is_floating():
         sound = sound & rows.assigned.between(-_LARGEST, _LARGEST)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import LARGEST_OUTCOME, TOLERANCE, outcome_fault
 from belated.base.columns import Array, Label, numbers
 from belated.base.errors import BelatedWarning, LogError, OptionError, argument
 from belated.base.text import Unit, one_line
@@ -182,10 +182,10 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
             f"have {len(code):,}, {len(y):,} and {len(pi):,} rows; "
             "they must have the same number."
         )
-    if not np.isfinite(y).all():
-        raise OptionError(
-            f"{argument('outcome')} contains a value that is not finite; give outcomes after they have arrived."
-        )
+    wrong = np.flatnonzero(~(np.abs(y) <= LARGEST_OUTCOME))
+    if len(wrong):
+        fault = outcome_fault(y[wrong[0]])
+        raise OptionError(f"{argument('outcome')} in row {wrong[0]} {fault}; give outcomes after they have arrived.")
     if not ((pi > 0) & (pi <= 1 + TOLERANCE)).all():
         raise OptionError(f"{argument('propensity')} must lie in (0, 1].")
     columns = ArrivalColumns(

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from belated.base.checks import positive, probability, real
+from belated.base.checks import LARGEST_OUTCOME, positive, probability, real
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
@@ -28,8 +28,13 @@ class Arm(Constructed):
     values: Array = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        if math.isinf(self.mean):
-            raise OptionError("`mean` of these outcomes is infinite; give smaller parameters.")
+        if abs(self.mean) > LARGEST_OUTCOME:
+            raise OptionError(
+                f"`mean` of these outcomes is {self.mean:g}; it must lie between -{LARGEST_OUTCOME:g} and "
+                f"{LARGEST_OUTCOME:g}."
+            )
+        if LARGEST_OUTCOME < self.sd < math.inf:
+            raise OptionError(f"`sd` of these outcomes is {self.sd:g}; it must be at most {LARGEST_OUTCOME:g}.")
 
     @property
     def binary(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from belated.base.checks import TOLERANCE, positive, real, whole
+from belated.base.checks import positive, real, tolerance, whole
 from belated.base.columns import Array, ByArm
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
@@ -63,7 +63,7 @@ def fixed(shares: ByArm[float]) -> Policy:
     if not isinstance(shares, Mapping):
         raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
-    if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > TOLERANCE:
+    if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > tolerance(len(numbers)):
         raise OptionError(f"`shares` is {dict(shares)!r}; probabilities must not be negative and must sum to 1.")
     return Policy(name="fixed", shares=numbers)
 

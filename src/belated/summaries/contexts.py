@@ -240,9 +240,11 @@ def _outcomes_follow(glimpse: Glimpse, whole: Array) -> tuple[float, float]:
         for rows in (np.flatnonzero(glimpse.code == k),)
     ]
     each = np.concatenate(terms) if terms else np.zeros(0)
-    square = float(each @ each)
-    if not 0 < square < math.inf:
+    largest = float(np.max(np.abs(each), initial=0.0))
+    if not 0 < largest < math.inf:
         return 0.0, 0.0
+    each = each / largest  # so that no power vanishes
+    square = float(each @ each)
     return float(each.sum()) / math.sqrt(square), square**2 / float(np.sum(each**4))
 
 

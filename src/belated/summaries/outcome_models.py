@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
-from belated.base.checks import one_of
+from belated.base.checks import LARGEST_OUTCOME, one_of
 from belated.base.columns import Array
 from belated.kernels import rows as kernel
 from belated.summaries.weights import Given, check_given, given_array
@@ -52,7 +51,8 @@ class OutcomeModel:
 
     def modelling(self, log: Log) -> kernel.Modelling:
         """Return the kernel's arguments for modelling the rows of a log."""
-        return self.modelling_of(len(log.cell_anchor), given_array("outcome_model", self.given, log, least=-math.inf))
+        given = given_array("outcome_model", self.given, log, least=-LARGEST_OUTCOME)
+        return self.modelling_of(len(log.cell_anchor), given)
 
     def modelling_of(self, cells: int, given: Array | None = None) -> kernel.Modelling:
         """Return the kernel's arguments for modelling rows before anything has arrived."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from belated.base.checks import one_of, real, whole
+from belated.base.checks import LARGEST_OUTCOME, one_of, real, whole
 from belated.base.columns import Array, numbers
 from belated.base.errors import OptionError, PropensitiesNeededError, argument
 from belated.kernels import rows as kernel
@@ -223,9 +223,9 @@ def given_array(name: str, given: Given | None, log: Log, least: float) -> Array
     array = np.ascontiguousarray(numbers(name, given(log) if callable(given) else given, dimensions=(1, 2)))
     if array.shape != shape:
         raise OptionError(f"`{name}` has shape {array.shape}; it must be (rows, arms) = {shape}.")
-    bad = ~(np.isfinite(array) & (array >= least)).all(axis=1)
+    bad = ~((array <= LARGEST_OUTCOME) & (array >= least)).all(axis=1)
     if bad.any():
         row = int(bad.argmax())
-        what = "finite" if least < 0 else "finite and not negative"
+        what = f"finite, from {least:g} to {LARGEST_OUTCOME:g}"
         raise OptionError(f"`{name}` in row {row} is {array[row].tolist()}; every value must be {what}.")
     return array
