@@ -34,6 +34,7 @@ import pytest
 
 import belated as bl
 from belated.reading.engines import ENGINES
+from belated.summaries.segments import MISSING
 
 _COUNTER = itertools.count(1)
 
@@ -335,6 +336,7 @@ def source_of(log: bl.Log) -> bl.Source:
         f"p{k}": log.propensity[:, k] for k in range(len(log.arms))
     }  # fmt: skip
     alike = len({type(label) for label in log.arms}) == 1 and isinstance(log.arms[0], (str, int, float, bool))
+    units, named = _units_of(log)
     table = pa.table(
         {
             "arm": labels if alike else list(map(str, labels)),
@@ -342,11 +344,31 @@ def source_of(log: bl.Log) -> bl.Source:
             "assigned_at": log.assigned_at,
             "arrived_at": pa.array(arrived, mask=out),
             **chances,
+            **units,
         }
     )
     arms = log.arms if alike else tuple(map(str, log.arms))
     where: Any = "p" if "p" in chances else dict(zip(arms, chances, strict=True))
     return bl.read(
         table, arm="arm", outcome="outcome", assigned_at="assigned_at", arrived_at="arrived_at", propensity=where,
-        arms=arms, as_of=log.as_of,
+        arms=arms, as_of=log.as_of, **named,
     )  # fmt: skip
+
+
+def _units_of(log: bl.Log) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns of a log's segments, covariates and chances of arrival, and the options that name them."""
+    columns: dict[str, Any] = {}
+    named: dict[str, Any] = {}
+    if log.segment_column is not None:
+        labels, code = log.segment_column
+        columns["country"] = pa.array([None if labels[c] == MISSING else labels[c] for c in code.tolist()])
+        named["segment"] = "country"
+    if log.covariates is not None:
+        x = log.covariates
+        for i, name in enumerate(x.names):
+            columns[f"about {name}"] = x.values[:, i] * x.scale[i] + x.centre[i]
+        named["covariates"] = [f"about {name}" for name in x.names]
+    if log.arrival_probability is not None:
+        columns["chance"] = log.arrival_probability
+        named["arrival_probability"] = "chance"
+    return columns, named

@@ -12,6 +12,7 @@ from engines import source_of
 from simulated_logs import changed, chosen, played, waits
 
 import belated as bl
+from belated.base.errors import without_warnings
 from belated.kernels.fields import OWN, SPREAD
 from belated.log.data import Data, require_data
 from belated.summaries.evidence import ArrivalCounts, Shape
@@ -53,7 +54,30 @@ def swapped():
     return changed(log, propensity=log.propensity[:, ::-1])
 
 
+def segmented(rows=ROWS, small=False, covariates=False, arrival=False, **options):
+    """Return a log with three segments, one of them missing; perhaps with ten that are merged, or with covariates."""
+    log = played(rows, 3, **options)
+    rng = np.random.default_rng(2)
+    country = rng.choice(["DE", "FR", ""], rows, p=[0.5, 0.3, 0.2]).astype(object)
+    country[country == ""] = None
+    if small:
+        few = rng.random(rows) < 0.1
+        country[few] = rng.choice(list("abcdefghij"), few.sum())
+    age = rng.normal(40, 10, rows)
+    late, labels = waits(log), [log.arms[k] for k in log.code]
+    return bl.Log(
+        labels, log.outcome + age / 10 + (country == "DE"), log.propensity, arms=log.arms, delay=late,
+        assigned_at=np.arange(rows) // 3, as_of=log.as_of, segment=country,
+        covariates={"age": age, "noise": rng.random(rows)} if covariates else None,
+        arrival_probability=rng.uniform(0.5, 1.0, rows) if arrival else None,
+    )  # fmt: skip
+
+
 LOGS = {
+    "segments": segmented,
+    "small segments": lambda: segmented(small=True),
+    "segments and covariates": lambda: segmented(small=True, covariates=True, arrival=True),
+    "segments before all": lambda: segmented(covariates=True).at(1),
     "no delay": lambda: played(ROWS, 2, delays=bl.delays.none()),
     "at once": lambda: bl.Log(["A", "B"] * 50, np.arange(100.0), [[0.5, 0.5]] * 100),
     "delays": lambda: played(ROWS, 3),
@@ -134,10 +158,39 @@ def test_even_moments_end_with_the_last_look(both):
 
 def agree(ours, theirs):
     """Fail unless two logs' sums are the same about the same shift."""
+    if ours.segments is not None:
+        agree_by_segment(ours.segments, theirs.segments)
     theirs = theirs.recentred(ours.shift)
     weight, outcome = np.nanmax(ours["w_max"], initial=1.0), np.abs(ours["y2"]).max(initial=1.0)
     for field in (*SPREAD, *OWN):
         close(ours[field], theirs[field], field, float(weight**3 * outcome))
+
+
+def agree_by_segment(ours, theirs):
+    """Fail unless sums by segment are the same, and those of products with covariates."""
+    assert (ours.labels, ours.merged) == (theirs.labels, theirs.merged)
+    agree(ours.cells, theirs.cells)
+    first, second = ours.covariates, theirs.covariates
+    assert (first is None) == (second is None)
+    if first is not None:
+        assert [f"about {name}" for name in first.names] == list(second.names)
+        second = second.rescaled(first.centre, first.scale).recentred(first.shift)
+        scale = float(np.abs(first.own).max(initial=1.0))
+        close(first.own, second.own, "products of arrived rows", scale)
+        close(first.all, second.all, "products of all rows", scale)
+
+
+def test_segments(both):
+    memory, table = both
+    assert table.segments == memory.segments == table.log().segments
+    if memory.segment_column is not None:
+        with without_warnings():
+            first, second = (bl.estimate(data) for data in both)
+            assert first.segments == memory.segments
+            for name in first.segments:
+                close(first.segment(name).values, second.segment(name).values, "by segment")
+                close(first.segment(name).std_errors, second.segment(name).std_errors, "by segment")
+        close(first.values, second.values, "values")
 
 
 def test_sums(both):

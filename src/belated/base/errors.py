@@ -58,12 +58,19 @@ class LogError(BelatedError):
     """
 
     def __init__(
-        self, message: str, *, column: str | None = None, row: int | None = None, fault: str | None = None
+        self,
+        message: str,
+        *,
+        column: str | None = None,
+        row: int | None = None,
+        fault: str | None = None,
+        what: str | None = None,
     ) -> None:
         super().__init__(message)
         self.column = column
         self.row = row
         self.fault = fault
+        self.what = what
 
     @classmethod
     def of_row(cls, column: str, row: int, fault: str) -> LogError:
@@ -74,7 +81,8 @@ class LogError(BelatedError):
         """Return the error of a row with another description of its place than its number."""
         if self.fault is None:
             return self
-        return LogError(f"{argument(str(self.column))} in {place} {self.fault}", column=self.column, fault=self.fault)
+        what = argument(str(self.column)) if self.what is None else self.what
+        return LogError(f"{what} in {place} {self.fault}", column=self.column, fault=self.fault, what=self.what)
 
 
 class OptionError(BelatedError):

@@ -171,7 +171,7 @@ def totals(spread: Array, own: Array, h: Array, m: Array, covariates: int = 0, s
     """Return totals to add to, those of products with covariates 0."""
     bins, cells, pairs = len(own), own.shape[1], (covariates + 2) * (covariates + 3) // 2
     if covariates == 0:
-        return Totals(spread, own, h, m, np.empty((0, 0, 0, 4)), np.empty((0, 0, 0)))
+        return Totals(spread, own, h, m, np.empty((bins, 0, 0, 4)), np.empty((bins, 0, 0)))
     return Totals(
         spread, own, h, m, np.zeros((bins, cells, pairs, 4)), np.zeros((bins, segments, pairs - covariates - 2))
     )

@@ -42,6 +42,12 @@ class Data(ABC):
         Remarks from reading, such as outcomes that belong to no assignment.
     files : tuple of str
         The files that contain the rows, which output must not overwrite.
+
+    A log whose rows have segments or covariates, known at assignment, keeps its sums by segment and arm: every `Sums`
+    that it returns has `Sums.segments`, and those of its `segments` are the same at every time. Which small segments
+    are merged depends only on the number of outcomes of each segment and arm at the as-of time (`segments.lay_out`),
+    rows without a segment are the segment "(missing)", and estimates say so. Checks, doubts and counts by arm are of
+    all rows together.
     """
 
     arms: tuple[Label, ...]
@@ -76,6 +82,11 @@ class Data(ABC):
     @abstractmethod
     def last_look(self) -> int | float:
         """The time up to which outcomes are known: `moment`, or the last time in the log."""
+
+    @property
+    @abstractmethod
+    def segments(self) -> tuple[Label, ...]:
+        """The labels of the segments, after small ones were merged; empty if there are none."""
 
     @abstractmethod
     def log(self) -> Log:

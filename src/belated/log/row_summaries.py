@@ -258,7 +258,9 @@ class RowEvidence:
 
 def glimpse(log: Log) -> contexts.Glimpse:
     """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    order, parts = log.schedule.order, []
+    order, parts, column, place = log.schedule.order, [], log.segment_column, log.layout.place
+    if log.layout.merged:  # rows of merged segments have weight 1, whatever the policy looked at
+        place = np.where(place == len(log.layout.labels) - 1, -1, place)
     for start, stop in contexts.stretches(len(log)):
         rows = order[start:stop] if len(order) else np.arange(start, stop)
         assigned, arrived = log.assigned_numbers_of(rows), log.schedule.due[rows] >= 0
@@ -273,6 +275,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 arrivals=np.sort(when[arrived]),
                 at_once=arrived & (when == assigned),
                 in_order=not len(order),
+                segment=None if column is None else place[column.code[rows]],
             )
         )
     return contexts.joined(parts)
@@ -296,29 +299,16 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
     h = np.empty((len(log.code) if needs_pairs else 0, len(log.arms)))
     totals = _added(log, about, bins, modelling, h)
     sums = Sums.of_bins(about, log.cell_anchor, totals.spread, totals.own)
+    products = CovariateSums.of_bins(log.covariates, totals.own_products, totals.all_products, log.cell_anchor)
     if needs_pairs:
         pairs = accumulate(_pair_sums(log, h, modelling.given, bins))
         sums = [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
-    return (
-        [cells_total(log, each, at) for each, at in zip(sums, _products(log, totals), strict=True)]
-        if (log.has_cells)
-        else sums
-    )
+    return [cells_total(log, each, at) for each, at in zip(sums, products, strict=True)] if (log.has_cells) else sums
 
 
 def cells_total(log: Log, cells: Sums, covariates: CovariateSums | None) -> Sums:
     """Return sums by segment and arm with their totals by arm."""
     return Segments(log.layout.labels, cells, covariates, log.layout.merged).total()
-
-
-def _products(log: Log, totals: kernel.Totals) -> list[CovariateSums | None]:
-    """Return the sums of products with covariates up to each time."""
-    if log.covariates is None or not log.covariates.names:
-        return [None] * len(totals.spread)
-    own, all_ = np.cumsum(totals.own_products, axis=0), np.cumsum(totals.all_products, axis=0)
-    return [
-        CovariateSums.of_packed(log.covariates, own[b], all_[b], log.cell_anchor) for b in range(len(totals.spread))
-    ]
 
 
 def _pair_sums(log: Log, h: Array, model: Array, bins: kernel.Bins) -> Iterator[PairSums]:

@@ -66,19 +66,20 @@ def _encoded(array: Array) -> SegmentColumn:
             raise LogError.of_row(
                 "segment", row, f"is {one_line(repr(values[row]))}; it must be text, a number or another label."
             ) from None
-        _check_number(len(different))
+        check_number(len(different))
         labels = tuple(_in_order(different))
         places = {label: place for place, label in enumerate(labels)}
         return SegmentColumn(labels, np.fromiter(map(places.__getitem__, values), dtype=np.int32, count=len(values)))
     labels_, code = np.unique(array, return_inverse=True)
-    _check_number(len(labels_))
+    check_number(len(labels_))
     plain: list[Label] = labels_.tolist()
     if array.dtype.kind == "f" and plain and plain[-1] != plain[-1]:  # NaN is the last
         plain[-1] = MISSING
     return SegmentColumn(tuple(plain), code.astype(np.int32))
 
 
-def _check_number(different: int) -> None:
+def check_number(different: int) -> None:
+    """Raise if there are too many different segments."""
     if different > MOST_DIFFERENT:
         raise LogError(
             f"{argument('segment')} has {different:,} different values; at most {MOST_DIFFERENT:,} are possible. "
@@ -101,7 +102,7 @@ def combined(columns: Sequence[SegmentColumn]) -> SegmentColumn:
     for column in columns:
         code = code * len(column.labels) + column.code
     different, places = np.unique(code, return_inverse=True)
-    _check_number(len(different))
+    check_number(len(different))
     labels = []
     for number in different.tolist():
         parts = []
@@ -117,7 +118,7 @@ def combined(columns: Sequence[SegmentColumn]) -> SegmentColumn:
 def joined_segments(columns: Sequence[SegmentColumn]) -> SegmentColumn:
     """Return the segments of several logs' rows, one after the other."""
     labels = _in_order(list(dict.fromkeys(label for column in columns for label in column.labels)))
-    _check_number(len(labels))
+    check_number(len(labels))
     places = {label: place for place, label in enumerate(labels)}
     codes = [np.array([places[label] for label in column.labels])[column.code] for column in columns]
     return SegmentColumn(tuple(labels), np.concatenate(codes).astype(np.int32))
@@ -142,8 +143,13 @@ def read_arrival(chance: Any, rows: int) -> Array:
     possible = (column > 0) & (column <= 1)
     if not possible.all():
         row = int(possible.argmin())
-        raise LogError.of_row("arrival_probability", row, f"is {column[row]}; it must be above 0 and at most 1.")
+        raise impossible_arrival(row, column[row])
     return locked(column)
+
+
+def impossible_arrival(row: int, value: float) -> LogError:
+    """Return the error of a probability of arrival that is none, or 0."""
+    return LogError.of_row("arrival_probability", row, f"is {value}; it must be above 0 and at most 1.")
 
 
 def read_covariates(covariates: Any, rows: int) -> Covariates:
@@ -187,40 +193,92 @@ def _covariate(name: str, values: Any, rows: int) -> Array:
     infinite = np.isinf(column)
     if infinite.any():
         row = int(infinite.argmax())
-        raise LogError(
-            f"The covariate {one_line(repr(name))} in row {row} is {column[row]}; it must be finite, or missing.",
-            column="covariates",
-            row=row,
-        )
+        raise infinite_covariate(name, row, column[row])
     return column
+
+
+def infinite_covariate(name: str, row: int, value: float) -> LogError:
+    """Return the error of a covariate that is infinite."""
+    fault = f"is {value}; it must be finite, or missing."
+    what = f"The covariate {one_line(repr(name))}"
+    return LogError(f"{what} in row {row} {fault}", column="covariates", row=row, fault=fault, what=what)
+
+
+class Scaling(NamedTuple):
+    """How columns of numbers become covariates: scaled, and with an indicator for a column that has missing values.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The covariates.
+    column : tuple of int
+        The column that each is made of.
+    indicates : tuple of bool
+        Whether each says where its column is missing.
+    centre, scale : array
+    """
+
+    names: tuple[str, ...]
+    column: tuple[int, ...]
+    indicates: tuple[bool, ...]
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, names: Sequence[str], spans: Sequence[Span]) -> Scaling:
+        """Return how to scale columns; those that do not vary are left out."""
+        kept: list[tuple[str, int, bool, float, float]] = []
+        for i, (name, span) in enumerate(zip(names, spans, strict=True)):
+            if span.deviation > _ROUNDING * span.size:
+                kept.append((name, i, False, span.mean, span.deviation))
+            if 0 < span.missing < 1:
+                scale = float(np.sqrt(span.missing * (1 - span.missing)))
+                kept.append((f"{name} is missing", i, True, span.missing, scale))
+        return cls(
+            names=tuple(name for name, *_ in kept),
+            column=tuple(column for _, column, *_ in kept),
+            indicates=tuple(indicates for _, _, indicates, *_ in kept),
+            centre=np.array([centre for *_, centre, _ in kept]),
+            scale=np.array([scale for *_, scale in kept]),
+        )
+
+    def covariates(self, columns: Sequence[Array], rows: int) -> Covariates:
+        """Return the covariates of rows; a missing value counts as the mean."""
+        values = np.empty((rows, len(self.names)))
+        for i, (at, indicates, centre, scale) in enumerate(
+            zip(self.column, self.indicates, self.centre, self.scale, strict=True)
+        ):
+            missing = np.isnan(columns[at])
+            with np.errstate(over="ignore"):
+                values[:, i] = (missing - centre) / scale if indicates else columns[at] / scale - centre / scale
+            if not indicates:
+                values[missing, i] = 0.0
+        return Covariates(self.names, locked(values), self.centre, self.scale)
+
+
+class Span(NamedTuple):
+    """The size of a column's largest number, its mean and standard deviation, and the share of missing values."""
+
+    size: float
+    mean: float
+    deviation: float
+    missing: float
+
+    @classmethod
+    def of(cls, column: Array) -> Span:
+        """Return the span of a column in memory."""
+        missing = np.isnan(column)
+        known = column[~missing] if missing.any() else column
+        size = float(np.max(np.abs(known), initial=0.0)) or 1.0
+        mean, deviation = (float(np.mean(known / size)), float(np.std(known / size))) if len(known) else (0.0, 0.0)
+        share = float(missing.mean()) if len(missing) else 0.0
+        return cls(size=size, mean=mean * size, deviation=deviation * size, missing=share)
 
 
 def covariates_of(names: Sequence[str], columns: Sequence[Array]) -> Covariates:
     """Return scaled covariates, with indicators of missing values."""
-    kept: list[tuple[str, Array, float, float]] = []
-    for name, column in zip(names, columns, strict=True):
-        missing = np.isnan(column)
-        known = column[~missing] if missing.any() else column
-        size = float(np.max(np.abs(known), initial=0.0)) or 1.0
-        centre = float(np.mean(known / size)) * size if len(known) else 0.0
-        scale = float(np.std(known / size)) * size if len(known) else 0.0
-        if scale > _ROUNDING * size:
-            with np.errstate(over="ignore"):
-                scaled = np.where(missing, 0.0, column / scale - centre / scale)
-            kept.append((name, scaled, centre, scale))
-        share = float(missing.mean()) if len(missing) else 0.0
-        if 0 < share < 1:
-            scale = float(np.sqrt(share * (1 - share)))
-            kept.append((f"{name} is missing", (missing - share) / scale, share, scale))
-    values = np.empty((len(columns[0]) if columns else 0, len(kept)))
-    for i, (_, column, _, _) in enumerate(kept):
-        values[:, i] = column
-    return Covariates(
-        names=tuple(name for name, *_ in kept),
-        values=locked(values),
-        centre=np.array([centre for _, _, centre, _ in kept]),
-        scale=np.array([scale for *_, scale in kept]),
-    )
+    scaling = Scaling.of(names, [Span.of(column) for column in columns])
+    return scaling.covariates(columns, len(columns[0]) if columns else 0)
 
 
 def joined_covariates(parts: Sequence[Covariates]) -> Covariates:

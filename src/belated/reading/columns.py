@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What a column may be for.
-Role = Literal["arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "propensity"]
+Role = Literal[
+    "arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "propensity",
+    "segment", "covariates", "arrival_probability",
+]  # fmt: skip
 ROLES: tuple[Role, ...] = get_args(Role)
 
 #: What a column holds, in a word; "mixed" is text, but mostly numbers.
@@ -70,6 +73,7 @@ CHANCE = r"(p|pi|probs?|probas?|probability|probabilities|propensity|propensitie
 
 #: The names that roles go by in real tables, as patterns of snake_case: an earlier tier beats a later one, and columns
 #: of one tier compete. What no name can decide (is it clicks or revenue?) shares a tier, so that people are asked.
+#: Segments and covariates are never guessed: they change what is estimated.
 NAMES: Mapping[Role, Sequence[str]] = {
     "arm": (
         "arm",
@@ -147,6 +151,9 @@ KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
     "delay": ("duration", *NUMERIC),
     "key": ("text", "integer", "number"),
     "propensity": (*NUMERIC, "list", "struct", "map", "json", "text"),
+    "segment": ("text", "integer", "boolean", "number", "time"),
+    "covariates": ("integer", "number", "boolean"),
+    "arrival_probability": NUMERIC,
 }
 
 #: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.

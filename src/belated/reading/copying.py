@@ -49,7 +49,8 @@ def copy_tables(
     if deliveries is not None:
         deliveries = _copied(deliveries, connection, [*later, roles.outcome_key], roles, limit)
         later = []
-    wanted = [roles.arm, roles.assigned_at, roles.key, *later, *chances]
+    units = [*roles.segment, *roles.covariates, roles.arrival_probability]
+    wanted = [roles.arm, roles.assigned_at, roles.key, *later, *units, *chances]
     copied = _copied(assignments, connection, wanted, roles, limit)
     if any(name not in copied.table.columns for name in _settled_columns(copied, roles)):
         wanted += _settled_columns(copied, roles)

@@ -18,6 +18,7 @@ from belated.reading.engines import fetch, sentences
 from belated.reading.propensity_columns import propensity_columns
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
+from belated.reading.units import Units, look_at_units, unit_columns
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -79,6 +80,8 @@ class Opened:
     notes : tuple of str
         What was noticed on the way.
     facts : Facts
+    units : Units or None
+        The segments and covariates, if there are any.
     """
 
     query: RowsQuery
@@ -89,6 +92,7 @@ class Opened:
     moment: int | float | None
     notes: tuple[str, ...]
     facts: Facts
+    units: Units | None = None
 
     def at(self, moment: int | float) -> Opened:
         """Look at the same tables as they stood at another moment."""
@@ -138,15 +142,18 @@ def _look(
         arms = [arm if arm in facts.values else texts.get(str(arm), arm) for arm in arms]
     query = replace(query, roles=_settled(query.roles, facts.values, arms or ()))
     labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
+    rows = query.rows(moment, lambda table: {**columns(table), **unit_columns(table, query.roles)})
+    facts = facts.in_order_of(labels)
     return Opened(
         query=query,
-        rows=query.rows(moment, columns),
+        rows=rows,
         name=name,
         arms=labels,
         clock=clock,
         moment=moment,
         notes=tuple(notes),
-        facts=facts.in_order_of(labels),
+        facts=facts,
+        units=look_at_units(query, rows, facts.values),
     )
 
 

@@ -34,6 +34,9 @@ from belated.reading.roles import Propensity, Roles, captured, is_pattern
 #: What says that no column plays a role, unless a column is named so.
 NONE = "none"
 
+#: Roles that several columns may play together.
+_SEVERAL: tuple[Role, ...] = ("segment", "covariates")
+
 
 def find(
     kinds: Mapping[str, ColumnKind],
@@ -50,8 +53,9 @@ def find(
     outcome_kinds
         The same of a second table that holds the outcomes or events, if there is one.
     given
-        Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`; None is one that
-        was not given, "" or "none" one that no column plays. With `events`, a row of the second table needs no outcome.
+        Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`, `segment`,
+        `covariates`, `arrival_probability`; None is one that was not given, "" or "none" one that no column plays.
+        With `events`, a row of the second table needs no outcome.
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
     known = {*kinds, *(outcome_kinds or ())}
@@ -78,6 +82,11 @@ def find(
         pair = key_pair(options["key"], kinds, second.kinds)
         roles["key"] = first.take("key", pair[0])
         roles["outcome_key"] = None if second is first else second.take("key", pair[1])
+    several: dict[str, tuple[str, ...]] = {
+        role: _several(role, options[role], first) for role in _SEVERAL if role in options
+    }
+    chance = options.get("arrival_probability")
+    arrival = first.take("arrival_probability", chance) if chance else None
     propensity = _named(options["propensity"], first) if "propensity" in options else None
 
     required: tuple[Role, ...] = ("arm", "outcome")
@@ -90,7 +99,7 @@ def find(
     if second is not first and "key" not in options:
         roles["key"], roles["outcome_key"] = _shared_key(first, second)
     propensity = replace(_likely(first) if propensity is None else propensity, unit=options.get("unit", "fraction"))
-    columns: dict[str, Any] = {**roles, "propensity": propensity}
+    columns: dict[str, Any] = {**roles, "propensity": propensity, **several, "arrival_probability": arrival}
     guessed = tuple(role for role in ROLES if role not in options and columns.get(role))
     return Roles(**columns, guessed=guessed, second=called)
 
@@ -108,6 +117,33 @@ def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str])
     pairs = [(value, value), *_splits(value)]
     firsts, seconds = set(columns), set(outcome_columns)
     return next((pair for pair in pairs if pair[0] in firsts and pair[1] in seconds), pairs[min(1, len(pairs) - 1)])
+
+
+def names_option(name: str, text: str, columns: Iterable[str]) -> list[str]:
+    """Read an option that names several columns, such as "age,visits"; a name may have a comma in it."""
+    if text in set(columns):
+        return [text]
+    try:
+        return [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
+    except (csv.Error, StopIteration):
+        raise OptionError(f"{argument(name)} cannot be read: {one_line(text)}.") from None
+
+
+def _several(role: Role, value: Any, table: _Columns) -> tuple[str, ...]:
+    """Return the columns that an option names."""
+    if isinstance(value, str):
+        value = names_option(role, value, table.kinds) if value else []
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
+        raise OptionError(
+            f"{argument(role)} is {one_line(repr(value))}; it must be the name of a column, or a list of names."
+        )
+    names = list(value)
+    for name in names:
+        if isinstance(name, str) and names.count(name) > 1:
+            raise wrong(role, f"Column {quoted(name)} is named twice for {argument(role)}; name it once.")
+        if role == "covariates" and isinstance(name, str) and table.kinds.get(name) == "text":
+            raise wrong(role, f"The covariate {quoted(name)} holds text; it must hold numbers. Text can be a segment.")
+    return tuple(table.take(role, name) for name in names)
 
 
 def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | dict[str, str] | dict[str, float]:

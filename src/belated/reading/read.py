@@ -48,6 +48,9 @@ def read(
     arrived_at: str | None = None,
     delay: str | None = None,
     key: str | tuple[str, str] | None = None,
+    segment: str | Sequence[str] | None = None,
+    covariates: str | Sequence[str] | None = None,
+    arrival_probability: str | None = None,
     arms: Sequence[Label] | None = None,
     as_of: Any = None,
     duplicates: Duplicates = "error",
@@ -83,6 +86,15 @@ def read(
         column: ``"uniform"``, or ``{"A": 0.5, "B": 0.5}``.
     key : str or pair of str, optional
         The key that joins outcomes to assignments: a column of both tables, or one of each.
+    segment : str or list of str, optional
+        The column with the segment of each row, known when it was assigned, such as a country; several give their
+        combinations. Estimates are made by segment and averaged, which is right if the policy looked at the segment.
+        Segments and covariates are never guessed, because they change what is estimated.
+    covariates : str or list of str, optional
+        Columns of numbers, known when the row was assigned, for which estimates are adjusted. A covariate that is
+        measured after the assignment makes estimates wrong.
+    arrival_probability : str, optional
+        The column with the probability that each row's outcome ever arrives, from a model of your own.
     arms : sequence, optional
         The arms in the order of a list of propensities; by default the sorted labels of the table.
     as_of : optional
@@ -154,7 +166,8 @@ def read(
     options = {
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
-        "unit": propensity_unit,
+        "unit": propensity_unit, "segment": segment, "covariates": covariates,
+        "arrival_probability": arrival_probability,
     }  # fmt: skip
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
@@ -224,6 +237,8 @@ def _loaded(
         return assignments, deliveries
     first: dict[str | None, Use] = {columns.arm: "label", columns.assigned_at: "time", columns.key: "key"}
     first |= dict.fromkeys(_chances(assignments, columns), "share")
+    first |= {**dict.fromkeys(columns.segment, "label"), **dict.fromkeys(columns.covariates, "outcome")}
+    first[columns.arrival_probability] = "outcome"
     second: dict[str | None, Use] = {columns.outcome: "outcome", columns.arrived_at: "time", columns.delay: "delay"}
     if deliveries is None:
         return assignments.loaded(_used({**first, **second}), percent=percent), None

@@ -88,6 +88,9 @@ class Roles:
     key: str | None = None
     outcome_key: str | None = None
     propensity: Propensity | None = None
+    segment: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    arrival_probability: str | None = None
     guessed: tuple[Role, ...] = ()
     second: str | None = None
 
@@ -144,6 +147,9 @@ class Roles:
         elif self.propensity is not None:
             several = self.propensity.columns
             columns["propensity"] = list(several) if self.propensity.kind == "wide" else several[0]
+        columns |= {role: list(getattr(self, role)) for role in ("segment", "covariates") if getattr(self, role)}
+        if self.arrival_probability is not None:
+            columns["arrival_probability"] = self.arrival_probability
         return {**columns, "guessed": list(self.guessed)}
 
     def line(self, *, cli: bool = False, options: bool = True) -> str:
@@ -161,6 +167,12 @@ class Roles:
         elif self.propensity is not None and self.propensity.kind != "guess":
             what = "propensity" if self.propensity.kind == "chosen" else "propensities"
             shown.append(f"{what} = {some(self.propensity.columns, quote='')}")
+        if self.segment:
+            shown.append(f"segment = {' and '.join(map(one_line, self.segment))}")
+        if self.covariates:
+            shown.append(f"covariates = {some(self.covariates, quote='')}")
+        if self.arrival_probability is not None:
+            shown.append(f"arrival probability = {one_line(self.arrival_probability)}")
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
         guessed = f" (guessed; change with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"

@@ -369,6 +369,13 @@ def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = 
     return notes
 
 
+def row_name(row: Mapping[str, Any]) -> str:
+    """Return what names a row in a sentence: its key, or its time."""
+    if row.get("key") is not None:
+        return f"the row of key {one_line(repr(row['key']))}"
+    return f"the row assigned at {row['assigned']}"
+
+
 def rows_in(table: ir.Table) -> int:
     """Return how many rows a table has."""
     return int(fetch(table.count().as_table())[0][0].as_py())

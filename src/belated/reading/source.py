@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label, locked
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.log.data import Data
 from belated.log.log import Log, LogColumns
+from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
 from belated.reading.columns import literal
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
-from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, row_name, stream_sums
+from belated.reading.rows_query import row_name
+from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
@@ -74,6 +76,7 @@ class Source(Data, Table):
         self.name, self.arms, self.clock = opened.name, opened.arms, opened.clock
         self.moment, self.notes, self.rows = opened.moment, opened.notes, self._opened.rows
         self.roles = opened.query.roles
+        self._units = opened.units
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
         self._held: Log | None = None
@@ -87,6 +90,11 @@ class Source(Data, Table):
     def has_all_propensities(self) -> bool:
         """Whether the probability of every arm is known, not only of the chosen one."""
         return "p0" in self.rows.columns
+
+    @property
+    def segments(self) -> tuple[Label, ...]:
+        """The labels of the segments, after small ones were merged; empty if there are none."""
+        return () if self._units is None or self._units.segment is None else self._units.layout.labels
 
     @property
     def is_streamed(self) -> bool:
@@ -125,17 +133,21 @@ class Source(Data, Table):
 
     def above_cap(self, moments: Array | None = None) -> Array:
         """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
-        return self._above_now if moments is None else self._count_above(moments)
+        return self._above_now if moments is None else self._count_above(moments, by_cell=False)
 
     @cached_property
     def _above_now(self) -> Array:
-        return self._count_above(None)
+        return self._count_above(None, by_cell=False)
 
-    def _count_above(self, moments: Array | None) -> Array:
+    def _count_above(self, moments: Array | None, *, by_cell: bool) -> Array:
+        """Count outcomes above the cap by time and arm, or by time and cell: arms of segments, if there are any."""
         bins = 1 if moments is None else len(moments)
-        counts = np.zeros((bins + 1, len(self.arms)))
+        by_cell = by_cell and self._units is not None and self._units.has_cells
+        counts = np.zeros((bins + 1, len(self._plan([], None, plain=False).cells if by_cell else self.arms)))
         if self.cap is not None and len(self):
             rows = sums_query.with_codes(self._uncut.rows, self._facts.values)
+            if by_cell and self._units is not None:
+                rows = rows.mutate(code=self._units.place(rows) * len(self.arms) + rows.code)
             cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
             with sentences(self.name):
                 found = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
@@ -156,13 +168,22 @@ class Source(Data, Table):
             batches = self._reader_of(self._uncut).all_batches()
         if not batches:
             raise LogError("The log has no rows; it needs at least one assignment.")
-        columns = {
-            field.name: np.concatenate([getattr(batch, field.name) for batch in batches]) for field in fields(Batch)
-        }
+
+        def joined(name: str) -> Array:
+            return np.concatenate([getattr(batch, name) for batch in batches])
+
+        segment, covariates = None, None
+        units = self._units
+        if units is not None and units.segment is not None:
+            segment = SegmentColumn(units.segment.labels, joined("segment"))
+        if units is not None and units.covariates is not None:
+            covariates = units.covariates._replace(values=locked(joined("x")))
         return Log.of_numbers(
             LogColumns(
-                arms=self.arms, **columns, clock=self.clock, moment=self.moment, cap=self.cap,
-                declared=self.roles.is_declared,
+                arms=self.arms, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.roles.is_declared,
+                **{name: joined(name) for name in ("code", "outcome", "propensity", "assigned", "arrived")},
+                segment=segment, covariates=covariates,
+                arrival=locked(joined("arrival")) if units is not None and units.has_arrival else None,
             )
         )  # fmt: skip
 
@@ -223,9 +244,11 @@ class Source(Data, Table):
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
-                return [[Sums.empty(self.arms, *part, cap=self.cap) for _ in range(bins)] for part in choices]
+                plan = self._plan(choices, moments, plain)
+                return [[plan.totals(Sums.empty(plan.cells, *part, cap=self.cap)) for _ in range(bins)]
+                        for part in choices]  # fmt: skip
             sums = (self._streamed if self.is_streamed else self._computed)(choices, moments, plain)
-        return sums if self.cap is None else with_cap(sums, self.cap, self.above_cap(moments))
+        return sums if self.cap is None else with_cap(sums, self.cap, self._count_above(moments, by_cell=True))
 
     def _past_differs(self, parts: _Parts) -> bool:
         """Whether sums at an earlier moment are not a part of the sums at a later one."""
@@ -234,18 +257,8 @@ class Source(Data, Table):
 
     def _streamed(self, parts: _Parts, moments: Array | None, plain: bool) -> list[list[Sums]]:
         """Sort, if need be, and stream batches through the kernel."""
-        order_matters = moments is not None or any(model.learns for _, model in parts)
-        ordered = order_matters and not self._scans.in_order
-        plan = StreamPlan(
-            arms=self.arms,
-            parts=parts,
-            clock=self.clock,
-            last=self._facts.last,
-            moments=moments,
-            matured=self.within is not None,
-            plain=plain,
-            in_order=order_matters,
-        )
+        plan = self._plan(parts, moments, plain)
+        ordered = plan.in_order and not self._scans.in_order
         try:
             with closing(self._reader.records(ordered=ordered)) as records:
                 sums = stream_sums(records, self._reader.batch, plan)
@@ -256,6 +269,21 @@ class Source(Data, Table):
             raise self._reader.located(error, ordered=ordered) from None
         self._scans.anchors = sums[0][-1].shift
         return sums
+
+    def _plan(self, parts: _Parts, moments: Array | None, plain: bool) -> StreamPlan:
+        units = self._units if self._units is not None and self._units.has_cells else None
+        return StreamPlan(
+            arms=self.arms,
+            parts=parts,
+            clock=self.clock,
+            last=self._facts.last,
+            moments=moments,
+            matured=self.within is not None,
+            plain=plain,
+            in_order=moments is not None or any(model.learns for _, model in parts),
+            layout=None if units is None else units.layout,
+            covariates=None if units is None else units.covariates,
+        )
 
     def _computed(self, parts: _Parts, moments: Array | None, plain: bool) -> list[list[Sums]]:
         """Let the engine make the sums: one expression each, of which only the sums come back."""

@@ -8,26 +8,29 @@ from __future__ import annotations
 import math
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
 from belated.base.columns import Array, Label, locked
 from belated.base.errors import BelatedError, LogError
 from belated.base.progress import PATIENCE, Bar
-from belated.base.text import one_line
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock
 from belated.log.row_checks import Columns, check_rows
+from belated.log.segments import cells_of
 from belated.reading.columns import clock_times, floats, numbers
 from belated.reading.engines import engine_of
 from belated.reading.first_look import Opened
+from belated.reading.rows_query import row_name
+from belated.summaries.covariates import Covariates, CovariateSums
 from belated.summaries.outcome_models import OutcomeModel
+from belated.summaries.segments import Layout, Segments, cell_labels
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
@@ -43,6 +46,9 @@ _FEW_ARMS = 64
 #: The order of rows that are in order.
 _IN_ORDER = np.empty(0, dtype=np.int64)
 
+#: The segments of rows that have none.
+_NO_SEGMENTS = locked(np.empty(0, dtype=np.int32))
+
 #: Batches under way at once; more would only fill the memory.
 _AHEAD = 4
 
@@ -52,24 +58,21 @@ _AHEAD = 4
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a log, as numbers: arm, outcome, propensities, times."""
+    """Some rows of a log, as numbers: arm, outcome, propensities, times, segment, covariates, chance of arrival."""
 
     code: Array
     outcome: Array
     propensity: Array  # (rows, arms), or (rows,) if only the chosen arm's is known
     assigned: Array
     arrived: Array  # NEVER or NaN: still out
+    segment: Array = field(default_factory=lambda: _NO_SEGMENTS)  # its position among the log's; empty: none
+    x: Array = field(default_factory=lambda: kernel.NO_X)  # (rows, covariates)
+    arrival: Array = field(default_factory=lambda: kernel.NO_ARRIVAL)
 
     @classmethod
-    def of(cls, *, code: Array, outcome: Array, propensity: Array, assigned: Array, arrived: Array) -> Batch:
+    def of(cls, **columns: Array) -> Batch:
         """Return a batch whose arrays cannot be written to; compiled kernels know no others."""
-        return cls(
-            code=locked(code),
-            outcome=locked(outcome),
-            propensity=locked(propensity),
-            assigned=locked(assigned),
-            arrived=locked(arrived),
-        )
+        return cls(**{name: locked(column) for name, column in columns.items()})
 
     def __len__(self) -> int:
         return len(self.code)
@@ -112,6 +115,7 @@ class RowReader:
         engine, count = engine_of(rows), opened.facts.rows
         if engine.is_embedded and len(opened.arms) <= _FEW_ARMS:  # numbers travel faster than labels
             rows = self.coded.mutate(code=self.coded.code.cast("uint16")).drop("arm")
+            rows = rows if opened.units is None else opened.units.coded(rows)
         rows = rows if opened.query.window is None else rows.drop("first")
         rows = rows.order_by("assigned") if ordered else rows
         bar = Bar(count, f"Reading {opened.name} ", PATIENCE) if count and sys.stderr.isatty() else None
@@ -128,14 +132,21 @@ class RowReader:
 
     def batch(self, record: pa.RecordBatch) -> Batch:
         """Return Arrow rows as numbers."""
-        opened = self.opened
-        return Batch.of(
-            code=self._codes(record),
-            outcome=floats(record["outcome"]),
-            propensity=self._propensities(record),
-            assigned=clock_times(record["assigned"], opened.clock),
-            arrived=clock_times(record["arrived"], opened.clock),
-        )
+        opened, units = self.opened, self.opened.units
+        columns = {
+            "code": self._codes(record),
+            "outcome": floats(record["outcome"]),
+            "propensity": self._propensities(record),
+            "assigned": clock_times(record["assigned"], opened.clock),
+            "arrived": clock_times(record["arrived"], opened.clock),
+        }
+        if units is not None:
+            columns["segment"] = units.segments_of(record)
+            if (covariates := units.covariates_of(record)) is not None:
+                columns["x"] = covariates.values
+            if units.has_arrival:
+                columns["arrival"] = floats(record["arrive"])
+        return Batch.of(**columns)
 
     def _codes(self, record: pa.RecordBatch) -> Array:
         if "code" in record.schema.names:
@@ -182,13 +193,6 @@ class RowReader:
         return error
 
 
-def row_name(row: Mapping[str, Any]) -> str:
-    """Return what names a row in a sentence: its key, or its time."""
-    if row.get("key") is not None:
-        return f"the row of key {one_line(repr(row['key']))}"
-    return f"the row assigned at {row['assigned']}"
-
-
 # ---------------------------------------------------------------- sums of a stream
 
 
@@ -214,6 +218,10 @@ class StreamPlan(NamedTuple):
         Whether to make the sums that only estimators that are not of Hajek's kind need.
     in_order : bool
         Whether the rows must come in order of assignment: where there are running means or moments.
+    layout : Layout or None
+        The segments that are told apart; None if rows have neither segments nor covariates.
+    covariates : Covariates or None
+        Names, centre and scale of the batches' covariates.
     """
 
     arms: tuple[Label, ...]
@@ -224,17 +232,31 @@ class StreamPlan(NamedTuple):
     matured: bool = False
     plain: bool = True
     in_order: bool = True
+    layout: Layout | None = None
+    covariates: Covariates | None = None
+
+    @property
+    def cells(self) -> tuple[Label, ...]:
+        """What sums are kept by: arms, or pairs of a segment and an arm."""
+        return self.arms if self.layout is None else cell_labels(self.layout.labels, self.arms)
+
+    def totals(self, cells: Sums, covariates: CovariateSums | None = None) -> Sums:
+        """Return sums by arm from those by cell."""
+        if self.layout is None:
+            return cells
+        return Segments(self.layout.labels, cells, covariates, self.layout.merged).total()
 
 
 @dataclass(frozen=True)
 class _Prepared:
     """A batch, checked, with its own order of events.
 
-    `due` is as `kernels.rows.schedule` makes it; `later` holds when, arm and outcome of what only rows of later
-    batches see, in order.
+    `due` is as `kernels.rows.schedule` makes it; `later` holds when, cell and outcome of what only rows of later
+    batches see, in order. `anchor` and `rarest` are by cell.
     """
 
     batch: Batch
+    cell: Array
     anchor: Array
     rarest: Array
     due: Array
@@ -249,15 +271,28 @@ def _prepared(batch: Batch, plan: StreamPlan, before: int) -> _Prepared:
     due = np.empty(n, dtype=np.int32)
     with np.errstate(all="ignore"):
         kernel.schedule(due, batch.times, batch.outcome, _IN_ORDER, 0, n, n)
+    cell = batch.code
+    if plan.layout is not None and len(batch.segment):
+        cell = cells_of(plan.layout, batch.segment, batch.code, len(plan.arms))
+        anchor, rarest = np.zeros(len(plan.cells)), np.full(len(plan.cells), math.inf)
+        rows = _kernel_rows(batch, cell, due, len(plan.arms))
+        with np.errstate(all="ignore"):
+            kernel.rarest_outcomes(anchor, rarest, rows, 0, n)
     unseen = np.flatnonzero(due == n)
     when = batch.arrived[unseen]
     at_once = when == batch.assigned[unseen]  # only rows of a later time see those
     when = when + at_once if when.dtype.kind == "i" else np.where(at_once, np.nextafter(when, math.inf), when)
     order = np.argsort(when)
     order = order[: np.searchsorted(when[order], plan.last, side="right")]
-    rows = unseen[order]
-    later = when[order], batch.code[rows], batch.outcome[rows]
-    return _Prepared(batch=batch, anchor=anchor, rarest=rarest, due=due, later=later)
+    seen = unseen[order]
+    later = when[order], cell[seen], batch.outcome[seen]
+    return _Prepared(batch=batch, cell=cell, anchor=anchor, rarest=rarest, due=due, later=later)
+
+
+def _kernel_rows(batch: Batch, cell: Array, due: Array, arms: int) -> kernel.Rows:
+    """Return a batch's rows in the form that kernels use."""
+    rows = kernel.rows_of(batch.code, batch.outcome, batch.propensity, order=_IN_ORDER, due=due, arms=arms)
+    return rows._replace(cell=cell, x=batch.x, arrival=batch.arrival)
 
 
 class _History:
@@ -266,8 +301,8 @@ class _History:
     Those wait as runs, each in order of the moment from which it is seen.
     """
 
-    def __init__(self, arms: int) -> None:
-        self.n, self.y, self.shift = np.zeros(arms), np.zeros(arms), np.zeros(arms)
+    def __init__(self, cells: int) -> None:
+        self.n, self.y, self.shift = np.zeros(cells), np.zeros(cells), np.zeros(cells)
         self.runs: list[tuple[Array, Array, Array]] = []
 
     def about(self, shift: Array) -> tuple[Array, Array]:
@@ -286,8 +321,8 @@ class _History:
         self.runs = kept
         if not taken:
             return None
-        when, code, outcome = (np.concatenate(columns) for columns in zip(*taken, strict=True))
-        return when, code, outcome
+        when, cell, outcome = (np.concatenate(columns) for columns in zip(*taken, strict=True))
+        return when, cell, outcome
 
 
 def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch], plan: StreamPlan) -> list[list[Sums]]:
@@ -301,7 +336,7 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
         From such a piece to a `Batch`.
     plan : StreamPlan
     """
-    history, total = _History(len(plan.arms)), list[list[Sums]]()
+    history, total = _History(len(plan.cells)), list[list[Sums]]()
     added: deque[Future[None]] = deque()
     rows, latest = 0, None
 
@@ -327,7 +362,8 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
             for record in records:
                 if not len(record):
                     continue
-                jit.ready(len(record) * (len(plan.arms) + 8) * (len(plan.parts) + 1))
+                products = 0 if plan.covariates is None else 2 * len(plan.covariates.names) ** 2
+                jit.ready(len(record) * (len(plan.arms) + 8 + products) * (len(plan.parts) + 1))
                 added.append(line.submit(add, threads.submit(prepare, record, rows)))
                 rows += len(record)
                 while len(added) > _AHEAD:
@@ -339,66 +375,77 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
                 future.cancel()
     if not total:
         bins = 1 if plan.moments is None else len(plan.moments)
-        return [[Sums.empty(plan.arms, *part) for _ in range(bins)] for part in plan.parts]
+        return [[plan.totals(Sums.empty(plan.cells, *part)) for _ in range(bins)] for part in plan.parts]
     return total
 
 
 def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[list[Sums]]:
     """Return a batch's sums, and bring the history up to its end."""
-    batch, arms = prepared.batch, len(plan.arms)
-    # an arm without an outcome here is taken about the one it had before
+    batch, arms, cells = prepared.batch, len(plan.arms), len(plan.cells)
+    # a cell without an outcome here is taken about the one it had before
     shift = np.where(np.isfinite(prepared.rarest), prepared.anchor, history.shift)
-    rows, ahead = _after_history(prepared, history.take(batch.assigned[-1]))
+    rows, ahead = _after_history(prepared, arms, history.take(batch.assigned[-1]))
     stop = ahead + len(batch)
     bins = _bins(batch, plan, ahead)
     sums, after = [], None
     for weights, model in plan.parts:
-        spread, own = empty_bins(len(bins.edges), arms)
+        spread, own = empty_bins(len(bins.edges), cells)
+        totals = kernel.totals(spread, own, np.empty((0, arms)), np.empty(0), rows.x.shape[1], cells // arms)
+        weighting = weights.weighting_of(cells)
+        if plan.layout is not None and plan.layout.merged:
+            weighting = weighting._replace(even_from=plan.layout.even_from(arms))
         calendar = stop if model.learns else 0
         n_before, y_before = history.about(shift)
         with np.errstate(all="ignore"):
             kernel.accumulate(
-                kernel.totals(spread, own, h=np.empty((0, arms)), m=np.empty(0)),
+                totals,
                 rows,
                 kernel.Calendar(np.full(calendar, -1, dtype=np.int32), np.empty(calendar, dtype=np.int32)),
                 bins,
                 shift,
-                weights.weighting_of(arms),
-                model.modelling_of(arms)._replace(arrived_n=n_before, arrived_y=y_before),
+                weighting,
+                model.modelling_of(cells)._replace(arrived_n=n_before, arrived_y=y_before),
                 plan.plain,
                 ahead,
                 stop,
             )
         if calendar:
             after = n_before, y_before
-        about = SumsOf(arms=plan.arms, weights=weights, outcome_model=model, full=rows.full, plain=plan.plain)
-        sums.append(Sums.of_bins(about, shift, spread, own))
+        about = SumsOf(arms=plan.cells, weights=weights, outcome_model=model, full=rows.full, plain=plan.plain)
+        by_cell = Sums.of_bins(about, shift, spread, own)
+        products = CovariateSums.of_bins(plan.covariates, totals.own_products, totals.all_products, shift)
+        sums.append([plan.totals(*each) for each in zip(by_cell, products, strict=True)])
     if after is not None:
         (history.n, history.y), history.shift = after, shift
         history.runs.append(prepared.later)
     return sums
 
 
-def _after_history(prepared: _Prepared, earlier: tuple[Array, Array, Array] | None) -> tuple[kernel.Rows, int]:
+def _after_history(
+    prepared: _Prepared, arms: int, earlier: tuple[Array, Array, Array] | None
+) -> tuple[kernel.Rows, int]:
     """Return a batch's rows after the outcomes of earlier rows that they see, and how many those are.
 
     Those stand before the batch's rows, where they are seen but not counted.
     """
     batch, due = prepared.batch, prepared.due
-    rows = kernel.rows_of(
-        batch.code, batch.outcome, batch.propensity, order=_IN_ORDER, due=due, arms=len(prepared.anchor)
-    )
+    rows = _kernel_rows(batch, prepared.cell, due, arms)
     if earlier is None:
         return rows, 0
     ahead = len(earlier[0])
     due = np.where(due >= 0, due + ahead, due)
     due = np.concatenate([ahead + np.searchsorted(batch.assigned, earlier[0]).astype(np.int32), due])
     unused = np.zeros((ahead, rows.propensity.shape[1]))
-    code, outcome, propensity = (
+    cell, outcome, propensity = (
         locked(np.concatenate(pair))
-        for pair in ((earlier[1], batch.code), (earlier[2], batch.outcome), (unused, rows.propensity))
+        for pair in ((earlier[1], rows.cell), (earlier[2], batch.outcome), (unused, rows.propensity))
     )
-    return rows._replace(code=code, cell=code, outcome=outcome, propensity=propensity, due=due), ahead
+    code = cell if rows.cell is rows.code else locked(np.concatenate([np.zeros(ahead, batch.code.dtype), batch.code]))
+    if rows.x.shape[1]:
+        rows = rows._replace(x=locked(np.concatenate([np.zeros((ahead, rows.x.shape[1])), rows.x])))
+    if len(rows.arrival):
+        rows = rows._replace(arrival=locked(np.concatenate([np.ones(ahead), rows.arrival])))
+    return rows._replace(code=code, cell=cell, outcome=outcome, propensity=propensity, due=due), ahead
 
 
 def _bins(batch: Batch, plan: StreamPlan, ahead: int) -> kernel.Bins:

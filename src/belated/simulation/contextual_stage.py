@@ -1,4 +1,4 @@
-"""`ContextualStage`: an experiment with segments in the form that the kernel needs, to be simulated any number of times.
+"""`ContextualStage`: an experiment with segments in the form that the kernel needs, to be simulated many times.
 
 It is imported only to simulate, because it imports numba.
 """

@@ -65,6 +65,14 @@ class CovariateSums:
             shift=shift,
         )
 
+    @classmethod
+    def of_bins(cls, about: Covariates | None, own: Array, all_: Array, shift: Array) -> list[CovariateSums | None]:
+        """Return the sums up to each of several times from the amounts added between them; None without covariates."""
+        if about is None or not about.names:
+            return [None] * len(own)
+        own, all_ = np.cumsum(own, axis=0), np.cumsum(all_, axis=0)
+        return [cls.of_packed(about, *each, shift) for each in zip(own, all_, strict=True)]
+
     def recentred(self, shift: Array) -> CovariateSums:
         """Return the same sums with outcomes about another shift."""
         change = np.tile(np.eye(self.own.shape[-1]), (len(shift), 1, 1))

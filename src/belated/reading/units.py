@@ -1,0 +1,326 @@
+"""Segments and covariates of a table's rows: their columns, a first look at them, and each row's as numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.columns import Array, Label
+from belated.base.errors import LogError
+from belated.base.text import one_line
+from belated.log.segments import (
+    MOST_DIFFERENT,
+    Scaling,
+    SegmentColumn,
+    Span,
+    check_number,
+    impossible_arrival,
+    infinite_covariate,
+    read_segments,
+)
+from belated.reading.columns import floats, in_words, numbers, value
+from belated.reading.engines import engine_of, fetch, library_of
+from belated.reading.roles import Roles
+from belated.reading.rows_query import RowsQuery, row_name, rows_in
+from belated.summaries.covariates import Covariates
+from belated.summaries.segments import ALL, Layout, lay_out
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+#: Combinations of segment columns up to which the engine turns them into numbers.
+_FEW = 64
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def unit_columns(table: ir.Table, roles: Roles) -> dict[str, ir.Column]:
+    """Return the columns of segments, `s0`, `s1`, ..., of covariates, `x0`, `x1`, ..., and of arrival, `arrive`."""
+    columns = {f"s{i}": _label(table[name]) for i, name in enumerate(roles.segment)}
+    columns |= {f"x{i}": _number(table[name]) for i, name in enumerate(roles.covariates)}
+    if roles.arrival_probability is not None:
+        columns["arrive"] = value("arrival_probability", table[roles.arrival_probability])
+    return columns
+
+
+def _label(column: ir.Column) -> ir.Column:
+    """Return a segment as text, a number or a truth; NaN, as null, is missing."""
+    kind = column.type()
+    if kind.is_floating() or kind.is_decimal():
+        return value("segment", column)
+    return column if kind.is_integer() or kind.is_boolean() else column.cast("string")
+
+
+def _number(column: ir.Column) -> ir.Column:
+    kind = column.type()
+    if kind.is_numeric() or kind.is_boolean() or kind.is_null():
+        return value("covariates", column)
+    hint = " Text can be a segment." if kind.is_string() else ""
+    raise LogError(
+        f"The covariate {one_line(repr(column.get_name()))} holds {in_words(kind)}; it must hold numbers.{hint}",
+        column="covariates",
+    )
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a first look tells of segments and covariates, so that all batches share it.
+
+    Attributes
+    ----------
+    layout : Layout
+        The segments that are told apart.
+    values : tuple of tuples
+        The combinations of values of the segment columns.
+    segment : SegmentColumn or None
+        The log's segments, and the one of each combination.
+    names : tuple of str
+        The columns of covariates.
+    scaling : Scaling or None
+        How these become covariates.
+    has_arrival : bool
+        Whether a column holds the probability that outcomes arrive.
+    """
+
+    layout: Layout
+    values: tuple[tuple[Any, ...], ...] = ()
+    segment: SegmentColumn | None = None
+    names: tuple[str, ...] = ()
+    scaling: Scaling | None = None
+    has_arrival: bool = False
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether rows have segments or covariates, so that sums are kept by segment."""
+        return self.segment is not None or self.scaling is not None
+
+    @property
+    def covariates(self) -> Covariates | None:
+        """The covariates of no rows."""
+        return None if self.scaling is None else self.scaling.covariates([np.empty(0)] * len(self.names), 0)
+
+    # ---------------------------------------------------------------- in the engine
+
+    def place(self, rows: ir.Table) -> ir.Column:
+        """Return each row's segment, among those that are told apart."""
+        last = len(self.layout.labels) - 1
+        if self.segment is None or last == 0:
+            return rows.code * 0
+        places = self.layout.place[self.segment.code].tolist()
+        kept = [(values, place) for values, place in zip(self.values, places, strict=True) if place < last]
+        return _cases(rows, kept, last)
+
+    def coded(self, rows: ir.Table) -> ir.Table:
+        """Return rows with `segment`, a number, in place of the columns of segments, if they have few values."""
+        if self.segment is None or len(self.values) > _FEW:
+            return rows
+        *first, (_, last) = zip(self.values, self.segment.code.tolist(), strict=True)
+        code = _cases(rows, first, last) if first else rows.code * 0 + last
+        return rows.mutate(segment=code.cast("int32")).drop(*_segment_names(rows))
+
+    def covariate(self, rows: ir.Table, at: int) -> ir.Column:
+        """Return a covariate of each row, scaled."""
+        if self.scaling is None:
+            raise ValueError("There are no covariates.")
+        column, centre, scale = rows[f"x{self.scaling.column[at]}"], self.scaling.centre[at], self.scaling.scale[at]
+        exact = _exact(rows)
+        if self.scaling.indicates[at]:
+            return column.isnull().ifelse(exact((1 - centre) / scale), exact(-centre / scale))
+        return (column / exact(scale) - exact(centre / scale)).fill_null(exact(0.0))
+
+    # ---------------------------------------------------------------- in memory
+
+    def segments_of(self, record: pa.RecordBatch) -> Array:
+        """Return the position of each row's segment among the log's; empty if there are none."""
+        if self.segment is None:
+            return np.empty(0, dtype=np.int32)
+        if "segment" in record.schema.names:
+            return numbers(record["segment"], 0).astype(np.int32, copy=False)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        combined = np.zeros(record.num_rows, dtype=np.int64)
+        for i, different in enumerate(self._different):
+            column = record[f"s{i}"]
+            found = pc.index_in(column, value_set=pa.array(different, type=column.type))
+            if found.null_count:
+                raise LogError("The segments changed while the table was read; read it again.", column="segment")
+            combined = combined * len(different) + numbers(found, 0)
+        known, codes = self._numbered
+        return np.asarray(codes[np.searchsorted(known, combined)])
+
+    def covariates_of(self, record: pa.RecordBatch) -> Covariates | None:
+        """Return the covariates of rows."""
+        if self.scaling is None:
+            return None
+        return self.scaling.covariates([floats(record[f"x{i}"]) for i in range(len(self.names))], record.num_rows)
+
+    @cached_property
+    def _different(self) -> list[list[Any]]:
+        """The values of each segment column."""
+        return [list(dict.fromkeys(column)) for column in zip(*self.values, strict=True)]
+
+    @cached_property
+    def _numbered(self) -> tuple[Array, Array]:
+        """A number for each combination, sorted, and its segment."""
+        number = np.zeros(len(self.values), dtype=np.int64)
+        for i, different in enumerate(self._different):
+            places = {each: place for place, each in enumerate(different)}
+            number = number * len(different) + np.array([places[values[i]] for values in self.values])
+        order = np.argsort(number)
+        codes = np.empty(0, dtype=np.int32) if self.segment is None else self.segment.code
+        return number[order], codes[order]
+
+
+def _segment_names(rows: ir.Table) -> list[str]:
+    return [name for name in rows.columns if name[0] == "s" and name[1:].isdigit()]
+
+
+def _cases(rows: ir.Table, places: Sequence[tuple[tuple[Any, ...], int]], last: int) -> ir.Column:
+    """Return what belongs to each row's values of the segment columns, and `last` if nothing does."""
+    library, names = library_of(rows), _segment_names(rows)
+
+    def holds(name: str, each: Any) -> ir.Column:
+        column = rows[name]
+        if each is None:
+            return column.isnull()
+        return (column == library.literal(each, type=column.type())).fill_null(False)
+
+    branches = []
+    for values, place in places:
+        condition = holds(names[0], values[0])
+        for name, each in zip(names[1:], values[1:], strict=True):
+            condition = condition & holds(name, each)
+        branches.append((condition, place))
+    return library.cases(*branches, else_=last).cast("int32")
+
+
+def _exact(rows: ir.Table) -> Callable[[float], ir.Value]:
+    """Return what makes numbers of the engine; from text, as PostgreSQL would take others for decimals."""
+    library = library_of(rows)
+    return lambda number: library.literal(repr(float(number))).cast("float64")
+
+
+# ---------------------------------------------------------------- the first look
+
+
+def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Units | None:
+    """Return what segments and covariates are, from a few counts; None if there are none.
+
+    Parameters
+    ----------
+    query : RowsQuery
+    rows : ibis table
+        One row for each assignment, with `unit_columns`.
+    arms : sequence
+        The arms as the engine knows them.
+    """
+    roles = query.roles
+    if not (roles.segment or roles.covariates or roles.arrival_probability):
+        return None
+    scaling = None
+    if roles.covariates:
+        scaling = Scaling.of(roles.covariates, _spans(query, rows, roles.covariates))
+    if roles.arrival_probability is not None:
+        _refuse_impossible(query, rows)
+    units = Units(
+        layout=Layout((ALL,), np.zeros(1, np.intp)),
+        names=roles.covariates,
+        scaling=scaling,
+        has_arrival=roles.arrival_probability is not None,
+    )
+    return _with_segments(units, rows, roles.segment, arms) if roles.segment else units
+
+
+def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Sequence[Label]) -> Units:
+    """Count outcomes by segment and arm, and lay the segments out."""
+    columns = _segment_names(rows)
+    counts = rows.group_by(*columns, "arm").agg(n=rows.arrived.count())
+    most = MOST_DIFFERENT * max(len(arms), 1)
+    found = fetch(counts.limit(most + 1))
+    if found.num_rows > most:
+        check_number(rows_in(rows.select(*columns).distinct()))
+    found_columns = [found[name].to_pylist() for name in columns]
+    different: dict[tuple[Any, ...], int] = {}
+    combination = [different.setdefault(values, len(different)) for values in zip(*found_columns, strict=True)]
+    values = tuple(different)
+    if not values:
+        return replace(units, segment=SegmentColumn((), np.empty(0, dtype=np.int32)))
+    segment = read_segments({name: _objects([v[i] for v in values]) for i, name in enumerate(names)}, len(values))
+    arrived = np.zeros((len(segment.labels), len(arms)), dtype=np.int64)
+    places = {arm: k for k, arm in enumerate(arms)}
+    code = np.array([places[arm] for arm in found["arm"].to_pylist()])
+    np.add.at(arrived, (segment.code[combination], code), np.array(found["n"].to_pylist()))
+    return replace(units, layout=lay_out(segment.labels, arrived), values=values, segment=segment)
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    """Return values as an array of objects."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _spans(query: RowsQuery, rows: ir.Table, names: Sequence[str]) -> list[Span]:
+    """Return the size, mean and deviation of covariates; refuse infinite ones."""
+    columns = {f"x{i}": rows[f"x{i}"] for i in range(len(names))}
+    ends: dict[str, ir.Value] = {"n": rows.count()}
+    for name, column in columns.items():
+        ends |= {f"{name}_n": column.count(), f"{name}_low": column.min(), f"{name}_high": column.max()}
+    found = fetch(rows.aggregate(**ends)).to_pylist()[0]
+    spans: dict[str, tuple[float, float]] = {}
+    for i, name in enumerate(columns):
+        low, high = (found[f"{name}_{end}"] for end in ("low", "high"))
+        if low is None:
+            spans[name] = 1.0, 0.0
+            continue
+        if math.isinf(low) or math.isinf(high):
+            infinite = (~columns[name].between(-_LARGEST, _LARGEST)).fill_null(False)
+            raise _refused(query, rows, columns[name], infinite, partial(infinite_covariate, names[i]))
+        spans[name] = max(abs(low), abs(high)) or 1.0, low / 2 + high / 2
+    exact = _exact(rows)
+    means: dict[str, ir.Value] = {}
+    for name, (size, middle) in spans.items():
+        apart = columns[name] / exact(size) - exact(middle / size)
+        means |= {f"{name}_first": apart.mean(), f"{name}_second": (apart * apart).mean()}
+    moments = fetch(rows.aggregate(**means)).to_pylist()[0]
+    result = []
+    for name, (size, middle) in spans.items():
+        first, second = (moments[f"{name}_{which}"] or 0.0 for which in ("first", "second"))
+        deviation = math.sqrt(max(second - first**2, 0.0)) * size
+        missing = 1 - found[f"{name}_n"] / found["n"] if found["n"] else 0.0
+        result.append(Span(size=size, mean=middle + first * size, deviation=deviation, missing=missing))
+    return result
+
+
+def _refuse_impossible(query: RowsQuery, rows: ir.Table) -> None:
+    """Refuse probabilities of arrival that are none, or 0."""
+    chance = rows.arrive
+    found = fetch(rows.aggregate(n=rows.count(), known=chance.count(), low=chance.min(), high=chance.max()))
+    ends = found.to_pylist()[0]
+    if ends["known"] == ends["n"] and (ends["n"] == 0 or (ends["low"] > 0 and ends["high"] <= 1)):
+        return
+    possible = ((chance > 0) & (chance <= 1)).fill_null(False)
+    raise _refused(query, rows, chance, ~possible, impossible_arrival)
+
+
+def _refused(
+    query: RowsQuery, rows: ir.Table, column: ir.Column, wrong: ir.Column, error: Callable[[int, float], LogError]
+) -> LogError:
+    """Return the error of the first row with a wrong number; it has the row's number, or else its key or time."""
+    if not query.keeps_order:
+        first = fetch(rows.mutate(number=column).filter(wrong).order_by("assigned").limit(1)).to_pylist()[0]
+        return error(0, math.nan if first["number"] is None else first["number"]).at(row_name(first))
+    before = 0
+    for batch in engine_of(rows).batches(rows.select(number=column, wrong=wrong.cast("int32"))):
+        at = np.flatnonzero(floats(batch["wrong"]))
+        if len(at):
+            return error(before + int(at[0]), float(floats(batch["number"])[at[0]]))
+        before += batch.num_rows
+    return error(0, math.nan)
