@@ -363,7 +363,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
         previous=np.empty(len(log.code) if learns else 0, dtype=kind),
     )
     weighting, m = about.weights.weighting(log), np.empty(len(h))
-    if log.layout.merged:
+    if log.layout.merged and weighting.kind != kernel.GIVEN_WEIGHTS:
         weighting = weighting._replace(even_from=log.layout.even_from(arms))
 
     def add(start: int, stop: int) -> kernel.Totals:

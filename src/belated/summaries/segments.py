@@ -50,7 +50,7 @@ class Layout(NamedTuple):
     merged: tuple[Label, ...] = ()
 
     def even_from(self, arms: int) -> int:
-        """The first cell in which every row has weight 1.
+        """The first cell in which every row has weight 1, unless weights are given.
 
         A policy gives merged segments different probabilities, so weights that follow them would favour some.
         """
