@@ -129,9 +129,7 @@ def _why_unadjusted(segments: Segments, estimator: Estimator) -> str:
         return "only estimators normalised by 'hajek' are"
     arrived, covariates = segments.cells["arrived"], segments.covariates
     if covariates and arrived.sum() - (arrived > 0).sum() < _FOR_ADJUSTMENT * len(covariates.names):
-        return (
-            f"there are fewer than {_FOR_ADJUSTMENT} outcomes for each of {count(len(covariates.names), 'covariate')}"
-        )
+        return f"{count(len(covariates.names), 'covariate')} would need at least {_FOR_ADJUSTMENT} outcomes each"
     return ""
 
 

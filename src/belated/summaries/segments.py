@@ -60,9 +60,10 @@ class Layout(NamedTuple):
 def lay_out(labels: tuple[Label, ...], arrived: Array) -> Layout:
     """Merge small segments, by how many outcomes have arrived and never by what they are.
 
-    A segment stands on its own if every arm has at least `FEWEST` outcomes in it; arms that have fewer in the whole log
-    do not count, unless all have fewer: then all segments are merged. At most `MOST` segments do, those with the most outcomes. The others are merged, together with the
-    smallest that would stand on its own until the rest has enough outcomes too.
+    A segment stands on its own if every arm has at least `FEWEST` outcomes in it. Arms that have fewer in the whole log
+    do not count; if all have fewer, all segments are merged. At most `MOST` segments stand on their own, those with the
+    most outcomes. The others are merged, together with the smallest that would stand on its own until the rest has
+    enough outcomes too.
 
     Parameters
     ----------
