@@ -97,7 +97,9 @@ def _weights(weights: Weights, log: Log) -> Array:
     if weights.name == "uniform":
         return np.ones((len(log.code), len(log.arms)))
     if weights.name == "sqrt" and log.has_all_propensities:
-        return np.sqrt(log.propensity)
+        h = np.sqrt(log.propensity)
+        h[log.cell >= log.layout.even_from(len(log.arms))] = 1.0
+        return h
     raise OptionError(
         f"{argument('weights')} is {weights.name!r}; for a target policy it must be 'past' or 'uniform', or 'sqrt' if "
         "the policy of the log looked at nothing but the segment."

@@ -26,6 +26,9 @@ from belated.summaries.sums import Sums
 #: Outcomes of an arm, for each covariate, that slopes of its own need; with fewer it has those of all arms together.
 _FOR_SLOPES = 5
 
+#: Outcomes of all arms, for each covariate, that an adjustment needs; with fewer there is none.
+_FOR_ADJUSTMENT = 2
+
 #: Covariates whose variance beyond the others is a smaller share than this are collinear.
 _COLLINEAR = 1e-9
 
@@ -114,7 +117,7 @@ def cell_statistics(sums: Sums, estimator: Estimator, population: Population | N
         return evaluate(sums, estimator)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         statistics, covariance = evaluate(segments.cells, estimator), np.zeros((len(segments.cells.arms),) * 2)
-        if segments.covariates is not None and estimator.normalisation == "hajek":
+        if segments.covariates is not None and not _why_unadjusted(segments, estimator):
             statistics, covariance = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
         if population.rows is not None:
             covariance = covariance + _shares_covariance(statistics.value, population)
@@ -122,6 +125,16 @@ def cell_statistics(sums: Sums, estimator: Estimator, population: Population | N
             return statistics
     known = np.where(np.isfinite(covariance), covariance, 0.0)
     return replace(statistics, common=Common(known, max(float(segments.rows.sum()) - 1, 1.0)))
+
+
+def _why_unadjusted(segments: Segments, estimator: Estimator) -> str:
+    """Return why estimates are not adjusted for the covariates; empty if they are."""
+    if estimator.normalisation != "hajek":
+        return "only estimators normalised by 'hajek' are"
+    arrived, covariates = segments.cells["arrived"], segments.covariates
+    if covariates and arrived.sum() - (arrived > 0).sum() < _FOR_ADJUSTMENT * len(covariates.names):
+        return f"{count(len(covariates.names), 'covariate')} would need at least {_FOR_ADJUSTMENT} outcomes each"
+    return ""
 
 
 def _shares_covariance(values: Array, population: Population) -> Array:
@@ -154,7 +167,7 @@ def _adjusted(
     centred = products[:, 1] - w[:, np.newaxis, np.newaxis] * weighted[:, :, np.newaxis] * weighted[:, np.newaxis, :]
     centred = np.where((counts > 0)[:, np.newaxis, np.newaxis], centred, 0.0)
     arm = np.tile(np.arange(arms), n)
-    theta, slope_variance, factor = _slopes(centred, products, weighted, counts, arm, arms)
+    theta, slope_variance, factor, fit = _slopes(centred, products, weighted, counts, arm, arms)
     everyone = covariates.all
     mean = everyone[:, 1:, 0] / everyone[:, :1, 0]
     spread = everyone[:, 1:, 1:] / everyone[:, :1, :1] - mean[:, :, np.newaxis] * mean[:, np.newaxis, :]
@@ -182,14 +195,17 @@ def _adjusted(
     )
     means = np.einsum("cx,cxy,dy->cd", slopes, spread[segment], slopes) / everyone[segment, 0, 0][:, np.newaxis]
     slopes_part = np.einsum("cx,cxy,dy->cd", off, slope_variance[arm], off)
-    same_segment, same_arm = segment[:, np.newaxis] == segment, arm[:, np.newaxis] == arm
-    return adjusted, np.where(same_segment, means, 0.0) + np.where(same_arm, slopes_part, 0.0)
+    same_segment, same_fit = segment[:, np.newaxis] == segment, fit[arm][:, np.newaxis] == fit[arm]
+    return adjusted, np.where(same_segment, means, 0.0) + np.where(same_fit, slopes_part, 0.0)
 
 
 def _slopes(
     centred: Array, products: Array, weighted: Array, counts: Array, arm: Array, arms: int
-) -> tuple[Array, Array, Array]:
-    """Return each arm's slopes, their covariance, and the factor that corrects residual variances for fitting them."""
+) -> tuple[Array, Array, Array, Array]:
+    """Return each arm's slopes, their covariance, and the factor that corrects residual variances for fitting them.
+
+    The last is the number of each arm's fit: arms with few outcomes share theirs.
+    """
     x = slice(1, -1)
     many = centred.shape[1] - 2
     by_arm = np.zeros((arms, *centred.shape[1:]))
@@ -220,7 +236,7 @@ def _slopes(
         left = np.concatenate([-theta[a], [1.0]])
         error = max(float(left @ residual[a, 1:, 1:] @ left), 0.0) / max(free[a] - many, 1.0)
         variance[a] = error * inverse @ squares[a, x, x] @ inverse
-    return theta, variance, free / np.maximum(free - many, 1.0)
+    return theta, variance, free / np.maximum(free - many, 1.0), np.where(few, arms, np.arange(arms))
 
 
 def _residual_moments(moments: Moments, second: Array) -> Moments:
@@ -249,8 +265,8 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
         names = ", ".join(one_line(name) for name in segments.covariates.names[:_NAMED])
         more = len(segments.covariates.names) - _NAMED
         names += f" and {more} more" if more > 0 else ""
-        if estimator.normalisation == "hajek":
-            notes.append(f"Adjusted for {names}, which must be known at assignment.")
-        else:
-            notes.append(f"Not adjusted for {names}: only estimators normalised by 'hajek' are.")
+        why = _why_unadjusted(segments, estimator)
+        notes.append(
+            f"Not adjusted for {names}: {why}." if why else f"Adjusted for {names}, which must be known at assignment."
+        )
     return notes

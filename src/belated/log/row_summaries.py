@@ -340,6 +340,7 @@ def _pairs_of_rows(log: Log, h: Array, m: Array, bins: kernel.Bins, chosen: Arra
         rows, landed = rows[chosen[rows]], landed[chosen[landed]]
         code = log.code[landed]
         pi = log.propensity_matrix[landed, code if log.has_all_propensities else 0]
+        pi = pi if log.arrival_probability is None else pi * log.arrival_probability[landed]
         y = log.outcome[landed] - log.cell_anchor[log.cell[landed]]
         own = PairSums.of_arrived(h[landed], m[landed], code, h[landed, code] / pi, y - m[landed, code])
         yield PairSums.of(h[rows], m[rows]) + own
@@ -356,7 +357,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
         previous=np.empty(len(log.code) if learns else 0, dtype=kind),
     )
     weighting, m = about.weights.weighting(log), np.empty(len(h))
-    if log.layout.merged:
+    if log.layout.merged and weighting.kind != kernel.GIVEN_WEIGHTS:
         weighting = weighting._replace(even_from=log.layout.even_from(arms))
 
     def add(start: int, stop: int) -> kernel.Totals:

@@ -50,7 +50,7 @@ class Layout(NamedTuple):
     merged: tuple[Label, ...] = ()
 
     def even_from(self, arms: int) -> int:
-        """The first cell in which every row has weight 1.
+        """The first cell in which every row has weight 1, unless weights are given.
 
         A policy gives merged segments different probabilities, so weights that follow them would favour some.
         """
@@ -60,9 +60,10 @@ class Layout(NamedTuple):
 def lay_out(labels: tuple[Label, ...], arrived: Array) -> Layout:
     """Merge small segments, by how many outcomes have arrived and never by what they are.
 
-    A segment stands on its own if every arm has at least `FEWEST` outcomes in it; arms that have fewer in the whole log
-    do not count. At most `MOST` segments do, those with the most outcomes. The others are merged, together with the
-    smallest that would stand on its own until the rest has enough outcomes too.
+    A segment stands on its own if every arm has at least `FEWEST` outcomes in it. Arms that have fewer in the whole log
+    do not count; if all have fewer, all segments are merged. At most `MOST` segments stand on their own, those with the
+    most outcomes. The others are merged, together with the smallest that would stand on its own until the rest has
+    enough outcomes too.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def lay_out(labels: tuple[Label, ...], arrived: Array) -> Layout:
     """
     counts = arrived[:, arrived.sum(axis=0) >= FEWEST]
     total = arrived.sum(axis=1)
-    alone = np.asarray((counts >= FEWEST).all(axis=1))
+    alone = np.asarray((counts >= FEWEST).all(axis=1)) & (counts.shape[1] > 0)
     by_size = np.lexsort((np.arange(len(labels)), -total))
     alone[[s for i, s in enumerate(s for s in by_size if alone[s]) if i >= MOST]] = False
     for segment in by_size[::-1]:
