@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from engines import source_of
+from segmented_logs import contextual
 from simulated_logs import changed, chosen, two_segments
 
 import belated as bl
@@ -136,3 +137,52 @@ def test_a_table_shows_what_memory_does():
     assert source.contexts() == log.contexts() != []
     with pytest.warns(bl.BelatedWarning, match="looked at the unit"):
         bl.estimate(source)
+
+
+# ---------------------------------------------------------------- logs with segments
+
+
+@pytest.mark.parametrize("policy", ["greedy", "thompson"])
+@pytest.mark.parametrize("batch", [1, 20])
+def test_a_policy_by_segment_is_not_finer_than_segments(policy, batch):
+    for seed, (rows, segments, delay) in enumerate([(300, 2, 0), (1000, 5, 0), (1000, 3, 20), (300, 5, 20)]):
+        log = contextual(rows, segments, policy=policy, batch=batch, delay=delay, seed=seed).log
+        assert found(log) not in FOUND
+        assert log.contexts() == []
+
+
+def test_the_same_log_without_its_segments_names_the_segment():
+    log = contextual(1000, 2, delay=20).log
+    check = bl.diagnose(log)["units"]
+    assert (check.light, check.finding.startswith("Within segments, the probabilities")) == ("green", True)
+    without = bl.Log(log.code, log.outcome, log.propensity, arms=range(2), assigned_at=log.assigned_at)
+    with pytest.warns(bl.BelatedWarning, match="segment='country'"):
+        bl.estimate(without)
+
+
+@pytest.mark.parametrize(("policy", "delay"), [("greedy", 0), ("greedy", 20), ("thompson", 20)])
+def test_a_policy_finer_than_segments_is_found(policy, delay):
+    log = contextual(2000, 3, policy=policy, delay=delay, traits=2, seed=3).log
+    assert bl.diagnose(log)["units"].light == "red"
+    with pytest.warns(bl.BelatedWarning, match="more of the unit than its segment.*weights='past'.*finer segments"):
+        bl.estimate(log)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", bl.BelatedWarning)
+        bl.estimate(log, weights="past")
+    chosen_only = log.propensity[np.arange(len(log.code)), log.code]
+    names = np.array(log.segment_column.labels)[log.segment_column.code]
+    told = bl.Log(log.code, log.outcome, chosen_only, assigned_at=log.assigned_at, segment=names)
+    assert contexts.swings(glimpse(told)).segmented
+
+
+def test_rows_of_merged_segments_are_not_judged():
+    rng = np.random.default_rng(1)
+    p = np.where(rng.random(400) < 0.5, 0.9, 0.1)
+    segment = np.array(["big"] * 200 + [f"small {i}" for i in range(200)])
+    p[:200] = 0.5
+    order = rng.permutation(400)
+    p, segment = p[order], segment[order]
+    log = bl.Log((rng.random(400) < p).astype(int), rng.normal(size=400), np.c_[1 - p, p], segment=segment)
+    assert log.segments == ("big", "other")
+    seen = contexts.swings(glimpse(log))
+    assert (seen.rows, contexts.contexts(seen)) == (200, "none")

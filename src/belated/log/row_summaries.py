@@ -255,7 +255,9 @@ class RowEvidence:
 
 def glimpse(log: Log) -> contexts.Glimpse:
     """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    order, parts = log.schedule.order, []
+    order, parts, column, place = log.schedule.order, [], log.segment_column, log.layout.place
+    if log.layout.merged:  # rows of merged segments have weight 1, whatever the policy looked at
+        place = np.where(place == len(log.layout.labels) - 1, -1, place)
     for start, stop in contexts.stretches(len(log)):
         rows = order[start:stop] if len(order) else np.arange(start, stop)
         assigned, arrived = log.assigned_numbers_of(rows), log.schedule.due[rows] >= 0
@@ -270,6 +272,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 arrivals=np.sort(when[arrived]),
                 at_once=arrived & (when == assigned),
                 in_order=not len(order),
+                segment=None if column is None else place[column.code[rows]],
             )
         )
     return contexts.joined(parts)

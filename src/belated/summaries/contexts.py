@@ -68,6 +68,9 @@ class Glimpse(NamedTuple):
         Whether each row's outcome arrived at the time of its assignment.
     in_order : bool
         Whether rows of one time are in the order in which they were assigned, as far as is known.
+    segment : array or None
+        The number of each row's segment, within which probabilities are compared; -1 for rows that are not judged.
+        None: the log has no segments.
     """
 
     assigned: Array
@@ -78,12 +81,21 @@ class Glimpse(NamedTuple):
     arrivals: Array | None
     at_once: Array
     in_order: bool
+    segment: Array | None = None
+
+    def groups(self, by_arm: bool) -> list[Array]:
+        """Return the rows of each segment that is judged, or of each arm in it."""
+        segment = np.zeros(len(self.code), np.intp) if self.segment is None else self.segment
+        group = segment * (int(self.code.max(initial=0)) + 1) + self.code if by_arm else segment
+        order = np.argsort(group, kind="stable")[np.count_nonzero(segment < 0) :]
+        return np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else []
 
 
 class Swings(NamedTuple):
     """How probabilities move over three rows that follow each other; of each arm's rows, if only the chosen is known.
 
-    A swing is a move of one arm's probability and a move back, the smaller of the two large.
+    In a log with segments, over three rows of one segment. A swing is a move of one arm's probability and a move back,
+    the smaller of the two large.
 
     Attributes
     ----------
@@ -106,6 +118,8 @@ class Swings(NamedTuple):
         The sum of w (outcome - mean of its arm so far) (its probability - the average of the rows before) over its
         standard error, with w = 1 / sqrt(p), in the mean too; and the number of equal terms that would have that
         standard error.
+    segmented : bool
+        Whether rows were compared within segments.
     """
 
     rows: int
@@ -121,6 +135,7 @@ class Swings(NamedTuple):
     expected_other: float
     z: float
     terms: float
+    segmented: bool = False
 
 
 def stretches(rows: int) -> list[tuple[int, int]]:
@@ -135,24 +150,24 @@ def swings(glimpse: Glimpse) -> Swings:
     """Count how probabilities swing."""
     quiet = _quiet(glimpse)
     whole = np.searchsorted(glimpse.starts, np.arange(len(glimpse.code)), side="right")
-    if glimpse.p.ndim == 2:
-        paths = [(np.arange(len(glimpse.code)), glimpse.p)]
-    else:
-        paths = [(np.flatnonzero(glimpse.code == k), glimpse.p[:, np.newaxis]) for k in np.unique(glimpse.code)]
+    full = glimpse.p.ndim == 2
+    p = glimpse.p if full else glimpse.p[:, np.newaxis]
+    paths = glimpse.groups(by_arm=not full) or [np.zeros(0, np.intp)]
     size, unit, still, late, at = (
-        np.concatenate(columns) for columns in zip(*(_triples(i, p, quiet, whole) for i, p in paths), strict=True)
+        np.concatenate(columns) for columns in zip(*(_triples(i, p, quiet, whole) for i in paths), strict=True)
     )
     jitter = float(np.median(size[still])) / _MEDIAN_SWING if still.any() else 0.0
     beyond = _QUIET if jitter > _LARGE_JITTER else max(_QUIET, _BEYOND_JITTER * jitter)
     loud = size > _LOUD if glimpse.in_order else np.zeros(len(size), bool)
     other = expected = 0.0
-    if glimpse.p.ndim == 2 and len(glimpse.code):
+    judged = sum(map(len, paths))
+    if full and judged:
         in_vain = _in_vain(glimpse)
-        other, expected = float(in_vain[at[loud]].sum()), float(in_vain.mean() * loud.sum())
+        other, expected = float(in_vain[at[loud]].sum()), float(in_vain.sum() / judged * loud.sum())
     z, terms = _outcomes_follow(glimpse, whole)
     return Swings(
-        rows=len(glimpse.code),
-        full=glimpse.p.ndim == 2,
+        rows=judged,
+        full=full,
         quiet=int(still.sum()),
         quiet_swings=int((still & (size > beyond)).sum()),
         jitter=jitter,
@@ -164,6 +179,7 @@ def swings(glimpse: Glimpse) -> Swings:
         expected_other=expected,
         z=z,
         terms=terms,
+        segmented=glimpse.segment is not None,
     )
 
 
@@ -195,15 +211,17 @@ def _quiet(glimpse: Glimpse) -> Array:
 def _in_vain(glimpse: Glimpse) -> Array:
     """Return whether each row's arm was not the likeliest, and its outcome, if it has one, not above the arm's mean.
 
-    What comes of such a row cannot turn the policy away from the likeliest arm.
+    The mean is that of the arm in the row's segment. What comes of such a row cannot turn the policy away from the
+    likeliest arm. Rows that are not judged are none.
     """
-    rows, arms = np.arange(len(glimpse.code)), glimpse.p.shape[1]
-    arrived = np.isfinite(glimpse.outcome)
-    code, y = glimpse.code[arrived], glimpse.outcome[arrived]
-    mean = np.bincount(code, y, arms) / np.maximum(np.bincount(code, minlength=arms), 1)
-    good = arrived.copy()
-    good[arrived] = y > mean[code]
-    return np.asarray((glimpse.p[rows, glimpse.code] < glimpse.p.max(axis=1) - 1e-9) & ~good)
+    in_vain = np.zeros(len(glimpse.code), bool)
+    for rows in glimpse.groups(by_arm=True):
+        y = glimpse.outcome[rows]
+        arrived = np.isfinite(y)
+        mean = float(y[arrived].mean()) if arrived.any() else 0.0
+        p = glimpse.p[rows]
+        in_vain[rows] = (p[:, glimpse.code[rows[0]]] < p.max(axis=1) - 1e-9) & ~(arrived & (y > mean))
+    return in_vain
 
 
 def _triples(rows: Array, p: Array, quiet: Array, whole: Array) -> tuple[Array, Array, Array, Array, Array]:
@@ -234,16 +252,22 @@ def _outcomes_follow(glimpse: Glimpse, whole: Array) -> tuple[float, float]:
     If the policy does not look at the unit, an outcome's expectation is its arm's mean whatever its probability was:
     the sum is a martingale. If it does, an arm is likelier where it is better.
     """
-    terms = [
-        _terms(glimpse, rows, np.arange(len(glimpse.code)) if glimpse.p.ndim == 2 else rows, k, whole)
-        for k in np.unique(glimpse.code)
-        for rows in (np.flatnonzero(glimpse.code == k),)
-    ]
+    if glimpse.p.ndim == 2:
+        paths = [(path, rows) for path in glimpse.groups(by_arm=False) for rows in _by_arm(glimpse, path)]
+    else:
+        paths = [(rows, rows) for rows in glimpse.groups(by_arm=True)]
+    terms = [_terms(glimpse, rows, path, int(glimpse.code[rows[0]]), whole) for path, rows in paths]
     each = np.concatenate(terms) if terms else np.zeros(0)
     square = float(each @ each)
     if not 0 < square < math.inf:
         return 0.0, 0.0
     return float(each.sum()) / math.sqrt(square), square**2 / float(np.sum(each**4))
+
+
+def _by_arm(glimpse: Glimpse, path: Array) -> list[Array]:
+    """Return the rows of a path by arm."""
+    code = glimpse.code[path]
+    return [path[code == k] for k in np.unique(code)]
 
 
 def _terms(glimpse: Glimpse, rows: Array, path: Array, arm: int, whole: Array) -> Array:
@@ -296,6 +320,7 @@ def contexts(seen: Swings) -> Finding:
 def joined(parts: Sequence[Glimpse]) -> Glimpse:
     """Return stretches of rows as one glimpse; what arrived when is known of the first."""
     rows = [len(part.code) for part in parts]
+    segment = [part.segment for part in parts if part.segment is not None]
     return Glimpse(
         assigned=np.concatenate([part.assigned for part in parts]),
         code=np.concatenate([part.code for part in parts]),
@@ -305,4 +330,5 @@ def joined(parts: Sequence[Glimpse]) -> Glimpse:
         arrivals=parts[0].arrivals,
         at_once=np.concatenate([part.at_once for part in parts]),
         in_order=all(part.in_order for part in parts),
+        segment=None if not segment else np.concatenate(segment),
     )

@@ -309,8 +309,12 @@ CALIBRATION_ADVICE = (
     "those that the policy used. Estimates from them are biased."
 )
 CONTEXT_ADVICE = (
-    "Estimate each segment on its own, or use weights='uniform' or weights='past', which are right if arrival does not "
-    "depend on the unit."
+    "Name what the policy looked at, such as segment='country' (--segment country). Otherwise use weights='uniform' or "
+    "weights='past', which are right if arrival does not depend on the unit."
+)
+FINER_ADVICE = (
+    "Use weights='past' or weights='uniform', which are right if within a segment arrival does not depend on the unit, "
+    "or name finer segments: everything that the policy looked at."
 )
 POSITIVE_ADVICE = (
     "If outcomes are recorded only when they happen, as purchases are, estimates are the mean per purchase, not the "
@@ -376,6 +380,9 @@ def context_remark(swings: Swings, finding: Finding) -> Remark | None:
         shown = f"Arms have better outcomes where they were likelier than just before (z = {swings.z:.1f})"
     else:
         return None
+    if swings.segmented:
+        looked = "within segments: the policy looked at more of the unit than its segment"
+        return Remark(f"{shown}, {looked}, and estimates that ignore it are off.", FINER_ADVICE)
     return Remark(
         f"{shown}: the policy looked at the unit (country, device ...), and estimates that ignore it are off.",
         CONTEXT_ADVICE,

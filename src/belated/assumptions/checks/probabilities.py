@@ -207,8 +207,8 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
             f"from some {draws:,} Monte Carlo draws do."
         )
         advice = (
-            "If they are such estimates, draw more, or log exact ones; if the policy looked at the unit, estimate each "
-            "segment on its own."
+            "If they are such estimates, draw more, or log exact ones; if the policy looked at the unit, name what it "
+            "looked at as the segment."
         )
         return Verdict("amber", finding, advice, numbers)
     if found == "unknown" and swings.full:
@@ -216,9 +216,11 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
     if found == "unknown":
         finding = "Only the chosen arm's probability is logged, and too few rows of an arm follow each other with no "
         return Verdict("grey", f"{finding}outcome arriving in between.", "Log every arm's probability.", numbers)
-    finding = "he probabilities do not swing back and forth as those of a policy that looks at the unit."
+    more = "looks at more of the unit than its segment" if swings.segmented else "looks at the unit"
     begins = "T" if swings.full else "As far as the chosen arms' probabilities alone can tell, t"
-    return Verdict("green", f"{begins}{finding}", numbers=numbers)
+    where = "Within segments, t" if swings.segmented and swings.full else begins
+    finding = f"{where}he probabilities do not swing back and forth as those of a policy that {more}."
+    return Verdict("green", finding, numbers=numbers)
 
 
 # ---------------------------------------------------------------- weights
