@@ -61,7 +61,7 @@ def table(tmp_path):
         (
             [("assigned_at", "sent"), ("A,1,2026-03-01", "A,1,1 Mar 2026")],
             [],
-            "'1 Mar 2026' in column 'sent', .* --date-format",
+            "'1 Mar 2026' in column 'sent'.* --date-format",
         ),
         ([("A,1", "A,perhaps")], [], "line 2 has 'perhaps' in column 'outcome'; it must be a number"),
         ([], ["--propensity-unit", "percents"], "--propensity-unit is 'percents'; .* Did you mean 'percent'"),
