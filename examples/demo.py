@@ -47,8 +47,8 @@ def main(folder: Path) -> None:
     print_coverage(runs)
     print_winners(runs)
     print(
-        "Counting so far treats a purchase that has not come yet as none: the slower the line, the more it misses.\n"
-        "The usual AIPW treats outcomes that have not come as its own predictions: its intervals are too narrow.\n"
+        "Counting so far treats an unknown outcome as no purchase: the slower the line, the larger the error.\n"
+        "The usual AIPW replaces unknown outcomes by its own predictions: its intervals are too narrow.\n"
         "The mean of what arrived works here, where one line is clearly better. It does not always work:"
     )
     print(f"\nFour equally good lines, and an algorithm that soon drops what looks bad, {RUNS:,} times:")
@@ -73,7 +73,7 @@ def once(folder: Path) -> None:
     print(table, est, est.contrasts("Plain"), est.best().note, sep="\n\n")
     every_look = bl.sequence(table).contrast("Your name", "Plain")
     day = every_look.excluded_at.astype("datetime64[D]")
-    print(f"With an interval for every look, one could have stopped on {day}: Your name beats Plain.")
+    print(f"With intervals that hold at every look, you could have stopped on {day}: Your name beats Plain.")
 
     print("\nPurchases per 100 recipients")
     print(f"{'':<12}{'truth':>8}{'counting so far':>18}{'mean of what arrived':>23}{'belated, 95% interval':>26}")

@@ -242,7 +242,7 @@ REFUSED = {
     "no text encoding": (PLAIN, {"encoding": "base64"}, "`encoding` is 'base64'"),
     "not in that encoding": (PLAIN.replace("arm", "ärm"), {"encoding": "ascii"}, "it is not text in ascii"),
     "no such mark": (PLAIN, {"decimal": ";"}, r"`decimal` is ';'; it must be '\.' or ','"),
-    "a byte 0 in a name": (PLAIN.replace("arm", "a\0m", 1), {}, "in UTF-16, say so with `encoding='utf-16'`"),
+    "a byte 0 in a name": (PLAIN.replace("arm", "a\0m", 1), {}, "in UTF-16, use `encoding='utf-16'`"),
     "no propensities": (text_of({k: v for k, v in columns().items() if "p_" not in k}), {},
                         "`propensity='uniform'` or `propensity='A=0.5,B=0.5'`"),
     "an odd label": (text_of({**columns(), "arm": [*ARM[:-1], "Bb"]}), {}, "Arm 'Bb' has no column of propensities"),

@@ -358,7 +358,7 @@ def _check_names(name: str, columns: list[str]) -> None:
     if bad is not None:
         raise LogError(
             f"`{name}` has a column named {shown(bad)}; a name cannot contain that character. If the file is in "
-            f"UTF-16, say so with {argument('encoding', 'utf-16')}."
+            f"UTF-16, use {argument('encoding', 'utf-16')}."
         )
     often = Counter(column.lower() for column in columns)
     alike = [column for column in columns if often[column.lower()] > 1]
