@@ -149,11 +149,6 @@ class ContextualBandit:
         return np.asarray(np.sqrt(self.mix @ (own**2 + added + between)))
 
     @property
-    def binary(self) -> bool:
-        """Whether every outcome is 0 or 1."""
-        return all(arm.binary for bandit in self.segments.values() for arm in bandit.arms.values())
-
-    @property
     def cell_arms(self) -> list[Arm]:
         """The outcomes of each segment and arm, segment by segment."""
         return [bandit.arms[arm] for bandit in self.segments.values() for arm in self.arms]
@@ -191,3 +186,12 @@ def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
     numbers = [real(f"shares[{label!r}]", share) for label, share in shares.items()]
     if min(numbers) <= 0 or abs(sum(numbers) - 1) > TOLERANCE:
         raise OptionError(f"`shares` is {dict(shares)!r}; shares must be above 0 and sum to 1.")
+
+
+#: A bandit with or without segments.
+AnyBandit = Bandit | ContextualBandit
+
+
+def cell_arms(bandit: AnyBandit) -> list[Arm]:
+    """Return the outcomes of every arm, or of every segment and arm."""
+    return bandit.cell_arms if isinstance(bandit, ContextualBandit) else list(bandit.arms.values())
