@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -248,12 +247,6 @@ class ContextualStudy(Study):
     def statistics(self, estimator: EstimatorName | Estimator, horizon: int | None = None) -> ArmStatistics:
         """Raise: the study keeps answers only."""
         _not_kept("the statistics of its runs")
-
-    def save(self, path: str | Path) -> None:
-        """Raise: files hold the sums of runs, which a study with segments does not keep."""
-        raise OptionError(
-            "A study of a contextual bandit cannot be saved; keep its rows with `to_pandas()` or `to_json()`."
-        )
 
     def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: IntervalKind) -> Cell:
         kinds = kinds_of(self.kept)

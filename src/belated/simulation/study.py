@@ -30,9 +30,9 @@ from belated.simulation.views import TargetLike, View
 #: The duration of one task in nanoseconds: long enough for little overhead, short enough to stop quickly.
 _TASK = 5e7
 
-#: The approximate duration of a step in nanoseconds, for slow policies and for the others.
+#: The approximate duration of a step in nanoseconds, for slow policies and for the others; what segments add.
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
-_STEP_COST, _CONTEXTUAL_COST = 10, 1000
+_STEP_COST, CONTEXTUAL_COST = 10, 1000
 
 #: The largest number of replications; each stores half a kilobyte.
 _MOST = 10_000_000
@@ -159,7 +159,7 @@ def study(
 def step_cost(bandit: AnyBandit, policy: Policy) -> float:
     """Return the approximate duration of a step in nanoseconds, with the sums of several estimators."""
     if isinstance(bandit, ContextualBandit):
-        return STEP_COSTS.get(policy.name, 0) + _CONTEXTUAL_COST + 20 * len(bandit.arms)
+        return STEP_COSTS.get(policy.name, 0) + CONTEXTUAL_COST + 20 * len(bandit.arms)
     return STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
 
 
