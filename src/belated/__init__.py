@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from belated.simulation.results import Study
     from belated.simulation.simulate import simulate
     from belated.simulation.study import study
+    from belated.simulation.views import in_segment
     from belated.summaries.outcome_models import OutcomeModel
     from belated.summaries.sums import Sums
     from belated.summaries.weights import Weights, two_point
@@ -96,6 +97,7 @@ __all__ = [
     "delays",
     "diagnose",
     "estimate",
+    "in_segment",
     "pilot",
     "plan",
     "policies",
@@ -140,6 +142,7 @@ _MODULES = {
     "simulation.results": "Study",
     "simulation.simulate": "simulate",
     "simulation.study": "study",
+    "simulation.views": "in_segment",
     "summaries.outcome_models": "OutcomeModel",
     "summaries.sums": "Sums",
     "summaries.weights": "Weights two_point",

@@ -23,7 +23,7 @@ def simulate(
     """Run an experiment once, and write its log.
 
     The log has one row per step: `step`, `arm`, each arm's propensity as `p_<arm>` and, if it ever arrives,
-    the `outcome` and the step at which it `arrived`.
+    the `outcome` and the step at which it `arrived`; with segments, also the `segment` and the covariates.
 
     Example: `belated simulate experiment.toml -o log.parquet --seed 1`
     """

@@ -214,7 +214,7 @@ class Common(NamedTuple):
     """
 
     covariance: Array  # (cells, cells)
-    degrees: float  # of freedom
+    degrees: float | Array  # of freedom; by experiment, if there are many
 
     def subset(self, cells: Array) -> Common:
         """Return the part for some cells."""

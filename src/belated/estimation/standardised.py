@@ -119,12 +119,10 @@ def cell_statistics(sums: Sums, estimator: Estimator, population: Population | N
         statistics, covariance = evaluate(segments.cells, estimator), np.zeros((len(segments.cells.arms),) * 2)
         if segments.covariates is not None and not _why_unadjusted(segments, estimator):
             statistics, covariance = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
-        if population.rows is not None:
-            covariance = covariance + _shares_covariance(statistics.value, population)
-        if not covariance.any():
-            return statistics
-    known = np.where(np.isfinite(covariance), covariance, 0.0)
-    return replace(statistics, common=Common(known, max(float(segments.rows.sum()) - 1, 1.0)))
+        if covariance.any():
+            known = np.where(np.isfinite(covariance), covariance, 0.0)
+            statistics = replace(statistics, common=Common(known, max(float(segments.rows.sum()) - 1, 1.0)))
+        return statistics if population.rows is None else with_estimated_shares(statistics, segments.rows)
 
 
 def _why_unadjusted(segments: Segments, estimator: Estimator) -> str:
@@ -137,19 +135,31 @@ def _why_unadjusted(segments: Segments, estimator: Estimator) -> str:
     return ""
 
 
-def _shares_covariance(values: Array, population: Population) -> Array:
-    """Return the covariance of cells from estimated shares: of P_s Q over the multinomial numbers of rows.
+def with_estimated_shares(statistics: ArmStatistics, rows: Array) -> ArmStatistics:
+    """Return the statistics of cells with the covariance that the shares of segments add, if they are estimated.
 
-    It is relative to the coefficients P_s c: (1 / n) (Q Q' / P_s within a segment - Q Q').
+    It is that of P_s Q over the multinomial numbers of rows, relative to the coefficients P_s c:
+    (1 / n) (Q Q' / P_s within a segment - Q Q').
+
+    Parameters
+    ----------
+    statistics : ArmStatistics
+        With known shares, of shape (..., cells).
+    rows : array of shape (..., segments)
     """
-    n = len(population.shares)
-    arms = len(values) // n
+    values, total = statistics.value, np.maximum(rows.sum(axis=-1), 1.0)
+    segment = np.repeat(np.arange(rows.shape[-1]), values.shape[-1] // rows.shape[-1])
     # about one number, which changes nothing: shares sum to 1, and so do a policy's probabilities in every segment
-    centred = np.where(np.isfinite(values), values - np.nanmean(values), 0.0)
-    segment = np.repeat(np.arange(n), arms)
-    share = np.where(population.shares > 0, population.shares, 1.0)[segment]
+    known = np.isfinite(values)
+    mean = np.sum(np.where(known, values, 0.0), axis=-1) / np.maximum(known.sum(axis=-1), 1)
+    centred = np.where(known, values - mean[..., np.newaxis], 0.0)
+    inverse = (total[..., np.newaxis] / np.maximum(rows, 1.0))[..., segment]
     same = segment[:, np.newaxis] == segment
-    return np.asarray(np.outer(centred, centred) * (same / share[:, np.newaxis] - 1) / (population.rows or 1.0))
+    products = centred[..., :, np.newaxis] * centred[..., np.newaxis, :]
+    covariance = products * (same * inverse[..., np.newaxis] - 1) / total[..., np.newaxis, np.newaxis]
+    if statistics.common is not None:
+        covariance = covariance + statistics.common.covariance
+    return replace(statistics, common=Common(covariance, np.maximum(total - 1, 1.0)))
 
 
 def _adjusted(

@@ -51,11 +51,14 @@ class Target:
         One number per arm, in the order of the arms; by segment, of shape (segments, arms).
     parts : tuple
         The parts of the name that can be shortened one by one: the arms of a contrast.
+    segment : optional
+        The segment that it is about; None: the whole population.
     """
 
     name: str
     coefficients: Array
     parts: tuple[Label, ...] = ()
+    segment: Label = None
 
     def unit(self, of_mean: Unit) -> Unit:
         """Return the unit for display: an average of shares is in percent, other combinations are in points."""
@@ -68,10 +71,11 @@ class Target:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Target):
             return NotImplemented
-        return self.name == other.name and np.array_equal(self.coefficients, other.coefficients)
+        same = (self.name, self.segment) == (other.name, other.segment)
+        return same and np.array_equal(self.coefficients, other.coefficients)
 
     def __hash__(self) -> int:
-        return hash((self.name, tuple(self.coefficients.ravel().tolist())))
+        return hash((self.name, self.segment, tuple(self.coefficients.ravel().tolist())))
 
     @classmethod
     def arm(cls, arms: tuple[Label, ...], arm: Label) -> Target:

@@ -34,7 +34,7 @@ class Groups(NamedTuple):
     burn_in: Array  # (groups,)
     step: Array  # (groups,), rows so far
     p: Array  # (groups, arms)
-    count: Array
+    arrived: Array  # (groups, arms), the number of outcomes, and their sum
     total: Array
     first: Array  # (arms,), for Thompson sampling
     second: Array
@@ -61,9 +61,9 @@ class Waiting(NamedTuple):
 def new_groups(burn_in: Array, start: Array) -> Groups:
     """Return groups of which nothing is known."""
     groups, arms = start.shape
-    count, total = np.zeros((2, groups, arms))
+    arrived, total = np.zeros((2, groups, arms))
     first, second = np.zeros((2, arms))
-    return Groups(burn_in, np.zeros(groups, np.int64), start.copy(), count, total, first, second)
+    return Groups(burn_in, np.zeros(groups, np.int64), start.copy(), arrived, total, first, second)
 
 
 def new_rows(horizon: int, arms: int, covariates: int) -> Played:
@@ -123,7 +123,7 @@ def choose(p, u):
 def play(stream, experiment, contexts, own_policy, memo, groups, waiting, rows):
     """Play a run into `rows`; return the group in which the policy failed, or -1."""
     arms, delays, rule, horizon = experiment.arms, experiment.delays, experiment.rule, experiment.horizon
-    count, total, last, previous = groups.count, groups.total, waiting.last, waiting.previous
+    count, total, last, previous = groups.arrived, groups.total, waiting.last, waiting.previous
     n_groups, n_arms = groups.p.shape
     n_x = rows.x.shape[1]
     if memo is not None:

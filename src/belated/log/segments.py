@@ -286,11 +286,12 @@ def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
     names = list(dict.fromkeys(name for part in parts for name in part.names if not name.endswith(" is missing")))
     if any(name not in part.names for part in parts for name in names):
         raise LogError("Parts of one experiment must have the same covariates.", column="covariates")
-    columns = [np.concatenate([_unscaled(part, name) for part in parts]) for name in names]
+    columns = [np.concatenate([unscaled(part, name) for part in parts]) for name in names]
     return covariates_of(names, columns)
 
 
-def _unscaled(part: Covariates, name: str) -> Array:
+def unscaled(part: Covariates, name: str) -> Array:
+    """Return a covariate as it was given, NaN where it is missing."""
     at = part.names.index(name)
     column = part.values[:, at] * part.scale[at] + part.centre[at]
     indicator = f"{name} is missing"

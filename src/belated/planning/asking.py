@@ -16,7 +16,7 @@ from belated.planning.pilots import Pilot, pilot
 from belated.planning.plan import plan
 from belated.planning.results import Plan
 from belated.reading.source import Source
-from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit
 from belated.simulation.description import policy_from, read, read_toml
 from belated.simulation.policies import Policy
 from belated.simulation.views import TargetLike
@@ -52,7 +52,7 @@ def ask(
     chosen = None if policy is None else read_policy_words(policy)
     wanted: TargetLike = None
     named = 0
-    bandit: Bandit | Pilot
+    bandit: AnyBandit | Pilot
     if source.lower().endswith(".toml"):
         about = read(source, needs_horizon=False)
         bandit, chosen = about.bandit, about.policy if chosen is None else chosen

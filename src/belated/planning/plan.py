@@ -20,14 +20,14 @@ from belated.planning.goals import read_goal
 from belated.planning.pilots import Pilot, pilot
 from belated.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, Planner, Runner, arm_delays
 from belated.planning.results import Plan
-from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import check
 from belated.simulation.views import TargetLike, is_binary, read_known_target, true_value
 
 
 def plan(
-    bandit: Bandit | Pilot | Data,
+    bandit: AnyBandit | Pilot | Data,
     policy: Policy | None = None,
     target: TargetLike = None,
     *,
@@ -51,14 +51,14 @@ def plan(
 
     Parameters
     ----------
-    bandit : Bandit, Pilot, Log or Source
+    bandit : Bandit, ContextualBandit, Pilot, Log or Source
         The bandit to simulate; or the log of a pilot, to which `pilot` fits a bandit.
     policy : Policy, optional
         The policy to simulate. Required unless there is a pilot, whose mean probabilities are then used as a fixed
         policy.
     target : optional
-        A pair (arm, baseline) for a contrast, an arm, or a mapping from arms to coefficients. By default the second of
-        two arms minus the first.
+        A pair (arm, baseline) for a contrast, an arm, a mapping from arms to coefficients, or one of the targets by
+        segment of `study`. By default the second of two arms minus the first.
     half_width : float, optional
         The goal: the mean half-width of the target's interval.
     power : float, optional
@@ -140,14 +140,14 @@ def plan(
 class _Source:
     """The planned experiment, and the pilot it was fitted to, if any."""
 
-    bandit: Bandit
+    bandit: AnyBandit
     policy: Policy
     per_day: float | None
     notes: tuple[str, ...] = ()
     pilot: Pilot | None = None
 
 
-def _source(given: Bandit | Pilot | Data, policy: Policy | None, per_day: float | None) -> _Source:
+def _source(given: AnyBandit | Pilot | Data, policy: Policy | None, per_day: float | None) -> _Source:
     """Return the experiment to plan; without a policy, that of the pilot is used."""
     fitted = pilot(given, per_day=per_day) if isinstance(given, Data) else given
     if not isinstance(fitted, Pilot):
@@ -170,7 +170,7 @@ def _source(given: Bandit | Pilot | Data, policy: Policy | None, per_day: float 
     )
 
 
-def _target(bandit: Bandit, target: TargetLike) -> Target:
+def _target(bandit: AnyBandit, target: TargetLike) -> Target:
     labels = list(bandit.arms)
     if target is None:
         if len(labels) != 2:
@@ -180,7 +180,7 @@ def _target(bandit: Bandit, target: TargetLike) -> Target:
     return read_known_target(bandit, target, option="target")
 
 
-def _wait(wait: float | str | None, bandit: Bandit, target: Target) -> float | None:
+def _wait(wait: float | str | None, bandit: AnyBandit, target: Target) -> float | None:
     if wait is None:
         return None
     if wait == "full":
@@ -196,7 +196,7 @@ def _pilots_own(fitted: Pilot, target: Target, level: float) -> str:
     coefficients = {arm: c for arm, c in zip(fitted.arms, target.coefficients, strict=True) if c}
     with without_warnings():
         own = estimate(log, default_estimator(log), level=level).linear(coefficients)
-    true = sum(c * fitted.bandit.arms[arm].mean for arm, c in coefficients.items())
+    true = sum(c * fitted.bandit.means[arm] for arm, c in coefficients.items())
     numbers = [true, own.low, own.high]
     value, low, high = Column("", numbers, "estimate", [own.std_error] * 3, unit=own.unit).texts()
     return f"the pilot's estimate of {one_line(target.name)}, {value}, which is itself uncertain ({low} to {high})"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from belated.base.columns import Array
 from belated.base.progress import Bar
 from belated.base.text import percent
 from belated.estimation.estimators import EstimatorName
@@ -16,9 +17,10 @@ from belated.estimation.target import Target
 from belated.planning.goals import Goal, HalfWidth, Point
 from belated.planning.results import Curve, Option, Plan
 from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
-from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms, cell_delays
 from belated.simulation.policies import Policy
-from belated.simulation.study import STEP_COSTS, study
+from belated.simulation.study import CONTEXTUAL_COST, STEP_COSTS, study
+from belated.simulation.views import cell_weights
 
 #: The smallest number of runs of a horizon, and the time for rough and final runs, in nanoseconds.
 LEAST_RUNS, _BUDGET, _LAST_BUDGET = 40, 2e9, 1e10
@@ -45,17 +47,28 @@ _REFINEMENTS = 4
 USUAL_SIMULATIONS = 32
 
 
-def arm_delays(bandit: Bandit, target: Target, share: float) -> list[float]:
-    """Return, for each arm of the target, the delay within which a share of its outcomes arrives."""
-    used = [label for label, c in zip(bandit.arms, target.coefficients, strict=True) if c]
-    return [bandit.delay(label).quantile(share) for label in used]
+def arm_delays(bandit: AnyBandit, target: Target, share: float) -> list[float]:
+    """Return, for each arm of the target (and segment), the delay within which a share of its outcomes arrives."""
+    weights = target.coefficients
+    if isinstance(bandit, ContextualBandit):
+        weights = cell_weights(bandit, target).ravel()
+    return [delay.quantile(share) for delay, c in zip(cell_delays(bandit), weights, strict=True) if c]
+
+
+def spreads(bandit: AnyBandit, target: Target) -> tuple[Array, Array]:
+    """Return standard deviations and coefficients, by arm, or by segment and arm as if segments were equally large."""
+    sds = np.array([arm.sd for arm in cell_arms(bandit)])
+    if not isinstance(bandit, ContextualBandit):
+        return sds, target.coefficients
+    scale = np.sqrt(bandit.mix * len(bandit.mix))[:, np.newaxis]
+    return sds, (cell_weights(bandit, target) / scale).ravel()
 
 
 @dataclass
 class Runner:
     """Simulates one experiment at any horizon and wait, and stores the results."""
 
-    bandit: Bandit
+    bandit: AnyBandit
     policy: Policy
     target: Target
     goal: Goal
@@ -73,6 +86,7 @@ class Runner:
     def runs(self, horizon: int, wanted: float, budget: float) -> int:
         """Return the number of runs of a horizon: as many as wanted, within the budget of time."""
         step = 20 + 5 * len(self.bandit.arms) + STEP_COSTS.get(self.policy.name, 0) / self.policy.batch
+        step += CONTEXTUAL_COST if isinstance(self.bandit, ContextualBandit) else 0
         return int(min(max(min(wanted, budget / (horizon * step)), LEAST_RUNS), self.replications))
 
     def measure(self, horizon: int, wait: float, runs: int) -> tuple[Point, Point]:
@@ -152,7 +166,7 @@ class Planner:
 
     @property
     def _least(self) -> int:
-        return min(max(2 * len(self.runner.bandit.arms), 4), self.most)
+        return min(max(2 * len(cell_arms(self.runner.bandit)), 4), self.most)
 
     def _root(self, wait: float, guess: float) -> Root:
         """Find the approximate horizon for one wait."""
@@ -166,8 +180,8 @@ class Planner:
     def _settled(self) -> float:
         """Return the best wait, after finding the horizon of every candidate."""
         runner = self.runner
-        sds = np.array([arm.sd for arm in runner.bandit.arms.values()])
-        guess = runner.proxy.guess(sds, runner.target.coefficients)
+        sds, coefficients = spreads(runner.bandit, runner.target)
+        guess = runner.proxy.guess(sds, coefficients)
         guess = max(guess, 20.0 * len(sds)) if math.isfinite(guess) else 1000.0
         if self.fixed is not None:
             root = self._root(self.fixed, guess)

@@ -11,7 +11,7 @@ from belated.base.documents import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
 from belated.planning.goals import Goal, Point
-from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit
 from belated.simulation.policies import Policy
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Plan(Table):
     max_horizon: int
     per_day: float | None
     notes: tuple[str, ...]
-    bandit: Bandit
+    bandit: AnyBandit
     policy: Policy
 
     @cached_property

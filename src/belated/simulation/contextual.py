@@ -122,12 +122,9 @@ class ContextualBandit:
     @cached_property
     def mean_matrix(self) -> Array:
         """The true mean of each segment and arm, (segments, arms)."""
-        own = [[bandit.arms[arm].mean for arm in self.arms] for bandit in self.segments.values()]
-        return np.asarray(own) + self._from_covariates([x.mean for x in self.covariates.values()], self.slope_matrix)
-
-    def _from_covariates(self, of_covariates: list[float], slopes: Array) -> Array:
-        """Return, by arm, what covariates add; only those with a slope need a value."""
-        return np.where(slopes != 0, slopes, 0.0) @ np.where(slopes.any(axis=0), of_covariates, 0.0)
+        own = np.array([[bandit.arms[arm].mean for arm in self.arms] for bandit in self.segments.values()])
+        x, slopes = np.array([x.mean for x in self.covariates.values()]), self.slope_matrix
+        return np.asarray(own + slopes @ np.where(slopes.any(axis=0), x, 0.0))  # only those with a slope need a mean
 
     @property
     def means(self) -> dict[Label, float]:
@@ -139,19 +136,6 @@ class ContextualBandit:
         """The true mean of each arm in each segment."""
         rows = self.mean_matrix.tolist()
         return {label: dict(zip(self.arms, row, strict=True)) for label, row in zip(self.segments, rows, strict=True)}
-
-    @property
-    def sds(self) -> Array:
-        """The standard deviation of each arm's outcomes over all segments."""
-        own = np.array([[bandit.arms[arm].sd for arm in self.arms] for bandit in self.segments.values()])
-        added = self._from_covariates([x.sd**2 for x in self.covariates.values()], self.slope_matrix**2)
-        between = (self.mean_matrix - self.mix @ self.mean_matrix) ** 2
-        return np.asarray(np.sqrt(self.mix @ (own**2 + added + between)))
-
-    @property
-    def binary(self) -> bool:
-        """Whether every outcome is 0 or 1."""
-        return all(arm.binary for bandit in self.segments.values() for arm in bandit.arms.values())
 
     @property
     def cell_arms(self) -> list[Arm]:
@@ -191,3 +175,17 @@ def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
     numbers = [real(f"shares[{label!r}]", share) for label, share in shares.items()]
     if min(numbers) <= 0 or abs(sum(numbers) - 1) > TOLERANCE:
         raise OptionError(f"`shares` is {dict(shares)!r}; shares must be above 0 and sum to 1.")
+
+
+#: A bandit with or without segments.
+AnyBandit = Bandit | ContextualBandit
+
+
+def cell_arms(bandit: AnyBandit) -> list[Arm]:
+    """Return the outcomes of every arm, or of every segment and arm."""
+    return bandit.cell_arms if isinstance(bandit, ContextualBandit) else list(bandit.arms.values())
+
+
+def cell_delays(bandit: AnyBandit) -> list[Delay]:
+    """Return the delays of every arm, or of every segment and arm."""
+    return bandit.cell_delays if isinstance(bandit, ContextualBandit) else [bandit.delay(arm) for arm in bandit.arms]

@@ -1,9 +1,11 @@
-"""`ContextualStage`: an experiment with segments in the form that the kernel needs, to be simulated many times.
+"""`ContextualStage`: an experiment with segments in the form that the kernel needs.
 
 It is imported only to simulate, because it imports numba.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -59,11 +61,11 @@ class ContextualStage:
         )
         if failed >= 0:
             self.waiting = kernel.new_waiting(self.horizon)
-            raise self.own.failure(groups.count[failed], groups.total[failed], int(groups.step[failed]))
+            raise self.own.failure(groups.arrived[failed], groups.total[failed], int(groups.step[failed]))
         return rows
 
-    def log(self, seed: int, replication: int) -> Log:
-        """Simulate one replication; return its log as of the horizon."""
+    def log(self, seed: int, replication: int, wait: float = 0) -> Log:
+        """Simulate one replication; return its log as of `wait` steps after the horizon."""
         rows, names = self.rows(seed, replication), list(self.bandit.covariates)
         never = rows.late == experiment.NEVER
         return log_of_rows(
@@ -74,4 +76,5 @@ class ContextualStage:
             np.where(never, np.inf, rows.late.astype(np.float64)),
             segment=SegmentColumn(self.bandit.labels, rows.segment),
             covariates=covariates_of(names, list(rows.x.T)) if names else None,
+            moment=None if math.isinf(wait) else self.horizon + int(min(wait, experiment.LONGEST)),
         )

@@ -27,18 +27,22 @@ from belated.estimation.intervals import INTERVALS, Interval
 from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
 from belated.simulation.constructors import CONSTRUCTORS, Constructed
+from belated.simulation.contextual import AnyBandit, ContextualBandit
 from belated.simulation.delays import Delay
 from belated.simulation.policies import Policy
-from belated.simulation.views import TargetLike
+from belated.simulation.views import InSegment, TargetLike
 
 T = TypeVar("T")
 Made = TypeVar("Made", bound=Constructed)
 
 #: The keys of a description.
 _KEYS = (
-    *("arms", "delay", "policy", "horizon", "horizons", "replications", "seed"),
-    *("estimators", "targets", "intervals", "level"),
+    *("arms", "delay", "segments", "covariates", "slopes", "arrival", "policy"),
+    *("horizon", "horizons", "replications", "seed", "estimators", "targets", "intervals", "level"),
 )
+
+#: The keys of a bandit without and with segments.
+_PLAIN, _CONTEXTUAL = ("arms", "delay"), ("segments", "delay", "covariates", "slopes", "arrival")
 
 
 @dataclass(frozen=True)
@@ -47,17 +51,18 @@ class Description:
 
     Attributes
     ----------
-    bandit : Bandit
+    bandit : Bandit or ContextualBandit
     policy : Policy
     horizons : tuple of int
     replications, seed : int
     estimators, intervals : tuple of str, or None for the default
     targets : tuple, or None for the default
-        Arms, contrasts as pairs of arms, linear combinations as mappings from arm to coefficient.
+        Arms, contrasts as pairs of arms, linear combinations as mappings from arm to coefficient, policies by segment,
+        and targets in one segment.
     level : float
     """
 
-    bandit: Bandit
+    bandit: AnyBandit
     policy: Policy
     horizons: tuple[int, ...]
     replications: int = 1000
@@ -86,10 +91,10 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) -> Description:
     """Return a description from a table, such as the content of a TOML file."""
-    _check_keys(table, "", needed=("arms", "policy"), known=_KEYS)
+    _check_keys(table, "", needed=("policy",) if "segments" in table else ("arms", "policy"), known=_KEYS)
     if ("horizon" in table) == ("horizons" in table) and (needs_horizon or "horizon" in table):
         raise OptionError("The description must have exactly one of `horizon` and `horizons` at the top level.")
-    bandit = bandit_from({key: table[key] for key in ("arms", "delay") if key in table})
+    bandit = _any_bandit_from({key: table[key] for key in (*_PLAIN, *_CONTEXTUAL) if key in table})
     horizons = _each(table, "horizons", lambda name, given: whole(name, given, least=1)) or ()
     if "horizon" in table:
         horizons = (whole("horizon", table["horizon"], least=1),)
@@ -100,30 +105,69 @@ def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) ->
         replications=whole("replications", table.get("replications", 1000), least=1),
         seed=whole("seed", table.get("seed", 0), least=0),
         estimators=_each(table, "estimators", lambda name, given: one_of(name, given, ESTIMATORS)),
-        targets=_each(table, "targets", lambda name, given: _target(name, given, bandit.arms)),
+        targets=_each(table, "targets", lambda name, given: _target(name, given, bandit)),
         intervals=_each(table, "intervals", lambda name, given: one_of(name, given, INTERVALS)),
         level=fraction("level", table.get("level", 0.95)),
     )
 
 
-def bandit_from(table: Mapping[str, Any]) -> Bandit:
+def bandit_from(table: Mapping[str, Any], place: str = "") -> Bandit:
     """Return a bandit from a table of `arms`, each with an `outcome` and optionally a `delay`.
 
     The arms are a table by label, or a list of tables with a `label` each. A `delay` next to `arms` applies to arms
-    without a delay of their own.
+    without a delay of their own. `place` is where the table is in the description, such as "segments.DE".
     """
-    _check_keys(table, "", needed=("arms",), known=("arms", "delay"))
+    _check_keys(table, place, needed=("arms",), known=_PLAIN)
+    inside = f"{place}." if place else ""
     outcomes, late = {}, {}
-    for label, arm in _by_label(table["arms"], "arms").items():
-        where = f"arms.{label}"
+    for label, arm in _by_label(table["arms"], f"{inside}arms").items():
+        where = f"{inside}arms.{label}"
         _check_keys(arm, where, needed=("outcome",), known=("outcome", "delay"))
         outcomes[label] = _make(Arm, arm["outcome"], f"{where}.outcome")
         if "delay" in arm:
             late[label] = _make(Delay, arm["delay"], f"{where}.delay")
-    if "delay" not in table:
-        return Bandit(outcomes, late)
-    common = _make(Delay, table["delay"], "delay")
-    return Bandit(outcomes, dict.fromkeys(outcomes, common) | late if late else common)
+    with _at(place):
+        if "delay" not in table:
+            return Bandit(outcomes, late)
+        common = _make(Delay, table["delay"], f"{inside}delay")
+        return Bandit(outcomes, dict.fromkeys(outcomes, common) | late if late else common)
+
+
+def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
+    """Return a bandit from a table of `arms` or, by segment, of `segments`.
+
+    Each segment has `arms` and a `delay` as a bandit has, and a `share`. A `delay` next to `segments` applies to
+    segments without one.
+    """
+    if "segments" not in table:
+        _check_keys(table, "", needed=("arms",), known=_PLAIN)
+        return bandit_from(table)
+    _check_keys(table, "", needed=("segments",), known=_CONTEXTUAL)
+    bandits, shares = {}, {}
+    for label, entry in _by_label(table["segments"], "segments").items():
+        where = f"segments.{label}"
+        _check_keys(entry, where, needed=("arms",), known=("share", *_PLAIN))
+        common = {"delay": table["delay"]} if "delay" in table else {}
+        own = {key: value for key, value in entry.items() if key != "share"}
+        bandits[label] = bandit_from(common | own, where)
+        if "share" in entry:
+            shares[label] = entry["share"]
+    with _at("segments"):
+        plain = ContextualBandit(bandits, shares or None)
+    covariates = _by_label(table.get("covariates", {}), "covariates")
+    slopes = _by_label(table.get("slopes", {}), "slopes")
+    return ContextualBandit(
+        bandits,
+        shares or None,
+        {name: _make(Arm, entry, f"covariates.{name}") for name, entry in covariates.items()},
+        {name: _slope(f"slopes.{name}", slope, plain.arms) for name, slope in slopes.items()},
+        _by_label(table.get("arrival", {}), "arrival"),
+    )
+
+
+def _slope(name: str, given: object, arms: Collection[Hashable]) -> Any:
+    """Return the slope of a covariate: a number, or a table by arm."""
+    return {_arm(name, arm, arms): slope for arm, slope in given.items()} if isinstance(given, Mapping) else given
 
 
 def bandit_to(bandit: Bandit) -> dict[str, Any]:
@@ -189,12 +233,18 @@ def _shares(given: object, where: str) -> dict[Any, Any]:
     return {label: entry["share"] for label, entry in shares.items()}
 
 
+def _looking(policy: Policy, given: object) -> Policy:
+    if not isinstance(given, bool):
+        raise OptionError(f"`by_segment` is {given!r}; it must be true or false.")
+    return policy if given else policy.pooled()
+
+
 #: Options that are set after construction, by type, and their defaults.
 _CHANGES: dict[type[Constructed], dict[str, Callable[[Any, Any], Constructed]]] = {
     Delay: {"never": Delay.censored},
-    Policy: {"batch": Policy.batched},
+    Policy: {"batch": Policy.batched, "by_segment": _looking},
 }
-_USUAL: dict[str, float] = {"never": 0.0, "batch": 1}
+_USUAL: dict[str, float] = {"never": 0.0, "batch": 1, "by_segment": True}
 
 #: Options that are not numbers: JSON has no infinity, and no keys but text.
 _READ: dict[str, Callable[[Any, str], Any]] = {"values": _values, "shares": _shares}
@@ -227,8 +277,16 @@ def _label(label: object, where: str) -> str | int | float:
     return plain
 
 
-def _target(name: str, given: object, known: Collection[Hashable]) -> TargetLike:
+def _target(name: str, given: object, bandit: AnyBandit) -> TargetLike:
+    known = tuple(bandit.arms)
     if isinstance(given, Mapping):
+        segments = bandit.labels if isinstance(bandit, ContextualBandit) else ()
+        if given.keys() == {"segment", "target"}:
+            segment = _arm(f"{name}.segment", given["segment"], segments, "segments")
+            return InSegment(segment, _target(f"{name}.target", given["target"], bandit))
+        if segments and any(isinstance(choice, (str, Mapping)) for choice in given.values()):
+            places = {segment: _arm(name, segment, segments, "segments") for segment in given}
+            return {places[segment]: _choice(f"{name}.{segment}", arm, known) for segment, arm in given.items()}
         return {_arm(name, arm, known): real(f"{name}.{arm}", number) for arm, number in given.items()}
     if not isinstance(given, list):
         return _arm(name, given, known)
@@ -237,11 +295,16 @@ def _target(name: str, given: object, known: Collection[Hashable]) -> TargetLike
     return tuple(_arm(name, arm, known) for arm in given)
 
 
-def _arm(name: str, given: object, known: Collection[Hashable]) -> Hashable:
-    """Return the arm with this label, or with this text as label, because keys in TOML are text."""
+def _choice(name: str, given: object, known: Collection[Hashable]) -> object:
+    """Return what a policy chooses in a segment: an arm, or probabilities by arm."""
+    return _slope(name, given, known) if isinstance(given, Mapping) else _arm(name, given, known)
+
+
+def _arm(name: str, given: object, known: Collection[Hashable], kind: str = "arms") -> Hashable:
+    """Return the arm (or segment) with this label, or with this text as label, because keys in TOML are text."""
     matches = [arm for arm in known if arm == given] or [arm for arm in known if str(arm) == given]
     if not matches:
-        raise OptionError(f"`{name}` is {given!r}, which is not one of the arms {list(known)!r}.")
+        raise OptionError(f"`{name}` is {given!r}, which is not one of the {kind} {list(known)!r}.")
     return matches[0]
 
 
@@ -275,9 +338,10 @@ def _check_keys(table: object, where: str, needed: Collection[str], known: Colle
 @contextmanager
 def _at(where: str) -> Iterator[None]:
     """Add the place in the description to errors about options."""
+    place = f"In `{where}`, " if where else ""
     try:
         yield
     except BelatedError as error:
-        raise OptionError(f"In `{where}`, {error}") from None
+        raise OptionError(f"{place}{error}") from None
     except OverflowError:
-        raise OptionError(f"In `{where}`, a number is too large.") from None
+        raise OptionError(f"{place}a number is too large.") from None

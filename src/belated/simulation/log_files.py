@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.documents import csv_text
 from belated.base.errors import MissingLibraryError, OptionError
 from belated.base.files import check_place, write_whole
 from belated.log.log import Log
+from belated.log.segments import unscaled
 
 
 def columns_of(log: Log) -> dict[str, Array | list[float | None]]:
     """Return the columns of a simulated log; outcomes that have not arrived by `as_of` are missing."""
     arrived_at = np.asarray(log.arrived_at, dtype=np.float64)
     arrived = (arrived_at <= log.last_look).tolist()
-    labels = np.array([str(arm) for arm in log.arms], dtype=object)
-    if len(set(labels)) < len(labels):
-        raise OptionError(f"The arms {list(log.arms)!r} cannot be written: some have the same text.")
-    columns: dict[str, Array | list[float | None]] = {"step": log.assigned_at, "arm": labels[log.code]}
+    columns: dict[str, Array | list[float | None]] = {"step": log.assigned_at}
+    if log.segment_column is not None:
+        columns["segment"] = _texts("segments", log.segment_column.labels)[log.segment_column.code]
+    columns["arm"] = _texts("arms", log.arms)[log.code]
     columns |= {f"p_{arm}": log.propensity[:, k] for k, arm in enumerate(log.arms)}
     columns["outcome"] = [y if known else None for y, known in zip(log.outcome.tolist(), arrived, strict=True)]
     columns["arrived"] = [int(t) if known else None for t, known in zip(arrived_at.tolist(), arrived, strict=True)]
+    if log.covariates is not None:
+        for name in log.covariates.names:
+            if name in columns:
+                raise OptionError(f"The covariate {name!r} cannot be written: the log has another column of that name.")
+            columns[name] = unscaled(log.covariates, name)
     return columns
+
+
+def _texts(kind: str, labels: Sequence[Label]) -> Array:
+    """Return labels as text, or raise if two have the same."""
+    texts = np.array([str(label) for label in labels], dtype=object)
+    if len(set(texts)) < len(texts):
+        raise OptionError(f"The {kind} {list(labels)!r} cannot be written: some have the same text.")
+    return texts
 
 
 def check_log_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:

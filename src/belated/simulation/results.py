@@ -28,8 +28,8 @@ from belated.estimation.intervals import (
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.simulation import study_files
-from belated.simulation.bandits import Bandit
 from belated.simulation.cells import Cell
+from belated.simulation.contextual import AnyBandit, cell_arms
 from belated.simulation.moments import sums_of_runs
 from belated.simulation.policies import Policy
 from belated.simulation.views import TargetLike, View, is_binary, read_interval, read_known_target, true_value
@@ -61,7 +61,7 @@ class Study(Table):
         Steps from the last assignment to the analysis.
     """
 
-    bandit: Bandit
+    bandit: AnyBandit
     policy: Policy
     seed: int
     as_published: bool
@@ -112,12 +112,12 @@ class Study(Table):
     @cached_property
     def means(self) -> Array:
         """The true means, by arm."""
-        return np.array([arm.mean for arm in self.bandit.arms.values()])
+        return np.array(list(self.bandit.means.values()))
 
     @cached_property
     def centres(self) -> Array:
         """The values subtracted from outcomes in the moments, by arm."""
-        return np.array([arm.centre for arm in self.bandit.arms.values()])
+        return np.array([arm.centre for arm in cell_arms(self.bandit)])
 
     def viewed(
         self,
@@ -326,20 +326,24 @@ class PolicyTable(Table):
 
     def _columns(self) -> list[Column]:
         study = self.study
-        gaps = np.nanmax(study.means) - study.means
-        assigned = {h: m[:, :, ASSIGNED_ROWS] for h, m in study.moments.items()}
-        regrets = {h: rows @ gaps for h, rows in assigned.items()}
+        # by arm, or in a contextual bandit by segment and arm
+        gaps = (np.nanmax(study.means, axis=-1, keepdims=True) - study.means).ravel()
+        regrets = {h: m[:, :, ASSIGNED_ROWS] @ gaps for h, m in study.moments.items()}
+        rows = {
+            h: m[:, :, [ASSIGNED_ROWS, ARRIVED_ROWS]].reshape(len(m), -1, len(study.arms), 2).sum(axis=1)
+            for h, m in study.moments.items()
+        }
         errors = [float(r.std(ddof=1)) / math.sqrt(len(r)) for r in regrets.values()]
         columns = [
             Column("horizon", list(study.horizons), "count"),
             Column("regret", [float(r.mean()) for r in regrets.values()], "estimate", errors),
         ]
         for k, arm in enumerate(study.arms):
-            shares = [float(rows[:, k].mean()) / h for h, rows in assigned.items()]
+            shares = [float(counts[:, k, 0].mean()) / h for h, counts in rows.items()]
             columns.append(Column(f"chosen {one_line(arm)}", shares, "share"))
         for k, arm in enumerate(study.arms):
-            counts = [m[:, k, [ARRIVED_ROWS, ASSIGNED_ROWS]].sum(axis=0) for m in study.moments.values()]
-            observed = [float(arrived / max(assigned, 1)) for arrived, assigned in counts]
+            sums = [counts[:, k].sum(axis=0) for counts in rows.values()]
+            observed = [float(arrived / max(assigned, 1)) for assigned, arrived in sums]
             columns.append(Column(f"observed {one_line(arm)}", observed, "share"))
         per_step = [1e9 * study.seconds[h] / (h * len(m)) for h, m in study.moments.items()]
         seconds = [study.seconds[h] for h in study.horizons]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from belated.base.checks import whole
 from belated.base.columns import Array, Label
@@ -11,14 +10,14 @@ from belated.base.errors import OptionError
 from belated.log.clock import read_times
 from belated.log.labels import encode
 from belated.log.log import Log, LogColumns
+from belated.log.segments import SegmentColumn
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import ContextualBandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.policies import Policy
+from belated.summaries.covariates import Covariates
 
 
-def simulate(
-    bandit: Bandit | ContextualBandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0
-) -> Log:
+def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0) -> Log:
     """Run an experiment once.
 
     Parameters
@@ -57,16 +56,24 @@ def simulate(
         return ContextualStage(bandit, policy, steps).log(seed, replication)
     from belated.simulation.stage import Stage
 
-    return log_of_rows(bandit.arms, *Stage(bandit, policy, steps).rows(seed, replication))
+    return log_of_rows(bandit.arms, *Stage(bandit, policy, steps).rows(seed, replication), moment=steps)
 
 
 def log_of_rows(
-    arms: Iterable[Label], positions: Array, outcome: Array, propensity: Array, delay: Array, **context: Any
+    arms: Iterable[Label],
+    positions: Array,
+    outcome: Array,
+    propensity: Array,
+    delay: Array,
+    *,
+    moment: int | None,
+    segment: SegmentColumn | None = None,
+    covariates: Covariates | None = None,
 ) -> Log:
-    """Return the log of simulated rows as of the last step; `context` has its segments and covariates."""
-    labels, rows = tuple(arms), len(positions)
+    """Return the log of simulated rows as of a step; None includes every outcome."""
+    labels = tuple(arms)
     code, _ = encode(positions, range(len(labels)), len(labels))
-    assigned, arrived, clock = read_times(None, None, delay, rows)
+    assigned, arrived, clock = read_times(None, None, delay, len(positions))
     columns = LogColumns(
         arms=labels,
         code=code,
@@ -75,8 +82,9 @@ def log_of_rows(
         assigned=assigned,
         arrived=arrived,
         clock=clock,
-        moment=clock.read("horizon", rows),
-        **context,
+        moment=None if moment is None else clock.read("horizon", moment),
+        segment=segment,
+        covariates=covariates,
     )
     return Log.of_numbers(columns)
 
@@ -87,8 +95,7 @@ def check(bandit: object, policy: object) -> None:
         raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit or a ContextualBandit.")
     if not isinstance(policy, Policy):
         raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
-    distributions = bandit.cell_arms if isinstance(bandit, ContextualBandit) else bandit.arms.values()
-    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in distributions):
+    if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in cell_arms(bandit)):
         raise OptionError("`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms.")
     if policy.shares is not None and set(policy.shares) != set(bandit.arms):
         raise OptionError(f"`policy` has shares for {list(policy.shares)!r}; the arms are {list(bandit.arms)!r}.")

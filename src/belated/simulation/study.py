@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from heapq import merge
@@ -19,6 +19,8 @@ from belated.base.errors import OptionError
 from belated.estimation.estimators import SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval
 from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit
+from belated.simulation.contextual_study import ContextualStudy, ContextualTask
 from belated.simulation.crew import run
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
@@ -28,19 +30,20 @@ from belated.simulation.views import TargetLike, View
 #: The duration of one task in nanoseconds: long enough for little overhead, short enough to stop quickly.
 _TASK = 5e7
 
-#: The approximate duration of a step in nanoseconds, for slow policies and for the others.
+#: The approximate duration of a step in nanoseconds, for slow policies and for the others; what segments add.
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
-_STEP_COST = 10
+_STEP_COST, CONTEXTUAL_COST = 10, 1000
 
 #: The largest number of replications; each stores half a kilobyte.
 _MOST = 10_000_000
 
-#: A horizon, and the first and last replication.
+#: A horizon, and the first and last replication; what a task returns: arrays by replication, and seconds.
 Piece = tuple[int, int, int]
+Part = tuple[tuple[Array, ...], float]
 
 
 def study(
-    bandit: Bandit,
+    bandit: AnyBandit,
     policy: Policy,
     horizons: int | Sequence[int],
     replications: int = 1000,
@@ -60,7 +63,7 @@ def study(
 
     Parameters
     ----------
-    bandit : Bandit
+    bandit : Bandit or ContextualBandit
     policy : Policy
     horizons : int or sequence of int
         The numbers of assignments.
@@ -69,7 +72,9 @@ def study(
     estimators : sequence of str
     targets : list
         Each is an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients for a policy or
-        any linear combination. By default every arm, and every contrast with the first arm.
+        any linear combination. By default every arm, and every contrast with the first arm. With segments, these are
+        averages over all segments; ``in_segment("DE", ("B", "A"))`` is a target in one segment, and
+        ``{"DE": "B", "FR": "A"}`` a policy by segment.
     intervals : sequence of {"auto", "normal", "t", "score", "wilson"}
     level : float
         The level of the intervals.
@@ -89,8 +94,8 @@ def study(
     Returns
     -------
     Study
-        `Study.viewed` changes estimators, targets, intervals and level without running anything again. After Ctrl-C it
-        has the completed replications.
+        `Study.viewed` changes estimators, targets, intervals and level without running anything again; with segments,
+        only to some of those that the study was run with. After Ctrl-C it has the completed replications.
 
     Examples
     --------
@@ -110,24 +115,33 @@ def study(
     if isinstance(wait, bool) or not isinstance(wait, (int, float, np.number)) or not wait >= 0:
         raise OptionError(f"`wait` is {wait!r}; it must be a number of steps, 0 or more.")
     view = View.read(bandit, estimators=estimators, targets=targets, intervals=intervals, level=level)
-    step = STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
+    step = step_cost(bandit, policy)
     sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in lengths}
     # all horizons progress together
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
-    task = _Task(bandit=bandit, policy=policy, seed=seed, peek=bool(as_published), wait=float(wait))
+    task: Callable[[int, int, int], Part]
+    if isinstance(bandit, ContextualBandit):
+        if as_published:
+            raise OptionError("`as_published` is for bandits without segments, as in the published code.")
+        task = ContextualTask(bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view)
+    else:
+        task = _Task(bandit=bandit, policy=policy, seed=seed, peek=bool(as_published), wait=float(wait))
     done = run(task, pieces, total, workers or os.cpu_count() or 1, executor, progress)
     moments: dict[int, Array] = {}
+    answers: dict[int, Array] = {}
     seconds: dict[int, float] = {}
     for horizon, size in sizes.items():
         # up to the first missing replication, so that run r is replication r even if the study was stopped
         parts = [done[piece] for piece in takewhile(done.__contains__, _pieces(horizon, runs, size))]
-        if sum(len(part) for part, _ in parts) >= 2:
-            moments[horizon] = np.concatenate([part for part, _ in parts])
+        if sum(len(arrays[0]) for arrays, _ in parts) >= 2:
+            moments[horizon], *others = (np.concatenate(each) for each in zip(*(a for a, _ in parts), strict=True))
+            if others:
+                answers[horizon] = others[0]
             seconds[horizon] = sum(took for _, took in parts)
     if not moments:
         raise KeyboardInterrupt
-    return Study(
+    result = Study(
         bandit=bandit,
         policy=policy,
         seed=seed,
@@ -139,6 +153,14 @@ def study(
         left_out=len(lengths) - len(moments),
         wait=float(wait),
     )
+    return result if not answers else ContextualStudy.of(result, answers)
+
+
+def step_cost(bandit: AnyBandit, policy: Policy) -> float:
+    """Return the approximate duration of a step in nanoseconds, with the sums of several estimators."""
+    if isinstance(bandit, ContextualBandit):
+        return STEP_COSTS.get(policy.name, 0) + CONTEXTUAL_COST + 20 * len(bandit.arms)
+    return STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
 
 
 def _horizons(given: int | Sequence[int]) -> list[int]:
@@ -164,7 +186,7 @@ class _Task:
     peek: bool
     wait: float
 
-    def __call__(self, horizon: int, start: int, stop: int) -> tuple[Array, float]:
+    def __call__(self, horizon: int, start: int, stop: int) -> Part:
         from belated.simulation.stage import Stage
 
         stage = Stage(self.bandit, self.policy, horizon)
@@ -172,4 +194,4 @@ class _Task:
             stage.moments(self.seed, 0, 0, self.peek, self.wait)  # compiles if necessary, outside the measured time
         since = time.thread_time()
         moments = stage.moments(self.seed, start, stop, self.peek, self.wait)
-        return moments, time.thread_time() - since
+        return (moments,), time.thread_time() - since

@@ -18,6 +18,7 @@ from belated.base.files import check_file, write_whole
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS, MOMENTS
 from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import ContextualBandit
 from belated.simulation.description import bandit_from, bandit_to, policy_from, policy_to
 from belated.simulation.policies import Policy
 from belated.simulation.views import View
@@ -45,6 +46,11 @@ class Fields(TypedDict):
 
 def save(study: Study, path: str | Path) -> None:
     """Write a study to a file; a failure leaves no partial file."""
+    if isinstance(study.bandit, ContextualBandit):
+        raise OptionError(
+            "A study of a contextual bandit cannot be saved: it does not keep the sums of its runs. Write its rows, "
+            "such as with `to_json()`."
+        )
     about = {
         "format": _FORMAT,
         "bandit": bandit_to(study.bandit),

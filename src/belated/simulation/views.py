@@ -5,22 +5,46 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of
-from belated.base.columns import ByArm, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
+from belated.base.text import one_line
+from belated.estimation.by_segment import is_by_segment, policy_by_segment
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval, check_interval
 from belated.estimation.target import Target, read_target
-from belated.simulation.bandits import Bandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.summaries.segments import segment_index
 
-#: A target as users give it: an arm, a pair of arms, coefficients by arm, or a `Target`.
-TargetLike = Label | Sequence[Label] | ByArm[float]
+#: A target as users give it: an arm, a pair of arms, coefficients by arm, a policy by segment, or a `Target`.
+TargetLike = Label | Sequence[Label] | ByArm[Any]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class InSegment:
+    """A target in one segment of a contextual bandit."""
+
+    segment: Label
+    target: TargetLike
+
+
+def in_segment(segment: Label, target: TargetLike) -> InSegment:
+    """Return a target of `study` and `plan` in one segment, such as ``in_segment("DE", ("B", "A"))``.
+
+    Parameters
+    ----------
+    segment
+        The label of a segment of a `ContextualBandit`.
+    target
+        An arm, a pair (arm, baseline), or a mapping from arms to coefficients.
+    """
+    return InSegment(segment, target)
 
 
 @dataclass(frozen=True)
@@ -43,7 +67,7 @@ class View:
     @classmethod
     def read(
         cls,
-        bandit: Bandit,
+        bandit: AnyBandit,
         *,
         estimators: Iterable[EstimatorName],
         targets: Iterable[TargetLike] | None,
@@ -63,33 +87,55 @@ class View:
         return view
 
 
-def default_targets(bandit: Bandit) -> list[Target]:
+def default_targets(bandit: AnyBandit) -> list[Target]:
     """Return every arm, and every contrast with the first arm, as targets."""
     first, *others = arms = tuple(bandit.arms)
     return [*(Target.arm(arms, arm) for arm in arms), *(Target.contrast(arms, arm, first) for arm in others)]
 
 
-def read_known_target(bandit: Bandit, given: TargetLike, *, option: str = "targets") -> Target:
+def read_known_target(bandit: AnyBandit, given: TargetLike, *, option: str = "targets") -> Target:
     """Return a target, or raise if its true value does not exist."""
-    target = read_target(tuple(bandit.arms), given, option=option)
+    target = _read(bandit, given, option)
     if math.isnan(true_value(bandit, target)):
         raise OptionError(f"`{option}` contains {target.name!r}, but the mean of one of its arms does not exist.")
     return target
 
 
-def true_value(bandit: Bandit, target: Target) -> float:
+def _read(bandit: AnyBandit, given: TargetLike, option: str) -> Target:
+    arms, segments = tuple(bandit.arms), bandit.labels if isinstance(bandit, ContextualBandit) else ()
+    if isinstance(given, InSegment):
+        if not segments:
+            raise OptionError(f"`{option}` contains {given!r}, but the bandit has no segments.")
+        segment = segments[segment_index(segments, given.segment)]
+        inner = read_target(arms, given.target, option=option)
+        return Target(f"{inner.name} in {one_line(segment, 24)}", inner.coefficients, segment=segment)
+    if isinstance(given, Mapping) and is_by_segment(given, segments, arms):
+        return policy_by_segment(arms, segments, given)
+    return read_target(arms, given, option=option)
+
+
+def true_value(bandit: AnyBandit, target: Target) -> float:
     """Return the true value of a target; only arms in it need a mean."""
-    used = target.coefficients != 0
-    means = np.array([arm.mean for arm in bandit.arms.values()])
-    return float(target.coefficients[used] @ means[used])
+    weights, means = target.coefficients, np.array(list(bandit.means.values()))
+    if isinstance(bandit, ContextualBandit):
+        weights, means = cell_weights(bandit, target), bandit.mean_matrix
+    return float(weights[weights != 0] @ means[weights != 0])
 
 
-def is_binary(bandit: Bandit) -> bool:
+def cell_weights(bandit: ContextualBandit, target: Target) -> Array:
+    """Return the coefficients of the means of each segment and arm in a target, (segments, arms)."""
+    shares = bandit.mix
+    if target.segment is not None:
+        shares = (np.arange(len(shares)) == bandit.labels.index(target.segment)).astype(np.float64)
+    return np.asarray(shares[:, np.newaxis] * target.coefficients)
+
+
+def is_binary(bandit: AnyBandit) -> bool:
     """Whether every outcome is 0 or 1."""
-    return all(arm.binary for arm in bandit.arms.values())
+    return all(arm.binary for arm in cell_arms(bandit))
 
 
-def read_interval(bandit: Bandit, given: object) -> Interval:
+def read_interval(bandit: AnyBandit, given: object) -> Interval:
     """Return a kind of interval, or raise if it does not fit the bandit's outcomes."""
     kind = one_of("intervals", given, INTERVALS)
     check_interval(kind, binary=is_binary(bandit), subject="`intervals` contains")
