@@ -132,7 +132,8 @@ def _shares_covariance(values: Array, population: Population) -> Array:
     n = len(population.shares)
     arms = len(values) // n
     # about one number, which changes nothing: shares sum to 1, and so do a policy's probabilities in every segment
-    centred = np.where(np.isfinite(values), values - np.nanmean(values), 0.0)
+    finite = np.isfinite(values)
+    centred = np.where(finite, values - (values[finite].mean() if finite.any() else 0.0), 0.0)
     segment = np.repeat(np.arange(n), arms)
     share = np.where(population.shares > 0, population.shares, 1.0)[segment]
     same = segment[:, np.newaxis] == segment

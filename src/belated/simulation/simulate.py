@@ -16,7 +16,9 @@ from belated.simulation.contextual import ContextualBandit
 from belated.simulation.policies import Policy
 
 
-def simulate(bandit: Bandit | ContextualBandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0) -> Log:
+def simulate(
+    bandit: Bandit | ContextualBandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0
+) -> Log:
     """Run an experiment once.
 
     Parameters
