@@ -26,6 +26,9 @@ def analyze(
     delay: options.Delay = None,
     key: options.Key = None,
     arms: options.Arms = None,
+    segment: options.Segment = None,
+    covariates: options.Covariates = None,
+    arrival_probability: options.ArrivalProbability = None,
     as_of: options.AsOf = None,
     duplicates: options.Duplicates = "error",
     events: options.Events = False,
@@ -49,7 +52,8 @@ def analyze(
     policy: Annotated[
         list[str] | None,
         option(
-            "The mean outcome under a policy such as A=0.2,B=0.8, or greedy (always the best arm); may be repeated.",
+            "The mean outcome under a policy such as A=0.2,B=0.8, or by segment DE:B,FR:A, or greedy (always the best "
+            "arm, of each segment); may be repeated.",
             QUESTIONS,
         ),
     ] = None,
@@ -79,6 +83,14 @@ def analyze(
         typer.Option(
             "--lift",
             help="Also show each contrast in percent of the second arm's mean.",
+            rich_help_panel=QUESTIONS,
+        ),
+    ] = False,
+    by_segment: Annotated[
+        bool,
+        typer.Option(
+            "--by-segment",
+            help="Also show every contrast in each segment, and test whether it differs between segments.",
             rich_help_panel=QUESTIONS,
         ),
     ] = False,
@@ -128,12 +140,15 @@ def analyze(
 
     Example: `belated analyze log.parquet --baseline A --policy A=0.2,B=0.8 --report report.html`
 
+    Example: `belated analyze sent.parquet --segment country --covariates age,visits --by-segment`
+
     Example: `belated analyze postgresql://ann@db.example.com/shop --table sent --outcomes bought`
 
     Example: `belated analyze sent.csv --outcomes paid.csv --key customer_id --events --window 7d --as-of 2026-03-01`
     """
     from belated.base.checks import fraction, one_of
     from belated.base.files import check_place
+    from belated.estimation.by_segment import read_policy_by_segment
     from belated.estimation.intervals import INTERVALS
     from belated.estimation.target import find_arm, read_contrast, read_policy
     from belated.reports.analysis import ESTIMATOR_OPTIONS, Questions, analyse
@@ -146,7 +161,8 @@ def analyze(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
-        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format,
+        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format, segment=segment,
+        covariates=covariates, arrival_probability=arrival_probability,
     )  # fmt: skip
     if report is not None:
         check_place(report, tables.files)
@@ -157,11 +173,14 @@ def analyze(
         estimator=chosen,
         baseline=None if baseline is None else find_arm(log.arms, baseline),
         contrasts=tuple(read_contrast(log.arms, text) for text in contrast or ()),
-        policies=tuple(read_policy(log.arms, text) for text in policy or ()),
+        policies=tuple(
+            read_policy_by_segment(log.arms, log.segments, text) or read_policy(log.arms, text) for text in policy or ()
+        ),
         interval=interval_kind,
         level=share,
         simultaneous=simultaneous,
         lift=lift,
+        by_segment=by_segment,
         sequential=sequential,
         target=target,
         kind=one_of("kind", kind, KIND_OPTIONS),

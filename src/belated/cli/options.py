@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TABLES = "Input"
 COLUMNS = "Columns (guessed from common names if not given)"
+UNITS = "Segments and covariates (never guessed)"
 QUESTIONS = "Analysis"
 ANSWERS = "Output"
 
@@ -141,6 +142,24 @@ Arms = Annotated[
     str | None, option("The order of the arms in a list of probabilities, such as A,B,C. Default: sorted.", COLUMNS)
 ]
 
+# ---------------------------------------------------------------- who the rows are
+
+Segment = Annotated[
+    str | None,
+    option(
+        "The segment of each row, known at assignment, such as country; several (country,device) give their "
+        "combinations. Estimates are made by segment and averaged.",
+        UNITS,
+    ),
+]
+Covariates = Annotated[
+    str | None,
+    option("Numbers known at assignment, such as age,visits, for which estimates are adjusted.", UNITS),
+]
+ArrivalProbability = Annotated[
+    str | None, option("The probability that each row's outcome ever arrives, from a model of your own.", UNITS)
+]
+
 # ---------------------------------------------------------------- questions and answers
 
 Level = Annotated[float, typer.Option(help="The level of the intervals.", rich_help_panel=QUESTIONS)]
@@ -182,6 +201,9 @@ class LogOptions:
     encoding: str | None
     decimal: str
     date_format: str | None
+    segment: str | None
+    covariates: str | None
+    arrival_probability: str | None
 
     @property
     def files(self) -> list[str]:
@@ -229,6 +251,9 @@ class LogOptions:
             encoding=self.encoding,
             decimal=self.decimal,
             date_format=self.date_format,
+            segment=self.segment,
+            covariates=self.covariates,
+            arrival_probability=self.arrival_probability,
         )
         for words in (log.roles.line(cli=True), *log.notes):
             typer.echo(words, err=True)

@@ -23,6 +23,9 @@ def sensitivity(
     delay: options.Delay = None,
     key: options.Key = None,
     arms: options.Arms = None,
+    segment: options.Segment = None,
+    covariates: options.Covariates = None,
+    arrival_probability: options.ArrivalProbability = None,
     as_of: options.AsOf = None,
     duplicates: options.Duplicates = "error",
     events: options.Events = False,
@@ -69,7 +72,8 @@ def sensitivity(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
         duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
-        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format,
+        propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format, segment=segment,
+        covariates=covariates, arrival_probability=arrival_probability,
     )  # fmt: skip
     check_plot(plot, tables.files)
     log = tables.read()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ from scipy import special
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.base.sidak import sidak_level, sidak_p_value
-from belated.base.tables import Column, Table
+from belated.base.tables import CellKind, Column, Table
 from belated.base.text import Unit, count, one_line, p_words, percent
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
-from belated.estimation.target import Target
+from belated.estimation.target import Pair, Target, find_arm, read_policy
 from belated.summaries.caps import capped_at
 from belated.summaries.segments import NO_SEGMENTS, segment_index
 
@@ -32,10 +32,8 @@ _GRID = 512
 # ---------------------------------------------------------------- contrasts in every segment
 
 
-def contrasts_by_segment(
-    estimate: Estimate, baseline: Label | None, *, simultaneous: bool, lift: bool, largest: bool
-) -> Contrasts:
-    """Return the contrasts in every segment; together at the level, if simultaneous.
+def contrasts_by_segment(estimate: Estimate, ask: Callable[[Estimate], Contrasts], *, simultaneous: bool) -> Contrasts:
+    """Return the contrasts in every segment that `ask` asks of its estimate; together at the level, if simultaneous.
 
     Segments are disjoint, so that their estimates are independent: each gets Sidak's share of the miss rate.
     """
@@ -46,7 +44,7 @@ def contrasts_by_segment(
     parts = None
     for segment in estimate.segments:
         own = replace(estimate.segment(segment), level=level)
-        parts = own.contrasts(baseline, simultaneous=simultaneous, lift=lift, largest=largest)
+        parts = ask(own)
         for answer in parts.answers:
             p_value = sidak_p_value(answer.p_value, len(estimate.segments)) if simultaneous else answer.p_value
             answers.append(
@@ -108,12 +106,19 @@ class Heterogeneity(Table):
         return self.contrasts.plot()
 
     def _title(self) -> str:
-        kind = f"{percent(self.contrasts.level)} {self.contrasts.interval} intervals"
+        together = "simultaneous " if self.contrasts.simultaneous else ""
+        kind = f"{percent(self.contrasts.level)} {together}{self.contrasts.interval} intervals"
         return f"{self.contrasts.estimator}{capped_at(self.contrasts.cap)}: {self.name} by segment, {kind}"
 
     def _columns(self) -> list[Column]:
         answers = list(self.contrasts.answers)
         return [Column("segment", [answer.segment for answer in answers], "label"), *answer_columns(answers, test=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values of the test by name."""
+        left_out = [str(label) for label in self.left_out]
+        names = ("statistic", "degrees", "p_value")
+        return {**{name: getattr(self, name) for name in names}, "left_out": left_out}
 
     def _notes(self) -> list[str]:
         out = [one_line(repr(label)) for label in self.left_out]
@@ -154,6 +159,18 @@ def find_heterogeneity(estimate: Estimate, arm: Label, baseline: Label) -> Heter
     )
 
 
+def differences_by_segment(
+    estimate: Estimate, pairs: Sequence[Pair], *, simultaneous: bool = False, lift: bool = False
+) -> tuple[Heterogeneity, ...]:
+    """Return each contrast in every segment with its test; if simultaneous, all intervals cover together."""
+    answers = estimate.contrasts_of(pairs, simultaneous=simultaneous, lift=lift, by="segment")
+    tests = []
+    for i, (arm, baseline) in enumerate(pairs):
+        own = replace(answers, answers=answers.answers[i :: len(pairs)])
+        tests.append(replace(find_heterogeneity(estimate, arm, baseline), contrasts=own))
+    return tuple(tests)
+
+
 def _welch(values: Array, errors: Array, degrees: Array) -> tuple[float, float, float, float]:
     """Return Welch's F, its degrees of freedom and its p-value."""
     n = len(values)
@@ -166,6 +183,37 @@ def _welch(values: Array, errors: Array, degrees: Array) -> tuple[float, float, 
     statistic = between / (1 + 2 * (n - 2) / (n**2 - 1) * loose)
     within = (n**2 - 1) / (3 * loose) if loose > 0 else 1e9
     return statistic, n - 1.0, within, float(special.fdtrc(n - 1, within, statistic))
+
+
+# ---------------------------------------------------------------- the mix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mix(Table):
+    """The segments of a log: the share of each in the population of the estimate, its rows and its outcomes."""
+
+    estimate: Estimate
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The values of each segment by name."""
+        segments = self.estimate.sums.segments
+        if segments is None:
+            return []
+        counts = [segments.cells[name].reshape(-1, segments.arms).sum(axis=1) for name in ("assigned", "arrived")]
+        return [
+            {"segment": label, "share": share, "assigned": int(assigned), "arrived": int(arrived)}
+            for (label, share), assigned, arrived in zip(self.estimate.shares.items(), *counts, strict=True)
+        ]
+
+    def _title(self) -> str:
+        return (
+            f"{count(len(self.rows), 'segment')}, {self.estimate.population.name}" if self.estimate.population else ""
+        )
+
+    def _columns(self) -> list[Column]:
+        kinds: dict[str, CellKind] = {"segment": "label", "share": "share", "assigned": "count", "arrived": "count"}
+        return [Column(name, [row[name] for row in self.rows], kind) for name, kind in kinds.items()]
 
 
 # ---------------------------------------------------------------- policies by segment
@@ -196,6 +244,37 @@ def policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], poli
             "every segment."
         )
     return Target(name=_joined(names), coefficients=table)
+
+
+def read_policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], text: str) -> dict[Label, Any] | None:
+    """Return a policy by segment from text such as DE:B,FR:A or DE:B;FR:A=0.2,B=0.8; None if it is not one."""
+    names = {str(segment): segment for segment in segments}
+    choices: list[tuple[Label, int, int]] = []  # the segment, and where its name and its choice begin
+    at = 0
+    while at < len(text):
+        name = max((t for t in names if text.startswith(f"{t}:", at)), key=len, default=None)
+        if name is not None:
+            choices.append((names[name], at, at + len(name) + 1))
+            at = choices[-1][2]
+        elif at == 0:
+            return None
+        ends = [i for i in (text.find(mark, at) for mark in ",;") if i >= 0]
+        at = min(ends, default=len(text)) + 1
+        at += len(text[at:]) - len(text[at:].lstrip())
+    stops = [start for _, start, _ in choices[1:]] + [len(text)]
+    by_text = {str(arm): arm for arm in arms}
+    policy: dict[Label, Any] = {}
+    for (segment, _, start), stop in zip(choices, stops, strict=True):
+        choice = text[start:stop].strip().rstrip(",;").strip()
+        if segment in policy:
+            raise OptionError(f"{argument('policy')} has segment {one_line(repr(segment))} twice; give it once.")
+        policy[segment] = by_text[choice] if choice in by_text else _choice(arms, choice)
+    return policy
+
+
+def _choice(arms: tuple[Label, ...], text: str) -> Label | dict[Label, float]:
+    """Return an arm, or a probability for each arm, from text."""
+    return read_policy(arms, text) if "=" in text else find_arm(arms, text)
 
 
 def greedy_by_segment(estimate: Estimate) -> Answer:

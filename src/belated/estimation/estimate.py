@@ -463,7 +463,11 @@ class Estimate(Table):
             from belated.estimation.by_segment import contrasts_by_segment
 
             one_of("by", by, ("segment",))
-            return contrasts_by_segment(self, baseline, simultaneous=simultaneous, lift=lift, largest=largest)
+
+            def ask(own: Estimate) -> Contrasts:
+                return own.contrasts(baseline, simultaneous=simultaneous, lift=lift, largest=largest)
+
+            return contrasts_by_segment(self, ask, simultaneous=simultaneous)
         if isinstance(baseline, str) and baseline == "best" and baseline not in self.arms:
             if lift:
                 raise OptionError("`lift` is True, which needs a baseline that is an arm, or no baseline.")
@@ -476,8 +480,22 @@ class Estimate(Table):
             raise OptionError("Contrasts need at least two arms.")
         return self.contrasts_of(pairs, simultaneous=simultaneous, lift=lift)
 
-    def contrasts_of(self, pairs: Sequence[Pair], *, simultaneous: bool = False, lift: bool = False) -> Contrasts:
+    def contrasts_of(
+        self,
+        pairs: Sequence[Pair],
+        *,
+        simultaneous: bool = False,
+        lift: bool = False,
+        by: Literal["segment"] | None = None,
+    ) -> Contrasts:
         """Return the contrasts of pairs of arms, first minus second; the options are those of `contrasts`."""
+        if by is not None:
+            from belated.estimation.by_segment import contrasts_by_segment
+
+            def ask(own: Estimate) -> Contrasts:
+                return own.contrasts_of(pairs, simultaneous=simultaneous, lift=lift)
+
+            return contrasts_by_segment(self, ask, simultaneous=simultaneous)
         answers, tail = [self.contrast(arm, other) for arm, other in pairs], (1 - self.level) / 2
         if simultaneous:
             answers, tail = self._jointly(answers, pairs)

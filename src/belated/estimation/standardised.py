@@ -20,7 +20,7 @@ from belated.base.errors import OptionError
 from belated.base.text import count, one_line
 from belated.estimation.estimators import ArmStatistics, Common, Estimator, Moments, evaluate, leverage_slope
 from belated.summaries.covariates import CovariateSums
-from belated.summaries.segments import ALL, FEWEST, MOST, Segments, listed, segment_index
+from belated.summaries.segments import ALL, FEWEST, MISSING, MOST, Segments, listed, segment_index
 from belated.summaries.sums import Sums
 
 #: Outcomes of an arm, for each covariate, that slopes of its own need; with fewer it has those of all arms together.
@@ -264,8 +264,11 @@ def _residual_moments(moments: Moments, second: Array) -> Moments:
 
 
 def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
-    """Return sentences on merged segments and on covariates."""
+    """Return sentences on missing and merged segments, and on covariates."""
     notes = []
+    if MISSING in segments.labels:
+        rows = count(int(segments.rows[segments.labels.index(MISSING)]), "row")
+        notes.append(f"{rows} without a segment: segment {MISSING!r}.")
     if segments.merged:
         notes.append(
             f"Merged into {one_line(repr(segments.labels[-1]))}, because an arm has fewer than {FEWEST} outcomes there "

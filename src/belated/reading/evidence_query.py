@@ -248,7 +248,7 @@ def copies(source: Source) -> int:
     """
     timed = source.roles.assigned_at is not None
     left_out = ("first",) if timed else ("first", "assigned", "arrived")
-    rows = source.rows.drop(*(name for name in left_out if name in source.rows.columns))
+    rows = source.rows.drop(*(name for name in (*left_out, *source.unit_names) if name in source.rows.columns))
     when = "assigned" if timed else "outcome"
     first = rows.filter(rows[when].notnull()).select(some=when).limit(LOOKED_AT)
     with sentences(source.name):
@@ -280,6 +280,7 @@ def glimpse(source: Source) -> contexts.Glimpse:
                 arrivals=np.sort(batch.arrived[~out]) if source.within is None else None,
                 at_once=~out & (batch.arrived == batch.assigned),
                 in_order=in_order,
+                segment=source.told_apart(batch),
             )
         )
     return contexts.joined(parts)

@@ -24,6 +24,7 @@ from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
+from belated.reading.units import unit_columns
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
@@ -194,6 +195,19 @@ class Source(Data, Table):
     def with_target(self, target: Any) -> tuple[Log, Any]:
         """Return the log in memory, and the probabilities of a target policy in its rows."""
         return self.log().with_target(target)
+
+    @property
+    def unit_names(self) -> tuple[str, ...]:
+        """The columns of `rows` that hold segments and covariates."""
+        return () if self._units is None else tuple(unit_columns(self._query.assignments, self.roles))
+
+    def told_apart(self, batch: Batch) -> Array | None:
+        """Return the segment of each row of a batch, -1 if it was merged with others; None without segments."""
+        if self._units is None or self._units.segment is None:
+            return None
+        layout = self._units.layout
+        merged = len(layout.labels) - 1 if layout.merged else -1
+        return np.where(layout.place == merged, -1, layout.place)[batch.segment]
 
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.

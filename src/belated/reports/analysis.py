@@ -13,6 +13,13 @@ from belated.base.errors import LogError, OptionError, argument, recorded_warnin
 from belated.base.tables import Table
 from belated.base.text import one_line
 from belated.estimation.answers import Answer, Answers, Contrasts
+from belated.estimation.by_segment import (
+    Heterogeneity,
+    Mix,
+    differences_by_segment,
+    is_by_segment,
+    policy_by_segment,
+)
 from belated.estimation.comparison import Comparison, compare
 from belated.estimation.estimate import Estimate, estimate
 from belated.estimation.estimators import Estimator, EstimatorName, default_estimator
@@ -61,12 +68,15 @@ class Questions:
     contrasts : tuple of (arm, arm)
         The first minus the second.
     policies : tuple of dict, or "greedy"
+        A probability for each arm; or, by segment, an arm or such probabilities.
     level : float
     interval : str
     simultaneous : bool
         Whether the contrasts hold together; if not, each holds by itself.
     lift : bool
         Whether to give the relative differences, too.
+    by_segment : bool
+        Whether to give the contrasts in every segment, too.
     sequential : bool
         Whether to give intervals that hold at every look, too.
     target : int or None
@@ -85,6 +95,7 @@ class Questions:
     interval: Interval = "auto"
     simultaneous: bool = False
     lift: bool = False
+    by_segment: bool = False
     sequential: bool = False
     target: int | None = None
     kind: KindOption = "auto"
@@ -102,8 +113,12 @@ class Questions:
                 f"sequence; add {argument('sequential')}."
             )
 
-    def about(self, arms: tuple[Label, ...]) -> Questions:
-        """Return the same questions with the arms' own labels; refuse arms that are not there."""
+    def about(self, arms: tuple[Label, ...], segments: tuple[Label, ...] = ()) -> Questions:
+        """Return the same questions with the arms' own labels; refuse arms and segments that are not there."""
+        if self.by_segment and not segments:
+            raise OptionError(
+                f"{argument('by_segment')} needs segments; name their column, such as {argument('segment', 'country')}."
+            )
 
         def own(arm: Label) -> Label:
             return arms[arm_index(arms, arm)]
@@ -112,17 +127,21 @@ class Questions:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise OptionError(f"{argument('contrasts')} holds {pair!r}; each must be two arms, such as ('B', 'A').")
             Target.contrast(arms, *pair)
-        for policy in self.policies:
-            if policy != "greedy":
-                Target.policy(arms, policy)
+
+        def own_policy(policy: PolicyAsked) -> PolicyAsked:
+            if isinstance(policy, str):
+                return policy
+            if is_by_segment(policy, segments, arms):
+                policy_by_segment(arms, segments, policy)
+                return policy
+            Target.policy(arms, policy)
+            return {own(arm): share for arm, share in policy.items()}
+
         return replace(
             self,
             baseline=None if self.baseline is None else own(self.baseline),
             contrasts=tuple((own(a), own(b)) for a, b in self.contrasts),
-            policies=tuple(
-                policy if isinstance(policy, str) else {own(arm): share for arm, share in policy.items()}
-                for policy in self.policies
-            ),
+            policies=tuple(map(own_policy, self.policies)),
         )
 
 
@@ -182,6 +201,17 @@ class Analysis:
             return self._contrasts(self.result, self.default_pairs)
         return replace(self.contrasts, answers=self._answers(self.default_pairs))
 
+    @cached_property
+    def by_segment(self) -> tuple[Heterogeneity, ...]:
+        """Each contrast in every segment, and whether it differs between them, if that was asked for."""
+        return self._by_segment(self.result)
+
+    def _by_segment(self, result: Estimate) -> tuple[Heterogeneity, ...]:
+        if not self.questions.by_segment or not self.pairs:
+            return ()
+        return differences_by_segment(result, self.pairs, simultaneous=self.questions.simultaneous,
+                                      lift=self.questions.lift)  # fmt: skip
+
     def _contrasts(self, result: Estimate, pairs: tuple[Pair, ...]) -> Contrasts:
         return result.contrasts_of(pairs, simultaneous=self.questions.simultaneous, lift=self.questions.lift)
 
@@ -231,6 +261,7 @@ class Analysis:
             tables += [self.comparison.policy(policy) for policy in self.questions.policies]
         else:
             tables = [self.result, *([] if self.contrasts is None else [self.contrasts]), *self.policy_answers]
+        tables += [Mix(self.result), *self.by_segment] if self.questions.by_segment else []
         tables += [] if self.sequence is None else [self.sequence]
         tables += [] if self.sequence_contrasts is None else [self.sequence_contrasts]
         return tables
@@ -249,7 +280,10 @@ class Analysis:
         rows = [
             row
             for name, (result, contrasts) in self._by_estimator.items()
-            for row in formats.estimate_rows(name, result, _by_pair(self.pairs, contrasts), self.questions.policies)
+            for row in [
+                *formats.estimate_rows(name, result, _by_pair(self.pairs, contrasts), self.questions.policies),
+                *formats.segment_rows(name, result, dict(zip(self.pairs, self._by_segment(result), strict=False))),
+            ]
         ]
         if self.sequence is not None:
             rows += formats.sequence_rows(self.sequence, _by_pair(self.pairs, self.sequence_contrasts))
@@ -258,13 +292,17 @@ class Analysis:
             sequential=self.sequence is not None,
             simultaneous=self.questions.simultaneous,
             capped=self.source.cap is not None,
+            by_segment=self.questions.by_segment,
         )
 
     def to_json(self) -> str:
         """Return the answers as JSON; docs/json.md says what each name means. What is not finite is null."""
         source = self.source
         answers = [
-            formats.estimate_json(name, result, _by_pair(self.pairs, contrasts), self.questions.policies)
+            {
+                **formats.estimate_json(name, result, _by_pair(self.pairs, contrasts), self.questions.policies),
+                **self._segments_json(result),
+            }
             for name, (result, contrasts) in self._by_estimator.items()
         ]
         followed = {}
@@ -287,11 +325,24 @@ class Analysis:
                 },
                 "outcome": {"name": source.outcome_name, "within": source.within, **capped},
                 "level": self.result.level,
+                **self._mix_json(),
                 "answers": answers,
                 **followed,
                 "warnings": list(self.warnings),
             },
         )
+
+    def _mix_json(self) -> dict[str, object]:
+        """Return the segments, their shares, and those that were merged, if the log has segments."""
+        segments = self.result.sums.segments
+        if segments is None or not self.result.segments:
+            return {}
+        return {"segments": Mix(self.result).rows, "merged_segments": list(segments.merged)}
+
+    def _segments_json(self, result: Estimate) -> dict[str, object]:
+        if not self.questions.by_segment:
+            return {}
+        return formats.segments_json(result, dict(zip(self.pairs, self._by_segment(result), strict=False)))
 
     @cached_property
     def _by_estimator(self) -> Mapping[str, tuple[Estimate, Contrasts | None]]:
@@ -309,7 +360,7 @@ def _by_pair(pairs: Sequence[Pair], contrasts: _Several[_Answer] | None) -> dict
 
 def analyse(source: Data, questions: Questions) -> Analysis:
     """Answer questions about a log; refuse one that records outcomes only when they happen."""
-    questions = questions.about(source.arms)
+    questions = questions.about(source.arms, source.segments)
     with recorded_warnings() as sentences:
         result, comparison = _estimate(source, questions)
     value = single_value(result.sums)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from belated.base.columns import ByArm
 from belated.base.documents import csv_text
@@ -14,11 +14,12 @@ from belated.estimation.lift import Lift
 from belated.estimation.target import Pair
 
 if TYPE_CHECKING:
+    from belated.estimation.by_segment import Heterogeneity
     from belated.sequences.answers import SequenceAnswer
     from belated.sequences.sequence import ConfidenceSequence
 
-#: A probability for each arm, or "greedy".
-PolicyAsked = ByArm[float] | str
+#: A probability for each arm; or, by segment, an arm or such probabilities; or "greedy".
+PolicyAsked = ByArm[Any] | str
 
 _CSV_NAMES = (
     "estimator", "kind", "question", "estimate", "std_error", "low", "high", "level", "statistic", "p_value",
@@ -29,10 +30,16 @@ _CSV_NAMES = (
 
 
 def write_csv(
-    rows: Sequence[Mapping[str, object]], *, sequential: bool, simultaneous: bool = False, capped: bool = False
+    rows: Sequence[Mapping[str, object]],
+    *,
+    sequential: bool,
+    simultaneous: bool = False,
+    capped: bool = False,
+    by_segment: bool = False,
 ) -> str:
-    """Return rows as CSV; a confidence sequence, contrasts that hold together, and a cap need a column more each."""
-    names = _CSV_NAMES + ("simultaneous",) * simultaneous + ("excluded_at",) * sequential + ("cap",) * capped
+    """Return rows as CSV; a sequence, contrasts that hold together, a cap and segments need a column more each."""
+    more = {"simultaneous": simultaneous, "excluded_at": sequential, "cap": capped, "segment": by_segment}
+    names = (*_CSV_NAMES, *(name for name, wanted in more.items() if wanted))
     return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
 
 
@@ -43,7 +50,7 @@ def estimate_rows(
     policies: Sequence[PolicyAsked],
 ) -> list[dict[str, object]]:
     """Return a row for each arm, contrast, lift and policy."""
-    counts = zip(result.sums["assigned"].tolist(), result.sums["arrived"].tolist(), strict=True)
+    counts = zip(result.assigned.tolist(), result.arrived.tolist(), strict=True)
     rows = [
         {"kind": "arm", "question": str(arm), **answer.to_dict(), "assigned": int(n), "arrived": int(m)}
         for arm, answer, (n, m) in zip(result.arms, result.arm_answers, counts, strict=True)
@@ -55,6 +62,19 @@ def estimate_rows(
             rows.append({"kind": "lift", "question": f"{a} over {b}", **vars(answer.lift), **joint})
     rows += [{"kind": "policy", "question": _spelt(policy), **result.policy(policy).to_dict()} for policy in policies]
     return [{"estimator": estimator, **row} for row in rows]
+
+
+def segment_rows(estimator: str, result: Estimate, by_segment: Mapping[Pair, Heterogeneity]) -> list[dict[str, object]]:
+    """Return a row for each arm, contrast and lift in every segment, and for each test of differences between them."""
+    rows: list[dict[str, object]] = []
+    for i, segment in enumerate(result.segments if by_segment else ()):
+        contrasts = {pair: test.contrasts.answers[i] for pair, test in by_segment.items()}
+        own = estimate_rows(estimator, result.segment(segment), contrasts, ())
+        rows += [{**row, "segment": str(segment)} for row in own]
+    for (a, b), test in by_segment.items():
+        numbers = {"statistic": test.statistic, "p_value": test.p_value}
+        rows.append({"estimator": estimator, "kind": "heterogeneity", "question": f"{a} - {b}", **numbers})
+    return rows
 
 
 def sequence_rows(sequence: ConfidenceSequence, contrasts: Mapping[Pair, SequenceAnswer]) -> list[dict[str, object]]:
@@ -69,7 +89,13 @@ def sequence_rows(sequence: ConfidenceSequence, contrasts: Mapping[Pair, Sequenc
 
 
 def _spelt(policy: PolicyAsked) -> str:
-    return policy if isinstance(policy, str) else ",".join(f"{arm}={share:g}" for arm, share in policy.items())
+    if isinstance(policy, str):
+        return policy
+    if all(isinstance(share, (int, float)) for share in policy.values()):
+        return ",".join(f"{arm}={share:g}" for arm, share in policy.items())
+    return ";".join(
+        f"{segment}:{_spelt(choice) if isinstance(choice, Mapping) else choice}" for segment, choice in policy.items()
+    )
 
 
 def _blank(value: object) -> object:
@@ -107,23 +133,47 @@ def estimate_json(
                 result.arms, result.arm_answers, numbers, strict=True
             )
         ],
-        "contrasts": [
-            {
-                "arm": a,
-                "baseline": b,
-                **_numbers(answer, test=True),
-                "simultaneous": answer.joint,
-                **({} if answer.lift is None else {"lift": _lift(answer.lift)}),
-            }
-            for (a, b), answer in contrasts.items()
-        ],
+        "contrasts": [_contrast(pair, answer) for pair, answer in contrasts.items()],
         "policies": [
             {
-                "policy": policy if isinstance(policy, str) else {str(arm): share for arm, share in policy.items()},
+                "policy": _by_text(policy),
                 **_numbers(result.policy(policy), test=True),
             }
             for policy in policies
         ],
+    }
+
+
+def _contrast(pair: Pair, answer: Answer) -> dict[str, object]:
+    return {
+        "arm": pair[0],
+        "baseline": pair[1],
+        **_numbers(answer, test=True),
+        "simultaneous": answer.joint,
+        **({} if answer.lift is None else {"lift": _lift(answer.lift)}),
+    }
+
+
+def _by_text(policy: Any) -> Any:
+    """Return a policy with arms and segments as text."""
+    return {str(key): _by_text(value) for key, value in policy.items()} if isinstance(policy, Mapping) else policy
+
+
+def segments_json(result: Estimate, by_segment: Mapping[Pair, Heterogeneity]) -> dict[str, object]:
+    """Return what an estimator says of every segment, and whether contrasts differ between them."""
+    return {
+        "by_segment": [
+            {
+                "segment": segment,
+                "arms": [
+                    {"arm": arm, **_numbers(answer), "assigned": int(n), "arrived": int(m)}
+                    for arm, answer, n, m in zip(own.arms, own.arm_answers, own.assigned, own.arrived, strict=True)
+                ],
+                "contrasts": [_contrast(pair, test.contrasts.answers[i]) for pair, test in by_segment.items()],
+            }
+            for i, (segment, own) in enumerate((each, result.segment(each)) for each in result.segments)
+        ],
+        "heterogeneity": [{"arm": a, "baseline": b, **test.to_dict()} for (a, b), test in by_segment.items()],
     }
 
 
