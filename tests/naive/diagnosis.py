@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, stats
 
 
 def rows_of(log):
@@ -94,3 +94,54 @@ def tail_exponent(delays, ages):
         return -np.sum(np.log(np.maximum(chance, 1e-300)))
 
     return float(np.exp(optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead").x[0]))
+
+
+# ---------------------------------------------------------------- covariates
+
+
+def _poisson_tail(excess, variance, step):
+    v = variance / step**2
+    return min(2 * stats.gamma.cdf(v, v + abs(excess) / step), 1.0)
+
+
+def naive_covariate_arrival(log):
+    """P-values (arms, covariates): whether old rows whose outcome came soon have other x than all old rows."""
+    start, look = log.assigned_numbers.min(), log.last_look
+    half = (look - start) // 2 if log.clock.whole else (look - start) / 2
+    waited = log.arrived_numbers - log.assigned_numbers
+    old = log.assigned_numbers <= look - half
+    soon = old & log.arrived & (waited <= half)
+    segment = log.layout.place[log.segment_column.code]
+    p_values = np.full((len(log.arms), len(log.covariates.names)), math.nan)
+    for k in range(len(log.arms)):
+        for i in range(len(log.covariates.names)):
+            total, degrees = 0.0, 0
+            for s in range(len(log.segments)):
+                mine = (segment == s) & (log.code == k)
+                x, came = log.covariates.values[mine & old, i], log.covariates.values[mine & soon, i]
+                n, m = len(x), len(came)
+                if not (0 < m < n and np.std(x) > 1e-9):
+                    continue
+                variance = np.var(x, ddof=1) * m * (n - m) / n
+                step = np.sum(np.abs(x) ** 3) / np.sum(x**2) + abs(x.mean())
+                p = _poisson_tail(came.sum() - m * x.mean(), variance, step)
+                total += stats.chi2.isf(p, 1)
+                degrees += 1
+            if degrees:
+                p_values[k, i] = stats.chi2.sf(total, degrees)
+    return p_values
+
+
+def naive_covariate_choice(log):
+    """P-values (arms, covariates): whether x predicts the choice of an arm beyond its probability."""
+    p_values = np.full((len(log.arms), len(log.covariates.names)), math.nan)
+    for k in range(len(log.arms)):
+        for i in range(len(log.covariates.names)):
+            excess = variance = third = 0.0
+            for row in range(len(log.code)):
+                x, p = log.covariates.values[row, i], log.propensity[row, k]
+                excess += x * ((log.code[row] == k) - p)
+                variance += x**2 * p * (1 - p)
+                third += abs(x) ** 3 * p * (1 - p)
+            p_values[k, i] = _poisson_tail(excess, variance, third / variance)
+    return p_values

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.assumptions.checks import CHECKS
+from belated.assumptions.checks import checks_of
 from belated.assumptions.checks.check import LIGHTS, Check, Light
 from belated.base.checks import one_of
 from belated.base.columns import Label
@@ -110,7 +110,8 @@ class Diagnosis(Table):
 
     def to_text(self, *, every: bool = False) -> str:
         """Return all checks as text for a terminal, with wrapped lines; `every` has no effect."""
-        heads = [f"{LIGHTS[c.light].sign} {c.light:<5}  {c.name:<18}  {c.condition:<8}  " for c in self.checks]
+        widest = max(18, *(len(c.name) for c in self.checks))
+        heads = [f"{LIGHTS[c.light].sign} {c.light:<5}  {c.name:<{widest}}  {c.condition:<8}  " for c in self.checks]
         lines, width = [self._title()], min(_WIDTH, screen_width())
         if width < len(heads[0]) + _LEAST_WIDTH:
             heads = [f"{LIGHTS[c.light].sign} {c.name}: " for c in self.checks]
@@ -171,6 +172,6 @@ def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
 def checked(evidence: Evidence, name: str, cap: Cap | None = None) -> Diagnosis:
     """Return the diagnosis of evidence."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        checks = tuple(check(evidence) for check in CHECKS)
+        checks = checks_of(evidence)
     arrived = int(evidence.totals["arrived"].sum())
     return Diagnosis(name=name, rows=evidence.rows, arms=evidence.arms, checks=checks, arrived=arrived, cap=cap)

@@ -27,8 +27,10 @@ from belated.summaries.evidence import (
     STRETCHES,
     TINY,
     ArrivalCounts,
+    CovariateEvidence,
     Evidence,
     Recorded,
+    SegmentEvidence,
     Shape,
     half_of,
     mean_and_sd,
@@ -36,7 +38,7 @@ from belated.summaries.evidence import (
 )
 from belated.summaries.outcome_models import given_means, read_outcome_model
 from belated.summaries.pair_sums import PairSums
-from belated.summaries.segments import Segments, cell_labels
+from belated.summaries.segments import ALL, MISSING, Segments, cell_labels
 from belated.summaries.sums import Parts, Sums, SumsOf, add_own, empty_bins
 from belated.summaries.weights import read_weights
 
@@ -133,24 +135,87 @@ class RowEvidence:
             dependence=self.dependence(),
             arrivals=self._arrival_counts(),
             swings=contexts.swings(glimpse(log)),
+            segments=self._segments(),
+            covariates=self._covariates(),
+        )
+
+    @cached_property
+    def cell(self) -> Array:
+        """The segment and arm of each row as segment * arms + arm; the arm if there are no segments."""
+        if self.log.segment_column is None:
+            return self.code
+        return np.asarray(self.log.cell[self.log.schedule.existing].astype(np.intp))
+
+    @property
+    def cells(self) -> int:
+        """The number of cells."""
+        return len(self.log.segments or (ALL,)) * self.arms
+
+    def _segments(self) -> SegmentEvidence | None:
+        """Sum rows by period, segment and arm."""
+        column = self.log.segment_column
+        if column is None:
+            return None
+        missing = 0
+        if MISSING in column.labels:
+            without = column.code[self.log.schedule.existing] == column.labels.index(MISSING)
+            missing = int(np.count_nonzero(without))
+        return SegmentEvidence(
+            self.log.layout.labels, self.log.layout.merged, missing, self._tables(self.cell, self.cells)
+        )
+
+    def _covariates(self) -> CovariateEvidence | None:
+        """Sum covariates by segment and arm, and against the choice of each arm."""
+        given = self.log.covariates
+        if given is None or not given.names:
+            return None
+        values, cells = given.values[self.log.schedule.existing], self.cells
+        shape, full = (cells // self.arms, self.arms), self.p.ndim == 2
+        soon = np.flatnonzero(self.arrived)[self.soon]
+        sums, chosen = np.zeros((4, *shape, len(given.names))), np.zeros((3, self.arms, len(given.names)))
+        variances = self.columns - np.square(self.columns) if full else None
+        for i, x in enumerate(values.T):
+            size = np.abs(x)
+            for power, (rows, each) in enumerate([(self.old, x), (self.old, x * x), (self.old, size**3), (soon, x)]):
+                sums[power, :, :, i] = np.bincount(self.cell[rows], each[rows], cells).reshape(shape)
+            if variances is not None:
+                chosen[0, :, i] = np.bincount(self.code, x, self.arms) - self.columns @ x
+                chosen[1, :, i], chosen[2, :, i] = variances @ (x * x), variances @ size**3
+        return CovariateEvidence(
+            names=given.names,
+            old=np.bincount(self.cell[self.old], minlength=cells).reshape(shape),
+            soon=np.bincount(self.cell[soon], minlength=cells).reshape(shape),
+            x=sums[0],
+            x2=sums[1],
+            x3=sums[2],
+            x_soon=sums[3],
+            choice=chosen if full else None,
         )
 
     def _sums(self) -> dict[str, Array]:
         """Sum rows by period and arm."""
         cell = self.place * self.arms + self.code
-        own, y = cell[self.arrived], self.y
-        w2 = 1 / self.chosen[self.arrived]
+        own, w2 = cell[self.arrived], 1 / self.chosen[self.arrived]
         w = np.sqrt(w2)
-
-        def table(where: Array, values: Array | None = None) -> Array:
-            sums = np.bincount(where, values, STRETCHES * self.arms).astype(float)
-            return np.asarray(sums.reshape(STRETCHES, self.arms))
-
+        weights = {"w": w, "w2": w2, "w3": w * w2, "w4": w2 * w2}
         return {
-            "assigned": table(cell), "inverse": table(cell, 1 / self.chosen), "old": table(cell[self.old]),
-            "soon": table(own[self.soon]), "arrived": table(own), "y": table(own, y), "y2": table(own, y * y),
-            "w": table(own, w), "w2": table(own, w2), "w3": table(own, w * w2), "w4": table(own, w2 * w2),
-        }  # fmt: skip
+            **self._tables(self.code, self.arms),
+            "inverse": _by_period(self.arms, cell, 1 / self.chosen),
+            **{name: _by_period(self.arms, own, values) for name, values in weights.items()},
+        }
+
+    def _tables(self, cell: Array, cells: int) -> dict[str, Array]:
+        """Sum rows by period and cell: the arm, or the segment and arm."""
+        cell = self.place * cells + cell
+        own, y = cell[self.arrived], self.y
+        return {
+            "assigned": _by_period(cells, cell),
+            "old": _by_period(cells, cell[self.old]),
+            "soon": _by_period(cells, own[self.soon]),
+            "arrived": _by_period(cells, own),
+            "y": _by_period(cells, own, y),
+            "y2": _by_period(cells, own, y * y),
+        }
 
     def _shape(self, sums: dict[str, Array]) -> Shape:
         """Sum the deviations of outcomes from their arm's mean."""
@@ -172,8 +237,9 @@ class RowEvidence:
         """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""
         early = np.arange(len(self.code)) < self.early
         use = self.soon & early[self.arrived]
-        late, y, arm = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use], self.own[use]
-        moments = [[np.bincount(arm, late**i * y**j, self.arms) for j in range(3)] for i in range(3)]
+        late, y = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use]
+        cell = self.cell[self.arrived][use]
+        moments = [[np.bincount(cell, late**i * y**j, self.cells) for j in range(3)] for i in range(3)]
         return np.moveaxis(np.array(moments, dtype=float), 2, 0)
 
     def calibration(self, rows: int) -> tuple[Array, Array] | None:
@@ -254,6 +320,11 @@ class RowEvidence:
         counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
         followed = float(self.look - self.first) * self.scale
         return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
+
+
+def _by_period(cells: int, where: Array, values: Array | None = None) -> Array:
+    """Return sums by period and cell; `where` is period * cells + cell."""
+    return np.asarray(np.bincount(where, values, STRETCHES * cells).astype(float).reshape(STRETCHES, cells))
 
 
 def glimpse(log: Log) -> contexts.Glimpse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def evidence(source: Source) -> Evidence:
         unlikeliest[columns["code"]] = columns["least"]
         moments, sums = _sums(source)
         shape = _shape(source, sums)
-        chances = _chances(source, rarest) if source.has_all_propensities else {}
+        chances: dict[str, Any] = _chances(source, rarest) if source.has_all_propensities else {}
         excess, variance = calibration(source) or (None, None)
     return Evidence(
         arms=source.arms, rows=len(source), within=source.within, grain=_grain(source), moments=moments, sums=sums,

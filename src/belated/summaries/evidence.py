@@ -87,6 +87,57 @@ class Shape(NamedTuple):
     sides: Array
 
 
+class SegmentEvidence(NamedTuple):
+    """What checks need by segment and arm.
+
+    Attributes
+    ----------
+    labels : tuple
+        The segments, after small ones were merged.
+    merged : tuple
+        The log's segments that were merged into the last.
+    missing : int
+        The number of rows without a segment.
+    sums : dict of array (periods, cells)
+        As `Evidence.sums`, by cell: segment * arms + arm.
+    """
+
+    labels: tuple[Label, ...]
+    merged: tuple[Label, ...]
+    missing: int
+    sums: Mapping[str, Array]
+
+    def table(self, name: str) -> Array:
+        """Return a sum over all periods by segment and arm."""
+        return np.asarray(self.sums[name].sum(axis=0).reshape(len(self.labels), -1))
+
+
+class CovariateEvidence(NamedTuple):
+    """What checks need of the scaled covariates x.
+
+    Attributes
+    ----------
+    names : tuple of str
+    old, soon : array (segments, arms)
+        As in `Evidence.sums`.
+    x, x2, x3, x_soon : array (segments, arms, covariates)
+        Sums over old rows of x, x^2 and abs(x)^3, and of x over those whose outcome arrived soon.
+    choice : array (3, arms, covariates) or None
+        With p an arm's probability: the sum of x over its rows minus that of p x over all rows, a martingale if the
+        policy used the logged probabilities; the sums of p (1 - p) x^2 and p (1 - p) abs(x)^3. None if only the chosen
+        arm's probability is known.
+    """
+
+    names: tuple[str, ...]
+    old: Array
+    soon: Array
+    x: Array
+    x2: Array
+    x3: Array
+    x_soon: Array
+    choice: Array | None
+
+
 def mean_and_sd(totals: Mapping[str, Array]) -> tuple[Array, Array]:
     """Return, by arm, the mean about the shift and the standard deviation of `Shape`; 0 and 1 without outcomes."""
     n = np.maximum(totals["arrived"], 1)
@@ -131,13 +182,17 @@ class Evidence:
         choices minus probabilities; last, the chosen arm's probability minus the sum of all p^2.
     log_p : array (arms, arms) or None
         Entry (a, b) is the sum of log p(b) over the rows of arm a.
-    dependence : array (arms, 3, 3)
+    dependence : array (cells, 3, 3)
         Sums of L^i y^j over rows followed for half of the experiment whose outcome arrived within that time, L the
-        logarithm of 1 + the delay.
+        logarithm of 1 + the delay; by arm, or by segment and arm.
     arrivals : ArrivalCounts or None
         None if every outcome arrived at once.
     swings : Swings
         How probabilities swing from row to row.
+    segments : SegmentEvidence or None
+        None if the log has no segments.
+    covariates : CovariateEvidence or None
+        None if the log has no covariates.
     """
 
     arms: tuple[Label, ...]
@@ -163,6 +218,13 @@ class Evidence:
     dependence: Array
     arrivals: ArrivalCounts | None
     swings: Swings
+    segments: SegmentEvidence | None = None
+    covariates: CovariateEvidence | None = None
+
+    @property
+    def cells(self) -> Mapping[str, Array]:
+        """The sums by period and arm or, in a log with segments, by period, segment and arm."""
+        return self.sums if self.segments is None else self.segments.sums
 
     @cached_property
     def totals(self) -> dict[str, Array]:
@@ -171,8 +233,15 @@ class Evidence:
 
     def coarse(self, name: str) -> Array:
         """Return sums, or `p` and `p2`, by the `COARSE` periods and arm."""
-        table = getattr(self, name) if name in ("p", "p2") else self.sums[name]
-        return np.asarray(table.reshape(COARSE, -1, table.shape[1]).sum(axis=1))
+        return _coarse(getattr(self, name) if name in ("p", "p2") else self.sums[name])
+
+    def coarse_cells(self, name: str) -> Array:
+        """Return `cells` by the `COARSE` periods."""
+        return _coarse(self.cells[name])
+
+
+def _coarse(table: Array) -> Array:
+    return np.asarray(table.reshape(COARSE, -1, table.shape[1]).sum(axis=1))
 
 
 def half_of(length: int | float, whole: bool) -> int | float:

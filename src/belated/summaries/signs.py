@@ -17,7 +17,7 @@ from belated.base.columns import Array
 from belated.base.sidak import sidak_p_value
 from belated.base.text import count, p_words
 from belated.summaries.contexts import Finding, Swings, contexts
-from belated.summaries.evidence import FEW, Evidence, Recorded, settled
+from belated.summaries.evidence import FEW, CovariateEvidence, Evidence, Recorded, settled
 from belated.summaries.sums import Sums
 
 #: A p-value below this means that an assumption does not hold.
@@ -44,15 +44,15 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
 
     Parameters
     ----------
-    moments : array of shape (arms, 3, 3)
-        Sums of L^i y^j over arrived rows, L the logarithm of 1 + the delay.
+    moments : array of shape (cells, 3, 3)
+        Sums of L^i y^j over arrived rows, L the logarithm of 1 + the delay; by arm, or by segment and arm.
 
     Returns
     -------
     p_value : float
-        The p-value of the sum over arms of z^2, which is chi-squared; NaN if no arm can be tested.
+        The p-value of the sum over cells of z^2, which is chi-squared; NaN if no cell can be tested.
     z : array
-        By arm, above 0 if larger outcomes arrive later; NaN where an arm has too few arrivals or they do not vary.
+        By cell, above 0 if larger outcomes arrive later; NaN where an arm has too few arrivals or they do not vary.
 
     Notes
     -----
@@ -254,6 +254,61 @@ def steady_arrival(old: Array, soon: Array) -> float:
         total += float(np.sum((m - share * n) ** 2 / (share * (1 - share) * n)))
         degrees += float(use.sum() - 1)
     return float(special.chdtrc(degrees, total)) if degrees else math.nan
+
+
+def arrival_by_covariates(seen: CovariateEvidence) -> Array:
+    """Test whether covariates predict arrival beyond segment and arm.
+
+    Returns
+    -------
+    array of shape (arms, covariates)
+        P-values, not adjusted for their number; NaN where no segment can be tested.
+
+    Notes
+    -----
+    If m of the n old rows of a segment and arm arrive soon, whatever their x, the sum of x over them is that of a
+    sample without replacement: its expectation is m times the mean of x, its variance s^2 m (n - m) / n, s^2 the
+    variance of x. The p-values of segments, as squares of normal values, are added up, which is chi-squared.
+    """
+    n, m = seen.old[:, :, np.newaxis], seen.soon[:, :, np.newaxis]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = seen.x / n
+        variance = (seen.x2 - n * mean**2) / (n - 1) * m * (n - m) / n
+        step = seen.x3 / seen.x2 + np.abs(mean)
+        usable = (n > 1) & (variance > 1e-12 * seen.x2)
+    variance, step = np.where(usable, variance, 1.0), np.where(usable, step, 1.0)
+    each = _skewed_p_value(np.where(usable, seen.x_soon - m * mean, 0.0), variance, step)
+    squares = np.where(usable, special.chdtri(1, each), 0.0).sum(axis=0)
+    segments = usable.sum(axis=0)
+    return np.where(segments > 0, special.chdtrc(np.maximum(segments, 1), squares), math.nan)
+
+
+def choice_by_covariates(seen: CovariateEvidence) -> Array | None:
+    """Test whether covariates predict the choice of arms beyond the logged probabilities.
+
+    Returns
+    -------
+    array of shape (arms, covariates) or None
+        P-values, not adjusted for their number; NaN where an arm's choice was certain. None without all probabilities.
+    """
+    if seen.choice is None:
+        return None
+    excess, variance, third = seen.choice
+    usable = variance > 1e-9
+    variance = np.where(usable, variance, 1.0)
+    p_values = _skewed_p_value(np.where(usable, excess, 0.0), variance, third / variance)
+    return np.where(usable, p_values, math.nan)
+
+
+def _skewed_p_value(excess: Array, variance: Array, step: Array) -> Array:
+    """Return two-sided p-values of sums with expectation 0, whose skewness is at most step / sqrt(variance).
+
+    They are tail probabilities of a Poisson distribution times `step`, which has that skewness: outliers and rare
+    values of a covariate do not alarm by chance.
+    """
+    step = np.maximum(step, 1e-9 * np.sqrt(variance))
+    v = variance / step**2
+    return np.asarray(np.minimum(2 * special.gammainc(v + np.abs(excess) / step, v), 1.0))
 
 
 # ---------------------------------------------------------------- logs in which only events are recorded

@@ -1,14 +1,14 @@
-"""The checks of a diagnosis, grouped by what they examine; `CHECKS` lists all of them."""
+"""The checks of a diagnosis, grouped by what they examine; `CHECKS` lists those of every log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from belated.assumptions.checks import delays, outcomes, probabilities
+from belated.assumptions.checks import delays, outcomes, probabilities, segments
 from belated.assumptions.checks.check import Check
 from belated.summaries.evidence import Evidence
 
-#: All checks, in the order in which a diagnosis shows them.
+#: The checks of every log, in the order in which a diagnosis shows them.
 CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     probabilities.largest_weight,
     probabilities.effective_size,
@@ -25,3 +25,17 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     outcomes.tail,
     outcomes.drift_over_time,
 )
+
+#: The further checks of a log with segments, and of one with covariates.
+SEGMENT_CHECKS = (segments.arms_in_segments,)
+COVARIATE_CHECKS = (segments.covariates_and_arrival, segments.covariates_and_choice)
+
+
+def checks_of(evidence: Evidence) -> tuple[Check, ...]:
+    """Return every check that concerns a log."""
+    checks = (
+        *CHECKS,
+        *(() if evidence.segments is None else SEGMENT_CHECKS),
+        *(() if evidence.covariates is None else COVARIATE_CHECKS),
+    )
+    return tuple(check(evidence) for check in checks)

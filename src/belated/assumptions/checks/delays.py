@@ -142,7 +142,7 @@ def outcome_and_delay(evidence: Evidence) -> Verdict:
     if evidence.within is not None:
         return Verdict("green", f"Every outcome is known {evidence.within} after its assignment, whatever its value.")
     p_value, z = outcome_dependence(evidence.dependence)
-    numbers: dict[str, Measured] = {"p_value": p_value, "z": by_arm(evidence, z)}
+    numbers: dict[str, Measured] = {"p_value": p_value, "z": by_arm(evidence, _over_segments(evidence, z))}
     silent = "The log shows nothing about outcomes that never arrive."
     if math.isnan(p_value):
         finding = "There are too few different outcomes to compare early with late ones."
@@ -154,3 +154,9 @@ def outcome_and_delay(evidence: Evidence) -> Verdict:
         return Verdict("green", f"Early and late outcomes are alike ({p}). {silent}", numbers=numbers)
     differ = "differ" if light == "red" else "may differ"
     return Verdict(light, f"Early and late outcomes {differ}: {direction(z)} ({p}).", DEPENDENCE_ADVICE, numbers)
+
+
+def _over_segments(evidence: Evidence, z: Array) -> Array:
+    """Return one normal value for each arm from those of its segments; NaN where there is none."""
+    by_segment = z.reshape(-1, len(evidence.arms))
+    return np.asarray(np.nansum(by_segment, axis=0) / np.sqrt(np.sum(~np.isnan(by_segment), axis=0)))

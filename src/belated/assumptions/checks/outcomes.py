@@ -286,8 +286,8 @@ def _has_two_values(evidence: Evidence, values: Array) -> bool:
 @check("drift", condition="practice", asks="The mean of each arm's outcomes does not change over time.")
 def drift_over_time(evidence: Evidence) -> Verdict:
     """Judge whether arms' mean outcomes change with time."""
-    sums = evidence.sums
-    between = drift(evidence.coarse("arrived"), evidence.coarse("y"), evidence.coarse("y2"))
+    sums = evidence.cells
+    between = drift(evidence.coarse_cells("arrived"), evidence.coarse_cells("y"), evidence.coarse_cells("y2"))
     finely = drift(sums["arrived"], sums["y"], sums["y2"], few=100)
     along = trend(sums["arrived"], sums["y"], sums["y2"])
     p_value = min((3 * p for p in (between, finely, along) if not math.isnan(p)), default=math.nan)
@@ -302,5 +302,6 @@ def drift_over_time(evidence: Evidence) -> Verdict:
         return Verdict("grey", "There are too few different outcomes to compare periods of time.", numbers=numbers)
     light = light_of(p_value)
     change = {"red": "change", "amber": "may change"}.get(light, "do not change")
-    finding = f"Within arms, mean outcomes {change} over time (p {p_words(p_value, 2)})."
+    where = "Within arms" if evidence.segments is None else "Within segments and arms"
+    finding = f"{where}, mean outcomes {change} over time (p {p_words(p_value, 2)})."
     return Verdict(light, finding, "" if light == "green" else _DRIFT_ADVICE, numbers)

@@ -313,7 +313,7 @@ def variance_sums(evidence: Evidence) -> Verdict:
     error = np.sqrt(evidence.totals["w4"]) / evidence.totals["w2"]
     p_value = math.nan
     if evidence.within is None:
-        p_value = steady_arrival(evidence.coarse("old"), evidence.coarse("soon"))
+        p_value = steady_arrival(evidence.coarse_cells("old"), evidence.coarse_cells("soon"))
     numbers: dict[str, Measured] = {"relative_error": by_arm(evidence, error), "steady_arrival_p": p_value}
     if p_value < BLATANT:
         return Verdict(
