@@ -439,7 +439,7 @@ def context_remark(swings: Swings, finding: Finding) -> Remark | None:
         return None
     if swings.segmented:
         looked = "within segments: the policy looked at more of the unit than its segment"
-        return Remark(f"{shown}, {looked}, and estimates that ignore it are off.", FINER_ADVICE)
+        return Remark(f"{shown}, {looked}, and estimates that ignore it are biased.", FINER_ADVICE)
     return Remark(
         f"{shown}: the policy looked at the unit (country, device ...), and estimates that ignore it are biased.",
         CONTEXT_ADVICE,

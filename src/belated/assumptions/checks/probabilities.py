@@ -216,10 +216,10 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
     if found == "unknown":
         finding = "Only the chosen arm's probability is logged, and too few rows of an arm have no arrival in between."
         return Verdict("grey", finding, "Log every arm's probability.", numbers)
-    more = "looks at more of the unit than its segment" if swings.segmented else "looks at the unit"
+    more = "looked at more of the unit than its segment" if swings.segmented else "looked at the unit"
     begins = "T" if swings.full else "As far as the chosen arms' probabilities alone can tell, t"
     where = "Within segments, t" if swings.segmented and swings.full else begins
-    finding = f"{where}he probabilities do not swing back and forth as those of a policy that {more}."
+    finding = f"{where}he probabilities do not swing back and forth, as they would if the policy {more}."
     return Verdict("green", finding, numbers=numbers)
 
 
