@@ -17,6 +17,7 @@ from experiments import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from segmented_logs import contextual
 
 import belated as bl
 
@@ -169,3 +170,73 @@ def test_ledgers_are_merged_by_their_sums():
 def test_a_ledger_that_cannot_be(make, sentence):
     with pytest.raises(bl.OptionError, match=sentence):
         make()
+
+
+# ---------------------------------------------------------------- segments
+
+
+def replayed(log, weights="sqrt", cap=None, segments=True):
+    """A ledger that saw the rows and outcomes of a log in order, step by step."""
+    ledger = bl.Ledger(log.arms, weights, cap=cap, segments=segments)
+    names = np.array(log.segment_column.labels, object)[log.segment_column.code]
+    events = [(t, 1, row) for row, t in enumerate(log.assigned_numbers)]
+    events += [(t, 0 if t > log.assigned_numbers[row] else 2, row) for row, t in enumerate(log.arrived_numbers)
+               if log.arrived[row]]  # fmt: skip
+    for _, kind, row in sorted(events):
+        if kind == 1:
+            ledger.assign([log.arms[log.code[row]]], log.propensity[[row]], keys=[row], segment=[names[row]])
+        else:
+            ledger.land([row], [log.outcome[row]])
+    return ledger
+
+
+@pytest.mark.parametrize("weights", ["sqrt", "uniform", "past"])
+@pytest.mark.parametrize("cap", [None, 1.0])
+def test_a_ledger_with_segments_estimates_as_the_log_does(weights, cap):
+    log = contextual(400, 3, delay=8, seed=2).log.capped(cap)
+    ledger = replayed(log, weights, cap, segments=["S2"] if cap else True)
+    whole, live = bl.estimate(log, weights=weights), bl.estimate(ledger, weights=weights)
+    assert live.segments == whole.segments
+    cells, same = bl.Sums.of(log, weights).segments.cells, live.sums.segments.cells
+    np.testing.assert_allclose(same.recentred(cells.shift).own, cells.own, rtol=1e-8, atol=1e-8)
+    for one, two in ((live, whole), (live.segment("S1"), whole.segment("S1"))):
+        a, b = one.contrast("B", "A"), two.contrast("B", "A")
+        np.testing.assert_allclose([a.estimate, a.low, a.high], [b.estimate, b.low, b.high], rtol=1e-8)
+    again = pickle.loads(pickle.dumps(ledger))  # noqa: S301  # its own
+    other = copy.copy(ledger)
+    other.assign(["A"], [HALF], segment=["new"])
+    assert str(again) == str(ledger) != str(other)
+
+
+def test_small_segments_of_a_ledger_are_merged_with_weight_1():
+    log = contextual(300, shares=[0.9, 0.05, 0.05], means=np.zeros((3, 2)), delay=0, seed=2).log
+    assert log.segments == ("S0", "other")
+    ledger = replayed(log)
+    assert ledger.sums.segments.labels == ("S0", "other")
+    assert ledger.sums.segments.merged == ("S1", "S2")
+    one, two = bl.estimate(ledger), bl.estimate(log)
+    np.testing.assert_allclose(ledger.sums.segments.cells["w"], bl.Sums.of(log).segments.cells["w"], rtol=1e-10)
+    # the running means of merged segments are those of each
+    assert one.contrast("B", "A").estimate == pytest.approx(two.contrast("B", "A").estimate, abs=0.02)
+
+
+def test_ledgers_say_what_segments_need():
+    with pytest.raises(bl.OptionError, match="made with segments: `assign` needs `segment`"):
+        bl.Ledger(["A", "B"], segments=True).assign(["A"], [HALF])
+    with pytest.raises(bl.OptionError, match="made without segments: `assign` takes no `segment`"):
+        bl.Ledger(["A", "B"]).assign(["A"], [HALF], segment=["DE"])
+    with pytest.raises(bl.OptionError, match="two-point"):
+        bl.Ledger(["A", "B"], bl.two_point(10), segments=True)
+    with pytest.raises(bl.OptionError, match="`segments` is 'DE'"):
+        bl.Ledger(["A", "B"], segments="DE")
+    ledger = bl.Ledger(["A", "B"], segments=True)
+    with pytest.raises(bl.LogError, match="`segment` has 2 rows"):
+        ledger.assign(["A"], [HALF], segment=["DE", "FR"])
+    ledger.assign(["A", "B"], [HALF] * 2, segment=["DE", None], keys=["x", "y"])
+    with pytest.raises(bl.LogError, match="'x', which another row without an outcome has"):
+        ledger.assign(["A"], [HALF], segment=["FR"], keys=["x"])
+    ledger.land(["y"], [1.0])
+    with pytest.raises(bl.LogError, match="already has an outcome"):
+        ledger.land(["y"], [1.0])
+    assert repr(ledger) == "Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)"
+    assert ledger.sums.segments.merged == ("DE", "(missing)")

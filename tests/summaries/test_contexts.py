@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from engines import source_of
 from segmented_logs import contextual
@@ -194,3 +195,20 @@ def test_rows_of_merged_segments_are_not_judged():
     assert log.segments == ("big", "other")
     seen = contexts.swings(glimpse(log))
     assert (seen.rows, contexts.contexts(seen)) == (200, "none")
+
+
+@pytest.mark.parametrize("traits", [1, 2])
+def test_a_table_with_segments_shows_what_memory_does(traits):
+    log = contextual(1000, 2, delay=0, traits=traits, seed=2, columns={"covariates": {"x": np.arange(1000.0) % 7}}).log
+    names = np.array(log.segment_column.labels)[log.segment_column.code]
+    table = pd.DataFrame(
+        {"arm": log.code, "y": log.outcome, "pA": log.propensity[:, 0], "pB": log.propensity[:, 1], "s": names,
+         "t": log.assigned_at, "x": np.arange(1000.0) % 7}
+    )  # fmt: skip
+    source = bl.read(
+        table, arm="arm", outcome="y", propensity={0: "pA", 1: "pB"}, assigned_at="t", segment="s", covariates=["x"]
+    )
+    np.testing.assert_allclose(source.evidence().swings, log.evidence().swings, rtol=1e-9)
+    assert source.contexts() == log.contexts()
+    assert [c.light for c in bl.diagnose(source)] == [c.light for c in bl.diagnose(log)]
+    assert (bl.diagnose(source)["units"].light == "red") == (traits == 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
@@ -20,15 +20,17 @@ from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.kernels.fields import H_ARRIVED
 from belated.log.log import Log
+from belated.log.segments import in_order
 from belated.summaries.caps import Cap
 from belated.summaries.outcome_models import OutcomeModel
+from belated.summaries.segments import Segments, cell_labels, lay_out
 from belated.summaries.sums import Sums, complete, empty_bins
 from belated.summaries.weights import Weights, inverse_of, past_weights
 
 _NONE = np.empty(0, dtype=np.int32)
 
 #: The attributes of a ledger that are changed in place.
-_CHANGING = ("_out", "_remaining", "_past", "_arrived_n", "_arrived_y")
+_CHANGING = ("_out", "_remaining", "_past", "_arrived_n", "_arrived_y", "_by_segment")
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,15 @@ class Ledger:
     outcome_model : {"running_mean", "zero"}
     cap : float, optional
         Outcomes above the cap count as the cap.
+    segments : bool or sequence, default False
+        Whether rows have segments, which `assign` then needs: True, or the segments that are known in advance. Others
+        may appear as rows are assigned.
 
     Attributes
     ----------
     sums : Sums
-        The sums of everything recorded so far. ``a.sums + b.sums`` merges the sums of two ledgers.
+        The sums of everything recorded so far. ``a.sums + b.sums`` merges the sums of two ledgers. With segments, they
+        are also by segment, and segments with few outcomes are merged as those of a log are.
 
     Examples
     --------
@@ -88,6 +94,7 @@ class Ledger:
         outcome_model: OutcomeModel | str = "running_mean",
         *,
         cap: float | None = None,
+        segments: bool | Sequence[Label] = False,
     ) -> None:
         if len(set(arms)) != len(arms) or not len(arms):
             raise OptionError(f"{argument('arms')} is {list(arms)!r}; it must name each arm once.")
@@ -98,6 +105,7 @@ class Ledger:
             raise OptionError("A ledger needs two-point weights with a horizon: two_point(horizon, decay).")
         self._lock = threading.RLock()
         self._sums = sums
+        self._by_segment = None if segments is False else _BySegment(sums, () if segments is True else segments)
         self._out: dict[Hashable, _Pending] = {}
         self._next = 0
         self._remaining = np.ones(len(sums.arms))
@@ -109,7 +117,7 @@ class Ledger:
     def sums(self) -> Sums:
         """The sums of everything recorded so far."""
         with self._lock:
-            return self._sums
+            return self._sums if self._by_segment is None else self._by_segment.sums()
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:  # a copy gets its own lock
@@ -121,7 +129,11 @@ class Ledger:
         self._lock = threading.RLock()
 
     def assign(
-        self, arm: Iterable[Label], propensity: ArrayLike, keys: Iterable[Hashable] | None = None
+        self,
+        arm: Iterable[Label],
+        propensity: ArrayLike,
+        keys: Iterable[Hashable] | None = None,
+        segment: Iterable[Label] | None = None,
     ) -> list[Hashable]:
         """Record a batch of assignments made now, and return their keys.
 
@@ -135,26 +147,53 @@ class Ledger:
             The probabilities of all arms, or of the chosen arm only.
         keys : iterable, optional
             A key for each row, to be given to `land` with its outcome; 0, 1, 2, ... by default.
+        segment : iterable, optional
+            The segment of each row, in a ledger with segments; None in a row: the segment "(missing)".
         """
         labels = list(arm)
-        log = Log(labels, np.full(len(labels), np.nan), propensity, arms=self._sums.arms)  # checks the rows
+        if (segment is None) != (self._by_segment is None):
+            made = "with" if segment is None else "without"
+            raise OptionError(
+                f"This ledger was made {made} segments: `assign` {'needs' if segment is None else 'takes no'} "
+                f"{argument('segment')}."
+            )
+        known = None if segment is None else segment if isinstance(segment, (np.ndarray, Sequence)) else list(segment)
+        # checks the rows
+        log = Log(labels, np.full(len(labels), np.nan), propensity, arms=self._sums.arms, segment=known)
         with self._lock:
-            return self._assign(log, keys)
+            names = self._checked_keys(log, keys)
+            if self._by_segment is None:
+                self._assign(log, names)
+            else:
+                self._by_segment.assign(log, names)
+            for name in names:
+                if isinstance(name, int):
+                    self._next = max(self._next, name + 1)
+            return names
 
-    def _assign(self, log: Log, keys: Iterable[Hashable] | None) -> list[Hashable]:
-        sums = self._sums
-        rows, full = len(log.code), log.has_all_propensities
-        sums.weights.check(full)
+    @property
+    def _waiting(self) -> Mapping[Hashable, object]:
+        """The rows without an outcome, by key."""
+        return self._out if self._by_segment is None else self._by_segment.homes
+
+    def _checked_keys(self, log: Log, keys: Iterable[Hashable] | None) -> list[Hashable]:
+        """Return the keys of new rows; raise if the rows or their keys are not possible."""
+        rows = len(log.code)
+        self._sums.weights.check(log.has_all_propensities)
         names = self._new_keys(rows) if keys is None else list(keys)
         if len(names) != rows or len(set(map(_hashable, names))) != rows:
             raise LogError(f"`keys` must have a different key for each of the {rows} rows.", column="keys")
         for row, name in enumerate(names):
-            if name in self._out:
+            if name in self._waiting:
                 raise LogError(
                     f"`keys` in row {row} is {name!r}, which another row without an outcome has.",
                     column="keys",
                     row=row,
                 )
+        return names
+
+    def _assign(self, log: Log, names: list[Hashable]) -> None:
+        sums, rows, full = self._sums, len(log.code), log.has_all_propensities
         start = float(sums["assigned"].sum())
         sums.weights.check_rows(int(start) + rows)
         pi, arms = log.propensity_matrix, len(sums.arms)
@@ -184,14 +223,11 @@ class Ledger:
         self._sums = replace(sums, spread=sums.spread + spread[0], own=sums.own + own[0])
         for row, name in enumerate(names):
             k = int(log.code[row])
-            if isinstance(name, int):
-                self._next = max(self._next, name + 1)
             self._out[name] = _Pending(k, h[row], float(m[row] + sums.shift[k]), float(pi[row, k if full else 0]))
-        return names
 
     def _new_keys(self, rows: int) -> list[Hashable]:
         """Return the next whole numbers that are not yet keys."""
-        free = (key for key in count(self._next) if key not in self._out)
+        free = (key for key in count(self._next) if key not in self._waiting)
         return [next(free) for _ in range(rows)]
 
     def land(self, keys: Iterable[Hashable], outcome: Iterable[float]) -> None:
@@ -212,7 +248,7 @@ class Ledger:
 
     def _land(self, names: list[Hashable], values: list[float]) -> None:
         for row, name in enumerate(names):
-            if name not in self._out:
+            if name not in self._waiting:
                 raise LogError(
                     f"`keys` in row {row} is {name!r}, which was never assigned or already has an outcome.",
                     column="keys",
@@ -221,7 +257,10 @@ class Ledger:
             if (what := outcome_fault(values[row])) is not None:
                 raise LogError(f"{argument('outcome')} in row {row} {what}.", column="outcome", row=row)
         for name, y in zip(names, values, strict=True):
-            self._land_one(self._out.pop(name), y)
+            if self._by_segment is None:
+                self._land_one(self._out.pop(name), y)
+            else:
+                self._by_segment.land(name, y)
 
     def _land_one(self, row: _Pending, y: float) -> None:
         sums, k = self._sums, row.arm
@@ -243,6 +282,74 @@ class Ledger:
 
     def __repr__(self) -> str:
         with self._lock:
-            sums, out = self._sums, len(self._out)
+            sums, out = self.sums, len(self._waiting)
         assigned, arrived = int(sums["assigned"].sum()), int(sums["arrived"].sum())
         return f"Ledger(arms={sums.arms!r}, {assigned:,} assigned, {arrived:,} landed, {out:,} out)"
+
+
+class _BySegment:
+    """A ledger for each segment, and one in which every row has weight 1, in case the segment is merged.
+
+    Attributes
+    ----------
+    homes : dict
+        The segment of each row without an outcome, by key.
+    """
+
+    def __init__(self, empty: Sums, segments: Sequence[Label]) -> None:
+        if empty.weights.name == "two_point":
+            raise OptionError("A ledger with segments cannot have two-point weights.")
+        if isinstance(segments, str) or not isinstance(segments, Sequence):
+            raise OptionError(f"`segments` is {segments!r}; it must be True, or a list such as ['DE', 'FR'].")
+        self._empty = empty
+        self._ledgers: dict[Label, tuple[Ledger, Ledger]] = {label: self._new() for label in segments}
+        self.homes: dict[Hashable, Label] = {}
+
+    def __copy__(self) -> _BySegment:
+        other = _BySegment(self._empty, ())
+        other._ledgers = {label: (copy(own), copy(even)) for label, (own, even) in self._ledgers.items()}
+        other.homes = dict(self.homes)
+        return other
+
+    def _new(self) -> tuple[Ledger, Ledger]:
+        sums = self._empty
+        cap = None if sums.cap is None else sums.cap.value
+        own, even = (Ledger(sums.arms, weights, sums.outcome_model, cap=cap) for weights in (sums.weights, "uniform"))
+        return own, even
+
+    def assign(self, log: Log, names: list[Hashable]) -> None:
+        """Record rows, which must have been checked."""
+        labels, code = log.segment_column or ((), np.empty(0))
+        for s, label in enumerate(labels):
+            rows = np.flatnonzero(code == s)
+            for ledger in self._ledgers.setdefault(label, self._new()):
+                ledger._assign(log.only(code == s), [names[row] for row in rows])
+        self.homes |= {name: labels[code[row]] for row, name in enumerate(names)}
+
+    def land(self, name: Hashable, y: float) -> None:
+        """Record an outcome."""
+        for ledger in self._ledgers[self.homes.pop(name)]:
+            ledger._land_one(ledger._out.pop(name), y)
+
+    def sums(self) -> Sums:
+        """Return the sums by segment, small segments merged, with their totals by arm."""
+        arms = self._empty.arms
+        kept = {label: pair for label, pair in self._ledgers.items() if pair[0]._sums["assigned"].any()}
+        labels = tuple(in_order(list(kept)))
+        if not labels:
+            return self._empty
+        layout = lay_out(labels, np.array([kept[label][0]._sums["arrived"] for label in labels]))
+        each = [kept[label][0]._sums for label in labels if label not in layout.merged]
+        if layout.merged:
+            each.append(sum((kept[label][1]._sums for label in layout.merged[1:]), kept[layout.merged[0]][1]._sums))
+        cap = self._empty.cap
+        above = [part.cap.above for part in each if part.cap is not None]
+        cells = replace(
+            self._empty,
+            arms=cell_labels(layout.labels, arms),
+            shift=np.concatenate([part.shift for part in each]),
+            spread=np.concatenate([part.spread for part in each], axis=1),
+            own=np.concatenate([part.own for part in each]),
+            cap=None if cap is None else Cap(cap.value, np.concatenate(above)),
+        )
+        return Segments(layout.labels, cells, None, layout.merged).total()

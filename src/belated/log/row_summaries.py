@@ -329,9 +329,7 @@ def _by_period(cells: int, where: Array, values: Array | None = None) -> Array:
 
 def glimpse(log: Log) -> contexts.Glimpse:
     """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    order, parts, column, place = log.schedule.order, [], log.segment_column, log.layout.place
-    if log.layout.merged:  # rows of merged segments have weight 1, whatever the policy looked at
-        place = np.where(place == len(log.layout.labels) - 1, -1, place)
+    order, parts, column, place = log.schedule.order, [], log.segment_column, log.layout.judged
     for start, stop in contexts.stretches(len(log)):
         rows = order[start:stop] if len(order) else np.arange(start, stop)
         assigned, arrived = log.assigned_numbers_of(rows), log.schedule.due[rows] >= 0

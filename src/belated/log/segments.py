@@ -67,7 +67,7 @@ def _encoded(array: Array) -> SegmentColumn:
                 "segment", row, f"is {one_line(repr(values[row]))}; it must be text, a number or another label."
             ) from None
         check_number(len(different))
-        labels = tuple(_in_order(different))
+        labels = tuple(in_order(different))
         places = {label: place for place, label in enumerate(labels)}
         return SegmentColumn(labels, np.fromiter(map(places.__getitem__, values), dtype=np.int32, count=len(values)))
     labels_, code = np.unique(array, return_inverse=True)
@@ -88,7 +88,7 @@ def check_number(different: int) -> None:
         )
 
 
-def _in_order(labels: list[Label]) -> list[Label]:
+def in_order(labels: list[Label]) -> list[Label]:
     """Return labels sorted, the missing one last; in order of appearance if they cannot be sorted."""
     known = [label for label in labels if label != MISSING]
     with suppress(TypeError):
@@ -117,7 +117,7 @@ def combined(columns: Sequence[SegmentColumn]) -> SegmentColumn:
 
 def joined_segments(columns: Sequence[SegmentColumn]) -> SegmentColumn:
     """Return the segments of several logs' rows, one after the other."""
-    labels = _in_order(list(dict.fromkeys(label for column in columns for label in column.labels)))
+    labels = in_order(list(dict.fromkeys(label for column in columns for label in column.labels)))
     check_number(len(labels))
     places = {label: place for place, label in enumerate(labels)}
     codes = [np.array([places[label] for label in column.labels])[column.code] for column in columns]

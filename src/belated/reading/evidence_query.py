@@ -280,7 +280,7 @@ def glimpse(source: Source) -> contexts.Glimpse:
                 arrivals=np.sort(batch.arrived[~out]) if source.within is None else None,
                 at_once=~out & (batch.arrived == batch.assigned),
                 in_order=in_order,
-                segment=source.told_apart(batch),
+                segment=source.layout.judged[batch.segment] if source.segments else None,
             )
         )
     return contexts.joined(parts)

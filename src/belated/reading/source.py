@@ -29,6 +29,7 @@ from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
+from belated.summaries.segments import ALL, Layout
 from belated.summaries.sums import Parts, Sums, SumsOf, with_cap
 from belated.summaries.weights import Weights, read_weights
 
@@ -98,6 +99,15 @@ class Source(Data, Table):
         return () if self._units is None or self._units.segment is None else self._units.layout.labels
 
     @property
+    def layout(self) -> Layout:
+        """The segments that are told apart; one if there are none."""
+        return Layout((ALL,), np.zeros(1, np.intp)) if self._units is None else self._units.layout
+
+    @property
+    def _has_cells(self) -> bool:
+        return self._units is not None and self._units.has_cells
+
+    @property
     def is_streamed(self) -> bool:
         """Whether batches are streamed through the kernel; else the engine makes the sums itself."""
         return engine_of(self.rows).is_embedded
@@ -143,7 +153,7 @@ class Source(Data, Table):
     def _count_above(self, moments: Array | None, *, by_cell: bool) -> Array:
         """Count outcomes above the cap by time and arm, or by time and cell: arms of segments, if there are any."""
         bins = 1 if moments is None else len(moments)
-        by_cell = by_cell and self._units is not None and self._units.has_cells
+        by_cell = by_cell and self._has_cells
         counts = np.zeros((bins + 1, len(self._plan([], None, plain=False).cells if by_cell else self.arms)))
         if self.cap is not None and len(self):
             rows = sums_query.with_codes(self._uncut.rows, self._facts.values)
@@ -200,14 +210,6 @@ class Source(Data, Table):
     def unit_names(self) -> tuple[str, ...]:
         """The columns of `rows` that hold segments and covariates."""
         return () if self._units is None else tuple(unit_columns(self._query.assignments, self.roles))
-
-    def told_apart(self, batch: Batch) -> Array | None:
-        """Return the segment of each row of a batch, -1 if it was merged with others; None without segments."""
-        if self._units is None or self._units.segment is None:
-            return None
-        layout = self._units.layout
-        merged = len(layout.labels) - 1 if layout.merged else -1
-        return np.where(layout.place == merged, -1, layout.place)[batch.segment]
 
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.
@@ -384,14 +386,16 @@ class Source(Data, Table):
 
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
-        return evidence_query.evidence(self) if self._held is None else self._held.evidence()
+        if self._held is None and not self._has_cells:
+            return evidence_query.evidence(self)
+        return replace(self.log().evidence(), within=self.within)  # by segment, in memory
 
     @cached_property
     def _doubts(self) -> list[str]:
         if self.within is not None or not len(self):
             return []
-        if self._held is not None:
-            return self._held.doubts()
+        if self._held is not None or self._has_cells:
+            return self.log().doubts()
         return signs.doubts(evidence_query.dependence(self))
 
     def doubts(self) -> list[str]:

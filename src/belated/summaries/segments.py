@@ -56,6 +56,11 @@ class Layout(NamedTuple):
         """
         return (len(self.labels) - (1 if self.merged else 0)) * arms
 
+    @property
+    def judged(self) -> Array:
+        """`place`, with -1 for merged segments: their rows have weight 1, whatever the policy looked at."""
+        return np.where(self.place == len(self.labels) - 1, -1, self.place) if self.merged else self.place
+
 
 def lay_out(labels: tuple[Label, ...], arrived: Array) -> Layout:
     """Merge small segments, by how many outcomes have arrived and never by what they are.
