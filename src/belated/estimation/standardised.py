@@ -116,14 +116,15 @@ def cell_statistics(sums: Sums, estimator: Estimator, population: Population | N
     if segments is None or population is None:
         return evaluate(sums, estimator)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        statistics, covariance = evaluate(segments.cells, estimator), np.zeros((len(segments.cells.arms),) * 2)
+        statistics, factors = evaluate(segments.cells, estimator), list[Array]()
         if segments.covariates is not None and not _why_unadjusted(segments, estimator):
-            statistics, covariance = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
+            statistics, factors = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
         if population.rows is not None:
-            covariance = covariance + _shares_covariance(statistics.value, population)
-        if not covariance.any():
-            return statistics
-    known = np.where(np.isfinite(covariance), covariance, 0.0)
+            factors.append(_shares_factor(statistics.value, population))
+    if not factors:
+        return statistics
+    factor = np.concatenate(factors)
+    known = np.where(np.isfinite(factor), factor, 0.0)
     return replace(statistics, common=Common(known, max(float(segments.rows.sum()) - 1, 1.0)))
 
 
@@ -137,25 +138,24 @@ def _why_unadjusted(segments: Segments, estimator: Estimator) -> str:
     return ""
 
 
-def _shares_covariance(values: Array, population: Population) -> Array:
-    """Return the covariance of cells from estimated shares: of P_s Q over the multinomial numbers of rows.
+def _shares_factor(values: Array, population: Population) -> Array:
+    """Return the factor of the covariance of cells from estimated shares: of P_s Q over multinomial numbers of rows.
 
-    It is relative to the coefficients P_s c: (1 / n) (Q Q' / P_s within a segment - Q Q').
+    A combination with coefficients P_s c has the variance sum P_s (tau_s - tau)^2 / n, tau_s = sum over arms of c Q.
     """
-    n = len(population.shares)
-    arms = len(values) // n
-    # about one number, which changes nothing: shares sum to 1, and so do a policy's probabilities in every segment
-    centred = np.where(np.isfinite(values), values - np.nanmean(values), 0.0)
-    segment = np.repeat(np.arange(n), arms)
-    share = np.where(population.shares > 0, population.shares, 1.0)[segment]
-    same = segment[:, np.newaxis] == segment
-    return np.asarray(np.outer(centred, centred) * (same / share[:, np.newaxis] - 1) / (population.rows or 1.0))
+    n, shares = len(population.shares), population.shares
+    segment = np.repeat(np.arange(n), len(values) // n)
+    same = np.arange(n)[:, np.newaxis] == segment
+    away = np.where(same, 1 / np.where(shares > 0, shares, 1.0)[segment], 0.0) - 1.0
+    return np.asarray(
+        away * np.where(np.isfinite(values), values, 0.0) * np.sqrt(shares / population.rows)[:, np.newaxis]
+    )
 
 
 def _adjusted(
     statistics: ArmStatistics, sums: Sums, covariates: CovariateSums, n_segments: int
-) -> tuple[ArmStatistics, Array]:
-    """Return the statistics of outcomes minus what covariates explain, and the covariance that cells get from it.
+) -> tuple[ArmStatistics, list[Array]]:
+    """Return the statistics of outcomes minus what covariates explain, and factors of the covariance from it.
 
     With r = y - yw - theta'(x - xw) for means yw, xw weighted by w, and xbar the mean of x over all rows of the
     segment, Q = yw - theta'(xw - xbar), and variances are those of r.
@@ -193,10 +193,17 @@ def _adjusted(
         inflation=np.where(plain > 0, np.maximum(hc3 / plain, 1.0), 1.0),
         moments=_residual_moments(statistics.moments, own / counts),
     )
-    means = np.einsum("cx,cxy,dy->cd", slopes, spread[segment], slopes) / everyone[segment, 0, 0][:, np.newaxis]
-    slopes_part = np.einsum("cx,cxy,dy->cd", off, slope_variance[arm], off)
-    same_segment, same_fit = segment[:, np.newaxis] == segment, fit[arm][:, np.newaxis] == fit[arm]
-    return adjusted, np.where(same_segment, means, 0.0) + np.where(same_fit, slopes_part, 0.0)
+    rows = everyone[:, :1, :1]
+    return adjusted, [_factor(spread / rows, segment, slopes), _factor(slope_variance, fit[arm], off)]
+
+
+def _factor(covariances: Array, group: Array, vectors: Array) -> Array:
+    """Return the factor of v' C v, with each cell's vector v and the covariance C of its group; other groups apart."""
+    size, root = np.linalg.eigh(np.where(np.isfinite(covariances), covariances, 0.0))
+    root = root * np.sqrt(np.maximum(size, 0.0))[:, np.newaxis, :]
+    parts = np.einsum("gxk,cx->gkc", root, vectors)
+    same = np.arange(len(covariances))[:, np.newaxis] == group
+    return np.where(same[:, np.newaxis, :], parts, 0.0).reshape(-1, len(group))
 
 
 def _slopes(
@@ -236,7 +243,7 @@ def _slopes(
         left = np.concatenate([-theta[a], [1.0]])
         error = max(float(left @ residual[a, 1:, 1:] @ left), 0.0) / max(free[a] - many, 1.0)
         variance[a] = error * inverse @ squares[a, x, x] @ inverse
-    return theta, variance, free / np.maximum(free - many, 1.0), np.where(few, arms, np.arange(arms))
+    return theta, variance, free / np.maximum(free - many, 1.0), np.where(few, few.argmax(), np.arange(arms))
 
 
 def _residual_moments(moments: Moments, second: Array) -> Moments:
