@@ -213,17 +213,17 @@ class Common(NamedTuple):
     These are the shares of segments, the means of covariates, and the slopes of the adjustment for covariates.
     """
 
-    covariance: Array  # (cells, cells)
+    factor: Array  # (..., k, cells): the covariance is factor' factor, in a form that loses no digits
     degrees: float | Array  # of freedom; by experiment, if there are many
 
     def subset(self, cells: Array) -> Common:
         """Return the part for some cells."""
-        return Common(self.covariance[(..., *_pairs(cells)[1])], self.degrees)
+        index, _ = _pairs(cells)
+        return Common(np.moveaxis(self.factor[..., index], self.factor.ndim - 2, -2), self.degrees)
 
     def variance(self, coefficients: Array) -> Array:
         """Return the variance that a combination of cells has from it."""
-        c = coefficients
-        return np.asarray(np.maximum(np.einsum("...a,...ab,...b->...", c, self.covariance, c), 0.0))
+        return np.asarray(np.sum(np.einsum("...ka,...a->...k", self.factor, coefficients) ** 2, axis=-1))
 
 
 def _pairs(arms: Array) -> tuple[Array, tuple[Array, Array]]:

@@ -116,11 +116,12 @@ def cell_statistics(sums: Sums, estimator: Estimator, population: Population | N
     if segments is None or population is None:
         return evaluate(sums, estimator)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        statistics, covariance = evaluate(segments.cells, estimator), np.zeros((len(segments.cells.arms),) * 2)
+        statistics, factors = evaluate(segments.cells, estimator), list[Array]()
         if segments.covariates is not None and not _why_unadjusted(segments, estimator):
-            statistics, covariance = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
-        if covariance.any():
-            known = np.where(np.isfinite(covariance), covariance, 0.0)
+            statistics, factors = _adjusted(statistics, segments.cells, segments.covariates, len(segments.labels))
+        if factors:
+            factor = np.concatenate(factors)
+            known = np.where(np.isfinite(factor), factor, 0.0)
             statistics = replace(statistics, common=Common(known, max(float(segments.rows.sum()) - 1, 1.0)))
         return statistics if population.rows is None else with_estimated_shares(statistics, segments.rows)
 
@@ -138,8 +139,7 @@ def _why_unadjusted(segments: Segments, estimator: Estimator) -> str:
 def with_estimated_shares(statistics: ArmStatistics, rows: Array) -> ArmStatistics:
     """Return the statistics of cells with the covariance that the shares of segments add, if they are estimated.
 
-    It is that of P_s Q over the multinomial numbers of rows, relative to the coefficients P_s c:
-    (1 / n) (Q Q' / P_s within a segment - Q Q').
+    A combination with coefficients P_s c has the variance sum P_s (tau_s - tau)^2 / n, tau_s = sum over arms of c Q.
 
     Parameters
     ----------
@@ -147,25 +147,23 @@ def with_estimated_shares(statistics: ArmStatistics, rows: Array) -> ArmStatisti
         With known shares, of shape (..., cells).
     rows : array of shape (..., segments)
     """
-    values, total = statistics.value, np.maximum(rows.sum(axis=-1), 1.0)
-    segment = np.repeat(np.arange(rows.shape[-1]), values.shape[-1] // rows.shape[-1])
-    # about one number, which changes nothing: shares sum to 1, and so do a policy's probabilities in every segment
-    known = np.isfinite(values)
-    mean = np.sum(np.where(known, values, 0.0), axis=-1) / np.maximum(known.sum(axis=-1), 1)
-    centred = np.where(known, values - mean[..., np.newaxis], 0.0)
-    inverse = (total[..., np.newaxis] / np.maximum(rows, 1.0))[..., segment]
-    same = segment[:, np.newaxis] == segment
-    products = centred[..., :, np.newaxis] * centred[..., np.newaxis, :]
-    covariance = products * (same * inverse[..., np.newaxis] - 1) / total[..., np.newaxis, np.newaxis]
+    values, total = statistics.value, np.maximum(rows.sum(axis=-1, keepdims=True), 1.0)
+    n, shares = rows.shape[-1], rows / total
+    segment = np.repeat(np.arange(n), values.shape[-1] // n)
+    same = np.arange(n)[:, np.newaxis] == segment
+    inverse = (1 / np.where(shares > 0, shares, 1.0))[..., segment]
+    away = np.where(same, inverse[..., np.newaxis, :], 0.0) - 1.0
+    known = np.where(np.isfinite(values), values, 0.0)
+    factor = away * known[..., np.newaxis, :] * np.sqrt(shares / total)[..., np.newaxis]
     if statistics.common is not None:
-        covariance = covariance + statistics.common.covariance
-    return replace(statistics, common=Common(covariance, np.maximum(total - 1, 1.0)))
+        factor = np.concatenate([statistics.common.factor, factor], axis=-2)
+    return replace(statistics, common=Common(factor, np.maximum(total[..., 0] - 1, 1.0)))
 
 
 def _adjusted(
     statistics: ArmStatistics, sums: Sums, covariates: CovariateSums, n_segments: int
-) -> tuple[ArmStatistics, Array]:
-    """Return the statistics of outcomes minus what covariates explain, and the covariance that cells get from it.
+) -> tuple[ArmStatistics, list[Array]]:
+    """Return the statistics of outcomes minus what covariates explain, and factors of the covariance from it.
 
     With r = y - yw - theta'(x - xw) for means yw, xw weighted by w, and xbar the mean of x over all rows of the
     segment, Q = yw - theta'(xw - xbar), and variances are those of r.
@@ -203,10 +201,17 @@ def _adjusted(
         inflation=np.where(plain > 0, np.maximum(hc3 / plain, 1.0), 1.0),
         moments=_residual_moments(statistics.moments, own / counts),
     )
-    means = np.einsum("cx,cxy,dy->cd", slopes, spread[segment], slopes) / everyone[segment, 0, 0][:, np.newaxis]
-    slopes_part = np.einsum("cx,cxy,dy->cd", off, slope_variance[arm], off)
-    same_segment, same_fit = segment[:, np.newaxis] == segment, fit[arm][:, np.newaxis] == fit[arm]
-    return adjusted, np.where(same_segment, means, 0.0) + np.where(same_fit, slopes_part, 0.0)
+    rows = everyone[:, :1, :1]
+    return adjusted, [_factor(spread / rows, segment, slopes), _factor(slope_variance, fit[arm], off)]
+
+
+def _factor(covariances: Array, group: Array, vectors: Array) -> Array:
+    """Return the factor of v' C v, with each cell's vector v and the covariance C of its group; other groups apart."""
+    size, root = np.linalg.eigh(np.where(np.isfinite(covariances), covariances, 0.0))
+    root = root * np.sqrt(np.maximum(size, 0.0))[:, np.newaxis, :]
+    parts = np.einsum("gxk,cx->gkc", root, vectors)
+    same = np.arange(len(covariances))[:, np.newaxis] == group
+    return np.where(same[:, np.newaxis, :], parts, 0.0).reshape(-1, len(group))
 
 
 def _slopes(
@@ -246,7 +251,7 @@ def _slopes(
         left = np.concatenate([-theta[a], [1.0]])
         error = max(float(left @ residual[a, 1:, 1:] @ left), 0.0) / max(free[a] - many, 1.0)
         variance[a] = error * inverse @ squares[a, x, x] @ inverse
-    return theta, variance, free / np.maximum(free - many, 1.0), np.where(few, arms, np.arange(arms))
+    return theta, variance, free / np.maximum(free - many, 1.0), np.where(few, few.argmax(), np.arange(arms))
 
 
 def _residual_moments(moments: Moments, second: Array) -> Moments:
