@@ -189,9 +189,11 @@ def _stacked(parts: Sequence[ArmStatistics]) -> ArmStatistics:
     names = [f.name for f in fields(first) if f.name not in apart and getattr(first, f.name) is not None]
     stacked: dict[str, Any] = {name: np.stack([getattr(part, name) for part in parts]) for name in names}
     moments = Moments(*map(np.stack, zip(*(part.moments for part in parts), strict=True)))
-    none = Common(np.zeros((len(first.value),) * 2), 1.0)
-    each = [part.common or none for part in parts]
-    common = Common(np.stack([c.covariance for c in each]), np.array([c.degrees for c in each]))
+    each = [part.common or Common(np.zeros((0, len(first.value))), 1.0) for part in parts]
+    factor = np.zeros((len(parts), max(len(c.factor) for c in each), len(first.value)))
+    for run, c in enumerate(each):
+        factor[run, : len(c.factor)] = c.factor
+    common = Common(factor, np.array([c.degrees for c in each]))
     return replace(first, moments=moments, common=common, **stacked)
 
 
