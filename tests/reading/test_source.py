@@ -279,3 +279,34 @@ def test_a_row_that_cannot_be_is_named_by_its_place_in_a_report_too(tmp_path):
             ask(bl.read(broken))
         refused.append(str(caught.value))
     assert refused[0] == refused[1]
+
+
+def targeted(rows=400):
+    """Return columns with a target policy and chances of arrival."""
+    rng = np.random.default_rng(5)
+    x, second = rng.normal(size=rows), rng.random(rows) < 0.5
+    q = np.where(x > 0, 0.9, 0.1)
+    return {
+        "arm": np.where(second, "B", "A"), "outcome": second * x + rng.normal(size=rows),
+        "p_A": np.full(rows, 0.5), "p_B": np.full(rows, 0.5), "q_B": q, "q_A": 1 - q,
+        "chance": np.where(x > 0, 0.9, 0.5), "country": np.where(x > 0.3, "DE", "FR"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_columns_of_a_target_policy_and_of_arrival_are_read_when_they_are_asked_for(tmp_path, suffix):
+    columns = targeted()
+    path = tmp_path / f"log.{suffix}"
+    (pa.csv.write_csv if suffix == "csv" else pa.parquet.write_table)(pa.table(columns), path)
+    pi, q = np.full((400, 2), 0.5), np.column_stack([columns["q_A"], columns["q_B"]])
+    log = bl.Log(columns["arm"], columns["outcome"], pi, segment=columns["country"])
+    source = bl.read(path, propensity="p_*", segment="country", cap=2.0)
+    expected, answer = bl.estimate(log, target=q, cap=2.0), bl.estimate(source, target="q_*")
+    assert (answer.estimate, answer.low, answer.cap) == pytest.approx((expected.estimate, expected.low, 2.0))
+    weighted = bl.estimate(source, "dipw", arrival_probability="chance")
+    same = bl.estimate(log, "dipw", arrival_probability=columns["chance"], cap=2.0)
+    assert weighted.values == pytest.approx(same.values)
+    with pytest.raises(bl.LogError, match=r"No column matches `target`, 'z_\*'"):
+        bl.estimate(source, target="z_*")
+    with pytest.raises(bl.LogError, match="cannot be matched to the arms"):
+        bl.estimate(source, target="c*")

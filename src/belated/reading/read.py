@@ -27,7 +27,7 @@ from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, table_beside
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
-from belated.reading.source import Source
+from belated.reading.source import Reading, Source
 from belated.summaries.caps import read_cap
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def read(
     >>> len(source), source.arms
     (3, ('A', 'B'))
     """
+    given = {name: value for name, value in locals().items() if name not in ("source", "outcomes")}
     one_of("duplicates", duplicates, DUPLICATES)
     one_of("propensity_unit", propensity_unit, PROPENSITY_UNITS)
     form = TextFormat(encoding, decimal, date_format)
@@ -144,9 +145,9 @@ def read(
     if isinstance(events, str):
         one_of("events", events, MEASURES)
     if bool(events) != (window is not None):
-        missing, given = ("window", "events") if events else ("events", "window")
+        missing, there = ("window", "events") if events else ("events", "window")
         raise OptionError(
-            f"{argument(given)} is given without {argument(missing)}; events count within a window, such as "
+            f"{argument(there)} is given without {argument(missing)}; events count within a window, such as "
             f"{argument('window', '7d')}."
         )
     assignments = open_input(source, table, role="source", form=form)
@@ -169,6 +170,7 @@ def read(
         "unit": propensity_unit, "segment": segment, "covariates": covariates,
         "arrival_probability": arrival_probability,
     }  # fmt: skip
+    reading = Reading(tuple(_kinds(assignments)), lambda **changes: read(source, outcomes, **given | changes))
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
     held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
@@ -196,7 +198,7 @@ def read(
     if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    opened = Source(open_tables(query, name, arms, as_of, notes), files=files)
+    opened = Source(open_tables(query, name, arms, as_of, notes), files=files, reading=reading)
     return opened if cap is None else opened.capped(cap)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +17,11 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.log.data import Data
+from belated.log.frames import match
 from belated.log.log import Log, LogColumns
 from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
-from belated.reading.columns import literal
+from belated.reading.columns import floats, literal
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
@@ -51,6 +53,13 @@ class _Scans:
     anchors: Array | None = None
 
 
+class Reading(NamedTuple):
+    """How a table was read: the names of its columns, and a function that reads it again with other options."""
+
+    names: tuple[str, ...]
+    again: Callable[..., Source]
+
+
 class Source(Data, Table):
     """A log in a file or database, made by `read`; functions accept it like a `Log`.
 
@@ -71,8 +80,10 @@ class Source(Data, Table):
         The files that contain the rows, if any.
     """
 
-    def __init__(self, opened: Opened, cap: float | None = None, files: tuple[str, ...] = ()) -> None:
-        self._uncut, self.cap, self.files = opened, cap, files
+    def __init__(
+        self, opened: Opened, cap: float | None = None, files: tuple[str, ...] = (), reading: Reading | None = None
+    ) -> None:
+        self._uncut, self.cap, self.files, self._reading = opened, cap, files, reading
         self._opened = opened if cap is None else replace(opened, rows=sums_query.with_cap(opened.rows, cap))
         self._query, self._facts = opened.query, opened.facts
         self.name, self.arms, self.clock = opened.name, opened.arms, opened.clock
@@ -124,12 +135,12 @@ class Source(Data, Table):
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as of another time, given as a number of its clock."""
         with sentences(self.name):
-            return Source(self._uncut.at(moment), self.cap, self.files)
+            return Source(self._uncut.at(moment), self.cap, self.files, self._reading)
 
     def capped(self, cap: float | None) -> Source:
         """Return the same experiment with another cap on outcomes; None removes the cap."""
         if cap is None:
-            return Source(self._uncut, files=self.files)
+            return Source(self._uncut, files=self.files, reading=self._reading)
         value = read_cap(cap)
         if self._query.measure == "indicator":
             raise OptionError(
@@ -140,7 +151,7 @@ class Source(Data, Table):
             known = rows.filter(rows.arrived.notnull())
             least = fetch(known.aggregate(n=known.count(), low=known.outcome.min())).to_pylist()[0]
         check_cap(value, math.inf if least["low"] is None else least["low"], least["n"])
-        return Source(self._uncut, value, self.files)
+        return Source(self._uncut, value, self.files, self._reading)
 
     def above_cap(self, moments: Array | None = None) -> Array:
         """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
@@ -177,6 +188,9 @@ class Source(Data, Table):
             return self._held
         with sentences(self.name):
             batches = self._reader_of(self._uncut).all_batches()
+        return self._log_of(batches)
+
+    def _log_of(self, batches: Sequence[Batch]) -> Log:
         if not batches:
             raise LogError("The log has no rows; it needs at least one assignment.")
 
@@ -198,13 +212,40 @@ class Source(Data, Table):
             )
         )  # fmt: skip
 
-    def with_arrival(self, chance: Any) -> Log:
-        """Return the log in memory with the probability that each row's outcome ever arrives."""
-        return self.log().with_arrival(chance)
+    def with_arrival(self, chance: Any) -> Data:
+        """Return the same experiment with the probability that each outcome ever arrives: a column, or an array."""
+        return self._again(arrival_probability=chance) if isinstance(chance, str) else self.log().with_arrival(chance)
 
     def with_target(self, target: Any) -> tuple[Log, Any]:
-        """Return the log in memory, and the probabilities of a target policy in its rows."""
-        return self.log().with_target(target)
+        """Return the log in memory, and the probabilities of a target policy: columns by pattern, or an array."""
+        if not isinstance(target, str):
+            return self.log().with_target(target)
+        known = () if self._reading is None else self._reading.names
+        names = [name for name in known if fnmatchcase(name, target)]
+        if not names:
+            raise LogError(f"No column matches {argument('target')}, {target!r}; it needs one for each arm.")
+        try:
+            place = {arm: name for name, arm in zip(names, match(names, np.array(self.arms, object)), strict=True)}
+        except LogError:
+            raise LogError(
+                f"The columns that {argument('target')} matches, {', '.join(map(repr, names[:10]))}, cannot be matched "
+                "to the arms; the name of each must end with an arm.",
+                column="target",
+            ) from None
+        again = self._again(covariates=[place[arm] for arm in self.arms])
+        reader = again._reader_of(again._uncut)
+        with sentences(self.name):
+            records = list(reader.records(ordered=False))
+        columns = [np.concatenate([floats(record[f"x{k}"]) for record in records]) for k in range(len(self.arms))]
+        return again._log_of([reader.batch(record) for record in records]), np.column_stack(columns)
+
+    def _again(self, **changes: Any) -> Source:
+        """Read the same tables with other options."""
+        if self._reading is None:
+            raise OptionError("Only a table from `read` can be read again with other columns.")
+        source = self._reading.again(**changes)
+        source = source if self.moment in (None, source.moment) else source.at_number(self.moment)
+        return source if self.cap == source.cap else source.capped(self.cap)
 
     @property
     def unit_names(self) -> tuple[str, ...]:
