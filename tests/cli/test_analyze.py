@@ -173,3 +173,105 @@ def test_a_report_of_capped_outcomes_below_zero_is_written(call, tmp_path):
     assert "`bounds=(low, high)`" in done.stderr.splitlines()[-1]
     bounded = call("analyze", path, "--cap", 1, "--sequential", "--bounds", -5, 5)
     assert bounded.exit_code == 0, bounded.output
+
+
+# ---------------------------------------------------------------- segments
+
+
+@pytest.fixture
+def sent(tmp_path):
+    """A file with three countries, one of which has few rows, in which B - A differs."""
+    rng = np.random.default_rng(1)
+    rows = 1200
+    country, code = rng.choice(["DE", "FR", "IT"], rows, p=[0.55, 0.44, 0.01]), rng.integers(0, 2, rows)
+    outcome = code * np.where(country == "DE", 1.0, -1.0) + rng.normal(size=rows)
+    lines = [
+        f"{c},{'AB'[k]},{y},0.5,0.5,{a}" for c, k, y, a in zip(country, code, outcome, rng.random(rows), strict=True)
+    ]
+    path = tmp_path / "sent.csv"
+    path.write_text("\n".join(["country,arm,outcome,p_A,p_B,age", *lines]) + "\n")
+    return path
+
+
+def test_estimates_are_standardised_and_given_by_segment(call, sent):
+    done = call("analyze", sent, "--segment", "country", "--covariates", "age", "--by-segment", "--format", "json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert found["source"]["columns"]["segment"] == ["country"]
+    assert "segment = country, covariates = age" in done.stderr
+    estimate = bl.estimate(bl.read(str(sent), segment="country", covariates="age"))
+    assert [each["segment"] for each in found["segments"]] == list(estimate.segments) == ["DE", "other"]
+    assert {each["segment"]: each["share"] for each in found["segments"]} == pytest.approx(estimate.shares)
+    assert sum(each["assigned"] for each in found["segments"]) == 1200
+    assert found["merged_segments"] == ["FR", "IT"]
+    (answers,) = found["answers"]
+    assert [arm["estimate"] for arm in answers["arms"]] == pytest.approx(list(estimate.values))
+    own, (contrast,) = estimate.segment("DE"), answers["by_segment"][0]["contrasts"]
+    assert (contrast["low"], contrast["p_value"]) == pytest.approx(
+        (own.contrast("B", "A").low, own.contrast("B", "A").p_value)
+    )
+    arms = answers["by_segment"][0]["arms"]
+    assert [arm["estimate"] for arm in arms] == pytest.approx(list(own.values))
+    assert sum(arm["assigned"] for arm in arms) == found["segments"][0]["assigned"]
+    test = estimate.heterogeneity("B", "A")
+    assert answers["heterogeneity"] == [
+        {"arm": "B", "baseline": "A", "statistic": pytest.approx(test.statistic),
+         "degrees": pytest.approx(list(test.degrees)), "p_value": pytest.approx(test.p_value), "left_out": []}
+    ]  # fmt: skip
+
+
+def test_segments_in_text_and_csv(call, sent):
+    text = call("analyze", sent, "--segment", "country", "--by-segment", "--simultaneous").stdout
+    assert "standardised to the log's mix of 2 segments" in text
+    assert "B - A by segment, 95% simultaneous score intervals" in text
+    assert "B - A differs between segments: p < 0.0001" in text
+    assert "by segment" not in call("analyze", sent, "--segment", "country").stdout
+    options = ("--segment", "country", "--by-segment", "--lift", "--format", "csv")
+    rows = list(csv.DictReader(call("analyze", sent, *options).stdout.splitlines()))
+    assert {(row["kind"], row["segment"]) for row in rows} == {
+        *((kind, segment) for kind in ("arm", "contrast", "lift") for segment in ("", "DE", "other")),
+        ("heterogeneity", ""),
+    }
+
+
+def test_policies_by_segment(call, sent, refused):
+    both = [call("analyze", sent, "--segment", "country", "--policy", text, "--format", "json").stdout
+            for text in ("DE:A,other:B", "DE:A=1;other: B=1")]  # fmt: skip
+    policies = [json.loads(text)["answers"][0]["policies"][0] for text in both]
+    assert policies[0]["policy"] == {"DE": "A", "other": "B"}
+    assert policies[1]["policy"] == {"DE": {"A": 1.0}, "other": {"B": 1.0}}
+    assert policies[0]["estimate"] == pytest.approx(policies[1]["estimate"])
+    rows = call(
+        "analyze", sent, "--segment", "country", "--policy", "DE:A=0.5,B=0.5; other:B", "--format", "csv"
+    ).stdout
+    assert "DE:A=0.5,B=0.5;other:B" in rows
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--by-segment"], "--by-segment needs segments; name their column, such as --segment country"),
+        (["--segment", "contry"], "no column 'contry' for --segment"),
+        (["--segment", "country", "--covariates", "country"], "The covariate 'country' holds text"),
+    ],
+)
+def test_segments_that_cannot_be(call, sent, options, words):
+    done = call("analyze", sent, *options)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("DE:A", "has nothing for segment 'other'"),
+        ("DE:A,other:C", "There is no arm 'C'"),
+        ("DE:A,DE:B,other:A", "segment 'DE' twice"),
+        ("DE:A=0.5,other:B", "must sum to 1"),
+        ("UK:A", "There is no arm"),
+    ],
+)
+def test_policies_by_segment_that_cannot_be(call, sent, policy, words):
+    done = call("analyze", sent, "--segment", "country", "--policy", policy)
+    assert done.exit_code == 2
+    assert words in done.stderr

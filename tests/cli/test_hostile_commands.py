@@ -55,6 +55,30 @@ def test_no_name_escapes_from_any_output():
     assert not tags.bad
 
 
+def test_no_segment_escapes_from_any_output():
+    hostile = [*NAMES, "=cmd|' /C calc'!A0", "'); DROP TABLE log; --", "a, b: c"]
+    rows = 40 * len(hostile)
+    columns = {
+        "arm": ["A", "B"] * (rows // 2),
+        "outcome": [float(k % 7) for k in range(rows)],
+        "p_A": [0.5] * rows,
+        "p_B": [0.5] * rows,
+        "who": [hostile[k // 2 % len(hostile)] for k in range(rows)],
+    }
+    found = analyse(bl.read(pa.table(columns), segment="who"), Questions(by_segment=True, lift=True))
+    segments = json.loads(found.to_json())["segments"]
+    assert {each["segment"] for each in segments} == set(hostile)
+    table = list(csv.DictReader(io.StringIO(found.to_csv(), newline="")))
+    assert not any(re.match("[=+@]", row["segment"]) for row in table)
+    text, markdown = found.to_text(), found.to_markdown()
+    assert not re.search("[\0\x1b\u202e\r]", text + markdown + found.to_csv())
+    assert not re.search(r"(?<!\\)<script", markdown)
+    write_report(found, "r.html")
+    tags = Tags()
+    tags.feed(Path("r.html").read_text(encoding="utf-8"))
+    assert not tags.bad
+
+
 def run(*arguments):
     result = CliRunner().invoke(app, ["analyze", *arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit)

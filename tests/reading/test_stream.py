@@ -20,6 +20,20 @@ PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values())
 
 
 @st.composite
+def segmented(draw):
+    """The same logs with segments, some of them merged, covariates and chances of arrival."""
+    log = draw(logs())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = len(log.code)
+    return bl.Log(
+        log.code, log.outcome, log.propensity, arms=log.arms, assigned_at=log.assigned_at, arrived_at=log.arrived_at,
+        segment=rng.choice(list("abcde"), rows, p=[0.4, 0.3, 0.2, 0.05, 0.05]),
+        covariates={"age": rng.normal(40, 10, rows), "visits": rng.integers(0, 9, rows)},
+        arrival_probability=rng.uniform(0.5, 1, rows),
+    )  # fmt: skip
+
+
+@st.composite
 def logs(draw):
     """Logs in order of assignment, with batches, arrivals at once, late and never; times whole or not."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -41,15 +55,20 @@ def logs(draw):
 
 
 def batches(log, size):
-    columns = (log.code, log.outcome, log.propensity, log.assigned_numbers, log.arrived_numbers)
+    columns = {
+        "code": log.code, "outcome": log.outcome, "propensity": log.propensity, "assigned": log.assigned_numbers,
+        "arrived": log.arrived_numbers,
+    }  # fmt: skip
+    if log.segment_column is not None:
+        columns |= {"segment": log.segment_column.code, "x": log.covariates.values, "arrival": log.arrival_probability}
     for start in range(0, len(log.code), size):
-        code, outcome, propensity, assigned, arrived = (column[start : start + size] for column in columns)
-        yield Batch.of(code=code, outcome=outcome, propensity=propensity, assigned=assigned, arrived=arrived)
+        yield Batch.of(**{name: column[start : start + size] for name, column in columns.items()})
 
 
 def streamed(log, size, **options):
     last = log.assigned_numbers[-1]
-    plan = StreamPlan(log.arms, PARTS, log.clock, last, **options)
+    units = {"layout": log.layout, "covariates": log.covariates} if log.has_cells else {}
+    plan = StreamPlan(log.arms, PARTS, log.clock, last, **units, **options)
     return stream_sums(batches(log, size), lambda batch: batch, plan)
 
 
@@ -58,12 +77,27 @@ def assert_equal(got, wanted, log):
     there = got.recentred(wanted.shift)
     np.testing.assert_allclose(there.spread, wanted.spread, rtol=1e-9, atol=scale)
     np.testing.assert_allclose(there.own, wanted.own, rtol=1e-9, atol=scale)
+    if wanted.segments is not None:
+        assert_equal(got.segments.cells, wanted.segments.cells, log)
+        products, expected = got.segments.covariates, wanted.segments.covariates
+        if expected is not None:
+            about = products.recentred(expected.shift)
+            np.testing.assert_allclose(about.own, expected.own, rtol=1e-9, atol=1e3 * scale)
+            np.testing.assert_allclose(about.all, expected.all, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=150, deadline=None)
 @given(logs(), st.integers(1, 130))
 def test_wherever_batches_are_cut(log, size):
     for (got,), part in zip(streamed(log, size), PARTS, strict=True):
+        assert_equal(got, bl.Sums.of(log, *part), log)
+
+
+@settings(max_examples=60, deadline=None)
+@given(segmented(), st.integers(1, 130))
+def test_segments_and_covariates_wherever_batches_are_cut(log, size):
+    for (got,), part in zip(streamed(log, size), PARTS, strict=True):
+        assert got.segments.labels == log.segments
         assert_equal(got, bl.Sums.of(log, *part), log)
 
 

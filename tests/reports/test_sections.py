@@ -7,9 +7,11 @@ import re
 from dataclasses import replace
 
 import numpy as np
-from reports.samples import read_page, sample_report
+from reports.samples import HOSTILE, read_page, sample_report
 
 import belated as bl
+from belated.reports.analysis import Questions, analyse
+from belated.reports.gather import gather
 from belated.reports.narrative import answer
 from belated.reports.rendering import render
 from belated.reports.report import Arrivals, Chosen, Report
@@ -141,3 +143,54 @@ def test_arms_have_looks_of_their_own_unless_there_are_many():
     few, many = sample_report(tuple("ABC"), range(3)), sample_report(tuple("ABCDEFGH"), range(8))
     assert [look(few, arm) for arm in "ABC"] == [0, 1, 2]
     assert {look(many, arm) for arm in "ABCDEFGH"} == {0}
+
+
+# ---------------------------------------------------------------- segments
+
+
+def segmented(segments=("DE", "FR"), rows=600, arms=2, different=1.0):
+    """Return the report of a log in which the last arm's effect differs between segments."""
+    rng = np.random.default_rng(3)
+    names = list("ABCDEFGH"[:arms])
+    code, place = rng.integers(0, arms, rows), rng.integers(0, len(segments), rows)
+    outcome = different * (code == arms - 1) * np.where(place == 0, 1.0, -1.0) + rng.normal(size=rows)
+    log = bl.Log(
+        [names[k] for k in code], outcome, np.full((rows, arms), 1 / arms), segment=[segments[s] for s in place]
+    )
+    return gather(analyse(log, Questions()))
+
+
+def test_the_main_differences_are_shown_in_every_segment_with_their_shares():
+    report = segmented()
+    section = next(section for section in sections(report) if section.name == "segments")
+    part, mix = section.parts
+    assert "2 segments" in section.intro
+    assert "B - A differs between segments: p < 0.0001" in part.caption
+    assert [row[0] for row in part.sheet.rows] == ["DE", "FR"]
+    assert part.charts[0].count("all segments") >= 1
+    assert [row[:2] for row in mix.sheet.rows] == [
+        (name, f"{share:.1%}") for name, share in report.estimate.shares.items()
+    ]
+    said = " ".join(answer(report))
+    assert "averages over 2 segments" in said
+    assert "B - A differs between segments" in said
+
+
+def test_at_most_three_differences_are_shown_by_segment_among_them_the_main_one():
+    report = segmented(arms=5, rows=1500)
+    section = next(section for section in sections(report) if section.name == "segments")
+    assert len(section.parts) == 4
+    assert any(set(pair) == set(report.main) for pair in report.by_segment)
+
+
+def test_a_report_without_segments_has_no_such_section():
+    report = sample_report()
+    assert report.by_segment == {}
+    assert "segments" not in [section.name for section in sections(report)]
+    assert "averages over" not in " ".join(answer(report))
+
+
+def test_names_of_segments_cannot_change_the_page():
+    html = render(segmented(HOSTILE[:3]))
+    assert "<script>window" not in html
+    assert not any(tag in ("script", "img") for tag, _ in read_page(html).tags)

@@ -160,14 +160,22 @@ def find_heterogeneity(estimate: Estimate, arm: Label, baseline: Label) -> Heter
 
 
 def differences_by_segment(
-    estimate: Estimate, pairs: Sequence[Pair], *, simultaneous: bool = False, lift: bool = False
+    estimate: Estimate,
+    pairs: Sequence[Pair],
+    *,
+    simultaneous: bool = False,
+    lift: bool = False,
+    only: Sequence[int] | None = None,
 ) -> tuple[Heterogeneity, ...]:
-    """Return each contrast in every segment with its test; if simultaneous, all intervals cover together."""
+    """Return each contrast in every segment with its test; if simultaneous, all intervals cover together.
+
+    `only` are the positions of the pairs to return, all by default.
+    """
     answers = estimate.contrasts_of(pairs, simultaneous=simultaneous, lift=lift, by="segment")
     tests = []
-    for i, (arm, baseline) in enumerate(pairs):
+    for i in range(len(pairs)) if only is None else only:
         own = replace(answers, answers=answers.answers[i :: len(pairs)])
-        tests.append(replace(find_heterogeneity(estimate, arm, baseline), contrasts=own))
+        tests.append(replace(find_heterogeneity(estimate, *pairs[i]), contrasts=own))
     return tuple(tests)
 
 
@@ -211,9 +219,14 @@ class Mix(Table):
             f"{count(len(self.rows), 'segment')}, {self.estimate.population.name}" if self.estimate.population else ""
         )
 
-    def _columns(self) -> list[Column]:
+    @property
+    def columns(self) -> list[Column]:
+        """The values of the segments, as columns to show."""
         kinds: dict[str, CellKind] = {"segment": "label", "share": "share", "assigned": "count", "arrived": "count"}
         return [Column(name, [row[name] for row in self.rows], kind) for name, kind in kinds.items()]
+
+    def _columns(self) -> list[Column]:
+        return self.columns
 
 
 # ---------------------------------------------------------------- policies by segment
@@ -261,6 +274,8 @@ def read_policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...],
         ends = [i for i in (text.find(mark, at) for mark in ",;") if i >= 0]
         at = min(ends, default=len(text)) + 1
         at += len(text[at:]) - len(text[at:].lstrip())
+    if not choices:
+        return None
     stops = [start for _, start, _ in choices[1:]] + [len(text)]
     by_text = {str(arm): arm for arm in arms}
     policy: dict[Label, Any] = {}

@@ -14,6 +14,7 @@ from belated.base.errors import without_warnings
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
 from belated.estimation.estimate import Estimate
+from belated.estimation.standardised import segment_notes
 from belated.estimation.trajectory import trajectory
 from belated.log.data import Data
 from belated.reports.analysis import Analysis
@@ -46,7 +47,7 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
             compared = compare(source, level=level, interval=questions.interval)
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
         evidence = source.evidence()
-        if followed is None and len(source) <= _MOST_FOLLOWED:
+        if followed is None and len(source) <= _MOST_FOLLOWED and not source.segments:
             kind = _sequence_kind(source, evidence)
             followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
     return Report(
@@ -63,13 +64,19 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         within=source.within,
         outcome=source.outcome_name,
         warnings=analysis.warnings,
-        notes=source.notes,
+        notes=(*source.notes, *_segment_notes(result)),
         diagnosis=checked(evidence, source.name, result.sums.cap),
         how=tuple(source.how_read),
         command=command,
         version=__version__,
         made_at=dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+def _segment_notes(result: Estimate) -> list[str]:
+    """Return sentences on merged segments and on covariates, if there are any."""
+    segments = result.sums.segments
+    return [] if segments is None else segment_notes(segments, result.estimator)
 
 
 def _title(source: Data, result: Estimate) -> str:

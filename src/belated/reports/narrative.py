@@ -37,9 +37,20 @@ def answer(report: Report) -> list[str]:
     sentences = _differences(report)
     if report.ranked and (len(report.estimate.arms) != 2 or not sentences):
         sentences.insert(0, _best(report))
+    sentences += _by_segment(report)
     asked = report.further[:_MOST_SENTENCES]
     sentences += [f"{one_line(further.name, 120)}: {_interval(further)}{_lift(further)}." for further in asked]
     return sentences + _unanswered(report)
+
+
+def _by_segment(report: Report) -> list[str]:
+    """Say that answers are averages over segments, and whether the main difference differs between them."""
+    estimate = report.estimate
+    if not estimate.segments:
+        return []
+    averaged = f"These are averages over {count(len(estimate.segments), 'segment')}, each with its share."
+    tests = [test for pair, test in report.by_segment.items() if report.main and set(pair) == set(report.main)]
+    return [" ".join([averaged, *(test.note for test in tests)])]
 
 
 def _best(report: Report) -> str:

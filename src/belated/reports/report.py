@@ -15,6 +15,7 @@ from belated.base.errors import OptionError
 from belated.base.names import shorten_all
 from belated.base.text import count
 from belated.estimation.answers import Answer, Contrasts
+from belated.estimation.by_segment import Heterogeneity, differences_by_segment
 from belated.estimation.comparison import Comparison
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import default_pairs
@@ -24,6 +25,9 @@ from belated.summaries.caps import capped_at, quantity
 
 #: Columns of a screen that an arm's name takes in a sentence.
 _NAME = 40
+
+#: Contrasts that are shown in every segment.
+_MOST_BY_SEGMENT = 3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -161,6 +165,18 @@ class Report:
             arms = [arm for arm in arms if arm != self.baseline]
             return (arms[0], self.baseline) if arms else None
         return (arms[0], arms[1]) if len(arms) > 1 else None
+
+    @cached_property
+    def by_segment(self) -> dict[tuple[Label, Label], Heterogeneity]:
+        """The main contrasts in every segment, by their arms; empty without segments."""
+        if self.contrasts is None or not self.estimate.segments:
+            return {}
+        answers = self.contrasts.answers
+        first = [] if self.main is None else [i for i, pair in enumerate(self.pairs) if set(pair) == set(self.main)]
+        clearest = sorted(range(len(answers)), key=lambda i: math.isnan(answers[i].p_value) or answers[i].p_value)
+        shown = sorted([*first, *(i for i in clearest if i not in first)][:_MOST_BY_SEGMENT])
+        tests = differences_by_segment(self.estimate, self.pairs, simultaneous=self.contrasts.simultaneous, only=shown)
+        return {self.pairs[i]: test for i, test in zip(shown, tests, strict=True)}
 
     @property
     def level(self) -> float:

@@ -15,6 +15,7 @@ from belated.base.names import shorten_all
 from belated.base.tables import Column
 from belated.base.text import NOTHING, count, in_unit, one_line, p_words, percent, with_unit
 from belated.estimation.answers import Answer, Answers, lift_notes, name_column
+from belated.estimation.by_segment import Heterogeneity, Mix
 from belated.reports import charts
 from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
@@ -150,6 +151,50 @@ def _further(report: Report) -> Part | None:
         charts=[charts.forest(rows, title=title, level=answers[0].level)],
         caption=f"{title}, with {percent(answers[0].level)} intervals.{together}{_lift_words(answers)}",
         sheet=Sheet("The same in numbers", [*columns, Column("tested against", tests, "label")]),
+    )
+
+
+# ---------------------------------------------------------------- segments
+
+
+def segments_section(report: Report) -> Section | None:
+    """Show the segments, their shares, and the main contrasts in each."""
+    estimate = report.estimate
+    if not estimate.segments:
+        return None
+    mix = Mix(estimate)
+    shares = Part(charts=[], caption="", sheet=Sheet("The segments, and their shares of the population", mix.columns))
+    number = count(len(estimate.segments), "segment")
+    return Section(
+        name="segments",
+        link="By segment",
+        heading="By segment",
+        intro=f"The answers above are averages over {number}, each with its share of the population. Segments must be "
+        "known at assignment.",
+        parts=(*(_in_segments(report, *each) for each in report.by_segment.items()), shares),
+    )
+
+
+def _in_segments(report: Report, pair: tuple[Label, Label], test: Heterogeneity) -> Part:
+    """Show a contrast in every segment, those with the most rows first, and over all of them."""
+    answers = list(test.contrasts.answers)
+    rows = {each["segment"]: each["assigned"] for each in Mix(report.estimate).rows}
+    shown = sorted(answers, key=lambda answer: -rows[answer.segment])[:_MOST_ROWS]
+    overall = report.estimate.contrast(*pair)
+    name = _label(report, *pair)
+    together = _together(report) if len(report.pairs) > 1 else ", each by itself"
+    together = " that hold together" if test.contrasts.simultaneous else together
+    drawn = [_row("all segments", overall, -1), *(_row(a.segment, a, look(report, pair[0])) for a in shown)]
+    title = f"{name} by segment"
+    more = f" The {len(shown)} largest of {len(answers)} segments are drawn." if len(shown) < len(answers) else ""
+    return Part(
+        heading=name,
+        charts=[charts.forest(drawn, title=title, level=report.level, reference=0.0)],
+        caption=f"{title}, with {percent(report.level)} intervals{together}. {test.note}{more}",
+        sheet=Sheet(
+            f"{name} in every segment; tests against 0",
+            [Column("segment", [answer.segment for answer in answers], "label"), *_answer_columns(answers, test=True)],
+        ),
     )
 
 
@@ -380,6 +425,7 @@ def estimators_section(report: Report) -> Section | None:
 SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
     arms_section,
     differences_section,
+    segments_section,
     moved_section,
     looked_section,
     arrivals_section,
