@@ -36,7 +36,7 @@ REFERENCE = {
         "Estimate and compare",
         "Estimates, intervals, tests, the best arm.",
         [
-            "estimate", "Estimate", "Answer", "Answers", "Contrasts", "Best", "Lift", "compare", "Comparison",
+            "estimate", "Estimate", "Answer", "Answers", "Contrasts", "Best", "Lift", "Heterogeneity", "compare", "Comparison",
             "trajectory", "Trajectory", "Estimator", "ESTIMATORS", "OutcomeModel", "Weights", "two_point",
         ],
     ),
@@ -50,7 +50,7 @@ REFERENCE = {
     "simulating": (
         "Simulate",
         "Bandits, delays, policies, and studies of them.",
-        ["Bandit", "simulate", "study", "Study", "arms", "delays", "policies"],
+        ["Bandit", "ContextualBandit", "simulate", "study", "Study", "in_segment", "arms", "delays", "policies"],
     ),
     "errors": (
         "Errors and warnings",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from belated.estimation.answers import Answer, Answers, Contrasts
     from belated.estimation.best import Best
+    from belated.estimation.by_segment import Heterogeneity
     from belated.estimation.comparison import Comparison, compare
     from belated.estimation.estimate import Estimate, estimate
     from belated.estimation.estimators import ESTIMATORS, Estimator
@@ -72,6 +73,7 @@ __all__ = [
     "Diagnosis",
     "Estimate",
     "Estimator",
+    "Heterogeneity",
     "Ledger",
     "Lift",
     "Log",
@@ -120,6 +122,7 @@ _MODULES = {
     "PropensitiesNeededError UnknownArmError",
     "estimation.answers": "Answer Answers Contrasts",
     "estimation.best": "Best",
+    "estimation.by_segment": "Heterogeneity",
     "estimation.comparison": "Comparison compare",
     "estimation.estimate": "Estimate estimate",
     "estimation.estimators": "ESTIMATORS Estimator",
