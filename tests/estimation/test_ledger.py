@@ -193,7 +193,8 @@ def replayed(log, weights="sqrt", cap=None, segments=True):
 @pytest.mark.parametrize("weights", ["sqrt", "uniform", "past"])
 @pytest.mark.parametrize("cap", [None, 1.0])
 def test_a_ledger_with_segments_estimates_as_the_log_does(weights, cap):
-    log = contextual(400, 3, delay=8, seed=2).log.capped(cap)
+    log = contextual(600, 3, policy="thompson", delay=8, seed=2).log.capped(cap)
+    assert log.segments == ("S0", "S1", "S2")
     ledger = replayed(log, weights, cap, segments=["S2"] if cap else True)
     whole, live = bl.estimate(log, weights=weights), bl.estimate(ledger, weights=weights)
     assert live.segments == whole.segments
