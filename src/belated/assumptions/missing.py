@@ -13,6 +13,7 @@ from scipy import special
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
+from belated.base.limits import RANGES, shown_limit
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
@@ -358,7 +359,13 @@ def bounds_columns(rows: Sequence[Bounds], size: Size) -> list[Column]:
     unit = rows[0].unit if rows else "number"
     narrow = min((row.high - row.low for row in rows), default=math.nan) / 4
     errors, names = [narrow] * len(rows), ("bound_low", "bound_high", "low", "high")
+
+    def limit(name: str) -> Column:
+        values = [getattr(row, name) for row in rows]
+        shown = shown_limit(values, math.nan, RANGES[unit]).tolist()
+        return Column(name, values, "estimate", errors, unit=unit, terse=True, shown=shown)
+
     return [
         Column(size, [getattr(row, size) for row in rows], "number", unit=unit if size == "delta" else "number"),
-        *(Column(name, [getattr(r, name) for r in rows], "estimate", errors, unit=unit, terse=True) for name in names),
+        *(limit(name) for name in names),
     ]

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
-import numpy as np
-
 from belated.assumptions.missing import Size
 from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in
+from belated.base.limits import RANGES, shown_limit
 from belated.base.text import Unit, in_unit, percent
 
 if TYPE_CHECKING:
@@ -81,7 +80,8 @@ def _bands(axes: Axes, rows: Sequence[Row], size: Size, curves: Curves) -> None:
     tipping = curves["odds_tipping"] if size == "gamma" else curves["shift_tipping"]
     tipping_unit: Unit = "points" if size == "delta" and unit != "number" else "number"
     x, bound_low, bound_high, low, high = (
-        np.array([row[key][0] for row in rows]) for key in (size, "bound_low", "bound_high", "low", "high")
+        shown_limit([row[key][0] for row in rows], math.nan, RANGES["number" if key == size else unit])
+        for key in (size, "bound_low", "bound_high", "low", "high")
     )
     axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.16, linewidth=0, label=f"{percent(level)} interval")
     axes.fill_between(

@@ -65,6 +65,8 @@ class Column:
         The unit in which an "estimate" or a "number" is shown, or one unit per row; the values are not converted.
     terse : bool
         Whether the word "points" is left out, as another column of the row has it.
+    shown : sequence, optional
+        The values that people see in place of `values`, which data formats keep.
     parts : sequence of tuples, optional
         What each label is made of, such as the arms of a contrast: each is shortened, so that all of them are shown.
     """
@@ -75,6 +77,7 @@ class Column:
     errors: Sequence[float | None] | None = None
     unit: Unit | Sequence[Unit] = "number"
     terse: bool = False
+    shown: Sequence[object] | None = None
     parts: Sequence[tuple[object, ...]] | None = None
 
     @property
@@ -94,7 +97,7 @@ class Column:
         if self.kind in ("estimate", "change"):
             if self.errors is None:
                 raise TypeError(f"The column {self.name!r} of estimates has no standard errors.")
-            both = zip(self.values, self.errors, strict=True)
+            both = zip(self.values if self.shown is None else self.shown, self.errors, strict=True)
             if self.kind == "change":
                 return [text.change_text(value, error) for value, error in both]
             texts = [text.estimate_text(*pair, unit) for pair, unit in zip(both, self._units, strict=True)]

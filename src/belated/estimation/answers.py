@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
+from belated.base.limits import RANGES, shown_limit
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import Unit, in_unit, percent
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
@@ -80,6 +81,16 @@ class Answer(Table):
     unit: Unit = "number"
     parts: tuple[Label, ...] = field(default=(), repr=False)
     segment: Label | None = field(default=None, repr=False)
+
+    @property
+    def shown(self) -> tuple[float, float]:
+        """The limits as tables, figures and reports show them: those of rates are cut at what rates can be."""
+        possible = RANGES[self.unit]
+        if self.unit == "points":
+            c = self.combination.coefficients
+            possible = float(c[c < 0].sum()), float(c[c > 0].sum())
+        low, high = shown_limit((self.low, self.high), self.estimate, possible).tolist()
+        return low, high
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""
@@ -259,6 +270,7 @@ def answer_columns(answers: list[Answer], *, test: bool) -> list[Column]:
         replace(column(name, "estimate"), errors=errors, unit=units, terse=name != "estimate")
         for name in ("estimate", "std_error", "low", "high")
     ]
+    columns[2:] = [replace(c, shown=[a.shown[k] for a in answers]) for k, c in enumerate(columns[2:])]
     columns += [column("statistic", "statistic"), column("p_value", "p_value")] if test else []
     lifts = [answer.lift for answer in answers]
     return columns + (lift_columns(lifts, "lift", "lift_low", "lift_high") if any(lifts) else [])

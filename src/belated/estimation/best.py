@@ -11,6 +11,7 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
+from belated.base.limits import RANGES, shown_limit
 from belated.base.names import shorten_all
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
@@ -99,6 +100,12 @@ class Best(Table):
         return float(self.interval.high)
 
     @property
+    def shown(self) -> tuple[float, float]:
+        """The same limits as tables, figures and reports show them: those of a rate are cut at 0 and 1."""
+        low, high = shown_limit((self.low, self.high), self.estimate, RANGES[self.unit]).tolist()
+        return low, high
+
+    @property
     def contenders(self) -> tuple[Label, ...]:
         """The arms that may be best: a set that contains the best arm at the level, and arms without an interval."""
         return tuple(arm for arm, p in self.p_values.items() if not p <= 1 - self.level)
@@ -127,7 +134,7 @@ class Best(Table):
     @property
     def note(self) -> str:
         """The result in words."""
-        numbers = [self.estimate, self.low, self.high, self.median_unbiased]
+        numbers = [self.estimate, *self.shown, self.median_unbiased]
         x, low, high, middle = Column("", numbers, "estimate", [self.std_error] * 4, unit=self.unit).texts()
         names = self._names
         what, arm = "largest" if self.largest else "smallest", names[self.arm]
@@ -192,7 +199,8 @@ class Best(Table):
         for name, array in (("estimate", self.source.values), ("std_error", self.source.std_errors)):
             columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit))
         for name, array in (("low", low), ("high", high)):
-            columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit))
+            shown = shown_limit(array, self.source.values, RANGES[self.unit])[order].tolist()
+            columns.append(Column(name, array[order].tolist(), "estimate", errors, unit=self.unit, shown=shown))
         p_values = [self.p_values[arm] for arm in arms]
         may = ["unknown" if math.isnan(p) else "yes" if p > 1 - self.level else "no" for p in p_values]
         return [*columns, Column("p_value_is_best", p_values, "p_value"), Column("may_be_best", may, "label")]

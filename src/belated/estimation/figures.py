@@ -47,9 +47,9 @@ def contrasts_figure(contrasts: Contrasts) -> Figure:
 
 def best_figure(best: Best) -> Figure:
     """Draw the arms in their order, those that may be best in colour, and the best arm's own interval at the top."""
-    arm, estimate, _, low, high, *_ = (column.values for column in best._columns())
+    arm, estimate, _, low, high, *_ = (column.shown or column.values for column in best._columns())
     rows = zip(arm, estimate, low, high, strict=True)
-    lines = [Whisker("best, adjusted", best.estimate, best.low, best.high, 1)]
+    lines = [Whisker("best, adjusted", best.estimate, *best.shown, 1)]
     lines += [Whisker(a, x, b, t, 0 if a in best.contenders else -1) for a, x, b, t in rows]  # type: ignore[arg-type]
     title = f"The best of {count(len(best.p_values), 'arm')}: those in colour may be best"
     return plots.forest(lines, title, unit=best.unit, xlabel=best.source.estimand)
@@ -101,10 +101,9 @@ def _paths(
     figure, (axes,) = plots.new_figure([""], title, (7.2, 4.4))
     for k, (name, answers) in enumerate(paths.items()):
         plots.draw_path(axes, moments, _lines(moments, answers), COLOURS[k % len(COLOURS)], plots.safe_label(name))
-    parts = [
-        np.array([[getattr(a, part) for a in p] for p in paths.values()]).T for part in ("low", "high", "estimate")
-    ]
-    plots.cut_height(axes, *parts)
+    low, high = (np.array([[a.shown[end] for a in answers] for answers in paths.values()]).T for end in (0, 1))
+    estimate = np.array([[a.estimate for a in answers] for answers in paths.values()]).T
+    plots.cut_height(axes, low, high, estimate)
     if reference is not None:
         axes.axhline(reference, color=GREY, linewidth=0.9, linestyle=(0, (4, 3)))
     plots.scale_in(axes.yaxis, next(iter(paths.values()))[-1].unit)
@@ -115,4 +114,4 @@ def _paths(
 
 
 def _lines(labels: Iterable[Label], answers: Iterable[Answer]) -> list[Whisker]:
-    return [Whisker(label, a.estimate, a.low, a.high) for label, a in zip(labels, answers, strict=True)]
+    return [Whisker(label, a.estimate, *a.shown) for label, a in zip(labels, answers, strict=True)]

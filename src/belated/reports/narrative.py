@@ -183,7 +183,7 @@ def _p(answer: Answer) -> str:
 
 
 def _texts(answer: Answer | Best, *, absolute: bool = False) -> list[str]:
-    numbers = [answer.estimate, answer.low, answer.high]
+    numbers = [answer.estimate, *answer.shown]
     shown = [abs(number) for number in numbers] if absolute else numbers
     return estimate_texts(shown[0], shown[1], shown[2], answer.std_error, answer.unit)
 

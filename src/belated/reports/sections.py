@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from belated.base.columns import Array, Label
 from belated.base.names import shorten_all
 from belated.base.tables import Column
 from belated.base.text import NOTHING, count, in_unit, one_line, p_words, percent, with_unit
-from belated.estimation.answers import Answer, Answers, lift_notes, name_column
+from belated.estimation.answers import Answer, Answers, answer_columns, lift_notes, name_column
 from belated.estimation.by_segment import Heterogeneity, Mix
 from belated.reports import charts
 from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
@@ -279,11 +280,12 @@ def looked_section(report: Report) -> Section | None:
 
 def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:
     bands = (
-        ("for one look", track.fixed_estimate, track.fixed_low, track.fixed_high),
-        ("for every look", track.estimate, track.low, track.high),
+        ("for one look", "fixed_estimate", "fixed_low", "fixed_high"),
+        ("for every look", "estimate", "low", "high"),
     )
     series = []
-    for label, values, low, high in bands:
+    for label, *columns in bands:
+        values, low, high = map(track.shown, columns)
         known = np.isfinite(low) & np.isfinite(high)
         series.append(
             charts.Series(
@@ -302,7 +304,7 @@ def _bands(track: Track, error: float, arm_look: int) -> list[charts.Series]:
 def _what_is_known(answer: SequenceAnswer, error: float, *, is_contrast: bool) -> str:
     """Say where a sequence's interval is now, and since when it excludes 0."""
     excluded = is_contrast and answer.excluded_at is not None
-    low, high = Column("", [answer.low, answer.high], "estimate", [error] * 2, unit=answer.unit, terse=True).texts()
+    low, high = Column("", answer.shown, "estimate", [error] * 2, unit=answer.unit, terse=True).texts()
     high = with_unit(high, answer.unit)
     words = f"It is now {low} to {high}."
     if answer.why:
@@ -453,8 +455,8 @@ def _row(label: Label, answer: Answer, row_look: int) -> charts.ForestRow:
     return charts.ForestRow(
         label=label,
         estimate=answer.estimate,
-        low=answer.low,
-        high=answer.high,
+        low=answer.shown[0],
+        high=answer.shown[1],
         std_error=answer.std_error,
         look=row_look,
         unit=answer.unit,
@@ -470,8 +472,8 @@ def _ribbon(label: Label, moved: Answers, ribbon_look: int) -> charts.Series:
     return charts.Series(
         label=label,
         values=[answer.estimate for answer in answers],
-        low=[answer.low for answer in answers],
-        high=[answer.high for answer in answers],
+        low=[answer.shown[0] for answer in answers],
+        high=[answer.shown[1] for answer in answers],
         std_error=answers[-1].std_error,
         look=ribbon_look,
         unit=answers[-1].unit,
@@ -479,13 +481,8 @@ def _ribbon(label: Label, moved: Answers, ribbon_look: int) -> charts.Series:
 
 
 def _answer_columns(answers: Sequence[Answer], *, test: bool = False) -> list[Column]:
-    errors = [answer.std_error for answer in answers]
-    names = {"estimate": "estimate", "std_error": "std. error", "low": "low", "high": "high"}
-    units = [answer.unit for answer in answers]
-    columns = [
-        Column(head, [getattr(a, name) for a in answers], "estimate", errors, unit=units, terse=name != "estimate")
-        for name, head in names.items()
-    ]
+    estimate, std_error, *limits = answer_columns(list(answers), test=False)[:4]
+    columns = [estimate, replace(std_error, name="std. error"), *limits]
     columns += [Column("p", [answer.p_value for answer in answers], "p_value")] * test
     lifts = [NOTHING if answer.lift is None else answer.lift.words for answer in answers]
     return columns + [Column("lift", lifts, "label")] * any(answer.lift for answer in answers)

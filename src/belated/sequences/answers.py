@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from belated.base.columns import Array, Label
+from belated.base.limits import RANGES, shown_limit
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, percent
 from belated.estimation.answers import name_column
@@ -57,6 +58,12 @@ class SequenceAnswer(Table):
     cap: float | None = None
     unit: Unit = "number"
     parts: tuple[Label, ...] = ()
+
+    @property
+    def shown(self) -> tuple[float, float]:
+        """The limits as tables and reports show them: those of rates are cut at what rates can be."""
+        low, high = shown_limit((self.low, self.high), self.estimate, RANGES[self.unit]).tolist()
+        return low, high
 
     def _title(self) -> str:
         joint = f", one of {self.together:,}" if self.together > 1 else ""
@@ -114,6 +121,7 @@ def answer_columns(answers: Sequence[SequenceAnswer]) -> list[Column]:
         Column(name, [getattr(a, name) for a in answers], "estimate", errors, unit=unit, terse=name != "estimate")
         for name in ("estimate", "low", "high")
     ]
+    ends[1:] = [replace(end, shown=[a.shown[k] for a in answers]) for k, end in enumerate(ends[1:])]
     return [
         *ends,
         Column("p_value", [answer.p_value for answer in answers], "p_value"),
@@ -155,6 +163,13 @@ class Track(Table):
     def __len__(self) -> int:
         return len(self.moments)
 
+    def shown(self, name: str) -> Array:
+        """Return values of a column as people see them: limits of rates are cut at what rates can be."""
+        values: Array = getattr(self, name)
+        if name.endswith("estimate"):
+            return values
+        return shown_limit(values, self.fixed_estimate if "fixed" in name else self.estimate, RANGES[self.unit])
+
     def _title(self) -> str:
         kind = f"{percent(self.level)} {kind_text(self.kind)}"
         return f"{self.name}{capped_at(self.cap)}: {kind} confidence sequence over time"
@@ -163,7 +178,15 @@ class Track(Table):
         errors = ((self.high - self.low) / 6).tolist()
         names = ("estimate", "low", "high", "fixed_estimate", "fixed_low", "fixed_high")
         columns = [
-            Column(name, getattr(self, name).tolist(), "estimate", errors, unit=self.unit, terse=name != "estimate")
+            Column(
+                name,
+                getattr(self, name).tolist(),
+                "estimate",
+                errors,
+                unit=self.unit,
+                terse=name != "estimate",
+                shown=self.shown(name).tolist(),
+            )
             for name in names
         ]
         return [Column("as_of", list(self.moments), "label"), *columns]

@@ -23,7 +23,7 @@ _ROOM = 4.0
 
 def view(track: Track) -> tuple[float, float]:
     """Return the range of values to draw; early intervals, many times as wide as the last, are cut off."""
-    low, high, estimate, null = track.low, track.high, track.estimate, track.null
+    low, high, estimate, null = track.shown("low"), track.shown("high"), track.estimate, track.null
     finite = np.isfinite(low) & np.isfinite(high)
     middle = estimate[np.isfinite(estimate)]
     if finite.any():
@@ -48,14 +48,14 @@ def band(track: Track) -> Figure:
     when = [plots.moment_to_draw(moment) for moment in track.moments]
     known = np.isfinite(track.low) | np.isfinite(track.high)
     far = 10 * (top - bottom)
-    low, high = (np.clip(limit, bottom - far, top + far) for limit in (track.low, track.high))
+    low, high = (np.clip(limit, bottom - far, top + far) for limit in map(track.shown, ("low", "high")))
     axes.fill_between(
         when, low, high, where=known.tolist(), color=_BAND, alpha=0.22, linewidth=0, label="holds at every look"
     )
     for limit in (low, high):
         axes.plot(when, np.where(known, limit, math.nan), color=_BAND, linewidth=0.9)
-    for limit, label in ((track.fixed_low, "holds at a single look"), (track.fixed_high, None)):
-        axes.plot(when, limit, color=_FIXED, linewidth=0.9, linestyle=(0, (4, 2)), label=label)
+    for end, label in (("fixed_low", "holds at a single look"), ("fixed_high", None)):
+        axes.plot(when, track.shown(end), color=_FIXED, linewidth=0.9, linestyle=(0, (4, 2)), label=label)
     axes.plot(when, track.estimate, color="#222222", linewidth=1.3, label="estimate")
     axes.axhline(track.null, color="#777777", linewidth=0.8)
     if track.excluded_at is not None:
