@@ -110,7 +110,7 @@ def test_any_number_of_arms(arms):
         (lambda log: bl.estimate(log, interval="bayes"), "must be one of 'auto'"),
         (lambda log: bl.estimate(log, weights="root"), "`weights` is 'root'"),
         (lambda log: bl.estimate(log, weights=np.ones(3)), "it must be (rows, arms)"),
-        (lambda log: bl.estimate(log, weights=-np.ones((400, 3))), "not negative"),
+        (lambda log: bl.estimate(log, weights=-np.ones((400, 3))), "must be finite, from 0 to 1e+60"),
         (lambda log: bl.estimate(log, outcome_model=np.full((400, 3), np.nan)), "row 0"),
         (lambda log: bl.estimate(log, normalisation="none"), "`normalisation` is 'none'"),
         (lambda log: bl.estimate(log, weights=bl.two_point(10)), "at least as large"),

@@ -210,7 +210,7 @@ def test_hybrid_of_rates_is_never_a_tenth_wider_either(seed, arms, rate):
     n = rng.integers(2, 60, shape).astype(float)
     q = rng.binomial(n.astype(int), rate) / n
     parts = dict.fromkeys((f.name for f in fields(ArmStatistics)), np.ones(shape))
-    parts |= {"moments": Moments(*(np.ones(shape) for _ in Moments._fields)), "shared": None}
+    parts |= {"moments": Moments(*(np.ones(shape) for _ in Moments._fields)), "shared": None, "common": None}
     parts |= {"value": q, "augmentation": np.zeros(shape), "effective_size": n * rng.uniform(0.3, 1, shape)}
     alone = combine(ArmStatistics(**parts | {"arrived": n}), np.ones(1), "wilson")
     selected = winner(q[..., 0], alone.limits, alone.degrees[..., 0], 0.95)

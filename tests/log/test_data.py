@@ -214,6 +214,7 @@ def about(evidence, shift):
     sums["y"] = evidence.sums["y"] + d * evidence.sums["arrived"]
     sums["y2"] = evidence.sums["y2"] + 2 * d * evidence.sums["y"] + d**2 * evidence.sums["arrived"]
     first, second = evidence.dependence[:, :, 0], evidence.dependence[:, :, 1]
+    d = np.tile(d, len(first) // len(d))  # by segment, if there are any
     moments[:, :, 1] += d[:, np.newaxis] * first
     moments[:, :, 2] += 2 * d[:, np.newaxis] * second + d[:, np.newaxis] ** 2 * first
     return sums, moments

@@ -289,6 +289,8 @@ class Estimate(Table):
     @cached_property
     def variances(self) -> Array:
         """The paper's variances V(a), by arm."""
+        if self.population is None:
+            return self.statistics.variance
         return np.asarray(replace(self.alone, kind="normal").std_error ** 2)
 
     @cached_property
@@ -584,11 +586,16 @@ class Estimate(Table):
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
-            (np.isnan(self.values) & (arrived > 0), "Some segments have no outcome of", "; the estimate is NaN."),
+            (self._lacks_a_segment, "Some segments have no outcome of", "so that the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
                 warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
+
+    @property
+    def _lacks_a_segment(self) -> Array:
+        """Whether each arm has outcomes, but none in some segment."""
+        return np.isnan(self.values) & (self.sums["arrived"] > 0) & (self.population is not None)
 
     def _constant_words(self) -> str:
         """Return the end of the warning on arms whose outcomes are all equal."""
