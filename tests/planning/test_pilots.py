@@ -73,3 +73,9 @@ def test_pilots_that_say_too_little_are_refused():
         bl.pilot(bl.Log(["A", "B"] * 4, range(8), [[0.5, 0.5]] * 8, assigned_at=[3] * 8, delay=[2] * 8))
     few = bl.pilot(bl.Log(["A", "B"] * 4, range(8), [[0.5, 0.5]] * 8))
     assert "Some arms have fewer than 30 outcomes: A has 4, B has 4" in repr(few)
+
+
+def test_segments_that_are_not_told_apart_are_said():
+    bandit = bl.ContextualBandit(dict.fromkeys(("DE", "FR"), bl.Bandit({"A": bl.arms.normal(), "B": bl.arms.normal()})))
+    fitted = bl.pilot(bl.simulate(bandit, bl.policies.uniform(), 200))
+    assert any("segments are not told apart" in note for note in fitted.notes)

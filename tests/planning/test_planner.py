@@ -44,3 +44,13 @@ def test_the_interval_of_the_horizon_holds_the_one_of_very_many_runs():
     plans = [bl.plan(PROMPT, UNIFORM, power=0.8, replications=400, seed=seed) for seed in range(20)]
     held = sum(found.low <= sure <= found.high for found in plans)
     assert held >= 16  # 95 % of 20: fewer than 16 in 0.3 % of the time
+
+
+def test_a_plan_for_a_segment_needs_as_many_rows_of_it_as_a_plan_for_it_alone():
+    slow = bl.Bandit({"A": N(0), "B": N(0.3)}, bl.delays.constant(50))
+    bandit = bl.ContextualBandit({"DE": PROMPT, "FR": slow}, {"DE": 0.75, "FR": 0.25})
+    found = bl.plan(bandit, UNIFORM, bl.in_segment("FR", ("B", "A")), half_width=0.4, wait="full", replications=100)
+    alone = bl.plan(slow, UNIFORM, ("B", "A"), half_width=0.4, wait="full")
+    assert found.wait == alone.wait == 50
+    assert found.horizon == pytest.approx(4 * alone.horizon, rel=0.1)
+    assert found.target == "B - A in FR"

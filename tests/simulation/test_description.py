@@ -13,6 +13,7 @@ from belated.base.errors import OptionError
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
 from belated.simulation.constructors import CONSTRUCTORS
+from belated.simulation.contextual import ContextualBandit
 from belated.simulation.delays import Delay
 from belated.simulation.description import (
     Description,
@@ -23,6 +24,7 @@ from belated.simulation.description import (
     policy_to,
     read,
 )
+from belated.simulation.views import View, in_segment
 
 EXAMPLE = """
 seed = 1
@@ -199,8 +201,9 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ({"horizn": 5}, "Unknown key `horizn` at the top level; did you mean `horizon`?"),
         (
             {"zzz": 5},
-            "Unknown key `zzz` at the top level; the possible keys are `arms`, `delay`, `policy`, `horizon`, "
-            "`horizons`, `replications`, `seed`, `estimators`, `targets`, `intervals`, `level`.",
+            "Unknown key `zzz` at the top level; the possible keys are `arms`, `delay`, `segments`, "
+            "`covariates`, `slopes`, `arrival`, `policy`, `horizon`, `horizons`, `replications`, `seed`, `estimators`, "
+            "`targets`, `intervals`, `level`.",
         ),
         (arm(delays={}), "Unknown key `delays` in `arms.A`; did you mean `delay`?"),
         (arm(zzz=1), "Unknown key `zzz` in `arms.A`; the possible keys are `outcome`, `delay`."),
@@ -218,7 +221,7 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ),
         (
             policy(name="own", function="print"),
-            "Unknown key `function` in `policy`; the possible keys are `name`, `burn_in`, `batch`.",
+            "Unknown key `function` in `policy`; the possible keys are `name`, `burn_in`, `batch`, `by_segment`.",
         ),
         ({"delay": {"name": "poisson"}}, "The key `mean` is missing in `delay`."),
         ({"horizons": [5]}, "The description must have exactly one of `horizon` and `horizons` at the top level."),
@@ -364,3 +367,133 @@ def test_what_cannot_be_written():
         bandit_to(Bandit({None: arms.normal()}))
     with pytest.raises(OptionError, match=r"^`Policy\(\)` cannot be written: it was not made by a constructor"):
         policy_to(policies.Policy("ucb"))
+
+
+CONTEXTUAL = """
+horizon = 500
+targets = ["B", ["B", "A"], {segment = "DE", target = ["B", "A"]}, {DE = "B", FR = {A = 0.8, B = 0.2}}]
+policy = { name = "thompson_normal", c = 0.3, by_segment = false }
+delay = { name = "poisson", mean = 5 }
+covariates.age = { name = "normal", mean = 40, sd = 10 }
+slopes.age = { A = 0.05 }
+arrival.age = 0.02
+
+[segments.DE]
+share = 0.6
+arms.A.outcome = { name = "normal", mean = 0.5 }
+arms.B.outcome = { name = "normal", mean = 1.0 }
+
+[segments.FR]
+share = 0.4
+delay = { name = "none" }
+arms.A.outcome = { name = "normal", mean = 0.5 }
+arms.B = { outcome = { name = "normal", mean = -0.2 }, delay = { name = "none", never = 0.3 } }
+"""
+
+
+def test_segments_and_covariates_from_a_file(tmp_path):
+    (tmp_path / "x.toml").write_text(CONTEXTUAL)
+    found, half = read(tmp_path / "x.toml"), arms.normal(0.5)
+    late = delays.none()
+    assert found.bandit == ContextualBandit(
+        {
+            "DE": Bandit({"A": half, "B": arms.normal(1.0)}, delays.poisson(5)),
+            "FR": Bandit({"A": half, "B": arms.normal(-0.2)}, {"A": late, "B": late.censored(0.3)}),
+        },
+        {"DE": 0.6, "FR": 0.4},
+        {"age": arms.normal(40, 10)},
+        {"age": {"A": 0.05}},
+        {"age": 0.02},
+    )
+    assert found.targets == (
+        "B", ("B", "A"), in_segment("DE", ("B", "A")), {"DE": "B", "FR": {"A": 0.8, "B": 0.2}},
+    )  # fmt: skip
+    assert found.policy == policies.thompson_normal(c=0.3).pooled()
+    assert policy_to(found.policy)["by_segment"] is False
+    assert (
+        len(View.read(found.bandit, estimators=["daipw"], targets=found.targets, intervals=["t"], level=0.9).targets)
+        == 4
+    )
+
+
+def test_labels_that_are_numbers_are_found_by_their_text():
+    rows = [{"label": k, "outcome": {"name": "normal"}} for k in (1, 2)]
+    table = {
+        "segments": [{"label": 7, "arms": rows}, {"label": 8, "arms": rows}],
+        "covariates": {"x": {"name": "normal"}},
+        "slopes": {"x": {"1": 0.5}},
+        "policy": {"name": "uniform"},
+        "horizon": 5,
+        "targets": [{"7": "1", "8": {"1": 0.5, "2": 0.5}}, {"segment": "8", "target": "2"}],
+    }
+    found = description_from(table)
+    assert found.bandit.labels == (7, 8)
+    assert found.bandit.slope_matrix.tolist() == [[0.5], [0.0]]
+    assert found.targets == ({7: 1, 8: {1: 0.5, 2: 0.5}}, in_segment(8, 2))
+
+
+SEGMENT = {"arms": {"A": {"outcome": {"name": "normal"}}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"arms": {}},
+            "The description has both `arms` and `segments`; put the arms of each segment into it.",
+        ),
+        ({"segments": 3}, "`segments` is 3; it must be a table, or a list of tables with a `label` each."),
+        (
+            {"segments": {}},
+            "In `segments`, `segments` must map labels to bandits, such as {'DE': Bandit(...), 'FR': Bandit(...)}.",
+        ),
+        ({"segments": {"DE": "A"}}, "`segments.DE` is 'A'; it must be a table."),
+        ({"segments": {"DE": {"share": 1}}}, "The key `arms` is missing in `segments.DE`."),
+        (
+            {"segments": {"DE": SEGMENT | {"shares": 1}}},
+            "Unknown key `shares` in `segments.DE`; did you mean `share`?",
+        ),
+        (
+            {"segments": {"DE": {"arms": {}}}},
+            "In `segments.DE`, `arms` must map labels to arms, such as {'A': arms.normal(1.0)}.",
+        ),
+        (
+            {"segments": {"DE": {"arms": {"A": {}}}}},
+            "The key `outcome` is missing in `segments.DE.arms.A`.",
+        ),
+        (
+            {"segments": {"DE": SEGMENT | {"share": "x"}}},
+            "In `segments`, `shares['DE']` is 'x'; it must be a finite number.",
+        ),
+        (
+            {"segments": {"DE": SEGMENT | {"share": 0.5}, "FR": SEGMENT}},
+            "In `segments`, `shares` is {'DE': 0.5}; it must have a share for each of the segments ['DE', 'FR'].",
+        ),
+        ({"covariates": {"x": {"name": "normal", "sd": 0}}}, "In `covariates.x`, `sd` is 0; it must be above 0."),
+        ({"slopes": {"x": 1}}, "`slopes` names 'x', which is not one of the covariates []."),
+        ({"slopes": {"x": {"C": 1}}}, "`slopes.x` is 'C', which is not one of the arms ['A']."),
+        ({"arrival": 3}, "`arrival` is 3; it must be a table, or a list of tables with a `label` each."),
+        ({"policy": {"name": "uniform", "by_segment": 1}}, "In `policy`, `by_segment` is 1; it must be true or false."),
+        (
+            {"targets": [{"segment": "IT", "target": "A"}]},
+            "`targets[0].segment` is 'IT', which is not one of the segments ['DE'].",
+        ),
+        (
+            {"targets": [{"segment": "DE", "target": "B"}]},
+            "`targets[0].target` is 'B', which is not one of the arms ['A'].",
+        ),
+        ({"targets": [{"IT": "A"}]}, "`targets[0]` is 'IT', which is not one of the segments ['DE']."),
+        ({"targets": [{"DE": "B"}]}, "`targets[0].DE` is 'B', which is not one of the arms ['A']."),
+    ],
+)
+def test_what_is_wrong_with_segments_is_said_in_a_sentence(change, sentence):
+    table = {"segments": {"DE": SEGMENT}, "policy": {"name": "uniform"}, "horizon": 5}
+    with pytest.raises(OptionError) as caught:
+        description_from(table | change)
+    assert str(caught.value) == sentence
+
+
+def test_covariates_need_segments():
+    sentence = "^`covariates` needs `segments`; without segments, put the arms into one, such as segments.all.$"
+    with pytest.raises(OptionError, match=sentence):
+        description_from(ONE | {"covariates": {"x": {"name": "normal"}}})

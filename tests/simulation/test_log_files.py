@@ -50,3 +50,32 @@ def test_arms_that_are_the_same_text_are_refused():
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(bl.OptionError, match=r"must end in \.csv or \.parquet"):
         check_log_path(tmp_path / "log.txt")
+
+
+CONTEXTUAL = bl.ContextualBandit(
+    {"DE": BANDIT, "=FR()": BANDIT}, covariates={"age": bl.arms.normal(40, 10)}, slopes={"age": 0.1}
+)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_segments_and_covariates_are_read_back(tmp_path, suffix):
+    log = bl.simulate(CONTEXTUAL, bl.policies.uniform(), 300, seed=1)
+    assert list(columns_of(log)) == ["step", "segment", "arm", "p_A", "p_B", "outcome", "arrived", "age"]
+    path = write_log(log, tmp_path / f"log.{suffix}")
+    read = bl.read(path, assigned_at="step", arrived_at="arrived", segment="segment", covariates=["age"], as_of=300)
+    ours, theirs = bl.estimate(read).segment("DE"), bl.estimate(log).segment("DE")
+    np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-9)
+    np.testing.assert_allclose(ours.std_errors, theirs.std_errors, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["arm", "p_A", "outcome"])
+def test_a_covariate_named_like_another_column_is_refused(name):
+    bandit = bl.ContextualBandit({"DE": BANDIT}, covariates={name: bl.arms.normal()})
+    with pytest.raises(bl.OptionError, match=f"The covariate '{name}' cannot be written"):
+        columns_of(bl.simulate(bandit, bl.policies.uniform(), 10))
+
+
+def test_segments_with_the_same_text_are_refused():
+    bandit = bl.ContextualBandit({1: BANDIT, "1": BANDIT})
+    with pytest.raises(bl.OptionError, match="cannot be written: some have the same text"):
+        columns_of(bl.simulate(bandit, bl.policies.uniform(), 10))

@@ -80,6 +80,11 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
             few.append(f"{one_line(label)} has {n}")
         outcomes[label] = _outcomes(outcome[own & arrived])
         late[label] = delays.empirical(_delays(waited[own], arrived[own], pace))
+    if held.segment_column is not None:
+        notes.append(
+            "The pilot's segments are not told apart: its arms are those of all segments together. If its policy "
+            "looked at segments, describe a ContextualBandit instead."
+        )
     if held.capping is not None:
         notes.append(f"In the pilot, {held.capping.note(arrived.sum())}")
     if few:

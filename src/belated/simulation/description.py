@@ -140,9 +140,13 @@ def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
     segments without one.
     """
     if "segments" not in table:
-        _check_keys(table, "", needed=("arms",), known=_PLAIN)
+        for key in (key for key in _CONTEXTUAL if key in table and key not in _PLAIN):
+            raise OptionError(
+                f"`{key}` needs `segments`; without segments, put the arms into one, such as segments.all."
+            )
         return bandit_from(table)
-    _check_keys(table, "", needed=("segments",), known=_CONTEXTUAL)
+    if "arms" in table:
+        raise OptionError("The description has both `arms` and `segments`; put the arms of each segment into it.")
     bandits, shares = {}, {}
     for label, entry in _by_label(table["segments"], "segments").items():
         where = f"segments.{label}"
