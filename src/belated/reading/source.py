@@ -29,6 +29,7 @@ from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan
 from belated.reading.units import unit_columns
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
+from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.segments import ALL, Layout
@@ -347,14 +348,50 @@ class Source(Data, Table):
         self._check()
         cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
         bins = 1 if moments is None else len(moments)
+        plan, rows, cells = self._plan(parts, moments, plain), self.coded, sums_query.Cells()
+        shift = self.anchors
+        if plan.layout is not None and self._units is not None:
+            rows, shift = self._placed, self._cell_anchors
+            segments = len(plan.layout.labels)
+            cells = sums_query.Cells(segments, segments - 1 if plan.layout.merged else segments)
         sums = []
         for weights, model in parts:
             about = SumsOf(
-                arms=self.arms, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
+                arms=plan.cells, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
             )
-            table = fetch(sums_query.sums_table(self.coded, about, self.anchors, cuts))
-            sums.append(sums_query.sums_of_table(table, about, self.anchors, bins))
+            table = fetch(sums_query.sums_table(rows, about, shift, cuts, cells))
+            by_cell = sums_query.sums_of_table(table, about, shift, bins, cells.segments)
+            products = self._products(plan, about, cuts, cells, bins)
+            sums.append([plan.totals(*each) for each in zip(by_cell, products, strict=True)])
         return sums
+
+    def _products(
+        self, plan: StreamPlan, about: SumsOf, cuts: sums_query.Cuts | None, cells: sums_query.Cells, bins: int
+    ) -> list[CovariateSums | None]:
+        """Return the sums of products with covariates up to each moment, made by the engine."""
+        if plan.covariates is None or not plan.covariates.names or self._units is None:
+            return [None] * bins
+        rows, shift = self._placed, self._cell_anchors
+        x = [self._units.covariate(rows, i) for i in range(len(plan.covariates.names))]
+        tables = [fetch(table) for table in sums_query.products_tables(rows, x, about, shift, cuts, cells)]
+        return sums_query.products_of_tables(tables, plan.covariates, len(self.arms), cells.segments, shift, bins)
+
+    @cached_property
+    def _placed(self) -> ir.Table:
+        """The rows, with `place`: the position of each row's segment among `segments`."""
+        if self._units is None:
+            return self.coded
+        return self.coded.mutate(place=self._units.place(self.coded))
+
+    @cached_property
+    def _cell_anchors(self) -> Array:
+        """An outcome of each arm in each segment, about which sums are taken."""
+        arms, segments = len(self.arms), 1 if self._units is None else len(self._units.layout.labels)
+        anchors = np.zeros(arms * segments)
+        columns = fetch(sums_query.anchors(self._placed, arms)).to_pydict()
+        for place, code, anchor in zip(columns["place"], columns["code"], columns["anchor"], strict=True):
+            anchors[place * arms + code] = anchor
+        return anchors
 
     @cached_property
     def anchors(self) -> Array:
