@@ -15,7 +15,7 @@ import belated as bl
 from belated.base.errors import without_warnings
 from belated.kernels.fields import OWN, SPREAD
 from belated.log.data import Data, require_data
-from belated.summaries.evidence import ArrivalCounts, Shape
+from belated.summaries.evidence import ArrivalCounts, CovariateEvidence, SegmentEvidence, Shape
 
 ROWS = 600
 
@@ -214,9 +214,21 @@ def about(evidence, shift):
     sums["y"] = evidence.sums["y"] + d * evidence.sums["arrived"]
     sums["y2"] = evidence.sums["y2"] + 2 * d * evidence.sums["y"] + d**2 * evidence.sums["arrived"]
     first, second = evidence.dependence[:, :, 0], evidence.dependence[:, :, 1]
-    moments[:, :, 1] += d[:, np.newaxis] * first
-    moments[:, :, 2] += 2 * d[:, np.newaxis] * second + d[:, np.newaxis] ** 2 * first
+    by_cell = np.tile(d, len(moments) // len(d))[:, np.newaxis]
+    moments[:, :, 1] += by_cell * first
+    moments[:, :, 2] += 2 * by_cell * second + by_cell**2 * first
     return sums, moments
+
+
+def agree_on_units(first, second, rows, same_scale):
+    """Fail unless evidence by segment, or of covariates, is the same; outcomes are about the arms' own shifts."""
+    if isinstance(first, SegmentEvidence):
+        assert first[:3] == second[:3]
+        for name in first.sums.keys() - {"y", "y2"}:
+            close(first.sums[name], second.sums[name], name)
+        return
+    for name in ("old", "soon", *(("x", "x2", "x3", "x_soon", "choice") if same_scale else ())):
+        close(getattr(first, name), getattr(second, name), name, 10 * rows)
 
 
 def test_evidence_field_by_field(both):
@@ -236,6 +248,8 @@ def test_evidence_field_by_field(both):
             close(first.delays, second.delays, "delays", float(first.delays.max()))
             close(first.counts, second.counts, "counts")
             assert first.followed == pytest.approx(second.followed)
+        elif isinstance(first, (SegmentEvidence, CovariateEvidence)):
+            agree_on_units(first, second, ours.rows, same_scale=len(both[0]) == len(both[0].code))
         elif isinstance(first, Shape):
             for name, mine, other in zip(Shape._fields, first, second, strict=True):
                 close(mine, other, name, ours.rows)
