@@ -207,22 +207,28 @@ def test_sums(both):
             agree(first, second)
 
 
-def moved(sums, d):
-    """Return sums of outcomes that are larger by d."""
-    d = np.tile(d, sums["y"].shape[1] // len(d))  # by segment, if there are any
-    n, first, second = (sums[name] for name in ("arrived", "y", "y2"))
-    return dict(sums) | {"y": first + d * n, "y2": second + 2 * d * first + d**2 * n}
-
-
 def about(evidence, shift):
     """Return the sums of evidence, and those behind `outcome_dependence`, with outcomes about another shift."""
     d = evidence.shift - shift
-    sums, moments = moved(evidence.sums, d), evidence.dependence.copy()
+    sums, moments = dict(evidence.sums), evidence.dependence.copy()
+    sums["y"] = evidence.sums["y"] + d * evidence.sums["arrived"]
+    sums["y2"] = evidence.sums["y2"] + 2 * d * evidence.sums["y"] + d**2 * evidence.sums["arrived"]
     first, second = evidence.dependence[:, :, 0], evidence.dependence[:, :, 1]
-    d = np.tile(d, len(first) // len(d))  # by segment, if there are any
-    moments[:, :, 1] += d[:, np.newaxis] * first
-    moments[:, :, 2] += 2 * d[:, np.newaxis] * second + d[:, np.newaxis] ** 2 * first
+    by_cell = np.tile(d, len(moments) // len(d))[:, np.newaxis]
+    moments[:, :, 1] += by_cell * first
+    moments[:, :, 2] += 2 * by_cell * second + by_cell**2 * first
     return sums, moments
+
+
+def agree_on_units(first, second, rows, same_scale):
+    """Fail unless evidence by segment, or of covariates, is the same; outcomes are about the arms' own shifts."""
+    if isinstance(first, SegmentEvidence):
+        assert first[:3] == second[:3]
+        for name in first.sums.keys() - {"y", "y2"}:
+            close(first.sums[name], second.sums[name], name)
+        return
+    for name in ("old", "soon", *(("x", "x2", "x3", "x_soon", "choice") if same_scale else ())):
+        close(getattr(first, name), getattr(second, name), name, 10 * rows)
 
 
 def test_evidence_field_by_field(both):
@@ -242,17 +248,11 @@ def test_evidence_field_by_field(both):
             close(first.delays, second.delays, "delays", float(first.delays.max()))
             close(first.counts, second.counts, "counts")
             assert first.followed == pytest.approx(second.followed)
-        elif isinstance(first, Shape | CovariateEvidence):
-            for name, mine, other in zip(first._fields, first, second, strict=True):
-                # a table scales covariates by the rows that exist, a log by all rows
-                is_scaled_alike = not name.startswith(("x", "choice")) or len(both[0].code) == len(both[0])
-                if name != "names" and mine is not None and is_scaled_alike:
-                    close(mine, other, name, ours.rows)
-        elif isinstance(first, SegmentEvidence):
-            assert first[:3] == second[:3]
-            by_segment = moved(second.sums, theirs.shift - ours.shift)
-            for name, table in first.sums.items():
-                close(table, by_segment[name], name, size)
+        elif isinstance(first, (SegmentEvidence, CovariateEvidence)):
+            agree_on_units(first, second, ours.rows, same_scale=len(both[0]) == len(both[0].code))
+        elif isinstance(first, Shape):
+            for name, mine, other in zip(Shape._fields, first, second, strict=True):
+                close(mine, other, name, ours.rows)
         elif isinstance(first, np.ndarray):
             close(first, second, field.name, ours.rows)
         else:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from engines import only
 
 import belated as bl
 from belated.base.errors import without_warnings
@@ -198,3 +199,64 @@ def test_units_without_segments_have_one_place():
     units = Units(Layout(("all",), np.zeros(1, np.intp)))
     assert not units.has_cells
     assert units.covariates is None
+
+
+# ---------------------------------------------------------------- engines
+
+PARTS = (("sqrt", "zero"), ("sqrt", "running_mean"), ("uniform", "running_mean"))
+
+
+def assert_same_sums(ours, theirs):
+    """Fail unless sums, by arm and by segment, are the same, and those of products with covariates."""
+    theirs = theirs.recentred(ours.shift)
+    for name in ("own", "spread"):
+        np.testing.assert_allclose(getattr(theirs, name), getattr(ours, name), rtol=1e-9, atol=1e-6)
+    if ours.segments is not None:
+        assert (theirs.segments.labels, theirs.segments.merged) == (ours.segments.labels, ours.segments.merged)
+        assert_same_sums(ours.segments.cells, theirs.segments.cells)
+        first, second = ours.segments.covariates, theirs.segments.covariates
+        if first is not None:
+            assert second.names == first.names
+            second = second.rescaled(first.centre, first.scale).recentred(first.shift)
+            np.testing.assert_allclose(second.own, first.own, rtol=1e-9, atol=1e-6)
+            np.testing.assert_allclose(second.all, first.all, rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"segment": "country"},
+        {"segment": ["country", "member"], "covariates": ["age", "visits"], "arrival_probability": "chance"},
+        {"covariates": ["age", "visits", "member"]},
+        {"segment": "grade", "covariates": ["age"], "cap": 4.5},
+        {"segment": "hostile"},
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_every_engine_makes_the_sums_of_a_log_in_memory(engine, options, request):
+    rng = np.random.default_rng(2)
+    rows = 300
+    hostile = ["'; DROP TABLE t; --", '"quoted"', "=cmd", "a\\b'c"]
+    late = [None if rng.random() < 0.2 else int(t + d) for t, d in enumerate(rng.integers(0, 40, rows))]
+    table = columns(rows, score=[0.5] * rows, hostile=list(rng.choice(hostile, rows)))
+    table |= {"outcome": [None if t is None else y for t, y in zip(late, table["outcome"], strict=True)]}
+    table = pa.table({**table, "assigned_at": list(range(rows)), "arrived_at": late})
+    times = {"assigned_at": "assigned_at", "arrived_at": "arrived_at"}
+    limit = 0 if request.node.callspec.params["engine"] == "postgres" else 1000
+    source = bl.read(engine.table(table), **times, **options, copy_limit=limit)
+    log = in_memory(table, **times, **options)
+    assert source.is_streamed == (request.node.callspec.params["engine"] in ("duckdb", "copied"))
+    assert source.segments == log.segments
+    for part in PARTS:
+        assert_same_sums(log.sums([part])[0][-1], source.sums([part])[0][-1])
+    moments = np.array([100, 200, 400])
+    for ours, theirs in zip(log.sums([PARTS[1]], moments)[0], source.sums([PARTS[1]], moments)[0], strict=True):
+        assert_same_sums(ours, theirs)
+
+
+@only("postgres", "spark")
+def test_an_engine_names_a_wrong_row(engine):
+    table = columns(40, score=[0.5] * 40, assigned_at=list(range(40)), age=[1.0, math.inf] * 20)
+    source = engine.table(pa.table(table))
+    with pytest.raises(bl.LogError, match="covariate 'age' in the row assigned at 1 is inf"):
+        bl.read(source, assigned_at="assigned_at", covariates="age")

@@ -215,9 +215,7 @@ class Mix(Table):
         ]
 
     def _title(self) -> str:
-        return (
-            f"{count(len(self.rows), 'segment')}, {self.estimate.population.name}" if self.estimate.population else ""
-        )
+        return f"{count(len(self.rows), 'segment')}, and their shares of the population"
 
     @property
     def columns(self) -> list[Column]:

@@ -23,8 +23,10 @@ from belated.summaries.evidence import (
     STRETCHES,
     TINY,
     ArrivalCounts,
+    CovariateEvidence,
     Evidence,
     Recorded,
+    SegmentEvidence,
     Shape,
     half_of,
     mean_and_sd,
@@ -50,7 +52,7 @@ def evidence(source: Source) -> Evidence:
         low[columns["code"]], rarest[columns["code"]] = columns["low"], columns["rarest"]
         columns = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
         unlikeliest[columns["code"]] = columns["least"]
-        moments, sums = _sums(source)
+        moments, sums, by_segment = _sums(source)
         shape = _shape(source, sums)
         chances: dict[str, Any] = _chances(source, rarest) if source.has_all_propensities else {}
         excess, variance = calibration(source) or (None, None)
@@ -59,8 +61,9 @@ def evidence(source: Source) -> Evidence:
         shift=source.anchors, low=low, rarest=rarest, shape=shape, unlikeliest=unlikeliest,
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
         excess=excess, variance=variance,
-        dependence=dependence(source) if source.within is None else np.zeros((arms, 3, 3)),
-        arrivals=arrival_counts(source), swings=contexts.swings(glimpse(source)),
+        dependence=dependence(source) if source.within is None else np.zeros((_cells(source), 3, 3)),
+        arrivals=arrival_counts(source), swings=contexts.swings(glimpse(source)), segments=by_segment,
+        covariates=_covariates(source),
     )  # fmt: skip
 
 
@@ -78,30 +81,89 @@ def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
     return (place >= STRETCHES).ifelse(STRETCHES - 1, place)
 
 
-def _sums(source: Source) -> tuple[Array, dict[str, Array]]:
-    """Sum up rows by arm and stretch of time."""
-    rows, arms, (first, last) = source.coded, len(source.arms), source.span
-    half = _half(source)
-    until = literal(source.clock, min(source.last_look - half, last), rows.assigned)
-    delay = _length(rows.arrived, rows.assigned)
+def _cells(source: Source) -> int:
+    """Return the number of arms or, with segments, of segments and arms."""
+    return len(source.layout.labels) * len(source.arms)
+
+
+def _old_and_soon(source: Source, rows: ir.Table, one: ir.Column) -> tuple[ir.Column, ir.Column]:
+    """Return 1 for rows followed for half of the experiment, and for those whose outcome arrived within that time."""
+    half, none = _half(source), one * 0
+    until = literal(source.clock, min(source.last_look - half, source.span[1]), rows.assigned)
+    old = (rows.assigned <= until).ifelse(one, none)
+    within = (_length(rows.arrived, rows.assigned) <= _span(source, 0, half)).ifelse(one, none)
+    return old, rows.arrived.notnull().ifelse(old * within, none)
+
+
+def _sums(source: Source) -> tuple[Array, dict[str, Array], SegmentEvidence | None]:
+    """Sum up rows by arm and stretch of time, and by segment if there are segments."""
+    rows, arms, (first, last) = source.placed, len(source.arms), source.span
     arrived, p = rows.arrived.notnull(), _chosen(source, rows)
     none, one = p * 0, p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
-    old = (rows.assigned <= until).ifelse(one, none)
+    old, soon = _old_and_soon(source, rows, one)
     about = rows.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None).cast("float64")
     w2 = arrived.ifelse(1 / p, 0.0)
     w = w2.sqrt()
     y = arrived.ifelse(rows.outcome - about, 0.0)
     values = rows.select(
-        code=rows.code, bin=_place(source, rows), assigned=one, inverse=1 / p, old=old,
-        soon=arrived.ifelse(old * (delay <= _span(source, 0, half)).ifelse(one, none), none),
+        code=rows.code, place=rows.place, bin=_place(source, rows), assigned=one, inverse=1 / p, old=old, soon=soon,
         arrived=arrived.ifelse(one, none), y=y, y2=y * y, w=w, w2=w2, w3=w2 * w, w4=w2 * w2,
     )  # fmt: skip
-    names = [name for name in values.columns if name not in ("code", "bin")]
-    totals = fetch(values.group_by("code", "bin").agg(**{name: values[name].sum() for name in names})).to_pydict()
-    tables = {name: np.zeros((STRETCHES, arms)) for name in names}
+    names = [name for name in values.columns if name not in ("code", "place", "bin")]
+    by = ("code", "place", "bin")
+    totals = fetch(values.group_by(*by).agg(**{name: values[name].sum() for name in names})).to_pydict()
+    tables = {name: np.zeros((STRETCHES, len(source.layout.labels), arms)) for name in names}
     for name, table in tables.items():
-        table[totals["bin"], totals["code"]] = totals[name]
-    return first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES), tables
+        table[totals["bin"], totals["place"], totals["code"]] = totals[name]
+    moments = first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES)
+    by_segment = None
+    if source.segments and source.units is not None:
+        kept = ("assigned", "old", "soon", "arrived", "y", "y2")
+        cells = {name: tables[name].reshape(STRETCHES, -1) for name in kept}
+        by_segment = SegmentEvidence(source.segments, source.layout.merged, source.units.missing, cells)
+    return moments, {name: table.sum(axis=1) for name, table in tables.items()}, by_segment
+
+
+def _covariates(source: Source) -> CovariateEvidence | None:
+    """Sum up covariates by segment and arm, and against the choice of each arm."""
+    units = source.units
+    names = () if units is None or units.covariates is None else units.covariates.names
+    if units is None or not names:
+        return None
+    rows, arms = source.placed, len(source.arms)
+    one = _chosen(source, rows) * 0 + 1
+    old, soon = _old_and_soon(source, rows, one)
+    full = source.has_all_propensities
+    chances = {f"p{k}": rows[f"p{k}"] for k in range(arms)} if full else {}
+    shape = (len(source.layout.labels), arms)
+    counts, sums, choice = np.zeros((2, *shape)), np.zeros((4, *shape, len(names))), np.zeros((3, arms, len(names)))
+    with sentences(source.name):
+        for i in range(len(names)):
+            values = rows.select(
+                code=rows.code, place=rows.place, old=old, soon=soon, x=units.covariate(rows, i), **chances
+            )
+            x, size = values.x, values.x.abs()
+            terms = {
+                "old": values.old, "soon": values.soon, "x0": values.old * x, "x1": values.old * x * x,
+                "x2": values.old * size * size * size, "x3": values.soon * x, "all": x,
+            }  # fmt: skip
+            for k in range(arms if full else 0):
+                p = values[f"p{k}"]
+                spread = p * (1 - p) * x * x
+                terms |= {f"e{k}": p * x, f"v{k}": spread, f"t{k}": spread * size}
+            found = values.group_by("place", "code").agg(**{name: term.sum() for name, term in terms.items()})
+            totals = {name: np.array(column) for name, column in fetch(found).to_pydict().items()}
+            at = totals["place"], totals["code"]
+            counts[0][at], counts[1][at] = totals["old"], totals["soon"]
+            for power in range(4):
+                sums[power, :, :, i][at] = totals[f"x{power}"]
+            np.add.at(choice[0, :, i], totals["code"], totals["all"])
+            for k in range(arms if full else 0):
+                choice[:, k, i] += np.array([-totals[f"e{k}"].sum(), totals[f"v{k}"].sum(), totals[f"t{k}"].sum()])
+    x, x2, x3, x_soon = sums
+    return CovariateEvidence(
+        names, old=counts[0], soon=counts[1], x=x, x2=x2, x3=x3, x_soon=x_soon, choice=choice if full else None
+    )
 
 
 def _shape(source: Source, sums: dict[str, Array]) -> Shape:
@@ -222,9 +284,9 @@ def _half(source: Source) -> int | float:
     return half_of(source.last_look - source.span[0], source.clock.whole or source.clock.unit is not None)
 
 
-def early(source: Source) -> ir.Table:
+def early(source: Source, rows: ir.Table | None = None) -> ir.Table:
     """Return the rows that have been followed for at least half of the experiment; of many, the earliest."""
-    rows, (first, last) = source.coded, source.span
+    rows, (first, last) = source.coded if rows is None else rows, source.span
     until = min(source.last_look - _half(source), last)
     if len(source) > ENOUGH:
         until = min(until, first + type(first)((last - first) * (ENOUGH / len(source))))
@@ -287,12 +349,13 @@ def glimpse(source: Source) -> contexts.Glimpse:
 
 
 def dependence(source: Source) -> Array:
-    """Return, by arm, the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`).
+    """Return the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`), by cell.
 
     Over rows followed for at least half of the experiment whose outcome arrived within that time, with L the logarithm
-    of 1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2; (arms, 3, 3).
+    of 1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2; (cells, 3, 3). A cell
+    is an arm, or an arm of a segment.
     """
-    rows, arms, half = early(source), len(source.arms), _half(source)
+    rows, arms, half = early(source, source.placed), len(source.arms), _half(source)
     scale = _span(source, 0, half) / 1000 or 1.0
     with sentences(source.name):
         delay = _length(rows.arrived, rows.assigned)
@@ -300,17 +363,21 @@ def dependence(source: Source) -> Array:
         delay = _length(followed.arrived, followed.assigned)
         about = followed.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None)
         values = followed.select(
-            code=followed.code, l=(delay / scale + 1).ln(), y=followed.outcome - about.cast("float64")
+            code=followed.code,
+            place=followed.place,
+            l=(delay / scale + 1).ln(),
+            y=followed.outcome - about.cast("float64"),
         )
         one = values.y * 0 + 1
         powers = [[one, values.y, values.y * values.y]]
         powers += [[values.l * y for y in powers[0]], [values.l * values.l * y for y in powers[0]]]
         sums: dict[str, ir.Scalar] = {f"s{i}{j}": powers[i][j].sum() for i in range(3) for j in range(3)}
-        totals = fetch(values.group_by("code").agg(**sums)).to_pydict()
-    moments = np.zeros((arms, 3, 3))
+        totals = fetch(values.group_by("place", "code").agg(**sums)).to_pydict()
+    moments = np.zeros((_cells(source), 3, 3))
+    cell = np.array(totals["place"], dtype=np.intp) * arms + np.array(totals["code"], dtype=np.intp)
     for i in range(3):
         for j in range(3):
-            moments[totals["code"], i, j] = [0.0 if v is None else v for v in totals[f"s{i}{j}"]]
+            moments[cell, i, j] = [0.0 if v is None else v for v in totals[f"s{i}{j}"]]
     return moments
 
 

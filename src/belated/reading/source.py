@@ -29,6 +29,7 @@ from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan
 from belated.reading.units import unit_columns
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
+from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.segments import ALL, Layout
@@ -78,6 +79,8 @@ class Source(Data, Table):
         The cap on outcomes, if there is one.
     files : tuple of str
         The files that contain the rows, if any.
+    units : Units or None
+        The segments and covariates, if there are any.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Source(Data, Table):
         self.name, self.arms, self.clock = opened.name, opened.arms, opened.clock
         self.moment, self.notes, self.rows = opened.moment, opened.notes, self._opened.rows
         self.roles = opened.query.roles
-        self._units = opened.units
+        self.units = opened.units
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
         self._held: Log | None = None
@@ -107,16 +110,16 @@ class Source(Data, Table):
     @property
     def segments(self) -> tuple[Label, ...]:
         """The labels of the segments, after small ones were merged; empty if there are none."""
-        return () if self._units is None or self._units.segment is None else self._units.layout.labels
+        return () if self.units is None or self.units.segment is None else self.units.layout.labels
 
     @property
     def layout(self) -> Layout:
         """The segments that are told apart; one if there are none."""
-        return Layout((ALL,), np.zeros(1, np.intp)) if self._units is None else self._units.layout
+        return Layout((ALL,), np.zeros(1, np.intp)) if self.units is None else self.units.layout
 
     @property
     def _has_cells(self) -> bool:
-        return self._units is not None and self._units.has_cells
+        return self.units is not None and self.units.has_cells
 
     @property
     def is_streamed(self) -> bool:
@@ -168,8 +171,8 @@ class Source(Data, Table):
         counts = np.zeros((bins + 1, len(self._plan([], None, plain=False).cells if by_cell else self.arms)))
         if self.cap is not None and len(self):
             rows = sums_query.with_codes(self._uncut.rows, self._facts.values)
-            if by_cell and self._units is not None:
-                rows = rows.mutate(code=self._units.place(rows) * len(self.arms) + rows.code)
+            if by_cell and self.units is not None:
+                rows = rows.mutate(code=self.units.place(rows) * len(self.arms) + rows.code)
             cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
             with sentences(self.name):
                 found = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
@@ -198,7 +201,7 @@ class Source(Data, Table):
             return np.concatenate([getattr(batch, name) for batch in batches])
 
         segment, covariates = None, None
-        units = self._units
+        units = self.units
         if units is not None and units.segment is not None:
             segment = SegmentColumn(units.segment.labels, joined("segment"))
         if units is not None and units.covariates is not None:
@@ -250,7 +253,7 @@ class Source(Data, Table):
     @property
     def unit_names(self) -> tuple[str, ...]:
         """The columns of `rows` that hold segments and covariates."""
-        return () if self._units is None else tuple(unit_columns(self._query.assignments, self.roles))
+        return () if self.units is None else tuple(unit_columns(self._query.assignments, self.roles))
 
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.
@@ -328,7 +331,7 @@ class Source(Data, Table):
         return sums
 
     def _plan(self, parts: _Parts, moments: Array | None, plain: bool) -> StreamPlan:
-        units = self._units if self._units is not None and self._units.has_cells else None
+        units = self.units if self.units is not None and self.units.has_cells else None
         return StreamPlan(
             arms=self.arms,
             parts=parts,
@@ -347,14 +350,49 @@ class Source(Data, Table):
         self._check()
         cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
         bins = 1 if moments is None else len(moments)
+        plan, rows, cells = self._plan(parts, moments, plain), self.coded, sums_query.Cells()
+        shift = self.anchors
+        if plan.layout is not None and self.units is not None:
+            rows, shift = self.placed, self._cell_anchors
+            segments = len(plan.layout.labels)
+            cells = sums_query.Cells(segments, segments - 1 if plan.layout.merged else segments)
         sums = []
         for weights, model in parts:
             about = SumsOf(
-                arms=self.arms, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
+                arms=plan.cells, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
             )
-            table = fetch(sums_query.sums_table(self.coded, about, self.anchors, cuts))
-            sums.append(sums_query.sums_of_table(table, about, self.anchors, bins))
+            table = fetch(sums_query.sums_table(rows, about, shift, cuts, cells))
+            by_cell = sums_query.sums_of_table(table, about, shift, bins, cells.segments)
+            products = self._products(plan, about, cuts, cells, bins)
+            sums.append([plan.totals(*each) for each in zip(by_cell, products, strict=True)])
         return sums
+
+    def _products(
+        self, plan: StreamPlan, about: SumsOf, cuts: sums_query.Cuts | None, cells: sums_query.Cells, bins: int
+    ) -> list[CovariateSums | None]:
+        """Return the sums of products with covariates up to each moment, made by the engine."""
+        if plan.covariates is None or not plan.covariates.names or self.units is None:
+            return [None] * bins
+        rows, shift = self.placed, self._cell_anchors
+        x = [self.units.covariate(rows, i) for i in range(len(plan.covariates.names))]
+        tables = [fetch(table) for table in sums_query.products_tables(rows, x, about, shift, cuts, cells)]
+        return sums_query.products_of_tables(tables, plan.covariates, len(self.arms), cells.segments, shift, bins)
+
+    @cached_property
+    def placed(self) -> ir.Table:
+        """The rows, with `code` and `place`, the position of each row's segment among those of the layout."""
+        place = self.coded.code * 0 if self.units is None else self.units.place(self.coded)
+        return self.coded.mutate(place=place)
+
+    @cached_property
+    def _cell_anchors(self) -> Array:
+        """An outcome of each arm in each segment, about which sums are taken."""
+        arms, segments = len(self.arms), 1 if self.units is None else len(self.units.layout.labels)
+        anchors = np.zeros(arms * segments)
+        columns = fetch(sums_query.anchors(self.placed, arms)).to_pydict()
+        for place, code, anchor in zip(columns["place"], columns["code"], columns["anchor"], strict=True):
+            anchors[place * arms + code] = anchor
+        return anchors
 
     @cached_property
     def anchors(self) -> Array:
@@ -427,16 +465,16 @@ class Source(Data, Table):
 
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
-        if self._held is None and not self._has_cells:
+        if self._held is None:
             return evidence_query.evidence(self)
-        return replace(self.log().evidence(), within=self.within)  # by segment, in memory
+        return replace(self._held.evidence(), within=self.within)
 
     @cached_property
     def _doubts(self) -> list[str]:
         if self.within is not None or not len(self):
             return []
-        if self._held is not None or self._has_cells:
-            return self.log().doubts()
+        if self._held is not None:
+            return self._held.doubts()
         return signs.doubts(evidence_query.dependence(self))
 
     def doubts(self) -> list[str]:

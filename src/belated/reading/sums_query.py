@@ -15,6 +15,7 @@ from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
 from belated.reading.columns import literal
 from belated.reading.engines import library_of
+from belated.summaries.covariates import Covariates, CovariateSums, pairs_of
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LARGEST = float(np.finfo(np.float64).max)
+
+#: Sums that are asked for at once, about: engines bound how many columns an answer may have.
+_MOST_SUMS = 400
 
 
 def chosen(rows: ir.Table, arms: int) -> ir.Column:
@@ -60,9 +64,10 @@ def faulty(rows: ir.Table, arms: int) -> ir.Table:
 
 
 def anchors(rows: ir.Table, arms: int) -> ir.Table:
-    """Return an outcome of each arm's least likely row that has one."""
+    """Return an outcome of each cell's least likely row that has one: of each `code`, or `place` and `code`."""
     arrived = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
-    return arrived.group_by("code").agg(anchor=arrived.outcome.argmin(arrived.own))
+    by = [name for name in ("place", "code") if name in rows.columns]
+    return arrived.group_by(*by).agg(anchor=arrived.outcome.argmin(arrived.own))
 
 
 # ---------------------------------------------------------------- caps
@@ -97,30 +102,47 @@ class Cuts(NamedTuple):
     matured: bool  # whether a row exists only once its outcome has arrived
 
 
-def sums_table(rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = None) -> ir.Table:
+class Cells(NamedTuple):
+    """What sums are kept by, if not by arms alone: `place` of rows is their segment.
+
+    Attributes
+    ----------
+    segments : int
+    even_from : int
+        From this place on, every row has weight 1.
+    """
+
+    segments: int = 1
+    even_from: int = 1
+
+
+def sums_table(
+    rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = None, cells: Cells | None = None
+) -> ir.Table:
     """Return the sums of `rows`: a line for each arm, `k`; with moments, for each of `k`, `exists` and `arrives`.
 
-    `exists` is the first of the moments at which a row exists, `arrives` that at which its outcome has arrived.
+    `exists` is the first of the moments at which a row exists, `arrives` that at which its outcome has arrived. With
+    `cells`, rows have a `place`, lines are for each `place` and `k`, and `about` and `shift` are of cells.
     """
-    weights, arms = about.weights, len(about.arms)
+    cells = Cells() if cells is None else cells
+    weights, arms = about.weights, len(about.arms) // cells.segments
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
     has_arrived = rows.arrived.notnull()
-    h = _weight(weights, own)
-    centre = by_arm(rows.code, shift)
+    h = _weight(weights, own, rows, cells)
+    centre = by_arm(_cell(rows, arms), shift)
     columns = {
         "code": rows.code, "about": centre, "has_arrived": has_arrived, "h": h,
-        "w": has_arrived.ifelse(h / own, None), "y": rows.outcome - centre,
+        "w": _inverse(rows, h, own), "y": rows.outcome - centre,
         "nonbinary": (rows.outcome * (1 - rows.outcome)).abs(),
-        **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own) for k in known},
+        **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own, rows, cells) for k in known},
     }  # fmt: skip
-    bins = {}
+    bins = {"place": rows.place} if "place" in rows.columns else {}
     if cuts is not None:
-        arrives = _bin(rows.arrived, cuts)
-        bins = {"exists": arrives if cuts.matured else _bin(rows.assigned, cuts), "arrives": arrives}
+        bins |= _bins(rows, cuts)
     if about.outcome_model.learns:
         values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
-        long = _with_means(_computed(values), known, shift, [*bins])
+        long = _with_means(_computed(values), known, shift, [*bins], arms)
         over_all, own_sums = _over_all(long, long.h, "", about.plain, long.m), _over_own(long, about.plain, long.m)
         return long.group_by("k", *bins).agg(assigned=long.mine.sum(), **over_all, **own_sums)
     values = _computed(rows.select(**columns, **bins))
@@ -131,8 +153,96 @@ def sums_table(rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = 
     return values.group_by(*bins, k="code").agg(assigned=values.count(), **over_all, **own_sums)
 
 
-def _weight(weights: Weights, pi: ir.Column) -> ir.Column:
-    return {"sqrt": pi.sqrt(), "propensity": pi, "uniform": library_of(pi).literal(1).cast("float64")}[weights.name]
+def _bins(rows: ir.Table, cuts: Cuts) -> dict[str, ir.Column]:
+    """Return the moments at which each row exists, and at which its outcome has arrived."""
+    arrives = _bin(rows.arrived, cuts)
+    return {"exists": arrives if cuts.matured else _bin(rows.assigned, cuts), "arrives": arrives}
+
+
+def _cell(rows: ir.Table, arms: int) -> ir.Column:
+    """Return the cell of each row: its segment and arm."""
+    return rows.place * arms + rows.code if "place" in rows.columns else rows.code
+
+
+def _inverse(rows: ir.Table, h: ir.Column, own: ir.Column) -> ir.Column:
+    """Return h over the probability that the arm was chosen and the outcome arrives; null without an outcome."""
+    chance = own * rows.arrive if "arrive" in rows.columns else own
+    return rows.arrived.notnull().ifelse(h / chance, None)
+
+
+def _weight(weights: Weights, pi: ir.Column, rows: ir.Table, cells: Cells) -> ir.Column:
+    one = library_of(pi).literal(1).cast("float64")
+    h = {"sqrt": pi.sqrt(), "propensity": pi, "uniform": one}[weights.name]
+    return h if cells.even_from >= cells.segments else (rows.place >= cells.even_from).ifelse(one, h)
+
+
+def products_tables(
+    rows: ir.Table,
+    x: Sequence[ir.Column],
+    about: SumsOf,
+    shift: Array,
+    cuts: Cuts | None = None,
+    cells: Cells | None = None,
+) -> list[ir.Table]:
+    """Return the sums of products with covariates `x`, as `kernels.rows.Totals` has them, some pairs in each table.
+
+    A column `q3_2` is the sum of w^2 times the third product of z = (1, x, y) over arrived rows, `a3` that of (1, x)
+    over all rows; lines are as those of `sums_table`.
+    """
+    cells = Cells() if cells is None else cells
+    arms = len(about.arms) // cells.segments
+    own = chosen(rows, arms)
+    w = _inverse(rows, _weight(about.weights, own, rows, cells), own)
+    y = rows.outcome - by_arm(_cell(rows, arms), shift)
+    bins = {} if cuts is None else _bins(rows, cuts)
+    place = {"place": rows.place} if "place" in rows.columns else {}
+    named = {f"x{i}": column for i, column in enumerate(x)}
+    values = _computed(rows.select(**place, **bins, k=rows.code, w=w, y=y, **named))
+    one = values.w * 0 + 1  # null without an outcome
+    z: list[ir.Column | None] = [None, *(values[name] for name in named), values.y]
+    tables: list[ir.Table] = []
+    sums: dict[str, ir.Scalar] = {}
+    pairs = list(zip(*(places.tolist() for places in pairs_of(len(z))), strict=True))
+    for at, (i, j) in enumerate(pairs):
+        factors = [column for column in (z[i], z[j]) if column is not None]
+        product = reduce(mul, [one, *factors])
+        for power in range(4):
+            sums[f"q{at}_{power}"] = product.sum()
+            product = product * values.w
+        if i < len(z) - 1:
+            sums[f"a{at}"] = reduce(mul, factors).sum() if factors else values.count()
+        if len(sums) > _MOST_SUMS or at == len(pairs) - 1:
+            tables.append(values.group_by(*place, *bins, "k").agg(**sums))
+            sums = {}
+    return tables
+
+
+def products_of_tables(
+    tables: Sequence[pa.Table], covariates: Covariates, arms: int, segments: int, shift: Array, bins: int = 1
+) -> list[CovariateSums | None]:
+    """Return the sums that the Arrow tables of `products_tables` hold, up to each moment."""
+    size = len(covariates.names) + 2
+    own = np.zeros((bins + 1, arms * segments, size * (size + 1) // 2, 4))
+    all_ = np.zeros((bins + 1, segments, size * (size - 1) // 2))
+    for table in tables:
+        columns = {name: _floats(table[name]) for name in table.column_names}
+        exists, arrives, place, k = _places(columns)
+        for name, column in columns.items():
+            if name[0] == "q":
+                at, power = map(int, name[1:].split("_"))
+                np.add.at(own[:, :, at, power], (arrives, place * arms + k), column)
+            elif name[0] == "a" and name[1:].isdigit():
+                np.add.at(all_[:, :, int(name[1:])], (exists, place), column)
+    return CovariateSums.of_bins(covariates, own[:bins], all_[:bins], shift)
+
+
+def _places(columns: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
+    """Return the lines' places in sums: the moments at which rows exist and arrive, segment and arm."""
+    k = columns["k"].astype(np.intp)
+    exists, arrives, place = (
+        columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("exists", "arrives", "place")
+    )
+    return exists, arrives, place, k
 
 
 def by_arm(code: ir.Column, values: Array) -> ir.Column:
@@ -147,7 +257,7 @@ def _computed(table: ir.Table) -> ir.Table:
     return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
 
 
-def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -> ir.Table:
+def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str], arms: int) -> ir.Table:
     """Return each row once for each arm, `k`, with its weight `h` and model `m`, and what counts for its own arm only.
 
     The model is the mean of the arm's outcomes of rows assigned before and arrived by then, null before any, minus the
@@ -163,17 +273,20 @@ def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str]) -
         long = values.mutate(k=values.code)
         h = long.h
     mine = long.k == long.code
+    segment = ["place"] if "place" in bins else []
+    about = by_arm(long.place * arms + long.k if segment else long.k, shift)
     rows = long.select(
-        *bins, "k", "has_arrived", h=h, about=by_arm(long.k, shift), mine=mine.ifelse(1, 0),
+        *bins, "k", "has_arrived", h=h, about=about, mine=mine.ifelse(1, 0),
         **{name: mine.ifelse(long[name], None) for name in ("w", "y", "nonbinary")},
         moment=long.assigned, turn=ibis.literal(1, type="int8"), arrival=ibis.null("float64"),
     )  # fmt: skip
     arrived = values.filter(values.has_arrived)
     turn = (arrived.arrived > arrived.assigned).ifelse(0, 2).cast("int8")
-    arrivals = arrived.select(k=arrived.code, moment=arrived.arrived, turn=turn, arrival=arrived.y)
+    arrivals = arrived.select(*segment, k=arrived.code, moment=arrived.arrived, turn=turn, arrival=arrived.y)
     rest = {name: ibis.null(dtype) for name, dtype in rows.schema().items() if name not in arrivals.columns}
     both = rows.union(arrivals.mutate(**rest).select(*rows.columns))
-    until = ibis.window(group_by=both.k, order_by=[both.moment, both.turn], rows=(None, 0))
+    group = [both[name] for name in (*segment, "k")]
+    until = ibis.window(group_by=group, order_by=[both.moment, both.turn], rows=(None, 0))
     both = both.mutate(n=both.arrival.count().over(until), total=both.arrival.sum().over(until))
     both = both.filter(both.turn == 1)
     return both.mutate(m=both.total / both.n.nullif(0))
@@ -219,24 +332,24 @@ def _term(field: Field, columns: Mapping[str, ir.Column]) -> ir.Column:
     return reduce(mul, factors)
 
 
-def sums_of_table(table: pa.Table, about: SumsOf, shift: Array, bins: int = 1) -> list[Sums]:
+def sums_of_table(table: pa.Table, about: SumsOf, shift: Array, bins: int = 1, segments: int = 1) -> list[Sums]:
     """Return the sums that the Arrow table of a `sums_table` holds."""
-    arms = len(about.arms)
-    spread, own = empty_bins(bins + 1, arms)
+    arms = len(about.arms) // segments
+    spread, own = empty_bins(bins + 1, len(about.arms))
     columns = {name: _floats(table[name]) for name in table.column_names}
-    k = columns["k"].astype(np.intp)
-    assigned, arrived = (columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("exists", "arrives"))
+    assigned, arrived, place, k = _places(columns)
+    cell = place * arms + k
     for f, field in enumerate(SPREAD_FIELDS):
         at = arrived if field.over == "all arrived" else assigned
         if field.name in columns:
-            np.add.at(spread[:, f], (at, k), columns[field.name])
+            np.add.at(spread[:, f], (at, cell), columns[field.name])
         for j in range(arms):
             if f"{field.name}_{j}" in columns:
-                np.add.at(spread[:, f, j], at, columns[f"{field.name}_{j}"])
+                np.add.at(spread[:, f], (at, place * arms + j), columns[f"{field.name}_{j}"])
     for f, field in enumerate(OWN_FIELDS):
         put = np.maximum if field.largest else np.add
         if field.name in columns:
-            put.at(own[:, :, f], (assigned if field.over == "own" else arrived, k), columns[field.name])
+            put.at(own[:, :, f], (assigned if field.over == "own" else arrived, cell), columns[field.name])
     return Sums.of_bins(about, shift, spread[:bins], own[:bins])
 
 

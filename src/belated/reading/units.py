@@ -28,7 +28,7 @@ from belated.reading.engines import engine_of, fetch, library_of
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, row_name, rows_in
 from belated.summaries.covariates import Covariates
-from belated.summaries.segments import ALL, Layout, lay_out
+from belated.summaries.segments import ALL, MISSING, Layout, lay_out
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -80,6 +80,8 @@ class Units:
         The combinations of values of the segment columns.
     segment : SegmentColumn or None
         The log's segments, and the one of each combination.
+    missing : int
+        The number of rows without a segment.
     names : tuple of str
         The columns of covariates.
     scaling : Scaling or None
@@ -91,6 +93,7 @@ class Units:
     layout: Layout
     values: tuple[tuple[Any, ...], ...] = ()
     segment: SegmentColumn | None = None
+    missing: int = 0
     names: tuple[str, ...] = ()
     scaling: Scaling | None = None
     has_arrival: bool = False
@@ -241,7 +244,7 @@ def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Un
 def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Sequence[Label]) -> Units:
     """Count outcomes by segment and arm, and lay the segments out."""
     columns = _segment_names(rows)
-    counts = rows.group_by(*columns, "arm").agg(n=rows.arrived.count())
+    counts = rows.group_by(*columns, "arm").agg(n=rows.arrived.count(), rows=rows.count())
     most = MOST_DIFFERENT * max(len(arms), 1)
     found = fetch(counts.limit(most + 1))
     if found.num_rows > most:
@@ -257,7 +260,9 @@ def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Seq
     places = {arm: k for k, arm in enumerate(arms)}
     code = np.array([places[arm] for arm in found["arm"].to_pylist()])
     np.add.at(arrived, (segment.code[combination], code), np.array(found["n"].to_pylist()))
-    return replace(units, layout=lay_out(segment.labels, arrived), values=values, segment=segment)
+    is_missing = np.array([label == MISSING for label in segment.labels])[segment.code[combination]]
+    missing = int(np.array(found["rows"].to_pylist())[is_missing].sum())
+    return replace(units, layout=lay_out(segment.labels, arrived), values=values, segment=segment, missing=missing)
 
 
 def _objects(values: Sequence[Any]) -> Array:
