@@ -31,7 +31,7 @@ def test_intervals_agree_with_a_slow_twin(kind):
     for arm, baseline in (("A", None), ("B", "A")):
         track = sequence.track(arm, baseline)
         for look, moment in enumerate(track.moments):
-            expected = naive_standardised(log.at(moment), log.segments, arm, baseline, target=1000)
+            expected = naive_standardised(log.at(moment), log.layout, arm, baseline, target=1000)
             np.testing.assert_allclose(
                 [track.estimate[look], track.low[look], track.high[look]], expected, rtol=1e-6, atol=1e-7
             )
