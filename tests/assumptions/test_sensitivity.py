@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import stats
+from segmented_logs import contextual
 from simulated_logs import experiment
 from typer.testing import CliRunner
 
@@ -311,3 +312,32 @@ def test_bounds_of_rates_are_shown_in_points_and_kept_as_they_are():
     assert found.to_dict()["low"][0] == found.at(1).low < 1
     assert " points" in found.shift.conclusion
     assert bl.sensitivity(log, "B", null=0.4).conclusion.startswith("The mean of B is above 40%")
+
+
+# ---------------------------------------------------------------- segments
+
+
+@pytest.mark.parametrize("kind", ["normal", "rate"])
+def test_bounds_over_segments_are_those_of_segments_averaged(kind):
+    log = contextual(1500, 3, policy="thompson", kind=kind, never=0.6, seed=2).log
+    whole = bl.sensitivity(log, ("B", "A"), mature=0)
+    shares = np.array([np.sum(log.segment_column.code == s) for s in range(3)]) / 1500
+    parts = [bl.sensitivity(log, ("B", "A"), mature=0, segment=s) for s in log.segments]
+    for gamma in (1.0, 2.0, 5.0):
+        each = [part.at(gamma) for part in parts]
+        bounds = whole.at(gamma)
+        assert bounds.bound_low == pytest.approx(shares @ [b.bound_low for b in each])
+        assert bounds.bound_high == pytest.approx(shares @ [b.bound_high for b in each])
+        assert bounds.low < bounds.bound_low <= bounds.bound_high < bounds.high
+    same, plain = whole.at(1), bl.estimate(log, "dipw").contrast("B", "A")
+    assert same.bound_low == pytest.approx(plain.estimate)
+    if kind == "normal":
+        assert (same.low, same.high) == pytest.approx((plain.low, plain.high), rel=0.02)
+    assert set(whole.observed_share) == {"A", "B"}
+    assert whole.shift.tipping_point >= 0
+    assert "gamma" in whole.to_text()
+
+
+def test_a_segment_with_few_outcomes_is_named():
+    log = bl.Log(["A", "B"] * 3, [1.0, 2.0, 1.5, None, None, None], "uniform", segment=["DE"] * 6)
+    assert "'B' in segment 'DE' has 1 arrived outcome" in bl.sensitivity(log, ("B", "A"), mature=0).conclusion

@@ -6,6 +6,7 @@ weight = 1 / sqrt(propensity).
 
 import math
 
+import numpy as np
 from scipy import optimize, special
 
 SHARE = 0.6
@@ -159,3 +160,89 @@ class Twin:
                 low, high = (middle, high) if excluded(middle) else (low, middle)
             best = low
         return min(1.0, math.exp(-best))
+
+
+# ---------------------------------------------------------------- over segments
+
+
+def naive_standardised(log, layout, arm, baseline, target, level=0.95):
+    """The estimate and limits of a sequence over segments, from rows, as docs/sequences.md has the formulas."""
+    alpha = 1 - level
+    threshold = math.log(1 / alpha)
+    eta = 0.6 * target / (-1 - float(special.lambertw(-(alpha**2) / math.e, -1).real))
+    exists = np.zeros(len(log.code), bool)
+    exists[log.schedule.existing] = True
+    names = np.array(layout.labels)[layout.place][log.segment_column.code]
+    binary = set(np.unique(log.outcome[log.arrived])) <= {0.0, 1.0}
+    signs = {arm: 1.0} | ({} if baseline is None else {baseline: -1.0})
+    n, effects, shares, parts = exists.sum(), [], [], []
+    for s in layout.labels:
+        shares.append((exists & (names == s)).sum() / n)
+        effects.append(0.0)
+        for a, sign in signs.items():
+            mine = exists & log.arrived & (names == s) & (log.code == log.arms.index(a))
+            y, pi = log.outcome[mine], log.propensity[mine, log.arms.index(a)]
+            even = layout.merged and s == layout.labels[-1]
+            w = 1 / pi if even else 1 / np.sqrt(pi)
+            effects[-1] += sign * (math.nan if not len(y) else y.mean() if binary else w @ y / w.sum())
+            parts.append((shares[-1] * sign, y, w))
+    effects, shares = np.array(effects), np.array(shares)
+    tau = shares @ effects
+    bottom, top = (-math.inf, math.inf) if not binary else (0, 1) if baseline is None else (-1, 1)
+    if any((len(y) if binary else len(y) and w.sum() ** 2 / (w**2).sum()) < 10 for _, y, w in parts):
+        return tau, bottom, top
+    a_shares = (shares @ effects**2 - tau**2) / n * (1 + eta / n)
+    squared = np.full(2, a_shares * (2 * threshold + math.log1p(n / eta)))
+    if binary:
+        plan = _naive_plan(max(round(target / len(shares)), 1), alpha, len(log.arms))
+        for coefficient, y, _ in parts:
+            low, high = (naive_beta_limit(y.sum(), len(y), threshold, upper, plan) for upper in (False, True))
+            reaches = np.array([y.mean() - low, high - y.mean()])
+            squared += coefficient**2 * (reaches if coefficient > 0 else reaches[::-1]) ** 2
+    else:
+        own, leans, doubts, cells = zip(
+            *(_naive_cell(*part, eta / len(shares), threshold) for part in parts), strict=True
+        )
+        own, leans, doubts = map(np.array, (own, leans, doubts))
+        if (own**1.5 @ leans) / own.sum() ** 1.5 > 0.5 or (own**2 @ doubts) / own.sum() ** 2 > 0.2:
+            return tau, bottom, top
+        squared += sum(cells)
+    return tau, max(tau - math.sqrt(squared[0]), bottom), min(tau + math.sqrt(squared[1]), top)
+
+
+def _naive_cell(coefficient, y, w, eta, threshold):
+    """A cell's variance, skewness, doubt about the variance, and squared lower and upper reach."""
+    total, r, v = w.sum(), y - w @ y / w.sum(), (w**2).sum()
+    lead = w.max() / total
+    hc3 = ((w * r) @ (w * r) + (2 - lead) / (1 - lead) ** 2 * (w**3 @ r**2) / total) / total**2
+    variance = coefficient**2 * max(hc3, y.var(ddof=1) * v / total**2)
+    z = (y - y.mean()) / y.std()
+    skew = (z**3).mean() * (w**3).sum() / v**1.5
+    doubt = max((z**4).mean() - 1, 0) * v / total**2
+    further = (1 + abs(skew)) ** 2 * (1 + math.sqrt(doubt) + 3 * doubt)
+    scale = variance * (1 + eta / v) * (2 * threshold + math.log1p(v / eta))
+    sides = [1, further] if coefficient * skew > 0 else [further, 1]
+    return variance, abs(skew), doubt, scale * np.array(sides)
+
+
+def _naive_plan(target, alpha, arms):
+    ratio = -1 - float(special.lambertw(-(alpha**2) / math.e, -1).real)
+    sizes = [0.6 * target / math.sqrt(arms) / ratio * size for size in (1.0, 1 / 12, 1 / 150)]
+    return list(zip(sizes, (0.85, 0.1, 0.05), strict=True))
+
+
+def naive_beta_limit(ones, n, threshold, upper, plan):
+    """The last mean on one side at which a mixture of beta-binomials stays below the threshold."""
+    share = ones / n
+    if share == float(upper):
+        return share
+
+    def excess(mean):
+        logs = [
+            math.log(weight) + special.betaln(r * mean + ones, r * (1 - mean) + n - ones)
+            - special.betaln(r * mean, r * (1 - mean)) for r, weight in plan
+        ]  # fmt: skip
+        return special.logsumexp(logs) - special.xlogy(ones, mean) - special.xlog1py(n - ones, -mean) - threshold
+
+    edge = 1 - 1e-12 if upper else 1e-12
+    return optimize.brentq(excess, share, edge, xtol=1e-12)

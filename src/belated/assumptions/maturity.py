@@ -79,6 +79,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
         arrived=None if log.arrived_at is None else log.arrived_numbers[chosen],
         clock=log.clock,
         moment=log.moment,
+        segment=None if log.segment_column is None else log.segment_column.of_rows(chosen),
     )
     return Log.of_numbers(columns), Maturity(age=_show_age(log.clock, least), rows=len(chosen), late=late)
 

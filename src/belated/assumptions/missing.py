@@ -11,13 +11,14 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.limits import RANGES, shown_limit
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
 from belated.estimation.intervals import KINDS, IntervalKind, combine, is_binary, student_degrees
+from belated.estimation.standardised import Population, with_estimated_shares
 from belated.log.log import Log
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -191,6 +192,8 @@ class Shifted:
 class MissingOutcomes:
     """The arms in question, from which bounds and intervals under an assumption are computed.
 
+    In a log with segments, an arm in a segment takes the place of an arm, segment by segment.
+
     Attributes
     ----------
     coefficients : array
@@ -202,6 +205,8 @@ class MissingOutcomes:
         "wilson" for 0/1 outcomes, otherwise "score".
     tail : float
         The probability in each tail, (1 - level) / 2.
+    population : Population or None
+        The segments and their shares; None if the log has no segments.
     """
 
     coefficients: Array
@@ -209,6 +214,7 @@ class MissingOutcomes:
     statistics: ArmStatistics
     interval: IntervalKind
     tail: float
+    population: Population | None = None
 
     @classmethod
     def of(cls, rows: Log, coefficients: Array, level: float) -> MissingOutcomes:
@@ -219,13 +225,17 @@ class MissingOutcomes:
         if value is not None:
             missing = 1 - sums["arrived"].sum() / sums["assigned"].sum()
             raise LogError(single_value_words(value, missing), column="outcome")
+        population = None if sums.segments is None else Population.of_log(sums.segments)
+        if population is not None:
+            coefficients = population.spread(coefficients)
         used = coefficients != 0
-        arms = []
-        for k in np.flatnonzero(used):
-            mine = rows.code == k
+        arms, even_from = [], rows.layout.even_from(len(rows.arms))
+        for cell in np.flatnonzero(used):
+            mine, k = rows.cell == cell, cell % len(rows.arms)
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
-            arms.append(ArmOutcomes(1 / np.sqrt(pi), rows.arrived[mine], rows.outcome[mine]))
-        statistics = evaluate(sums, estimator).subset(used)
+            w = 1 / pi if cell >= even_from else 1 / np.sqrt(pi)
+            arms.append(ArmOutcomes(w, rows.arrived[mine], rows.outcome[mine]))
+        statistics = evaluate(sums if sums.segments is None else sums.segments.cells, estimator).subset(used)
         # if every outcome is 0, or every outcome is 1, they may be amounts rather than 0/1
         ones = float(np.sum(sums["y"] + sums.shift * sums["arrived"]))
         both = 0.5 < ones < sums["arrived"].sum() - 0.5
@@ -236,7 +246,25 @@ class MissingOutcomes:
             statistics=statistics,
             interval=kind,
             tail=(1 - level) / 2,
+            population=population,
         )
+
+    @property
+    def segments(self) -> tuple[Label | None, ...]:
+        """The segments; one that is None if the log has none."""
+        return (None,) if self.population is None else self.population.labels
+
+    @property
+    def shares(self) -> Array:
+        """The share of outcomes that have arrived, by arm, over all segments."""
+        by_segment = np.array([arm.share for arm in self.arms]).reshape(len(self.segments), -1)
+        return np.asarray(by_segment[0] if self.population is None else self.population.shares @ by_segment)
+
+    def _standardised(self, statistics: ArmStatistics) -> ArmStatistics:
+        """Return the statistics with the variance that comes from the estimated shares of segments."""
+        if self.population is None or self.population.rows is None:
+            return statistics
+        return with_estimated_shares(statistics, self.population.shares * self.population.rows)
 
     @property
     def sd(self) -> float:
@@ -273,7 +301,7 @@ class MissingOutcomes:
         value, variance, size = np.array(extremes).T
         if not self.has_interval:
             return float(c @ value), math.nan
-        statistics = replace(self.statistics, value=value, robust=variance, effective_size=size)
+        statistics = self._standardised(replace(self.statistics, value=value, robust=variance, effective_size=size))
         answer = combine(statistics, c, self.interval)
         return float(answer.estimate), float(answer.limits(self.tail)[int(up)])
 
@@ -293,7 +321,11 @@ class MissingOutcomes:
         shares = special.stdtrit(degrees, self.tail) ** 2 * np.array(parts)
         room = np.where(np.array(reaches) > 0, 1 - np.array(values), values)
         reach = np.minimum(np.sqrt(np.array(reaches) ** 2 + shares), room)
-        total = math.sqrt(float(self.coefficients**2 @ reach**2))
+        square = float(self.coefficients**2 @ reach**2)
+        common = self._standardised(replace(self.statistics, value=np.array(values))).common
+        if common is not None:
+            square += float(special.stdtrit(common.degrees, self.tail) ** 2 * common.variance(self.coefficients))
+        total = math.sqrt(square)
         return value, value + total if up else value - total
 
     @cached_property

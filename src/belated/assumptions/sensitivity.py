@@ -57,6 +57,7 @@ def sensitivity(
     mature: Age | None = None,
     null: float = 0.0,
     cap: float | None = None,
+    segment: Label = None,
 ) -> Sensitivity:
     """Compute how much arrival may depend on the outcome before a conclusion changes.
 
@@ -82,6 +83,9 @@ def sensitivity(
         The conclusion is that the contrast lies above or below this value.
     cap : float, optional
         Outcomes above the cap count as the cap. By default, the cap of the log, if it has one.
+    segment : optional
+        The segment whose rows to use, in a log with segments. By default bounds are made within segments and averaged
+        over the mix of segments; the odds may then vary by G within each segment and arm.
 
     Returns
     -------
@@ -96,6 +100,8 @@ def sensitivity(
     B beats A, unless the odds that an outcome arrives vary with its value by more than a factor of 3.12.
     """
     given = require_data(log, cap).log()
+    if segment is not None:
+        given = given.in_segment(segment)
     target = read_target(given.arms, contrast, option="contrast")
     factors = _GAMMAS if gammas is None else _read_gammas(gammas)
     level, null = fraction("level", level), real("null", null)
@@ -241,12 +247,12 @@ class Sensitivity(Table):
     @property
     def observed_share(self) -> dict[Label, float]:
         """The share of outcomes that have arrived, by arm, among the rows that count."""
-        return {arm: rows.share for arm, rows in zip(self.asked, self.missing.arms, strict=True)}
+        return {arm: float(share) for arm, share in zip(self.asked, self.missing.shares, strict=True)}
 
     @property
     def nothing_missing(self) -> bool:
         """Whether no outcome of the arms in question is missing among the rows that count."""
-        return all(share >= 1 for share in self.observed_share.values())
+        return all(arm.share >= 1 for arm in self.missing.arms)
 
     # ---------------------------------------------------------------- words
 
@@ -282,12 +288,20 @@ class Sensitivity(Table):
         what = f"The mean of {self.name}" if len(self.asked) == 1 else self.name
         return f"{what} is {'above' if above else 'below'} {in_unit(self.null, self.unit)}"
 
+    def _cell_names(self) -> list[str]:
+        """Return the arms in question, in each segment if there are segments, in words."""
+        return [
+            one_line(repr(arm)) + ("" if segment is None else f" in segment {one_line(repr(segment))}")
+            for segment in self.missing.segments
+            for arm in self.asked
+        ]
+
     def _why_none(self) -> str:
-        arms = list(zip(self.asked, self.missing.arms, self.missing.unvaried, strict=True))
-        few = [f"{one_line(repr(arm))} has {count(rows.n, 'arrived outcome')}" for arm, rows, _ in arms if rows.n < 2]
+        arms = list(zip(self._cell_names(), self.missing.arms, self.missing.unvaried, strict=True))
+        few = [f"{arm} has {count(rows.n, 'arrived outcome')}" for arm, rows, _ in arms if rows.n < 2]
         if few:
             return f"There is no interval: among the rows that count, {' and '.join(few)}; each arm needs two."
-        same = [f"all {rows.n:,} outcomes of {one_line(repr(arm))}" for arm, rows, equal in arms if equal]
+        same = [f"all {rows.n:,} outcomes of {arm}" for arm, rows, equal in arms if equal]
         return (
             f"There is no interval: among the rows that count, {' and '.join(same)} that have arrived are equal, so "
             "the range of the missing ones is unknown."
@@ -360,8 +374,8 @@ class Sensitivity(Table):
                 f"Outcomes are slow: {self.maturity.late:.1%} of the outcomes of older rows took longer than that. "
                 "Some that count as missing may still arrive, and the bounds will then be narrower."
             )
-        constant = zip(self.observed_share.items(), self.missing.statistics.constant, strict=True)
-        same = [one_line(repr(arm)) for (arm, share), is_constant in constant if is_constant and share < 1]
+        constant = zip(self._cell_names(), self.missing.arms, self.missing.statistics.constant, strict=True)
+        same = [name for name, arm, is_constant in constant if is_constant and arm.share < 1]
         if same and self.missing.has_interval:
             notes.append(
                 f"All arrived outcomes of {', '.join(same)} are equal. Missing outcomes are assumed to have values "

@@ -27,6 +27,10 @@ class SegmentColumn(NamedTuple):
     labels: tuple[Label, ...]
     code: Array
 
+    def of_rows(self, rows: Array) -> SegmentColumn:
+        """Return the segments of some rows."""
+        return SegmentColumn(self.labels, self.code[rows])
+
 
 def read_segments(segment: Any, rows: int) -> SegmentColumn:
     """Return the segments of rows from a column, or the combinations of several: a mapping or a dataframe."""

@@ -140,6 +140,11 @@ class History:
         """The unit of means for display at every look, from all outcomes so far."""
         return self._sums(self.record.state).unit
 
+    @property
+    def arrived(self) -> Array:
+        """The number of arrivals of each arm so far."""
+        return np.asarray(self.record.state[:, fields.ARRIVED])
+
     def fixed(self, look: int) -> Estimate:
         """Return the DIPW estimate at a look, with single-look intervals."""
         dipw, cap = ESTIMATORS["dipw"], self.design.cap

@@ -16,7 +16,6 @@ from belated.base.tables import Column, Table
 from belated.base.text import Unit, one_line, percent
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import contrast_name, default_pairs
-from belated.kernels import fields
 from belated.log.clock import Moment
 from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
@@ -33,8 +32,10 @@ from belated.sequences.design import (
     resolve_kind,
 )
 from belated.sequences.history import History, later_arrivals, read_arrivals
-from belated.sequences.intervals import interval, intervals, score_null, silence
+from belated.sequences.intervals import BandPoint, interval, score_null, silence
 from belated.sequences.record import ArrivedRows
+from belated.sequences.standardised import Followed, StandardisedLooks, standardised_kind
+from belated.summaries.segments import NO_SEGMENTS, segment_index
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +53,7 @@ def sequence(
     baseline: Label = None,
     null: float | ByArm[float] = 0.0,
     cap: float | None = None,
+    segment: Label = None,
 ) -> ConfidenceSequence:
     """Return a confidence sequence: intervals that hold at every look and any stopping time, for arms and contrasts.
 
@@ -83,6 +85,10 @@ def sequence(
     cap : float, optional
         Outcomes above the cap count as the cap. By default, the cap of the log, if it has one. With a cap, ``"auto"``
         is ``"bernstein"``, and `bounds` are 0 and the cap unless given.
+    segment : optional
+        The segment whose rows to follow, in a log with segments. By default the sequence of such a log is standardised
+        to its mix of segments: it is tested at the looks, its kind is ``"asymptotic"`` or ``"beta_binomial"``, and
+        `update` takes later versions of the log.
 
     Returns
     -------
@@ -99,8 +105,15 @@ def sequence(
     """
     data = require_data(log, cap)
     memory = data.log()
+    if memory.segments or segment is not None:
+        _require_by_segment(memory)
+    if segment is not None:
+        memory = _rows_of_segment(memory, segment)
     arrivals, limits = ArrivedRows.of(memory), read_bounds(bounds)
-    if memory.cap is not None and kind != "asymptotic":
+    if memory.segments:
+        kind = standardised_kind(kind, memory, arrivals, limits, sigma)
+        limits = None
+    if memory.cap is not None and kind != "asymptotic" and not memory.segments:
         limits = bounds_with_cap(limits, memory.cap, arrivals)
         kind = "bernstein" if kind == "auto" else kind
     design = plan_design(
@@ -113,9 +126,33 @@ def sequence(
         baseline=baseline,
         null=null,
     )
+    if memory.segments:
+        looked = StandardisedLooks(replace(design, cap=memory.cap), memory.clock, data.outcome_name, memory.segments)
+        looked.follow(memory, _read_looks(memory, looks, arrivals))
+        return StandardisedSequence(looked)
     history = History(replace(design, cap=memory.cap), memory.clock, data.outcome_name)
     history.follow(memory, arrivals, _read_looks(memory, looks, arrivals))
     return ConfidenceSequence(history)
+
+
+def _require_by_segment(log: Log) -> None:
+    """Raise if the log has no segments, or if its policy is finer than they are."""
+    if not log.segments:
+        raise OptionError(NO_SEGMENTS)
+    found = log.contexts()
+    if found:
+        raise OptionError(f"A sequence needs a policy that looks at nothing but the segment. {found[0]}")
+
+
+def _rows_of_segment(log: Log, segment: Label) -> Log:
+    """Return the rows of a segment as a log without segments."""
+    index = segment_index(log.segments, segment)
+    if log.layout.merged and index == len(log.segments) - 1:
+        raise OptionError(
+            f"Segment {one_line(repr(log.segments[index]))} holds several segments that were merged, to which the "
+            "policy gave different probabilities, so it has no sequence of its own."
+        )
+    return log.in_segment(log.segments[index])
 
 
 def _read_looks(log: Log, looks: int | Sequence[Any], arrivals: ArrivedRows) -> Array:
@@ -146,9 +183,14 @@ class ConfidenceSequence(Table):
         self._history = history
 
     @property
+    def _followed(self) -> Followed:
+        """What was seen at the looks."""
+        return self._history
+
+    @property
     def design(self) -> Design:
         """The kind and the parameters of the sequence."""
-        return self._history.design
+        return self._followed.design
 
     @property
     def arms(self) -> tuple[Label, ...]:
@@ -178,7 +220,7 @@ class ConfidenceSequence(Table):
     @property
     def moments(self) -> tuple[Moment, ...]:
         """The times of the looks."""
-        return tuple(map(self._history.clock.show, self._history.times))
+        return tuple(map(self._followed.clock.show, self._followed.times))
 
     def update(self, arm: Any, outcome: Any = None, propensity: Any = None, *, at: Any = None) -> ConfidenceSequence:
         """Add outcomes that have arrived since the last look, and return the sequence itself.
@@ -250,14 +292,14 @@ class ConfidenceSequence(Table):
         return one_line(self.arms[a]) if b is None else contrast_name(self.arms[a], self.arms[b])
 
     def _unit(self, b: int | None) -> Unit:
-        unit = self._history.unit
+        unit = self._followed.unit
         return unit if b is None or unit == "number" else "points"
 
     def _answer(self, a: int, b: int | None, together: int) -> SequenceAnswer:
-        history, design = self._history, self.design
-        estimate, low, high = interval(history, -1, a, b, design.threshold(together))
+        design = self.design
+        estimate, low, high = self._interval(-1, a, b, design.threshold(together))
         p_value, first = self._test(a, b, together)
-        silences = (silence(history, arm) for arm in ((a,) if b is None else (a, b)))
+        silences = (self._silence(arm) for arm in ((a,) if b is None else (a, b)))
         return SequenceAnswer(
             name=self._name(a, b),
             estimate=estimate,
@@ -277,17 +319,27 @@ class ConfidenceSequence(Table):
 
     def _test(self, a: int, b: int | None, together: int) -> tuple[float, Moment | None]:
         """Return the always-valid p-value, and the first time at which it was at most 1 - level."""
-        score, first = score_null(self._history, a, b, together)
+        score, first = self._score(a, b, together)
         p_value, alpha = min(1.0, together * math.exp(-score)), 1 - self.level
         if first is None:
             return max(p_value, math.nextafter(alpha, 1.0)), None
-        return min(p_value, alpha), self._history.clock.show(first)
+        return min(p_value, alpha), self._followed.clock.show(first)
+
+    def _interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
+        return interval(self._history, look, a, b, threshold)
+
+    def _score(self, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
+        """Return the largest score so far against the null, and when it first exceeded the threshold."""
+        return score_null(self._history, a, b, together)
+
+    def _silence(self, arm: int) -> str | None:
+        return silence(self._history, arm)
 
     # ---------------------------------------------------------------- over time
 
     def fixed(self, look: int = -1) -> Estimate:
         """Return the estimate with single-look intervals, equal to `estimate(log.at(moment), "dipw")`."""
-        return self._history.fixed(look)
+        return self._followed.fixed(look)
 
     def track(self, arm: Label, baseline: Label = None, *, together: int = 1) -> Track:
         """Return the sequence of an arm, or of its contrast with a baseline, over the looks.
@@ -296,10 +348,9 @@ class ConfidenceSequence(Table):
         which are valid at one time chosen in advance, not at all times.
         """
         a, b = (arm_index(self.arms, arm), None) if baseline is None else self._pair(arm, baseline)
-        estimate, low, high = np.array(
-            intervals(self._history, a, b, self.design.threshold(whole("together", together, least=1)))
-        ).T
-        estimates = [self.fixed(look) for look in range(len(self._history.times))]
+        threshold, looks = self.design.threshold(whole("together", together, least=1)), range(len(self._followed.times))
+        estimate, low, high = np.array([self._interval(look, a, b, threshold) for look in looks]).T
+        estimates = [self.fixed(look) for look in looks]
         fixed = [e.arm(arm) if baseline is None else e.contrast(arm, baseline) for e in estimates]
         return Track(
             name=self._name(a, b),
@@ -327,8 +378,8 @@ class ConfidenceSequence(Table):
     # ---------------------------------------------------------------- display
 
     def _title(self) -> str:
-        last_look = self._history.clock.text(self._history.times[-1])
-        n = int(self._history.record.state[:, fields.ARRIVED].sum())
+        last_look = self._followed.clock.text(self._followed.times[-1])
+        n = int(self._followed.arrived.sum())
         what = "" if self.cap is None else f" of {self.fixed().estimand},"
         kind = f"{percent(self.level)} {kind_text(self.kind)} confidence sequence"
         return f"{kind}{what} as of {last_look}, {n:,} arrivals; narrowest at {self.target:,} assignments"
@@ -336,9 +387,57 @@ class ConfidenceSequence(Table):
     def _columns(self) -> list[Column]:
         answers = [self.arm(arm) for arm in self.arms]
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(answers)[:3]]
-        arrived = self._history.record.state[:, fields.ARRIVED].astype(int).tolist()
+        arrived = self._followed.arrived.astype(int).tolist()
         return [*columns, Column("arrived", arrived, "count")]
 
     def _notes(self) -> list[str]:
-        fixed, said = self.fixed().sums, reasons(silence(self._history, arm) for arm in range(len(self.arms)))
+        fixed, said = self.fixed().sums, reasons(self._silence(arm) for arm in range(len(self.arms)))
         return said if fixed.cap is None else [*said, fixed.cap.note(fixed["arrived"].sum())]
+
+
+class StandardisedSequence(ConfidenceSequence):
+    """A sequence of means over all segments of a log, which is tested at its looks.
+
+    Attributes
+    ----------
+    segments : tuple
+        The segments, after small ones were merged.
+    """
+
+    def __init__(self, looked: StandardisedLooks) -> None:
+        self._looked = looked
+
+    @property
+    def _followed(self) -> Followed:
+        return self._looked
+
+    @property
+    def segments(self) -> tuple[Label, ...]:
+        """The segments, after small ones were merged."""
+        return self._looked.labels
+
+    def update(self, arm: Any, outcome: Any = None, propensity: Any = None, *, at: Any = None) -> ConfidenceSequence:
+        """Look at a later version of the same log, and return the sequence itself; earlier looks stay as they were."""
+        if not isinstance(arm, Data) or outcome is not None or propensity is not None or at is not None:
+            raise OptionError(
+                "`update` of a sequence over segments takes a later version of the log; a sequence of one segment, "
+                "sequence(log, segment=...), takes outcomes one by one."
+            )
+        memory = arm.log() if arm.cap == self.cap else arm.log().capped(self.cap)
+        if memory.segments:
+            _require_by_segment(memory)
+        self._looked.follow_later(memory)
+        return self
+
+    def _interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
+        return self._looked.interval(look, a, b, threshold)
+
+    def _score(self, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
+        return self._looked.score_null(a, b, together)
+
+    def _silence(self, arm: int) -> str | None:
+        return self._looked.silence(arm)
+
+    def _title(self) -> str:
+        of = f", standardised to the log's mix of {len(self.segments)} segments, tested at {len(self.moments)} looks"
+        return super()._title() + of

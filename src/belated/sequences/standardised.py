@@ -1,0 +1,363 @@
+"""Sequences of means over all segments of a log: `StandardisedLooks`, what they say at each look.
+
+Each segment and arm is a cell with a mixture of its own. An answer is the sum over cells of P_s c(a) Q(a | s), with P
+the shares of segments. Its squared reach is the sum of the cells' and of that of the estimated shares (MOVER);
+docs/sequences.md has the formulas and the simulations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from belated.base.columns import Array, Label
+from belated.base.errors import LogError, OptionError, argument
+from belated.base.roots import bisect
+from belated.base.text import Unit, one_line
+from belated.estimation.estimate import Estimate
+from belated.estimation.estimators import ESTIMATORS, evaluate
+from belated.estimation.intervals import resolve_interval
+from belated.kernels import jit
+from belated.kernels import sequence_bounds as kernel
+from belated.kernels.sequence_bounds import ROUNDING
+from belated.log.clock import Clock
+from belated.log.log import Log
+from belated.sequences.design import Design, KindOption, SequenceKind, resolve_kind
+from belated.sequences.intervals import BandPoint
+from belated.sequences.record import ArrivedRows
+from belated.summaries.signs import single_value, single_value_words
+from belated.summaries.sums import Sums
+
+#: Where intervals become finite: the effective size of every cell, or its number of 0/1 outcomes; the skewness of the
+#: sum, and the relative variance of its variance.
+LEAST_SIZE, MOST_SKEW, MOST_DOUBT = 10.0, 0.5, 0.2
+
+
+#: The work of finding a p-value of one cell, in units of `jit.ready`.
+_LIMIT_STEPS = 30_000
+
+
+class Followed(Protocol):
+    """What was seen at the looks of a sequence."""
+
+    design: Design
+    clock: Clock
+    times: list[int | float]
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of means for display."""
+
+    @property
+    def arrived(self) -> Array:
+        """The number of arrivals of each arm so far."""
+
+    def fixed(self, look: int) -> Estimate:
+        """Return the estimate at a look, with single-look intervals."""
+
+
+def standardised_kind(
+    option: KindOption, log: Log, arrivals: ArrivedRows, bounds: tuple[float, float] | None, sigma: float | None
+) -> SequenceKind:
+    """Return the kind of a sequence over segments; raise if there is none of that kind."""
+    if option in ("bernstein", "sub_gaussian"):
+        raise OptionError(
+            f"{argument('kind')} is {option!r}; a sequence over segments is 'asymptotic' or 'beta_binomial'. Choose "
+            "one segment with `segment=`."
+        )
+    merged = one_line(repr(log.segments[-1])) if log.layout.merged else None
+    if option == "beta_binomial" and merged is not None:
+        raise OptionError(
+            f"{argument('kind')} is 'beta_binomial', which is not possible for segment {merged}, in which segments "
+            "with different probabilities were merged; use kind='asymptotic'."
+        )
+    kind = resolve_kind(option, arrivals, bounds, sigma)
+    return "beta_binomial" if kind == "beta_binomial" and merged is None and log.cap is None else "asymptotic"
+
+
+class Cells(NamedTuple):
+    """What one look shows of each cell, (segments, arms), and of the segments' shares."""
+
+    value: Array
+    variance: Array
+    squares: Array  # the sum of w^2
+    size: Array
+    skew: Array
+    doubt: Array
+    arrived: Array
+    ones: Array
+    shares: Array
+    rows: float
+
+    @classmethod
+    def of(cls, sums: Sums) -> Cells:
+        """Return the cells of sums by segment."""
+        segments = sums.segments
+        if segments is None:  # a log without a row yet
+            raise LogError("The log has no rows at its as-of time.")
+        cells, shape = segments.cells, (len(segments.labels), len(sums.arms))
+        with np.errstate(all="ignore"):
+            known = evaluate(cells, ESTIMATORS["dipw"])
+            third = np.array([kernel.shape(cells.own, cell) if n >= 2 else (0.0, 0.0, 0.0)
+                              for cell, n in enumerate(cells["arrived"])])  # fmt: skip
+        robust = known.variance if known.robust is None else known.robust
+        variance = np.where(third[:, 0] > 0, robust, math.nan)
+        ones = np.round(cells["y"] + cells["arrived"] * cells.shift)
+        rows = segments.rows
+        return cls(
+            value=known.value.reshape(shape),
+            variance=variance.reshape(shape),
+            squares=cells["w2"].reshape(shape),
+            size=known.effective_size.reshape(shape),
+            skew=third[:, 1].reshape(shape),
+            doubt=third[:, 2].reshape(shape),
+            arrived=cells["arrived"].reshape(shape),
+            ones=ones.reshape(shape),
+            shares=rows / max(rows.sum(), 1.0),
+            rows=float(rows.sum()),
+        )
+
+
+class Reach(NamedTuple):
+    """An answer at one look: squared scales A of the lower and the upper reach, and their prices L."""
+
+    estimate: float
+    lower: Array
+    upper: Array
+    price: Array
+
+
+class StandardisedLooks:
+    """What the looks at a log with segments showed.
+
+    Attributes
+    ----------
+    design : Design
+    clock : Clock
+    outcome : str
+        The name of the outcome.
+    labels : tuple
+        The segments at the first look.
+    times : list
+        The times of the looks, as numbers of the clock.
+    """
+
+    def __init__(self, design: Design, clock: Clock, outcome: str, labels: tuple[Label, ...]) -> None:
+        self.design, self.clock, self.outcome, self.labels = design, clock, outcome, labels
+        self.times: list[int | float] = []
+        self._sums: list[Sums] = []
+        self._cells: list[Cells] = []
+
+    # ---------------------------------------------------------------- looking
+
+    def follow(self, log: Log, moments: Array) -> None:
+        """Look at a log at some times."""
+        if self.design.kind == "beta_binomial":
+            jit.ready(len(moments) * len(log.cell_anchor) * _LIMIT_STEPS)
+        sums = log.sums([ESTIMATORS["dipw"].parts], moments, plain=False)[0]
+        self._sums += sums
+        self._cells += [Cells.of(each) for each in sums]
+        self.times += [moment.item() for moment in moments]
+
+    def follow_later(self, log: Log) -> None:
+        """Look at a later version of the log at its as-of time; raise if it is another log."""
+        if log.arms != self.design.arms or log.clock.unit != self.clock.unit or not log.segments:
+            raise OptionError(
+                "`update` needs a later version of the same log, with the same arms, type of times and segments."
+            )
+        now = log.even_moments(1, ArrivedRows.of(log).last_moment)[-1:]
+        if now[0] < self.times[-1]:
+            raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
+        parts, then = [ESTIMATORS["dipw"].parts], self._sums[-1]
+        before = log.sums(parts, np.array([self.times[-1]]), plain=False)[0][0]
+        same = before.recentred(then.shift)
+        for name in ("assigned", "arrived", "y"):
+            if not np.allclose(same[name], then[name], rtol=1e-6, atol=1e-6 * (1 + np.sqrt(then["y2"]).max())):
+                raise LogError(
+                    "This log is not a later version of the same one: what had been assigned or had arrived by the "
+                    f"last look, {self.clock.text(self.times[-1])}, differs."
+                )
+        self.follow(log, now)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of means for display."""
+        return self._sums[-1].unit
+
+    @property
+    def arrived(self) -> Array:
+        """The number of arrivals of each arm so far."""
+        return self._sums[-1]["arrived"]
+
+    def fixed(self, look: int) -> Estimate:
+        """Return the standardised DIPW estimate at a look, with single-look intervals."""
+        dipw = ESTIMATORS["dipw"]
+        sums = self._sums[look]
+        return Estimate(
+            sums=sums,
+            estimator=dipw,
+            level=self.design.level,
+            interval=resolve_interval("auto", self._sums[-1], dipw),
+            as_of=self.clock.text(self.times[look]),
+            outcome=self.outcome,
+            unit=self.unit,
+        )
+
+    # ---------------------------------------------------------------- intervals and tests
+
+    @cached_property
+    def _plan(self) -> kernel.BoundPlan:
+        """The parameters of a cell: those of a sequence of an average segment."""
+        return replace(self.design, target=max(round(self.design.target / len(self.labels)), 1)).plan
+
+    @property
+    def _only_events(self) -> str | None:
+        """The remark on a log that records only events, if it seems to."""
+        sums = self._sums[-1]
+        value = single_value(sums)
+        return None if value is None else single_value_words(value, 1 - sums["arrived"].sum() / sums["assigned"].sum())
+
+    def _coefficients(self, a: int, b: int | None) -> Array:
+        c = np.zeros(len(self.design.arms))
+        c[a] = 1.0
+        if b is not None:
+            c[b] = -1.0
+        return c
+
+    def _closed(self, cells: Cells, c: Array) -> bool:
+        """Whether some cell has too few outcomes."""
+        used = cells.arrived if self.design.kind == "beta_binomial" else cells.size
+        return not bool((used[:, c != 0] >= (1 - ROUNDING) * LEAST_SIZE).all())
+
+    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> Reach:
+        """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
+        cells, c = self._cells[look], self._coefficients(a, b)
+        with np.errstate(invalid="ignore"):
+            by_segment = np.where(c != 0, cells.value, 0.0) @ c
+        binary = self.design.kind == "beta_binomial"
+        if binary:
+            by_segment = np.divide(
+                cells.ones, cells.arrived, out=np.full(cells.ones.shape, math.nan), where=cells.arrived > 0
+            )[:, c != 0] @ c[c != 0]  # fmt: skip
+        estimate = float(cells.shares @ by_segment)
+        silent = Reach(estimate, np.array([math.inf]), np.array([math.inf]), np.zeros(1))
+        if self._closed(cells, c) or self._only_events is not None:
+            return silent
+        coefficient = (cells.shares[:, np.newaxis] * c)[:, c != 0].ravel()
+        eta = self.design.plan.eta
+        spread = max(float(cells.shares @ by_segment**2) - estimate**2, 0.0)
+        shares, price = spread / cells.rows * (1 + eta / cells.rows), math.log1p(cells.rows / eta)
+        if binary:
+            lower, upper = self._binary(cells, c, coefficient, threshold)
+            of_shares = shares * (2 * threshold + price)
+            return Reach(estimate, np.append(lower, of_shares), np.append(upper, of_shares), np.zeros(len(lower) + 1))
+        variance, squares, skew, doubt = (
+            values[:, c != 0].ravel() for values in (cells.variance, cells.squares, cells.skew, cells.doubt)
+        )
+        own = coefficient**2 * variance
+        lean, total = np.abs(skew), float(own.sum())
+        if not (
+            total > 0
+            and float(np.sum(own**1.5 * lean)) <= (1 + ROUNDING) * MOST_SKEW * total**1.5
+            and float(np.sum(own**2 * doubt)) <= (1 + ROUNDING) * MOST_DOUBT * total**2
+        ):
+            return silent
+        eta_cell = eta / len(self.labels)
+        scale, further = own * (1 + eta_cell / squares), (1 + lean) ** 2 * (1 + np.sqrt(doubt) + 3 * doubt)
+        upward = coefficient * skew > 0
+        return Reach(
+            estimate,
+            np.append(scale * np.where(upward, 1.0, further), shares),
+            np.append(scale * np.where(upward, further, 1.0), shares),
+            np.append(np.log1p(squares / eta_cell), price),
+        )
+
+    def _binary(self, cells: Cells, c: Array, coefficient: Array, threshold: float) -> tuple[Array, Array]:
+        """Return the squared lower and upper reaches of cells with 0/1 outcomes."""
+        reaches = np.zeros((2, len(coefficient)))
+        ones, arrived = cells.ones[:, c != 0].ravel(), cells.arrived[:, c != 0].ravel()
+        for i, (k, n, each) in enumerate(zip(ones, arrived, coefficient, strict=True)):
+            for side in (0, 1):
+                upper = (each > 0) == (side == 1)
+                end = kernel.limit(float(k), float(n - k), threshold, upper, self._plan)
+                reaches[side, i] = (each * (end - k / n)) ** 2
+        return reaches[0], reaches[1]
+
+    def interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
+        """Return the estimate and limits of an arm, or of one minus another, at a look."""
+        reach = self._reach(look, a, b, threshold)
+        bottom, top = (-math.inf, math.inf) if self.design.bounds is None else self.design.bounds
+        if b is not None:
+            bottom, top = bottom - top, top - bottom
+        binary = self.design.kind == "beta_binomial"
+        factor = 1.0 if binary else 2 * threshold + reach.price
+        below, above = (math.sqrt(float(np.sum(side * factor))) for side in (reach.lower, reach.upper))
+        if math.isnan(reach.estimate):
+            return BandPoint(reach.estimate, bottom, top)
+        return BandPoint(reach.estimate, max(reach.estimate - below, bottom), min(reach.estimate + above, top))
+
+    def score_null(self, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
+        """Return the largest score of a look against the null, and the first look whose score exceeds the threshold."""
+        null, threshold = self.design.null_of(a, b), self.design.threshold(together)
+        looks = range(len(self.times))
+        if self.design.kind == "beta_binomial":
+            excluded = self._excluding(looks, a, b, threshold)
+            return self._largest_threshold(a, b), self.times[excluded[0]] if excluded else None
+        scores = [self._score(look, a, b, null) for look in looks]
+        first = next((look for look in looks if scores[look] >= threshold), None)
+        return max(scores), None if first is None else self.times[first]
+
+    def _score(self, look: int, a: int, b: int | None, null: float) -> float:
+        """Return the logarithm of 1 / alpha at which a look just excludes the null; 0: at none."""
+        reach = self._reach(look, a, b, 0.0)
+        away = reach.estimate - null
+        scale = reach.lower if away > 0 else reach.upper
+        total = float(scale.sum())
+        if not total < math.inf or math.isnan(away):
+            return 0.0
+        return max((away**2 - float(scale @ reach.price)) / (2 * total), 0.0) if total > 0 else math.inf
+
+    def _excluding(self, looks: Sequence[int], a: int, b: int | None, threshold: float) -> list[int]:
+        """Return the looks whose intervals exclude the null."""
+        null = self.design.null_of(a, b)
+        points = [(look, self.interval(look, a, b, threshold)) for look in looks]
+        return [look for look, (at, low, high) in points if not (math.isnan(at) or low <= null <= high)]
+
+    def _largest_threshold(self, a: int, b: int | None) -> float:
+        """Return the largest threshold at which some look excludes the null."""
+        looks: Sequence[int] = self._excluding(range(len(self.times)), a, b, 0.0)
+        outside, inside = 0.0, 1.0
+        while looks and inside < 700:
+            later = self._excluding(looks, a, b, inside)
+            if not later:
+                break
+            outside, inside, looks = inside, 2 * inside, later
+        if not looks:
+            return 0.0
+        return bisect(lambda threshold: bool(self._excluding(looks, a, b, threshold)), outside, inside, steps=30)[0]
+
+    def silence(self, arm: int) -> str | None:
+        """Return the reason why an arm's interval is infinite; None if it is finite."""
+        if self._only_events is not None:
+            return self._only_events
+        cells, labels = self._cells[-1], self._sums[-1].segments
+        name = one_line(repr(self.design.arms[arm]))
+        used = (cells.arrived if self.design.kind == "beta_binomial" else cells.size)[:, arm]
+        least = int(np.argmin(np.nan_to_num(used)))
+        if labels is not None and self._closed(cells, self._coefficients(arm, None)):
+            where = one_line(repr(labels.labels[least]))
+            return (
+                f"Arm {name} has an effective sample size of {np.nan_to_num(used[least]):.3g} in segment {where}; a "
+                f"sequence over segments needs {LEAST_SIZE:.0f} in each."
+            )
+        if not math.isfinite(float(self._reach(-1, arm, None, 1.0).lower.sum())):
+            return (
+                f"The outcomes of arm {name} do not vary in some segment, or are few and skewed, so their mean is not "
+                "yet close to normal. A sequence over segments needs that."
+            )
+        return None
