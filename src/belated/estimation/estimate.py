@@ -566,7 +566,7 @@ class Estimate(Table):
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
-            (np.isnan(self.values) & (arrived > 0), "Some segments have no outcome of", "; the estimate is NaN."),
+            (np.isnan(self.values) & (arrived > 0), "In a segment no outcome of", "has arrived; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
