@@ -11,6 +11,7 @@ import platform
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,12 @@ class Cell(NamedTuple):
         return thompson(OUTCOMES[self.outcomes](0.5), floor=0.05 if self.arms < 5 else 0.03).batched(10)
 
 
+@cache
+def bandit_of(cell: Cell) -> bl.ContextualBandit:
+    """Return the bandit of a cell, made once."""
+    return cell.bandit()
+
+
 class Run(NamedTuple):
     """What one run shows: for each question whether it was covered (NaN: no interval), and the contrast's width."""
 
@@ -106,7 +113,7 @@ def covered(answer: bl.Answer, truth: float) -> float:
 
 def run(cell: Cell, replication: int) -> Run:
     """Simulate and estimate once."""
-    bandit = cell.bandit()
+    bandit = bandit_of(cell)
     log = bl.simulate(bandit, cell.rule(), cell.rows, seed=1, replication=replication)
     if cell.slope and not cell.covariates:
         log = log.without_covariates()

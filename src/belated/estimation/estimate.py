@@ -586,7 +586,7 @@ class Estimate(Table):
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
-            (self._lacks_a_segment, "Some segments have no outcome of", "so that the estimate is NaN."),
+            (self._lacks_a_segment, "In a segment no outcome of", "has arrived; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
