@@ -110,7 +110,7 @@ def test_any_number_of_arms(arms):
         (lambda log: bl.estimate(log, interval="bayes"), "must be one of 'auto'"),
         (lambda log: bl.estimate(log, weights="root"), "`weights` is 'root'"),
         (lambda log: bl.estimate(log, weights=np.ones(3)), "it must be (rows, arms)"),
-        (lambda log: bl.estimate(log, weights=-np.ones((400, 3))), "not negative"),
+        (lambda log: bl.estimate(log, weights=-np.ones((400, 3))), "from 0 to"),
         (lambda log: bl.estimate(log, outcome_model=np.full((400, 3), np.nan)), "row 0"),
         (lambda log: bl.estimate(log, normalisation="none"), "`normalisation` is 'none'"),
         (lambda log: bl.estimate(log, weights=bl.two_point(10)), "at least as large"),
@@ -188,3 +188,14 @@ def test_standard_errors_are_those_of_the_answers():
     for log in (log_of(), binary_log()):
         est = bl.estimate(log)
         np.testing.assert_allclose(est.std_errors, [a.std_error for a in est.arm_answers])
+
+
+@pytest.mark.parametrize("size", [1e150, 1e200, -1e308])
+@pytest.mark.parametrize("interval", ["score", "t", "normal"])
+def test_huge_coefficients_give_an_answer_without_a_warning(size, interval):
+    log = bl.Log(["A", "B"] * 20, np.arange(40.0) % 3, np.full((40, 2), 0.5))
+    result = bl.estimate(log, interval=interval)
+    answer = result.linear({"A": size})
+    assert answer.estimate == pytest.approx(size * result.arm("A").estimate)
+    assert not answer.low > answer.estimate
+    assert repr(answer) + repr(result.linear({"A": size, "B": -size})) + repr(result.linear({"A": 1e-200}))

@@ -554,14 +554,15 @@ class Estimate(Table):
         return find_best(self, self.level if level is None else fraction("level", level), largest)
 
     def _answer(self, target: Target, alternative: Alternative) -> Answer:
-        answer = make_answer(
-            target.name,
-            self.combination(target.coefficients),
-            level=self.level,
-            null=0.0,
-            alternative=one_of("alternative", alternative, ALTERNATIVES),
-            cap=self.cap,
-        )
+        with np.errstate(all="ignore"):  # huge coefficients give infinite limits, or none
+            answer = make_answer(
+                target.name,
+                self.combination(target.coefficients),
+                level=self.level,
+                null=0.0,
+                alternative=one_of("alternative", alternative, ALTERNATIVES),
+                cap=self.cap,
+            )
         return replace(answer, unit=target.unit(self.unit), parts=target.parts)
 
     @cached_property
@@ -575,6 +576,7 @@ class Estimate(Table):
         """Warn about arms without an estimate, an interval or a variance of their own."""
         arrived, constant = self.sums["arrived"], self.alone.arms.constant.all(axis=-1)
         value = single_value(self.sums)
+        empty = np.isnan(self.values) & (arrived > 0) & bool(self.segments)
         if value is not None:
             words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
             warnings.warn(words, BelatedWarning, stacklevel=3)
@@ -584,7 +586,7 @@ class Estimate(Table):
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
-            (np.isnan(self.values) & (arrived > 0), "Some segments have no outcome of", "; the estimate is NaN."),
+            (empty, "Some segments have no outcome of", "that counts; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
