@@ -36,8 +36,8 @@ REFERENCE = {
         "Estimate and compare",
         "Estimates, intervals, tests, the best arm.",
         [
-            "estimate", "Estimate", "Answer", "Answers", "Contrasts", "Best", "Lift", "Heterogeneity", "compare", "Comparison",
-            "trajectory", "Trajectory", "Estimator", "ESTIMATORS", "OutcomeModel", "Weights", "two_point",
+            "estimate", "Estimate", "Answer", "Answers", "Contrasts", "Best", "Lift", "Heterogeneity", "compare",
+            "Comparison", "trajectory", "Trajectory", "Estimator", "ESTIMATORS", "OutcomeModel", "Weights", "two_point",
         ],
     ),
     "looking": ("Look often", "Intervals that hold at every look.", ["sequence", "ConfidenceSequence"]),

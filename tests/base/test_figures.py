@@ -128,3 +128,9 @@ def test_the_scale_keeps_near_points_apart_and_far_ones_in_view(points, ideal, s
     assert axes.get_yscale() == scale
     low, high = axes.get_ylim()
     assert all(low < value < high for value in points if math.isfinite(value))
+
+
+@pytest.mark.parametrize("name", ["plot", "plot.png", "plot.svg", "plot.PNG"])
+def test_a_suffix_that_a_figure_has_anyway_is_not_doubled(tmp_path, name):
+    assert [path.name for path in figures.save(drawn("t"), tmp_path / name, "t")] == ["plot.png", "plot.svg"]
+    assert [path.name for path in figures.figure_files("plot.v1").values()] == ["plot.v1.png", "plot.v1.svg"]

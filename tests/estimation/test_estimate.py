@@ -188,3 +188,14 @@ def test_standard_errors_are_those_of_the_answers():
     for log in (log_of(), binary_log()):
         est = bl.estimate(log)
         np.testing.assert_allclose(est.std_errors, [a.std_error for a in est.arm_answers])
+
+
+@pytest.mark.parametrize("size", [1e150, 1e200, -1e308])
+@pytest.mark.parametrize("interval", ["score", "t", "normal"])
+def test_huge_coefficients_give_an_answer_without_a_warning(size, interval):
+    log = bl.Log(["A", "B"] * 20, np.arange(40.0) % 3, np.full((40, 2), 0.5))
+    result = bl.estimate(log, interval=interval)
+    answer = result.linear({"A": size})
+    assert answer.estimate == pytest.approx(size * result.arm("A").estimate)
+    assert not answer.low > answer.estimate
+    assert repr(answer) + repr(result.linear({"A": size, "B": -size})) + repr(result.linear({"A": 1e-200}))

@@ -218,7 +218,11 @@ def test_a_named_time_decides_the_clock():
         (table(s="arm", n="y propensity pscore"), "'propensity', 'pscore' could each be `propensity`"),
         (table(s="arm Arm", n="y p"), "'arm', 'Arm' could each be `arm`"),
         (table(t="arm", n="y p"), "No column is named like an arm; name it with `arm`; 'arm' is of kind time"),
-        (table(s="arm outcome", n="p"), "No column is named like an outcome; .* 'outcome' is of kind text"),
+        (
+            table(s="arm outcome", n="p"),
+            "No column is named like an outcome; .* 'outcome' is of kind text, .*"
+            "write numbers or, in a CSV file, true/false, t/f, yes/no or y/n",
+        ),
         (table(n="y p treatment"), "No column is named like an arm; .* 'treatment' is of kind number"),
         (
             table(s="age_group product_variant", n="y p"),

@@ -51,8 +51,9 @@ def check_library() -> None:
 
 
 def figure_files(path: str | Path) -> dict[str, Path]:
-    """Return the files of a figure by their kind, from a path without suffix."""
+    """Return the files of a figure by their kind, from a path without suffix; one of its own kinds is not doubled."""
     base = Path(path)
+    base = base.with_suffix("") if base.suffix.lower() in (".png", ".svg") else base
     return {suffix: base.with_name(f"{base.name}.{suffix}") for suffix in ("png", "svg")}
 
 
@@ -63,7 +64,7 @@ def save(figure: Figure, path: str | Path, title: str, *, private: bool = True) 
     ----------
     figure : Figure
     path : str or Path
-        Without suffix.
+        Without suffix; .png and .svg are left out.
     title : str
         What the files say they show, to programs and to those who cannot see it.
     private : bool

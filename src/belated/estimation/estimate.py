@@ -556,14 +556,15 @@ class Estimate(Table):
         return find_best(self, self.level if level is None else fraction("level", level), largest)
 
     def _answer(self, target: Target, alternative: Alternative) -> Answer:
-        answer = make_answer(
-            target.name,
-            self.combination(target.coefficients),
-            level=self.level,
-            null=0.0,
-            alternative=one_of("alternative", alternative, ALTERNATIVES),
-            cap=self.cap,
-        )
+        with np.errstate(all="ignore"):  # huge coefficients give infinite limits, or none
+            answer = make_answer(
+                target.name,
+                self.combination(target.coefficients),
+                level=self.level,
+                null=0.0,
+                alternative=one_of("alternative", alternative, ALTERNATIVES),
+                cap=self.cap,
+            )
         return replace(answer, unit=target.unit(self.unit), parts=target.parts)
 
     @cached_property
@@ -577,6 +578,7 @@ class Estimate(Table):
         """Warn about arms without an estimate, an interval or a variance of their own."""
         arrived, constant = self.sums["arrived"], self.alone.arms.constant.all(axis=-1)
         value = single_value(self.sums)
+        empty = np.isnan(self.values) & (arrived > 0) & bool(self.segments)
         if value is not None:
             words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
             warnings.warn(words, BelatedWarning, stacklevel=3)

@@ -29,6 +29,7 @@ from belated.reading.columns import (
     unique,
     wrong,
 )
+from belated.reading.csv_texts import TRUTHS
 from belated.reading.roles import Propensity, Roles, captured, is_pattern
 
 #: What says that no column plays a role, unless a column is named so.
@@ -202,7 +203,7 @@ class _Columns:
             raise wrong(role, f"There is no column {quoted(column)} for {argument(role)}{self.where}; {known}")
         kind, possible = self.kinds[column], kinds or KINDS[role]
         if kind not in (*possible, "other") and not (kind == "mixed" and "number" in possible):
-            must = f"it must be one of {', '.join(possible)}"
+            must = f"it must be one of {', '.join(possible)}{_accepted(role, kind)}"
             raise wrong(role, f"Column {quoted(column)} for {argument(role)}{self.where} is of kind {kind}; {must}.")
         if self.taken.setdefault(column, role) != role:
             both = f"{argument(self.taken[column])} and {argument(role)}"
@@ -263,7 +264,8 @@ class _Columns:
     def missing(self, role: Role) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
         for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
-            known = f"{quoted(column)} is of kind {self.kinds[column]}, which it must not be"
+            kind = self.kinds[column]
+            known = f"{quoted(column)} is of kind {kind}, which it must not be{_accepted(role, kind)}"
             break
         else:
             known = f"the columns are {some(self.kinds)}"
@@ -418,3 +420,11 @@ def _akin(one: str, other: str) -> bool:
     """Return whether two names share a stem, as converted_at and conversion_value do."""
     stems = [{token[:4] for token in name.split("_") if len(token) >= 4} for name in (one, other)]
     return not stems[0].isdisjoint(stems[1])
+
+
+def _accepted(role: Role, kind: ColumnKind) -> str:
+    """Return, for an outcome that is text, the words that are read as outcomes."""
+    if role != "outcome" or kind not in ("text", "mixed"):
+        return ""
+    words = [f"{yes}/{no}" for yes, no in TRUTHS]
+    return f"; write numbers or, in a CSV file, {', '.join(words[:-1])} or {words[-1]}"
