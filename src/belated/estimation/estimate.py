@@ -588,16 +588,11 @@ class Estimate(Table):
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
             (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
-            (self._lacks_a_segment, "In a segment no outcome of", "has arrived; the estimate is NaN."),
+            (empty, "In a segment no outcome of", "has arrived; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
                 warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
-
-    @property
-    def _lacks_a_segment(self) -> Array:
-        """Whether each arm has outcomes, but none in some segment."""
-        return np.isnan(self.values) & (self.sums["arrived"] > 0) & (self.population is not None)
 
     def _constant_words(self) -> str:
         """Return the end of the warning on arms whose outcomes are all equal."""
