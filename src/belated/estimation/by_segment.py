@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -236,10 +237,8 @@ def is_by_segment(policy: Any, segments: tuple[Label, ...], arms: tuple[Label, .
     """Whether a policy is given by segment: its keys are segments, or its values are not numbers."""
     if not segments or not isinstance(policy, Mapping):
         return False
-    if all(
-        isinstance(value, (int, float)) for value in policy.values()
-    ):  # of arms, unless only segments have the names
-        return bool(policy) and not set(policy) & set(arms) and bool(set(policy) & set(segments))
+    if all(isinstance(value, Real) for value in policy.values()):  # of arms, unless a key is a segment and no arm
+        return any(key in segments and key not in arms for key in policy)
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -182,9 +183,8 @@ def _covariate(name: str, values: Any, rows: int) -> Array:
     try:
         column = numbers("covariates", values)
     except LogError as error:
-        what = str(error).replace(argument("covariates"), f"The covariate {one_line(repr(name))}")
-        hint = " Text can be a segment." if "text" in what else ""
-        raise LogError(what + hint, column="covariates", row=error.row) from None
+        what = error.told(lambda *_: f"The covariate {one_line(repr(name))}")
+        raise LogError(what, column="covariates", row=error.row) from None
     if len(column) != rows:
         raise LogError(
             f"The covariate {one_line(repr(name))} has {len(column):,} rows but {argument('propensity')} has {rows:,}.",
@@ -216,6 +216,8 @@ class Scaling(NamedTuple):
     indicates : tuple of bool
         Whether each says where its column is missing.
     centre, scale : array
+    same : dict
+        The value of each column that does not vary; NaN if it is always missing.
     """
 
     names: tuple[str, ...]
@@ -223,23 +225,28 @@ class Scaling(NamedTuple):
     indicates: tuple[bool, ...]
     centre: Array
     scale: Array
+    same: dict[str, float]
 
     @classmethod
     def of(cls, names: Sequence[str], spans: Sequence[Span]) -> Scaling:
         """Return how to scale columns; those that do not vary are left out."""
         kept: list[tuple[str, int, bool, float, float]] = []
+        same = {}
         for i, (name, span) in enumerate(zip(names, spans, strict=True)):
             if span.deviation > _ROUNDING * span.size:
                 kept.append((name, i, False, span.mean, span.deviation))
+            else:
+                same[name] = span.mean if span.missing < 1 else math.nan
             if 0 < span.missing < 1:
                 scale = float(np.sqrt(span.missing * (1 - span.missing)))
-                kept.append((f"{name} is missing", i, True, span.missing, scale))
+                kept.append((_indicator(name), i, True, span.missing, scale))
         return cls(
             names=tuple(name for name, *_ in kept),
             column=tuple(column for _, column, *_ in kept),
             indicates=tuple(indicates for _, _, indicates, *_ in kept),
             centre=np.array([centre for *_, centre, _ in kept]),
             scale=np.array([scale for *_, scale in kept]),
+            same=same,
         )
 
     def covariates(self, columns: Sequence[Array], rows: int) -> Covariates:
@@ -253,7 +260,7 @@ class Scaling(NamedTuple):
                 values[:, i] = (missing - centre) / scale if indicates else columns[at] / scale - centre / scale
             if not indicates:
                 values[missing, i] = 0.0
-        return Covariates(self.names, locked(values), self.centre, self.scale)
+        return Covariates(self.names, locked(values), self.centre, self.scale, self.same)
 
 
 class Span(NamedTuple):
@@ -283,19 +290,32 @@ def covariates_of(names: Sequence[str], columns: Sequence[Array]) -> Covariates:
 
 def joined_covariates(parts: Sequence[Covariates]) -> Covariates:
     """Return the covariates of several logs' rows, one after the other."""
-    names = list(dict.fromkeys(name for part in parts for name in part.names if not name.endswith(" is missing")))
-    if any(name not in part.names for part in parts for name in names):
+    names = _given_names(parts[0])
+    if any(set(_given_names(part)) != set(names) for part in parts):
         raise LogError("Parts of one experiment must have the same covariates.", column="covariates")
     columns = [np.concatenate([unscaled(part, name) for part in parts]) for name in names]
     return covariates_of(names, columns)
 
 
+def _given_names(part: Covariates) -> list[str]:
+    """Return the covariates as they were given, without indicators of missing values."""
+    every = [*part.names, *part.same]
+    indicators = {_indicator(name) for name in every}
+    return [name for name in every if name not in indicators]
+
+
+def _indicator(name: str) -> str:
+    return f"{name} is missing"
+
+
 def unscaled(part: Covariates, name: str) -> Array:
     """Return a covariate as it was given, NaN where it is missing."""
-    at = part.names.index(name)
-    column = part.values[:, at] * part.scale[at] + part.centre[at]
-    indicator = f"{name} is missing"
-    if indicator in part.names:
-        i = part.names.index(indicator)
-        column = np.where(part.values[:, i] * part.scale[i] + part.centre[i] > 0.5, np.nan, column)
-    return np.asarray(column)
+
+    def values(name: str) -> Array:
+        at = part.names.index(name)
+        return np.asarray(part.values[:, at] * part.scale[at] + part.centre[at])
+
+    column = np.full(len(part.values), part.same[name]) if name in part.same else values(name)
+    if (indicator := _indicator(name)) in part.names:
+        column[values(indicator) > 0.5] = np.nan
+    return column

@@ -20,12 +20,15 @@ class Covariates(NamedTuple):
     values : array of shape (rows, covariates)
         Minus the centre, over the scale; 0 where a covariate is missing, which then has an indicator of its own.
     centre, scale : array
+    same : dict
+        Covariates that were left out because they do not vary, with their value; NaN if it is always missing.
     """
 
     names: tuple[str, ...]
     values: Array
     centre: Array
     scale: Array
+    same: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
