@@ -7,8 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.kernels.compiler import compiled
+from belated.kernels.fields import OWN, SPREAD, W
 
 NONE = np.empty(0, dtype=np.int32)
 
@@ -71,14 +73,14 @@ def test_outcomes_are_due_at_the_first_row_assigned_after_they_arrive(run):
     assert due.tolist() == [1, 3, 4, -1, -1]  # a batch does not see itself; 7 is after the last moment
 
 
-def cells(order=NONE, even_from=2**62):
+def cells(even_from):
     """Return rows with two segments, two covariates and probabilities of arrival, and their arguments."""
     rng = np.random.default_rng(3)
     n, arms, segments = 60, 2, 2
     code, segment = rng.integers(arms, size=n).astype(np.int16), rng.integers(segments, size=n).astype(np.int16)
     p = rng.uniform(0.2, 0.8, n)
     due = np.where(rng.random(n) < 0.2, -1, np.arange(1, n + 1)).astype(np.int32)
-    rows = kernel.rows_of(code, rng.normal(size=n), np.c_[1 - p, p], order=order, due=due, arms=arms)
+    rows = kernel.rows_of(code, rng.normal(size=n), np.c_[1 - p, p], order=NONE, due=due, arms=arms)
     rows = rows._replace(
         cell=(segment * arms + code).astype(np.int16), x=rng.normal(size=(n, 2)), arrival=rng.uniform(0.3, 1, n)
     )
@@ -88,36 +90,33 @@ def cells(order=NONE, even_from=2**62):
     return rows, weights
 
 
-def accumulated(run, rows, weights):
+def accumulated(accumulate, rows, weights):
     n, cells = len(rows.code), 4
-    spread, own = np.zeros((1, N_SPREAD, cells)), np.zeros((1, cells, W_MAX + 1))
+    spread, own = np.zeros((1, len(SPREAD), cells)), np.zeros((1, cells, len(OWN)))
     totals = kernel.totals(spread, own, np.empty((0, 2)), np.empty(0), covariates=2, segments=2)
     model = kernel.Modelling(kernel.RUNNING_MEAN, np.empty((0, 2)), np.zeros(cells), np.zeros(cells))
     calendar = kernel.Calendar(np.full(n, -1, np.int32), np.empty(n, np.int32))
     bins = kernel.Bins(np.array([n]), np.empty(0, np.int32))
-    run("accumulate")(totals, rows, calendar, bins, np.full(cells, 0.3), weights, model, True, 0, n)
+    accumulate(totals, rows, calendar, bins, np.full(cells, 0.3), weights, model, True, 0, n)
     return totals
 
 
-def interpreted(name):
-    function = getattr(kernel, name)
-    return getattr(function, "py_func", function)
+@pytest.fixture(params=["interpreted", "compiled"])
+def summing(request):
+    """Return `accumulate` as the interpreter or the compiler runs it; it calls another kernel."""
+    if request.param == "compiled":
+        jit.compile_kernels()
+        return kernel.accumulate
+    return getattr(kernel.accumulate, "py_func", kernel.accumulate)
 
 
 @pytest.mark.parametrize("even_from", [2, 2**62])
-def test_cells_and_covariates_are_summed_alike(run, even_from):
-    rows, weights = cells(even_from=even_from)
-    totals, plain = accumulated(run, rows, weights), accumulated(interpreted, rows, weights)
-    for name, one, other in zip(totals._fields, totals, plain, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
-
-
-def test_cells_have_weights_and_products_of_their_own(run):
-    rows, weights = cells(even_from=2)
-    totals = accumulated(run, rows, weights)
+def test_cells_have_weights_and_products_of_their_own(summing, even_from):
+    rows, weights = cells(even_from)
+    totals = accumulated(summing, rows, weights)
     arrived = rows.due >= 0
     pi = rows.propensity[np.arange(len(rows.code)), rows.code] * rows.arrival
-    h = np.where(rows.cell >= 2, 1.0, np.sqrt(rows.propensity[np.arange(len(rows.code)), rows.code]))
+    h = np.where(rows.cell >= even_from, 1.0, np.sqrt(rows.propensity[np.arange(len(rows.code)), rows.code]))
     for cell in range(4):
         at = arrived & (rows.cell == cell)
         assert totals.own[0, cell, W] == pytest.approx((h / pi)[at].sum())
@@ -127,4 +126,14 @@ def test_cells_have_weights_and_products_of_their_own(run):
             np.testing.assert_allclose(totals.own_products[0, cell, :, power], wanted, rtol=1e-10, atol=1e-10)
     for segment in range(2):
         z = np.c_[np.ones((rows.cell // 2 == segment).sum()), rows.x[rows.cell // 2 == segment]]
-        np.testing.assert_allclose(totals.all_products[0, segment], (z.T @ z)[np.tril_indices(3)], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            totals.all_products[0, segment], (z.T @ z)[np.tril_indices(3)], rtol=1e-10, atol=1e-10
+        )
+
+
+def test_interpreted_and_compiled_sums_of_cells_are_the_same():
+    jit.compile_kernels()
+    rows, weights = cells(2)
+    compiled_, plain = (accumulated(each, rows, weights) for each in (kernel.accumulate, kernel.accumulate.py_func))
+    for name, one, other in zip(plain._fields, compiled_, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-13, err_msg=name)
