@@ -450,13 +450,16 @@ class Log(Data, Table):
             return Layout((ALL,), np.zeros(1, np.intp))
         labels, code = self.segment_column
         existing = self.schedule.existing
-        cell = code[existing].astype(np.intp) * len(self.arms) + self.code[existing]
-        counts = np.bincount(cell[self.schedule.due[existing] >= 0], minlength=len(labels) * len(self.arms))
-        rows = np.bincount(code[existing], minlength=len(labels))
-        there = np.flatnonzero(rows)  # a segment may have no row yet
+        cell = code[existing].astype(np.intp)  # changed in place, for speed: the segment, the arm, whether it arrived
+        cell *= len(self.arms)
+        cell += self.code[existing]
+        cell *= 2
+        cell += self.schedule.due[existing] >= 0
+        counts = np.bincount(cell, minlength=len(labels) * len(self.arms) * 2).reshape(len(labels), -1, 2)
+        there = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
         if not len(there):
             return Layout((ALL,), np.zeros(len(labels), np.intp))
-        layout = lay_out(tuple(labels[s] for s in there), counts.reshape(len(labels), -1)[there])
+        layout = lay_out(tuple(labels[s] for s in there), counts[there, :, 1])
         place = np.full(len(labels), len(layout.labels) - 1)
         place[there] = layout.place
         return layout._replace(place=place)
