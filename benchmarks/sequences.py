@@ -185,6 +185,64 @@ def print_ever_wrong(replications: int, pool: ProcessPoolExecutor) -> None:
     print()
 
 
+# ---------------------------------------------------------------- over segments
+
+SEGMENTED = {
+    "normal": lambda mean: bl.arms.normal(mean),
+    "exponential": lambda mean: bl.arms.exponential(mean),
+    "0/1": lambda mean: bl.arms.bernoulli(mean / 5),
+}
+LEARNING = {
+    "epsilon-greedy": bl.policies.epsilon_greedy(decay=0.3),
+    "clipped Thompson": bl.policies.thompson_normal(0.2, 0.0),
+}
+
+
+def wrong_over_segments(job: tuple) -> tuple[np.ndarray, float, float]:
+    """Return how often arms and contrast over segments were ever wrong, finite contrasts, and their relative width."""
+    metric, choice, segments, rows, replications = job
+    late = bl.delays.geometric(20)
+    bandit = bl.ContextualBandit(
+        {
+            f"S{s}": bl.Bandit(
+                {"A": SEGMENTED[metric](1.0 + 0.5 * s / segments), "B": SEGMENTED[metric](1.5 - 0.3 * s)},
+                {"A": late, "B": late.censored(0.1 + 0.4 * s / segments)},
+            )
+            for s in range(segments)
+        }
+    )
+    jit.compile_kernels()
+    wrong, widths = np.zeros(3), []
+    for r in range(replications):
+        log = bl.simulate(bandit, LEARNING[choice], rows, 10 * segments + rows, r)
+        found = bl.sequence(log, null=bandit.means, looks=200)
+        answers = [found.arm("A"), found.arm("B"), found.contrast("B", "A")]
+        wrong += [answer.excluded_at is not None for answer in answers]
+        one = found.fixed().contrast("B", "A")
+        widths.append((answers[2].high - answers[2].low) / (one.high - one.low))
+    finite = np.isfinite(widths)
+    return (
+        wrong / replications,
+        float(finite.mean()),
+        float(np.median(np.array(widths)[finite])) if finite.any() else np.nan,
+    )
+
+
+def print_over_segments(replications: int, pool: ProcessPoolExecutor) -> None:
+    """Print how often sequences over segments are ever wrong."""
+    jobs = [
+        (metric, choice, segments, rows, few(replications, rows))
+        for metric in SEGMENTED for choice in LEARNING for segments in (2, 4) for rows in (1000, 5000)
+    ]  # fmt: skip
+    print("## Over segments\n\nA policy that learns by segment, 200 looks, delays of 20 steps.\n")
+    print("| outcomes | policy | segments | rows | runs | A, % | B, % | contrast, % | finite, % | width / one look |")
+    print("|:--|:--|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for job, (wrong, finite, width) in zip(jobs, pool.map(wrong_over_segments, jobs), strict=True):
+        shares = " | ".join(f"{100 * share:.1f}" for share in (*wrong, finite))
+        print(f"| {' | '.join(map(str, job))} | {shares} | {width:.2f} |", flush=True)
+    print()
+
+
 # ---------------------------------------------------------------- kinds, policies, delays, widths
 
 
@@ -300,13 +358,19 @@ def main() -> None:
     parser.add_argument("--only", default="", help="settings whose family begins so")
     parser.add_argument("--arrivals", type=int, default=10_000_000)
     parser.add_argument("--speed", action="store_true", help="only the speed")
+    parser.add_argument("--segments", action="store_true", help="only sequences over segments")
     parser.add_argument("--machine", default="", help="on which it runs, for the report")
     options = parser.parse_args()
+    if options.segments:
+        with ProcessPoolExecutor(options.workers) as pool:
+            print_over_segments(options.replications, pool)
+        return
     if not options.speed:
         print(f"# Confidence sequences\n{options.machine and f'{chr(10)}Machine: {options.machine}.{chr(10)}'}")
         with ProcessPoolExecutor(options.workers) as pool:
             if not options.only:
                 print_ever_wrong(options.replications, pool)
+                print_over_segments(options.replications, pool)
             print_kinds(few(options.replications, options.horizon), options.horizon, options.only, pool)
         print("## Speed\n")
     print(f"{options.arrivals:,} arrivals, two arms, both timed from the same log in one run.\n")
