@@ -58,3 +58,11 @@ def test_different_names_stay_different_and_fit(names, room):
 @given(st.text(), st.integers(min_value=2, max_value=40))
 def test_a_short_name_fits(name, room):
     assert columns_of(shorten(name, room)) <= room
+
+
+@pytest.mark.parametrize("room", range(3, 20))
+def test_a_joined_emoji_that_is_cut_leaves_no_joiner_behind(room):
+    family = "👩\u200d👩\u200d👧\u200d👦 family 🎉 discount 👩\u200d👩\u200d👧\u200d👦"
+    short = shorten(family, room)
+    assert printable(short) == short
+    assert columns_of(short) <= room

@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -185,6 +186,24 @@ def test_ctrl_c_leaves_nothing():
     assert os.listdir() == ["late.csv"]
     with pytest.raises(KeyboardInterrupt), sentences("late.csv"):
         raise RuntimeError("Query interrupted")  # as DuckDB says it
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("name", ["log.parquet", "log.duckdb"])
+def test_ctrl_c_stops_the_reading_of_a_long_file(name):
+    rows = """SELECT ['A', 'B'][1 + i % 2] AS arm, i % 3 AS outcome, hash(i) % 1000000000 AS assigned_at,
+        assigned_at + 3 AS arrived_at, 0.5 AS p_A, 0.5 AS p_B FROM range(4000000) AS r(i)"""
+    with duckdb.connect(name if name.endswith("duckdb") else ":memory:") as connection:
+        connection.execute(f"CREATE TABLE log AS {rows}" if name.endswith("duckdb") else f"COPY ({rows}) TO '{name}'")
+    with command("analyze", name, "--report", "r.html") as process:
+        assert process.stderr.readline().startswith("columns: ")
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, out, err) == (130, "", "Stopped. No incomplete file was written.\n")
+    assert os.listdir() == [name]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,17 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from types import SimpleNamespace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from belated.base.text import printable
 from belated.base.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 #: The kinds of JSON documents.
 Document = Literal["analysis", "diagnosis", "plan", "sensitivity", "study"]
@@ -95,9 +99,12 @@ def _harmless(value: object) -> object:
 
 def page(package: str, template: str, /, **values: object) -> str:
     """Return a template from a package's folder ``templates``, filled with escaped values."""
+    return _templates(package).get_template(template).render(**values)
+
+
+@cache
+def _templates(package: str) -> Environment:
+    """Return a package's templates, which are compiled once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return environment.get_template(template).render(**values)
+    return Environment(loader=PackageLoader(package), autoescape=True, undefined=StrictUndefined, trim_blocks=True)

@@ -74,7 +74,7 @@ def shorten(label: object, room: float, width: Width = columns_of) -> str:
         if width(part) > spare:
             break
         head, tail = (head + 1, tail) if head <= tail else (head, tail + 1)
-    return f"{text[:head]}…{text[len(text) - tail :]}"
+    return f"{text[:head].rstrip(_JOINER)}…{text[len(text) - tail :].lstrip(_JOINER)}"
 
 
 def shorten_all(labels: Iterable[object], room: float, width: Width = columns_of) -> list[str]:

@@ -96,6 +96,7 @@ class Source(Data, Table):
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
         self._held: Log | None = None
+        self._known_sums: dict[tuple[Weights, OutcomeModel], list[Sums]] = {}
 
     # ---------------------------------------------------------------- what it holds
 
@@ -299,7 +300,10 @@ class Source(Data, Table):
         if moments is not None and self._past_differs(choices):
             each = [self.at_number(moment).sums(choices, plain=plain) for moment in moments]
             return [[sums[i][-1] for sums in each] for i in range(len(choices))]
-        if self._held is not None or any(weights.needs_rows or model.needs_rows for weights, model in choices):
+        needs_rows = any(weights.needs_rows or model.needs_rows for weights, model in choices)
+        if self._held is not None and moments is None and not needs_rows:
+            return self._remembered(self._held, choices)
+        if self._held is not None or needs_rows:
             return self.log().sums(choices, moments, plain=plain)
         with sentences(self.name):
             if not len(self):
@@ -309,6 +313,12 @@ class Source(Data, Table):
                         for part in choices]  # fmt: skip
             sums = (self._streamed if self.is_streamed else self._computed)(choices, moments, plain)
         return sums if self.cap is None else with_cap(sums, self.cap, self._count_above(moments, by_cell=True))
+
+    def _remembered(self, log: Log, parts: _Parts) -> list[list[Sums]]:
+        """Return the sums of rows in memory, which every estimator can use and which are made once."""
+        new = [part for part in dict.fromkeys(parts) if part not in self._known_sums]
+        self._known_sums.update(zip(new, log.sums(new), strict=True))
+        return [list(self._known_sums[part]) for part in parts]
 
     def _past_differs(self, parts: _Parts) -> bool:
         """Whether sums at an earlier moment are not a part of the sums at a later one."""
