@@ -275,3 +275,15 @@ def test_coverage_where_the_policy_looks_at_the_segment():
     for name, hit in hits.items():
         assert stats.binomtest(hit, runs, 0.95, alternative="less").pvalue > 0.01, (name, hit)
         assert stats.binomtest(hit, runs, 0.985, alternative="greater").pvalue > 0.001, (name, hit)
+
+
+def test_an_arm_that_is_never_offered_in_a_segment_has_no_standardised_mean():
+    rng = np.random.default_rng(3)
+    segment = rng.choice(["DE", "FR"], 2_000)
+    p = np.where((segment == "FR")[:, np.newaxis], [0.5, 0.5, 0.0], [0.4, 0.3, 0.3])
+    arm = (rng.random(2_000)[:, np.newaxis] > p.cumsum(axis=1)).sum(axis=1)
+    with pytest.warns(bl.BelatedWarning, match="In a segment no outcome of arm 2 has arrived"):
+        est = bl.estimate(bl.Log(arm, rng.normal(size=2_000), p, segment=segment))
+    assert est.segments == ("DE", "FR")
+    assert np.isnan(est.values).tolist() == [False, False, True]
+    assert np.isfinite(est.segment("DE").values).all()

@@ -459,10 +459,18 @@ class Log(Data, Table):
         there = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
         if not len(there):
             return Layout((ALL,), np.zeros(len(labels), np.intp))
-        layout = lay_out(tuple(labels[s] for s in there), counts[there, :, 1])
+        layout = lay_out(tuple(labels[s] for s in there), counts[there, :, 1], lambda: self._offered(there))
         place = np.full(len(labels), len(layout.labels) - 1)
         place[there] = layout.place
         return layout._replace(place=place)
+
+    def _offered(self, segments: Array) -> Array:
+        """Return whether each arm ever had a chance in each of some segments; True if it is not known."""
+        if self.segment_column is None or not self.has_all_propensities:
+            return np.ones((len(segments), len(self.arms)), bool)
+        existing, labels = self.schedule.existing, self.segment_column.labels
+        code, p = self.segment_column.code[existing], self.propensity[existing]
+        return np.column_stack([np.bincount(code, p[:, k], len(labels))[segments] > 0 for k in range(len(self.arms))])
 
     @property
     def segments(self) -> tuple[Label, ...]:

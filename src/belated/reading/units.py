@@ -244,7 +244,9 @@ def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Un
 def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Sequence[Label]) -> Units:
     """Count outcomes by segment and arm, and lay the segments out."""
     columns = _segment_names(rows)
-    counts = rows.group_by(*columns, "arm").agg(n=rows.arrived.count(), rows=rows.count())
+    known = [f"p{k}" for k in range(len(arms)) if f"p{k}" in rows.columns]
+    chances = {f"most_{name}": rows[name].max() for name in known}
+    counts = rows.group_by(*columns, "arm").agg(n=rows.arrived.count(), rows=rows.count(), **chances)
     most = MOST_DIFFERENT * max(len(arms), 1)
     found = fetch(counts.limit(most + 1))
     if found.num_rows > most:
@@ -262,7 +264,16 @@ def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Seq
     np.add.at(arrived, (segment.code[combination], code), np.array(found["n"].to_pylist()))
     is_missing = np.array([label == MISSING for label in segment.labels])[segment.code[combination]]
     missing = int(np.array(found["rows"].to_pylist())[is_missing].sum())
-    return replace(units, layout=lay_out(segment.labels, arrived), values=values, segment=segment, missing=missing)
+
+    def offered() -> Array:
+        """Return whether each arm ever had a chance in each segment; True if it is not known."""
+        possible = np.zeros((len(segment.labels), len(arms)), bool) if known else np.ones(arrived.shape, bool)
+        for k, name in enumerate(known):
+            np.logical_or.at(possible[:, k], segment.code[combination], floats(found[f"most_{name}"]) > 0)
+        return possible
+
+    layout = lay_out(segment.labels, arrived, offered)
+    return replace(units, layout=layout, values=values, segment=segment, missing=missing)
 
 
 def _objects(values: Sequence[Any]) -> Array:

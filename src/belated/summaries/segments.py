@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,22 +62,28 @@ class Layout(NamedTuple):
         return np.where(self.place == len(self.labels) - 1, -1, self.place) if self.merged else self.place
 
 
-def lay_out(labels: tuple[Label, ...], arrived: Array) -> Layout:
+def lay_out(labels: tuple[Label, ...], arrived: Array, offered: Callable[[], Array] | None = None) -> Layout:
     """Merge small segments, by how many outcomes have arrived and never by what they are.
 
     A segment stands on its own if every arm has at least `FEWEST` outcomes in it. Arms that have fewer in the whole log
     do not count; if all have fewer, all segments are merged. At most `MOST` segments stand on their own, those with the
     most outcomes. The others are merged, together with the smallest that would stand on its own until the rest has
-    enough outcomes too.
+    enough outcomes too. An arm that was never offered in a segment does not count there: merged with others, the
+    segment would seem to have their mean.
 
     Parameters
     ----------
     labels : tuple
     arrived : array of shape (segments, arms)
+    offered : callable, optional
+        A function that returns whether each arm ever had a chance in each segment; called if a cell has no outcome.
     """
-    counts = arrived[:, arrived.sum(axis=0) >= FEWEST]
-    total = arrived.sum(axis=1)
-    alone = np.asarray((counts >= FEWEST).all(axis=1)) & (counts.shape[1] > 0)
+    judged = arrived.sum(axis=0) >= FEWEST
+    counts, total = arrived[:, judged], arrived.sum(axis=1)
+    few = counts < FEWEST
+    if offered is not None and (counts == 0).any():
+        few = few & offered()[:, judged]
+    alone = ~few.any(axis=1) & (counts.shape[1] > 0)
     by_size = np.lexsort((np.arange(len(labels)), -total))
     alone[[s for i, s in enumerate(s for s in by_size if alone[s]) if i >= MOST]] = False
     for segment in by_size[::-1]:
