@@ -144,7 +144,7 @@ def test_sums_survive_pickling():
 def test_an_arm_that_was_never_offered_in_a_segment_does_not_merge_it():
     arrived = np.array([[20, 20, 20], [20, 20, 0], [20, 20, 3]])
     offered = np.array([[True, True, True], [True, True, False], [True, True, True]])
-    assert lay_out(("a", "b", "c"), arrived).labels == ("a", "other")
+    assert lay_out(("a", "b", "c"), arrived).labels == ("other",)
     layout = lay_out(("a", "b", "c"), arrived, lambda: offered)
     assert (layout.labels, layout.merged) == (("b", "other"), ("a", "c"))
     assert lay_out(("a", "b"), arrived[:2], lambda: offered[:2]).labels == ("a", "b")

@@ -80,16 +80,17 @@ def lay_out(labels: tuple[Label, ...], arrived: Array, offered: Callable[[], Arr
     """
     judged = arrived.sum(axis=0) >= FEWEST
     counts, total = arrived[:, judged], arrived.sum(axis=1)
-    few = counts < FEWEST
+    possible = np.ones(counts.shape, bool)
     if offered is not None and (counts == 0).any():
-        few = few & offered()[:, judged]
-    alone = ~few.any(axis=1) & (counts.shape[1] > 0)
+        possible = offered()[:, judged]
+    alone = ~((counts < FEWEST) & possible).any(axis=1) & (counts.shape[1] > 0)
+    apart = alone & ~possible.all(axis=1)
     by_size = np.lexsort((np.arange(len(labels)), -total))
     alone[[s for i, s in enumerate(s for s in by_size if alone[s]) if i >= MOST]] = False
     for segment in by_size[::-1]:
         if alone.all() or (counts[~alone].sum(axis=0) >= FEWEST).all():
             break
-        alone[segment] = False
+        alone[segment] = apart[segment]
     if (~alone).sum() <= 1:  # none, or the only segment
         return Layout(labels, np.arange(len(labels)))
     kept, merged = np.flatnonzero(alone), np.flatnonzero(~alone)
