@@ -131,7 +131,7 @@ def test_of_outcomes_known_to_be_0_and_1_equal_ones_say_something():
     found = bl.sensitivity(bl.Log(code, y, [0.5] * 400), (1, 0))
     assert found.at(1).low > found.at(3).low
     assert found.tipping_point > 1
-    assert "G does not change that bound, only the interval" in found.to_text()
+    assert "gamma does not change the bounds of that arm, only its interval" in found.to_text()
 
 
 @pytest.mark.parametrize(
