@@ -100,7 +100,7 @@ def test_there_is_a_section_for_each_that_has_something_to_show():
         "arms", "differences", "moved", "arrivals", "policy", "estimators"
     ]  # fmt: skip
     assert [section.name for section in sections(Report(title="x", estimate=report.estimate))] == ["arms"]
-    assert len(SECTIONS) == 7
+    assert len(SECTIONS) == 8
 
 
 def test_further_questions_have_a_heading_only_beside_differences():

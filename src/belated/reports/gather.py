@@ -47,7 +47,7 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
             compared = compare(source, level=level, interval=questions.interval)
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
         evidence = source.evidence()
-        if followed is None and len(source) <= _MOST_FOLLOWED and not source.segments:
+        if followed is None and len(source) <= _MOST_FOLLOWED:
             kind = _sequence_kind(source, evidence)
             followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
     return Report(
