@@ -1,6 +1,7 @@
 import pytest
 from drawn import empty_folder
 from engines import (
+    _copying,
     duckdb_engine,
     engine,
     postgres_engine,
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, is_hypothesis_test, settings
 from hypothesis import strategies as st
 
 __all__ = [
+    "_copying",
     "a_usual_screen",
     "duckdb_engine",
     "empty_folder",

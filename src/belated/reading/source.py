@@ -17,7 +17,6 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.log.data import Data
-from belated.log.frames import match
 from belated.log.log import Log, LogColumns
 from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
@@ -224,6 +223,8 @@ class Source(Data, Table):
         """Return the log in memory, and the probabilities of a target policy: columns by pattern, or an array."""
         if not isinstance(target, str):
             return self.log().with_target(target)
+        from belated.log.frames import match
+
         known = () if self._reading is None else self._reading.names
         names = [name for name in known if fnmatchcase(name, target)]
         if not names:

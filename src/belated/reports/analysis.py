@@ -130,7 +130,7 @@ class Questions:
 
         def own_policy(policy: PolicyAsked) -> PolicyAsked:
             if isinstance(policy, str):
-                return policy
+                return policy if policy == "greedy" else Target.policy(arms, policy).name  # refuses other text
             if is_by_segment(policy, segments, arms):
                 policy_by_segment(arms, segments, policy)
                 return policy
