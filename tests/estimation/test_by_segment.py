@@ -149,3 +149,11 @@ def test_the_size_of_the_test_of_heterogeneity():
         for i in range(runs)
     )
     assert stats.binomtest(rejected, runs, 0.05, alternative="greater").pvalue > 0.01
+
+
+def test_the_figure_of_heterogeneity_names_the_segments():
+    rng = np.random.default_rng(1)
+    segment = rng.choice(["DE", "FR"], 400)
+    log = bl.Log(rng.choice(["A", "B"], 400), rng.normal(size=400), "uniform", segment=segment)
+    (axes,) = bl.estimate(log).heterogeneity("B", "A").plot().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["B - A in DE", "B - A in FR"]

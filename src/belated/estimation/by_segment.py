@@ -104,7 +104,8 @@ class Heterogeneity(Table):
 
     def plot(self) -> Figure:
         """Draw the contrast in every segment; a matplotlib figure, which notebooks show."""
-        return self.contrasts.plot()
+        named = (replace(a, name=f"{a.name} in {one_line(a.segment)}", parts=()) for a in self.contrasts.answers)
+        return replace(self.contrasts, answers=tuple(named)).plot()
 
     def _title(self) -> str:
         together = "simultaneous " if self.contrasts.simultaneous else ""
