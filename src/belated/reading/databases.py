@@ -195,7 +195,8 @@ def _named(connection: BaseBackend, table: str | None, where: str) -> Input:
             )
         table = names[0]
     if table not in places:
-        near = get_close_matches(table, places, n=1) or get_close_matches(table.lower(), places, n=1)
+        elsewhere = [name for name in names if name.lower().endswith(f".{table.lower()}")]  # in another schema
+        near = elsewhere or get_close_matches(table, places, n=1) or get_close_matches(table.lower(), places, n=1)
         hint = f" Did you mean {quoted(near[0])}?" if near else ""
         raise OptionError(f"There is no table `{one_line(table)}` in the database{listed}.{hint}")
     schema, name = places[table]
