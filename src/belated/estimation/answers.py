@@ -12,7 +12,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.limits import RANGES, shown_limit
 from belated.base.tables import CellKind, Column, Table
-from belated.base.text import Unit, in_unit, percent
+from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 from belated.estimation.lift import Lift, lift_columns
 from belated.summaries.caps import capped_at
@@ -91,6 +91,15 @@ class Answer(Table):
             possible = float(c[c < 0].sum()), float(c[c > 0].sum())
         low, high = shown_limit((self.low, self.high), self.estimate, possible).tolist()
         return low, high
+
+    @property
+    def in_words(self) -> str:
+        """The estimate and its interval as short text, such as "15.7 % (13.2 % to 18.4 %)"."""
+        estimate, low, high = (
+            with_unit(estimate_text(value, self.std_error, self.unit), self.unit)
+            for value in (self.estimate, *self.shown)
+        )
+        return f"{estimate} ({low} to {high})"
 
     def test(self, null: float = 0.0, alternative: Alternative = "two-sided") -> Answer:
         """Return the answer with another null value or alternative."""

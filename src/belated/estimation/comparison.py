@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from belated.base.checks import fraction, one_of
 from belated.base.columns import ByArm, Label
+from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.answers import Answers, answer_columns
@@ -20,41 +22,64 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+#: The estimators that events can have while windows are open, and what their names say when only closed ones count.
+MATURING: tuple[EstimatorName, ...] = ("dipw", "mean", "hajek")
+CLOSED = "closed only"
+
+
 def compare(log: Data, *, level: float = 0.95, interval: Interval = "auto", cap: float | None = None) -> Comparison:
     """Estimate with every estimator of the paper, side by side.
 
     "daipw_paper" is left out because it nearly equals "daipw". Estimators that need every arm's propensity are left
-    out if the log has only the chosen arm's. The arguments are those of `estimate`.
+    out if the log has only the chosen arm's. Of events, estimates from all rows are beside those from closed windows.
+    The arguments are those of `estimate`.
     """
     log = require_data(log, cap)
-    known = log.has_all_propensities
-    chosen = {n: ESTIMATORS[n] for n in SIDE_BY_SIDE if known or not needs_all_propensities(ESTIMATORS[n])}
-    parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
-    shared = {part: sums[-1] for part, sums in zip(parts, log.sums(parts), strict=True)}
-    word = one_of("interval", interval, INTERVALS)
-    estimates: dict[EstimatorName, Estimate] = {}
-    for name, estimator in chosen.items():
-        sums = shared[estimator.parts]
-        estimates[name] = Estimate(
-            sums=sums,
-            estimator=estimator,
-            level=fraction("level", level),
-            interval=resolve_interval(fallback_interval(word, estimator), sums, estimator),
-            as_of=log.as_of_text,
-            outcome=log.outcome_name,
-            unit=sums.unit,
-        )
+    word, level = one_of("interval", interval, INTERVALS), fraction("level", level)
+    if not log.is_maturing:
+        estimates = _side_by_side(log, level, word)
+    else:  # windows that have closed, beside all rows
+        estimates = _side_by_side(log, level, word, MATURING)
+        with suppress(LogError):  # no window has closed yet
+            estimates |= _side_by_side(log.closed(), level, word, ("daipw", "dipw"), f", {CLOSED}")
     next(iter(estimates.values())).warn()
     return Comparison(estimates)
 
 
+def _side_by_side(
+    log: Data, level: float, interval: Interval, names: Sequence[EstimatorName] = SIDE_BY_SIDE, suffix: str = ""
+) -> dict[str, Estimate]:
+    """Return the estimates by name, and whatever comes after the name."""
+    known = log.has_all_propensities
+    chosen = {n: ESTIMATORS[n] for n in names if known or not needs_all_propensities(ESTIMATORS[n])}
+    parts = list(dict.fromkeys(estimator.parts for estimator in chosen.values()))
+    shared = {part: sums[-1] for part, sums in zip(parts, log.sums(parts), strict=True)}
+    estimates = {}
+    for name, estimator in chosen.items():
+        sums = shared[estimator.parts]
+        estimates[name + suffix] = Estimate(
+            sums=sums,
+            estimator=estimator,
+            level=level,
+            interval=resolve_interval(fallback_interval(interval, estimator), sums, estimator),
+            as_of=log.as_of_text,
+            outcome=log.outcome_name,
+            unit=sums.unit,
+        )
+    return estimates
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(Table):
-    """Estimates by several estimators; ``comparison["daipw"]`` is an `Estimate`."""
+    """Estimates by several estimators; ``comparison["daipw"]`` is an `Estimate`.
 
-    estimates: dict[EstimatorName, Estimate]
+    Of events, ``comparison["dipw"]`` uses all rows, and ``comparison["dipw, closed only"]`` those whose window has
+    closed.
+    """
 
-    def __getitem__(self, name: EstimatorName) -> Estimate:
+    estimates: dict[str, Estimate]
+
+    def __getitem__(self, name: str) -> Estimate:
         return self.estimates[one_of("estimator", name, self.estimates)]
 
     def arm(self, arm: Label) -> Answers:
@@ -76,7 +101,7 @@ class Comparison(Table):
     def __len__(self) -> int:
         return len(self.estimates)
 
-    def __iter__(self) -> Iterator[EstimatorName]:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.estimates)
 
     def plot(self) -> Figure:
@@ -86,9 +111,10 @@ class Comparison(Table):
         return comparison_figure(self)
 
     def _title(self) -> str:
-        left_out = [name for name in SIDE_BY_SIDE if name not in self.estimates]
-        why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
         first = next(iter(self.estimates.values()))
+        wanted = SIDE_BY_SIDE if first.maturity is None else MATURING
+        left_out = [name for name in wanted if name not in self.estimates]
+        why = f" ({', '.join(left_out)} need every arm's propensity)" if left_out else ""
         what = "" if first.cap is None else f", {first.estimand}"
         return f"{len(self.estimates)} estimators side by side{what}, {percent(first.level)} intervals{why}"
 

@@ -45,6 +45,7 @@ from belated.estimation.target import Pair, Target, default_pairs
 from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
 from belated.summaries.caps import capped_at, quantity
+from belated.summaries.maturing import WELL_COVERED, Age, Maturity
 from belated.summaries.outcome_models import ModelLike
 from belated.summaries.segments import NO_SEGMENTS
 from belated.summaries.signs import single_value, single_value_words
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from belated.estimation.best import Best
+    from belated.estimation.buildup import Buildup, Windows
     from belated.estimation.by_segment import Heterogeneity
 
 
@@ -339,8 +341,12 @@ class Estimate(Table):
     def _counts(self, name: str) -> Array:
         if self.sums.segments is None or self.population is None:
             return self.sums[name]
-        table = self.sums.segments.cells[name].reshape(-1, len(self.arms))
-        return np.asarray(table[self.population.shares > 0].sum(axis=0))
+        return self._of_segments(self.sums.segments.cells[name].reshape(-1, len(self.arms)))
+
+    def _of_segments(self, table: Array) -> Array:
+        """Return counts by segment and arm added up over the segments that the estimate is about."""
+        used = slice(None) if self.population is None else self.population.shares > 0
+        return np.asarray(table[used].sum(axis=0))
 
     # ---------------------------------------------------------------- segments
 
@@ -376,6 +382,45 @@ class Estimate(Table):
         from belated.estimation.by_segment import find_heterogeneity
 
         return find_heterogeneity(self, arm, baseline)
+
+    # ---------------------------------------------------------------- events
+
+    @property
+    def maturity(self) -> Maturity | None:
+        """The state of events whose windows may still be open; None for other outcomes."""
+        return self.sums.maturing
+
+    @property
+    def _maturing(self) -> Maturity:
+        if self.sums.maturing is None:
+            raise OptionError(
+                "Only a log of events has windows and a build-up: read it with events and window, or make it with "
+                "`Log.of_events`."
+            )
+        return self.sums.maturing
+
+    def window(self, window: Any) -> Estimate:
+        """Return the estimate of what happens within a shorter window, such as ``"3d"``."""
+        maturity = self._maturing
+        length = window.length if isinstance(window, Age) else maturity.length(window)
+        if not 0 < length <= maturity.window:
+            raise OptionError(
+                f"{argument('window')} is {window!r}; it must be positive and at most "
+                f"{maturity.text(maturity.window)}, for which there are events and ages."
+            )
+        return self if length == maturity.window else replace(self, sums=maturity.within(length))
+
+    def windows(self, windows: Sequence[Any]) -> Windows:
+        """Return the estimates for several windows, such as ``["1d", "7d", "30d"]``."""
+        from belated.estimation.buildup import estimates_within
+
+        return estimates_within(self, windows)
+
+    def buildup(self, points: int = 40) -> Buildup:
+        """Return how each arm's mean builds up after the assignment, with an interval for each of several ages."""
+        from belated.estimation.buildup import find_buildup
+
+        return find_buildup(self, points)
 
     # ---------------------------------------------------------------- questions
 
@@ -613,6 +658,7 @@ class Estimate(Table):
         far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
         capped = [] if self.sums.cap is None else [self.sums.cap.note(self.sums["arrived"].sum())]
         capped += [] if self.sums.segments is None else segment_notes(self.sums.segments, self.estimator)
+        capped += self._maturity_notes()
         if not far.any():
             return capped
         return [
@@ -620,6 +666,33 @@ class Estimate(Table):
             "Note: the outcome model is 0 until the first outcome arrives, far from the outcomes of "
             f"{self._listed(far)}. This causes most of the uncertainty; use 'daipw' or 'dipw'.",
         ]
+
+    def _maturity_notes(self) -> list[str]:
+        """Return what to say of windows that are open."""
+        maturity = self.maturity
+        if maturity is None:
+            return []
+        text, notes, open_rows = maturity.text, list[str](), int(self._of_segments(maturity.open).sum())
+        if maturity.window < maturity.asked:
+            notes.append(
+                f"No row of some arm has lived {text(maturity.asked)} yet: this is what happens within "
+                f"{text(maturity.window)}, the longest age that every arm has reached."
+            )
+        elif open_rows:
+            notes.append(
+                f"What happens within {text(maturity.window)} of assignment. {count(open_rows, 'row')} whose "
+                f"window is still open {'counts' if open_rows == 1 else 'count'} for the ages reached so far."
+            )
+        if maturity.covered is not None and maturity.covered > 0:
+            shorter = self.window(Age(maturity.covered))
+            answers = "; ".join(
+                f"{one_line(arm)} {answer.in_words}" for arm, answer in zip(self.arms, shorter.arm_answers, strict=True)
+            )
+            notes.append(
+                f"Few rows have lived so long (an effective number below {WELL_COVERED:g} in some arm). Within "
+                f"{text(maturity.covered)}, which enough rows have lived: {answers}."
+            )
+        return notes
 
     def plot(self) -> Figure:
         """Draw every arm's mean with its interval; a matplotlib figure, which notebooks show."""
@@ -638,10 +711,14 @@ class Estimate(Table):
     def _columns(self) -> list[Column]:
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
         columns.append(Column("assigned", self.assigned.astype(int).tolist(), "count"))
-        columns.append(Column("arrived", self.arrived.astype(int).tolist(), "count"))
+        if self.maturity is not None:
+            columns.append(Column("closed", self._of_segments(self.maturity.closed).tolist(), "count"))
+            columns.append(Column("events", self._of_segments(self.maturity.events).tolist(), "count"))
+        else:
+            columns.append(Column("arrived", self.arrived.astype(int).tolist(), "count"))
         if self.sums.cap is not None:
             columns.append(Column("capped", self.sums.cap.above.astype(int).tolist(), "count"))
-        if not np.isnan(self.sums["h"]).any():
+        if self.maturity is None and not np.isnan(self.sums["h"]).any():
             columns.append(Column("observed_share", self.observed_share.tolist(), "share"))
         columns.append(Column("effective_size", self.effective_size.tolist(), "count"))
         return columns

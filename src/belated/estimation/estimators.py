@@ -132,8 +132,8 @@ SIDE_BY_SIDE: tuple[EstimatorName, ...] = tuple(name for name in ESTIMATORS if n
 
 
 def default_estimator(log: Data) -> EstimatorName:
-    """Return "daipw", or "dipw" if only the chosen arm's propensity is known."""
-    return "daipw" if log.has_all_propensities else "dipw"
+    """Return "daipw"; "dipw" if only the chosen arm's propensity is known, or for events whose windows are open."""
+    return "daipw" if log.has_all_propensities and not log.is_maturing else "dipw"
 
 
 def read_estimator(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from belated.estimation.answers import Answer, Answers, Contrasts
     from belated.estimation.best import Best
+    from belated.estimation.buildup import Buildup
     from belated.estimation.comparison import Comparison
     from belated.estimation.estimate import Estimate
     from belated.estimation.trajectory import Trajectory
@@ -83,8 +84,7 @@ def answers_figure(answers: Answers) -> Figure:
 def trajectory_figure(trajectory: Trajectory) -> Figure:
     """Draw how every arm's estimate and interval moved; of many arms those that ended highest, and how many more."""
     last = trajectory.estimates[-1]
-    order = np.argsort(np.nan_to_num(-last.values, nan=np.inf), kind="stable")[:_MOST_PATHS]
-    chosen = sorted(order.tolist())
+    chosen = _highest(last)
     names = shorten_all((last.arms[k] for k in chosen), _LEGEND)
     paths = {
         name: [estimate.arm_answers[k] for estimate in trajectory.estimates]
@@ -93,6 +93,33 @@ def trajectory_figure(trajectory: Trajectory) -> Figure:
     more = f", the {len(chosen)} highest of {len(last.arms)} arms" if len(chosen) < len(last.arms) else ""
     title = f"{last.estimand}: {percent(last.level)} intervals, each for a single look{more}"
     return _paths(trajectory.moments, paths, title, None)
+
+
+def buildup_figure(buildup: Buildup) -> Figure:
+    """Draw how every arm's mean builds up by age, with bands; of many arms those that ended highest."""
+    last, maturity = buildup.estimates[-1], buildup.estimates[-1].maturity
+    chosen = _highest(last)
+    names = shorten_all((last.arms[k] for k in chosen), _LEGEND)
+    scale, unit = (1.0, "steps") if maturity is None else maturity.scale
+    more = f", the {len(chosen)} highest of {len(last.arms)} arms" if len(chosen) < len(last.arms) else ""
+    title = f"How {last.estimand} builds up after assignment: {percent(last.level)} intervals{more}"
+    figure, (axes,) = plots.new_figure([""], title, (7.2, 4.4))
+    ages = [0.0, *(age / scale for age in buildup.ages)]
+    for place, (name, k) in enumerate(zip(names, chosen, strict=True)):
+        lines = [Whisker("", 0.0, 0.0, 0.0), *_lines(buildup.names, (e.arm_answers[k] for e in buildup.estimates))]
+        plots.draw_path(axes, ages, lines, COLOURS[place % len(COLOURS)], plots.safe_label(name))
+    plots.scale_in(axes.yaxis, last.unit)
+    axes.set_xlabel(f"age in {unit}")
+    axes.set_xlim(0.0, ages[-1])
+    if len(chosen) > 1:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
+    return figure
+
+
+def _highest(estimate: Estimate) -> list[int]:
+    """Return the arms with the highest estimates that a figure can tell apart, in order."""
+    order = np.argsort(np.nan_to_num(-estimate.values, nan=np.inf), kind="stable")[:_MOST_PATHS]
+    return sorted(order.tolist())
 
 
 def _paths(

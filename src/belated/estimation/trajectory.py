@@ -20,6 +20,7 @@ from belated.estimation.estimators import (
     EstimatorName,
     Normalisation,
     check_propensities,
+    default_estimator,
     read_estimator,
 )
 from belated.estimation.intervals import INTERVALS, Interval, resolve_interval
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def trajectory(
     log: Data,
-    estimator: EstimatorName | Estimator = "daipw",
+    estimator: EstimatorName | Estimator | None = None,
     *,
     at: int | Sequence[MomentLike] = 100,
     weights: WeightsLike | None = None,
@@ -63,8 +64,10 @@ def trajectory(
         Its i-th estimate equals ``estimate(log.at(moments[i]), ...)``. Two-point weights without a horizon use the
         number of all rows at every time.
     """
-    chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     log = require_data(log, cap)
+    if estimator is None:
+        estimator = default_estimator(log)
+    chosen = read_estimator(estimator, weights=weights, outcome_model=outcome_model, normalisation=normalisation)
     check_propensities(chosen, known=log.has_all_propensities)
     word = one_of("interval", interval, INTERVALS)
     level = fraction("level", level)

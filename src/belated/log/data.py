@@ -92,6 +92,15 @@ class Data(ABC):
     def log(self) -> Log:
         """Return the log with its rows in memory."""
 
+    @property
+    def is_maturing(self) -> bool:
+        """Whether outcomes are events, and rows whose window is still open count for the ages they have reached."""
+        return False
+
+    def closed(self) -> Data:
+        """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
+        return self
+
     def hold(self) -> None:
         """Bring the rows into memory if that pays for the many questions to come; by default they are there."""
         return

@@ -1,4 +1,4 @@
-"""`Window`: the time after an assignment in which its events count."""
+"""`Window`: the time after an assignment in which its events count, and lengths of time as a clock counts them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from belated.base.errors import OptionError, argument
 from belated.base.text import count
+from belated.log.clock import Clock
 
 #: Units of time by short name: their length in microseconds, and their long name.
 _LENGTHS = {
@@ -20,6 +21,8 @@ _LENGTHS = {
     "m": (60 * 10**6, "minute"), "min": (60 * 10**6, "minute"), "h": (3600 * 10**6, "hour"),
     "d": (86400 * 10**6, "day"), "w": (7 * 86400 * 10**6, "week"),
 }  # fmt: skip
+
+_SHORTEST, _WEEK = (1, "microsecond"), (7 * 86400 * 10**6, "week")
 
 
 @dataclass(frozen=True)
@@ -73,3 +76,32 @@ def _no_window(window: object) -> OptionError:
         "steps, such as 100, or a duration, such as '7d', "
         "'12h', '30min' or '90s'."
     )
+
+
+def length_on(clock: Clock, window: Any, name: str = "window") -> int | float:
+    """Return a window in numbers of a clock; of a clock of whole numbers, the whole numbers that it contains."""
+    given = read_window(window)
+    if given.is_time != (clock.unit is not None):
+        kind, like = ("numbers", "100") if clock.unit is None else ("datetimes", "'7d'")
+        raise OptionError(f"{argument(name)} is {given.text}, but the times are {kind}; try {like}.")
+    if clock.unit is None:
+        return math.floor(given.length) if clock.whole else float(given.length)
+    per_unit = Fraction(int(np.timedelta64(1, "s") // np.timedelta64(1, clock.unit)), 10**6)  # in a microsecond
+    return math.floor(Fraction(given.length) * per_unit)
+
+
+def length_text(clock: Clock, length: int | float) -> str:
+    """Return a length in numbers of a clock as words, such as "10 days" or "100 steps"."""
+    size, name = length_scale(clock, length)
+    number = f"{round(length / size):,}" if length / size >= 1000 else f"{length / size:.4g}"
+    return f"{number} {name.removesuffix('s') if number == '1' else name}"
+
+
+def length_scale(clock: Clock, length: int | float) -> tuple[float, str]:
+    """Return the unit in which a length in numbers of a clock is shown: its length, and its name in the plural."""
+    if clock.unit is None:
+        return 1.0, "steps"
+    per_microsecond = float(np.timedelta64(1, "us") / np.timedelta64(1, clock.unit))
+    units = sorted(set(_LENGTHS.values()) - {_WEEK}, reverse=True)
+    size, name = next((unit for unit in units if unit[0] * per_microsecond <= length), _SHORTEST)
+    return size * per_microsecond, f"{name}s"

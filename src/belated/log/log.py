@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from belated.base.checks import one_of
 from belated.base.columns import Array, Label, as_array, locked, numbers
-from belated.base.errors import LogError, argument
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock, as_float_times, read_times
 from belated.log.data import Data
+from belated.log.durations import length_text
+from belated.log.events import Events, matured_sums, read_events, rows_above
 from belated.log.labels import encode
 from belated.log.row_checks import Columns, check_rows
 from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
@@ -35,7 +38,8 @@ from belated.log.splits import UNIFORM, is_split, shares_of
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, cut, read_cap
 from belated.summaries.covariates import Covariates
-from belated.summaries.evidence import Evidence
+from belated.summaries.evidence import Evidence, event_outcome
+from belated.summaries.maturing import MEASURES, Measure
 from belated.summaries.segments import ALL, Layout, lay_out, segment_index
 from belated.summaries.sums import Parts, Sums, with_cap
 
@@ -57,6 +61,9 @@ class LogColumns:
     segment: SegmentColumn | None = None
     covariates: Covariates | None = None
     arrival: Array | None = None  # the probability that each outcome ever arrives
+    layout: Layout | None = None  # the segments that are told apart; None: by the number of outcomes
+    within: str | None = None  # the window in words, if outcomes are events within a window
+    events: Events | None = None  # if outcomes are events, and rows whose window is open count too
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -154,8 +161,6 @@ class Log(Data, Table):
 
     name = "a log"
     engine = "memory"
-    outcome_name = "outcome"
-    within = None
     notes = ()
     anchor: Array
     rarest: Array
@@ -216,6 +221,7 @@ class Log(Data, Table):
         self.declared = columns.declared
         self.segment_column, self.covariates, self.arrival_probability = (
             columns.segment, columns.covariates, columns.arrival)  # fmt: skip
+        self.within, self.events, self._layout = columns.within, columns.events, columns.layout
         self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
         self._assigned = None if columns.assigned is None else locked(columns.assigned)
         self._arrived = None if columns.arrived is None else locked(columns.arrived)
@@ -290,6 +296,11 @@ class Log(Data, Table):
 
     def __len__(self) -> int:
         return self.schedule.rows
+
+    @property
+    def outcome_name(self) -> str:
+        """The name of the outcome."""
+        return "outcome" if self.events is None else event_outcome(self.events.measure)
 
     @property
     def has_all_propensities(self) -> bool:
@@ -392,6 +403,7 @@ class Log(Data, Table):
             arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
             arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.declared,
             segment=self.segment_column, covariates=self.covariates, arrival=self.arrival_probability,
+            layout=self._layout, within=self.within, events=self.events,
         )  # fmt: skip
 
     def joined(self, others: Sequence[Log]) -> Log:
@@ -446,6 +458,8 @@ class Log(Data, Table):
     @cached_property
     def layout(self) -> Layout:
         """The segments that are told apart at the as-of time; one if there are none."""
+        if self._layout is not None:
+            return self._layout
         if self.segment_column is None:
             return Layout((ALL,), np.zeros(1, np.intp))
         labels, code = self.segment_column
@@ -526,8 +540,8 @@ class Log(Data, Table):
             raise LogError(f"{argument('target')} is {target!r}; for a log in memory it must be an array (rows, arms).")
         return self, target
 
-    def only(self, rows: Array) -> Log:
-        """Return some rows as a log without segments; `rows` has a boolean for each row."""
+    def only(self, rows: Array, *, segments: bool = False) -> Log:
+        """Return some rows as a log, without segments unless asked for; `rows` has a boolean for each row."""
 
         def of(column: Array | None) -> Array | None:
             return None if column is None else column[rows]
@@ -536,10 +550,136 @@ class Log(Data, Table):
         return Log.of_numbers(
             replace(
                 self._given, code=self.code[rows], outcome=self._uncut[rows], propensity=self.propensity[rows],
-                assigned=self.assigned_numbers[rows], arrived=of(self._arrived), segment=None,
+                assigned=self.assigned_numbers[rows], arrived=of(self._arrived),
+                segment=self.segment_column._replace(code=locked(self.segment_column.code[rows]))
+                if segments and self.segment_column is not None
+                else None,
+                layout=self.layout if segments and self.segment_column is not None else None,
+                events=None if self.events is None else self.events.only(rows),
                 covariates=None if x is None else x._replace(values=locked(x.values[rows])),
                 arrival=of(self.arrival_probability),
             )
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- events
+
+    @classmethod
+    def of_events(
+        cls,
+        arm: Any,
+        propensity: Any,
+        events: Any,
+        *,
+        window: Any,
+        measure: Measure | None = None,
+        unit: Any = None,
+        lag: Any = None,
+        arms: Sequence[Any] | None = None,
+        assigned_at: Any = None,
+        as_of: Any = None,
+        cap: float | None = None,
+        segment: Any = None,
+        covariates: Any = None,
+    ) -> Log:
+        """Return the log of an experiment whose outcomes are events within a window after the assignment.
+
+        Rows whose window is still open at `as_of` count for the ages that they have reached, see `docs/events.md`;
+        `closed` leaves them out.
+
+        Parameters
+        ----------
+        arm, propensity, arms, assigned_at, cap, segment, covariates
+            As in `Log`.
+        events : mapping or dataframe
+            `unit`, the row of each event; `age`, the time since its assignment, or `time`; and its `value`, if it has
+            one. Events before the assignment or after the window do not count.
+        window : int, float, str or timedelta
+            How long after an assignment its events count: a number, or a duration such as ``"7d"``.
+        measure : {"indicator", "count", "sum"}, optional
+            The outcome: whether an event happened, the number of events, or the sum of their values. By default the
+            sum if there are values, else the indicator.
+        unit : sequence, optional
+            The name of each row's unit, if `unit` of `events` holds names; by default it holds row numbers from 0.
+        lag : int, float, str or timedelta, optional
+            The longest time from an event to its record. Rows count as younger by it.
+        as_of : optional
+            The time up to which events are known; by default the latest time of an assignment or event.
+
+        Examples
+        --------
+        >>> import belated as bl
+        >>> log = bl.Log.of_events(["A", "B", "A", "A"], "uniform", {"unit": [0, 1], "age": [2, 1]},
+        ...                        assigned_at=[0, 0, 0, 6], window=5, as_of=8)
+        >>> bl.estimate(log).arm("A").estimate
+        0.3333333333333333
+        """
+        if measure is not None:
+            one_of("measure", measure, MEASURES)
+        rows = len(as_array("arm", arm))
+        log = cls(
+            arm, np.zeros(rows), propensity, arms=arms, assigned_at=assigned_at, segment=segment, covariates=covariates
+        )
+        known = read_events(events, unit, log.assigned_numbers, log.clock, window, measure, lag)
+        last = log.assigned_numbers.max(initial=0) if as_of is None else 0
+        if as_of is None and len(known.row):
+            last = max(last, (log.assigned_numbers[known.row] + known.age).max() + known.lag)
+        moment = (last if not log.clock.whole else math.ceil(last)) if as_of is None else _moment(log.clock, as_of)
+        return log.with_events(known, moment, cap)
+
+    def with_events(self, events: Events, moment: int | float | None, cap: float | None = None) -> Log:
+        """Return the rows of this log with events as outcomes; these are known when the windows close."""
+        if cap is not None and events.measure == "indicator":
+            raise OptionError(
+                f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
+            )
+        assigned = self.assigned_numbers
+        log = Log.of_numbers(
+            replace(
+                self._given, outcome=events.totals(len(self.code)), assigned=assigned, arrived=events.closing(assigned),
+                moment=moment, cap=None if cap is None else read_cap(cap), events=events,
+                within=length_text(self.clock, events.window),
+            )
+        )  # fmt: skip
+        log._check_cap()
+        return log
+
+    @property
+    def is_maturing(self) -> bool:
+        """Whether outcomes are events, and rows whose window is still open count for the ages they have reached."""
+        return self.events is not None
+
+    def closed(self) -> Log:
+        """Return the rows whose window has closed, for a log of events; only these count."""
+        if self.events is None:
+            return self
+        chosen = self.arrived
+        if not chosen.any():
+            raise LogError(
+                f"No window of {self.within} has closed yet; without the rows whose window is open, the log is empty."
+            )
+        rows = self.only(chosen, segments=True)
+        return Log.of_numbers(replace(rows._given, events=None, layout=None), parts=(rows,))
+
+    def within_window(self, window: int | float) -> Log:
+        """Return the same log of events with a shorter window, in numbers of the clock."""
+        if self.events is None:
+            raise LogError("Only a log of events has a window; see `Log.of_events`.")
+        if not 0 <= window <= self.events.window:
+            raise OptionError(
+                f"{argument('window')} must be at most the window of the log, {self.within}, and more than 0."
+            )
+        log = replace(self._given, layout=self.layout if self.segment_column is not None else None)
+        return Log.of_numbers(log, parts=(self,)).with_events(self.events.within(window), self.moment, self.cap)
+
+    def with_outcomes(self, rows: Array, outcome: Array) -> Log:
+        """Return some rows of a log of events, in their order, with outcomes that are all known at once."""
+        log = self.only(np.isin(np.arange(len(self.code)), rows, assume_unique=True), segments=True)
+        return Log.of_numbers(
+            replace(
+                log._given, outcome=outcome, arrived=None, moment=None, cap=None, events=None, within=None,
+                layout=self.layout if self.segment_column is not None else None,
+            ),
+            parts=(log,),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- sums and checks
@@ -548,6 +688,11 @@ class Log(Data, Table):
         self, parts: Sequence[Parts], moments: Array | None = None, *, plain: bool = True, history: Sequence[Log] = ()
     ) -> list[list[Sums]]:
         """Return the sums for each pair of weights and outcome model, at each time; None is the as-of time."""
+        if self.events is not None:
+            if history:
+                raise LogError("`history` does not go with events; give one log with all rows.")
+            sums = matured_sums(self, parts, moments, plain=plain)
+            return sums if self.cap is None else with_cap(sums, self.cap, self._above_cap_so_far(moments))
         log = self if moments is None or moments[-1] == self.moment else self.at_number(moments[-1])
         sums = [sums_of_rows(log, part, moments, plain, history) for part in parts]
         if self.cap is None:
@@ -568,13 +713,21 @@ class Log(Data, Table):
         np.add.at(counts, (when, cell[above]), 1.0)
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
+    def _above_cap_so_far(self, moments: Array | None) -> Array:
+        """Return the number of rows whose events so far exceed the cap, by time and cell."""
+        counts = []
+        for moment in [None] if moments is None else moments:
+            log = self if moment is None or moment == self.moment else self.at_number(moment)
+            counts.append(np.bincount(log.cell[rows_above(log)].astype(np.intp), minlength=len(log.cell_anchor)))
+        return np.array(counts, dtype=float)
+
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
         return RowEvidence(self).evidence()
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""
-        return signs.doubts(RowEvidence(self).dependence()) if len(self) else []
+        return signs.doubts(RowEvidence(self).dependence()) if len(self) and self.within is None else []
 
     @cached_property
     def _contexts(self) -> list[str]:
@@ -589,7 +742,8 @@ class Log(Data, Table):
         if not len(self):
             return []
         rows = RowEvidence(self)
-        return signs.oddities(rows.calibration(rows.early), rows.recorded(), rows.copies())
+        recorded = rows.recorded() if self.within is None else None
+        return signs.oddities(rows.calibration(rows.early), recorded, rows.copies())
 
     # ---------------------------------------------------------------- order of events
 
@@ -637,9 +791,21 @@ class Log(Data, Table):
         rows = self.schedule.rows
         if rows == 0:
             raise LogError("The log has no rows at its as-of time.")
+        if self.events is not None:
+            return self._closing_moments(how_many, self.events)
         moments = self._assigned_by_position(-(-np.arange(1, how_many + 1) * rows // how_many) - 1)
         moments[-1] = self.last_look if self.moment is not None or latest is None else max(moments[-1], latest)
         return np.unique(moments)
+
+    def _closing_moments(self, how_many: int, events: Events) -> Array:
+        """Return times that are evenly spaced from the first closing of a window of every arm to the as-of time."""
+        first = self._assigned_by_position(np.zeros(1, np.intp))[0]
+        existing = self.schedule.existing
+        latest = max((self.assigned_numbers[existing][self.code[existing] == k][:1].max(initial=first)
+                      for k in range(len(self.arms))), default=first)  # fmt: skip
+        start, end = float(latest + events.window + events.lag), float(self.last_look)
+        moments = np.linspace(min(start, end), end, how_many + 1)[1:] if how_many > 1 else np.array([end])
+        return np.unique(np.floor(moments).astype(np.int64)) if self.clock.whole or self.clock.unit else moments
 
     # ---------------------------------------------------------------- display
 

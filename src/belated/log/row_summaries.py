@@ -40,7 +40,7 @@ from belated.summaries.outcome_models import given_means, read_outcome_model
 from belated.summaries.pair_sums import PairSums
 from belated.summaries.segments import ALL, MISSING, Segments, cell_labels
 from belated.summaries.sums import Parts, Sums, SumsOf, add_own, empty_bins
-from belated.summaries.weights import read_weights
+from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
     from belated.log.log import Log
@@ -120,7 +120,7 @@ class RowEvidence:
         return Evidence(
             arms=log.arms,
             rows=len(self.code),
-            within=None,
+            within=log.within,
             grain=next((grain for grain in GRAINS[self.dates] if not (self.delay % grain).any()), 0.0),
             moments=self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES),
             sums=sums,
@@ -132,7 +132,7 @@ class RowEvidence:
             **{name: chances.get(name) for name in names},
             excess=excess,
             variance=variance,
-            dependence=self.dependence(),
+            dependence=self.dependence() if log.within is None else np.zeros((self.cells, 3, 3)),
             arrivals=self._arrival_counts(),
             swings=contexts.swings(glimpse(log)),
             segments=self._segments(),
@@ -448,6 +448,26 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
 
     stretches = jit.in_stretches(schedule.rows, add, divisible=not about.weights.cumulative)
     return reduce(_both, stretches)
+
+
+def row_weights(log: Log, weights: Weights) -> tuple[Array, Array | None]:
+    """Return w, the weight of each row over the probability of its arm; and h, if the kernel had to make it.
+
+    h has shape (rows, arms). Rows after the log's as-of time have whatever weight.
+    """
+    weights.check(log.has_all_propensities)
+    code = log.code.astype(np.intp)
+    pi = log.propensity_matrix[np.arange(len(code)), code if log.has_all_propensities else 0]
+    if weights.needs_rows:
+        h = np.ones((len(code), len(log.arms)))
+        about = SumsOf(log.arms, weights, read_outcome_model("zero"), full=log.has_all_propensities, plain=False)
+        bins = kernel.Bins(edges=np.array([log.schedule.rows]), arrival=np.empty(0, dtype=np.int32))
+        _added(log, about, bins, about.outcome_model.modelling(log), h)
+        return h[np.arange(len(code)), code] / pi, h
+    own = weights.of_own(pi)
+    if log.layout.merged:
+        own = np.where(log.cell >= log.layout.even_from(len(log.arms)), 1.0, own)
+    return own / pi, None
 
 
 def _both(a: kernel.Totals, b: kernel.Totals) -> kernel.Totals:

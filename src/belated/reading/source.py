@@ -29,7 +29,7 @@ from belated.reading.units import unit_columns
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.covariates import CovariateSums
-from belated.summaries.evidence import SHARE_WITH_EVENT, Evidence
+from belated.summaries.evidence import Evidence, event_outcome
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.segments import ALL, Layout
 from belated.summaries.sums import Parts, Sums, SumsOf, with_cap
@@ -209,7 +209,8 @@ class Source(Data, Table):
         return Log.of_numbers(
             LogColumns(
                 arms=self.arms, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.roles.is_declared,
-                **{name: joined(name) for name in ("code", "outcome", "propensity", "assigned", "arrived")},
+                code=joined("code"), outcome=joined("outcome"), propensity=joined("propensity"),
+                assigned=joined("assigned"), arrived=joined("arrived"), within=self.within,
                 segment=segment, covariates=covariates,
                 arrival=locked(joined("arrival")) if units is not None and units.has_arrival else None,
             )
@@ -432,10 +433,8 @@ class Source(Data, Table):
     @property
     def outcome_name(self) -> str:
         """The name of the outcome."""
-        if self._query.measure == "indicator":
-            return SHARE_WITH_EVENT
-        if self._query.measure == "count":
-            return "number of events"
+        if self._query.measure is not None:
+            return event_outcome(self._query.measure, self.roles.outcome)
         return self.roles.outcome or "outcome"
 
     @property

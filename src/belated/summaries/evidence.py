@@ -14,9 +14,16 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.summaries.contexts import Swings
+from belated.summaries.maturing import Measure
 
 #: The name of the outcome if it is whether an event happened.
 SHARE_WITH_EVENT = "share with an event"
+
+
+def event_outcome(measure: Measure, value: str | None = None) -> str:
+    """Return the name of an outcome that is made of events, whose `value` may have a name."""
+    return {"indicator": SHARE_WITH_EVENT, "count": "number of events", "sum": value or "outcome"}[measure]
+
 
 #: The number of periods of time, and of the coarser periods used where rows must not be few.
 STRETCHES = 40

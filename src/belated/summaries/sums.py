@@ -17,6 +17,7 @@ from belated.base.errors import MergeError, OptionError
 from belated.base.text import Unit
 from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, Field
 from belated.summaries.caps import Cap, cap_text, read_cap
+from belated.summaries.maturing import Maturity
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
 from belated.summaries.pair_sums import PairSums
 from belated.summaries.segments import Segments
@@ -60,7 +61,8 @@ class Sums:
     ``w3r``, ``w3r2``, and ``w_max``, the largest w; of those with a model ``w_modelled``, ``wm``.
 
     ``a + b`` merges the sums of two disjoint sets of rows. If outcomes were capped, `cap` has the cap and the number of
-    outcomes above it, by arm. If rows have segments or covariates, `segments` has the same sums by segment and arm.
+    outcomes above it, by arm. If rows have segments or covariates, `segments` has the same sums by segment and arm. If
+    outcomes are events whose windows may still be open, `maturing` says how far they have come.
     """
 
     arms: tuple[Label, ...]
@@ -72,6 +74,7 @@ class Sums:
     cap: Cap | None = None
     pairs: PairSums | None = None  # of a given outcome model
     segments: Segments | None = None  # the sums by segment, if rows have segments or covariates
+    maturing: Maturity | None = None  # of events whose windows may still be open
 
     def __getitem__(self, name: str) -> Array:
         if one_of("name", name, SPREAD + OWN) in SPREAD:
@@ -82,8 +85,10 @@ class Sums:
     def unit(self) -> Unit:
         """The unit of a mean for display: "percent" if every arrived outcome is 0 or 1, and both have arrived.
 
-        If only 0, or only 1, has arrived, outcomes may be amounts.
+        If only 0, or only 1, has arrived, outcomes may be amounts; not if outcomes are whether an event happened.
         """
+        if self.maturing is not None:
+            return "percent" if self.maturing.measure == "indicator" else "number"
         ones = float(np.sum(self["y"] + self.shift * self["arrived"]))
         both = 0.5 < ones < self["arrived"].sum() - 0.5
         return "percent" if both and (self["nonbinary"] == 0).all() else "number"
@@ -185,6 +190,8 @@ class Sums:
 
     def _check_alike(self, other: Sums) -> None:
         """Raise if sums are of different kinds."""
+        if self.maturing is not None or other.maturing is not None:
+            raise MergeError("Sums of events whose windows are open cannot be merged; merge the logs instead.")
         if (self.segments is None) != (other.segments is None):
             raise MergeError("These sums cannot be merged: only one of them has segments or covariates.")
         for name in ("arms", "weights", "outcome_model"):

@@ -116,6 +116,12 @@ class Weights:
             even_from=EVERY_CELL,
         )
 
+    def of_own(self, pi: Array) -> Array:
+        """Return the weight of rows for their own arm, whose probability was `pi`; not for weights that need rows."""
+        if self.name == "sqrt":
+            return np.sqrt(pi)
+        return pi if self.name == "propensity" else np.ones_like(pi)
+
     def _planned_rows(self, rows: int) -> float:
         """Return the horizon of the weights."""
         self.check_rows(rows)

@@ -1,0 +1,313 @@
+"""`Events`: what happened after assignments and when, and the sums of a log whose windows are still open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from belated.base.checks import LARGEST_OUTCOME
+from belated.base.columns import Array, as_array, locked, numbers
+from belated.base.errors import LogError, OptionError, argument
+from belated.base.text import one_line
+from belated.log.clock import NEVER, Clock, read_times
+from belated.log.durations import length_on, length_scale, length_text
+from belated.log.row_summaries import row_weights, sums_of_rows
+from belated.summaries.maturing import Exposure, Happened, Maturity, Measure, Reach, matured_outcomes, reach
+from belated.summaries.outcome_models import read_outcome_model
+from belated.summaries.sums import Parts, Sums
+from belated.summaries.weights import Weights, read_weights
+
+if TYPE_CHECKING:
+    from belated.log.log import Log
+
+
+class Events(NamedTuple):
+    """Events within a window after the assignments of a log, by row and age.
+
+    The values add up to the outcome: the only event of an indicator is the first, with value 1.
+    """
+
+    row: Array
+    age: Array  # since the assignment, in numbers of the clock
+    value: Array
+    window: int | float
+    measure: Measure
+    lag: int | float = 0  # the longest time from an event to its record
+
+    @classmethod
+    def of(
+        cls, row: Array, age: Array, value: Array, window: int | float, measure: Measure, lag: int | float = 0
+    ) -> Events:
+        """Return the events within the window, in order of row and age; what an indicator or a count needs of them."""
+        inside = np.flatnonzero((age >= 0) & (age <= window))
+        inside = inside[np.lexsort((age[inside], row[inside]))]
+        row = row[inside]
+        if measure == "indicator":
+            first = np.append(True, row[1:] != row[:-1]) if len(row) else np.zeros(0, bool)
+            inside, row = inside[first], row[first]
+        value = value[inside] if measure == "sum" else np.ones(len(inside))
+        return cls(locked(row), locked(age[inside].astype(float)), locked(value), window, measure, lag)
+
+    def totals(self, rows: int) -> Array:
+        """Return the outcome of each row at the end of its window."""
+        return np.bincount(self.row, self.value, rows).astype(float)
+
+    def within(self, window: int | float) -> Events:
+        """Return the events of a shorter window."""
+        return Events.of(self.row, self.age, self.value, window, self.measure, self.lag)
+
+    def only(self, rows: Array) -> Events:
+        """Return the events of some rows, numbered anew; `rows` has a boolean for each row."""
+        kept = rows[self.row]
+        row = (np.cumsum(rows) - 1)[self.row[kept]]
+        return self._replace(row=locked(row), age=locked(self.age[kept]), value=locked(self.value[kept]))
+
+    def capped(self, cap: float | None) -> Array:
+        """Return the values if an outcome counts at most as the cap: what each event adds to the capped total."""
+        if cap is None or not len(self.row):
+            return self.value
+        starts = np.flatnonzero(np.append(True, self.row[1:] != self.row[:-1]))
+        running = np.cumsum(self.value)
+        before = np.repeat(running[starts] - self.value[starts], np.diff(np.append(starts, len(self.row))))
+        total = np.minimum(running - before, cap)
+        earlier = np.append(0.0, total[:-1])
+        earlier[starts] = min(0.0, cap)
+        return np.asarray(total - earlier)
+
+    def closing(self, assigned: Array) -> Array:
+        """Return when the outcome of each row is known."""
+        return np.asarray(assigned + self.window + self.lag)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_events(
+    events: Any, unit: Any, assigned: Array, clock: Clock, window: Any, measure: Measure | None, lag: Any
+) -> Events:
+    """Return the events that a user gave as columns `unit`, `age` or `time`, and perhaps `value`."""
+    given = {name: events[name] for name in ("unit", "age", "time", "value") if name in _names(events)}
+    if "unit" not in given or ("age" in given) == ("time" in given):
+        raise LogError(
+            "`events` must have `unit`, the row of each event, and either `age`, the time since its assignment, or "
+            "`time`; `value` is optional.",
+            column="events",
+        )
+    row = _rows_of(given["unit"], unit, len(assigned))
+    if measure == "sum" and "value" not in given:
+        raise LogError("`measure` is 'sum', but `events` has no `value`.", column="events")
+    measure = measure or ("sum" if "value" in given else "indicator")
+    value = numbers("value", given["value"]) if "value" in given else np.ones(len(row))
+    for name, column in given.items():
+        if len(as_array(name, column)) != len(row):
+            raise LogError(f"`{name}` of `events` has another length than `unit`, {len(row):,}.", column="events")
+    wrong = np.flatnonzero(~(np.abs(value) <= LARGEST_OUTCOME))
+    if len(wrong) and measure == "sum":
+        raise LogError(f"`value` of event {wrong[0]} is {value[wrong[0]]}; it must be a number.", column="events")
+    age = _ages(given, assigned[row], clock)
+    missing = np.flatnonzero(~np.isfinite(age))
+    if len(missing):
+        raise LogError(f"Event {missing[0]} has no time; every event must have one.", column="events")
+    length = length_on(clock, window)
+    return Events.of(row, age, value, length, measure, 0 if lag is None else length_on(clock, lag, "lag"))
+
+
+def _names(events: Any) -> Sequence[str]:
+    if not isinstance(events, Mapping) and not hasattr(events, "columns"):
+        raise LogError(
+            f"`events` is a {type(events).__name__}; it must be a dataframe or a mapping with `unit`, `age` or `time`, "
+            "and perhaps `value`.",
+            column="events",
+        )
+    return list(events if isinstance(events, Mapping) else events.columns)
+
+
+def _rows_of(unit: Any, labels: Any, rows: int) -> Array:
+    """Return the row of each event: `unit` itself, or its place among the labels of the rows."""
+    units = as_array("unit", unit)
+    if labels is None:
+        if units.dtype.kind not in "iu" or (len(units) and not (units.min() >= 0 and units.max() < rows)):
+            raise LogError(
+                f"`unit` of `events` must hold row numbers from 0 to {rows - 1:,}; to use other names, give those of "
+                "the rows as `unit`.",
+                column="unit",
+            )
+        return units.astype(np.intp)
+    names = as_array("unit", labels).tolist()
+    if len(names) != rows:
+        raise LogError(f"`unit` has {len(names):,} rows but {argument('propensity')} has {rows:,}.", column="unit")
+    place = {name: i for i, name in enumerate(names)}
+    if len(place) < rows:
+        twice = next(name for i, name in enumerate(names) if place[name] != i)
+        raise LogError(f"`unit` must be different in every row; {one_line(repr(twice))} is in several.", column="unit")
+    found = [place.get(name, -1) for name in units.tolist()]
+    if -1 in found:
+        stray = units.tolist()[found.index(-1)]
+        raise LogError(
+            f"`unit` of event {found.index(-1)} is {one_line(repr(stray))}, which no row has.", column="unit"
+        )
+    return np.array(found, dtype=np.intp)
+
+
+def _ages(given: Mapping[str, Any], assigned: Array, clock: Clock) -> Array:
+    """Return the time from assignment to event, as floats."""
+    if not len(assigned):
+        return np.empty(0)
+    shown, rows = clock.show_many(assigned), len(assigned)
+    if "time" in given:
+        start, when, other = read_times(shown, given["time"], None, rows)
+    else:
+        start, when, other = read_times(shown, None, given["age"], rows)
+    if start is None or when is None or (other.unit is None) != (clock.unit is None):
+        raise LogError("The times of `events` must be of the same kind as those of the rows.", column="events")
+    known = when != NEVER if when.dtype.kind == "i" else np.isfinite(when)
+    age = np.where(known, (when - start).astype(float), math.nan)
+    return age if other.unit is None else np.asarray(age * _ratio(other, clock))
+
+
+def _ratio(fine: Clock, coarse: Clock) -> float:
+    """Return the unit of one clock in units of another."""
+    units = [clock.unit for clock in (fine, coarse)]
+    return float(np.timedelta64(1, units[0]) / np.timedelta64(1, units[1]))  # type: ignore[arg-type]  # not None here
+
+
+# ---------------------------------------------------------------- sums
+
+
+def matured_sums(log: Log, parts: Sequence[Parts], moments: Array | None, *, plain: bool) -> list[list[Sums]]:
+    """Return the sums of matured outcomes for each pair of weights and outcome model, at each time.
+
+    As of the log's own time, the window is cut to the longest age that every arm has reached. At given moments it is
+    not, so that all are about the same window: an arm without a closed window has no estimate yet.
+    """
+    choices = [(read_weights(w), read_outcome_model(m)) for w, m in parts]
+    for _, model in choices:
+        if model.name != "zero":
+            raise OptionError(MATURING_ESTIMATORS)
+    at = [log] if moments is None else [log if moment == log.moment else log.at_number(moment) for moment in moments]
+    return [[_sums_at(each, weights, plain=plain, cut=moments is None) for each in at] for weights, _ in choices]
+
+
+MATURING_ESTIMATORS = (
+    "While windows are open, events are estimated by 'dipw', 'mean' or 'hajek', which have no outcome model; other "
+    "estimators need closed windows (maturing=False, or --closed-only)."
+)
+
+
+def _sums_at(log: Log, weights: Weights, *, plain: bool, cut: bool) -> Sums:
+    """Return the sums of matured outcomes as of the log's time."""
+    events = _events(log)
+    exposed = ages_of(log)
+    w, h = row_weights(log, weights)
+    cells, window = len(log.cell_anchor), events.window
+    exposure = Exposure(log.cell[exposed.rows].astype(np.intp), exposed.age, w[exposed.rows])
+    known = reach(exposure, exposure.w**2, cells, window)
+    if cut and (usable := longest_window(known, log.clock)) < window:
+        shorter = _sums_at(log.within_window(usable), weights, plain=plain, cut=False)
+        if shorter.maturing is None:
+            return shorter
+        return replace(shorter, maturing=replace(shorter.maturing, asked=window))
+    happened, values = exposed.events(events, events.capped(log.cap))
+    outcome = matured_outcomes(exposure, Happened(happened, exposed.event_age(events), values), cells, float(window))
+    outcome[~(known.longest >= window)[exposure.cell]] = math.nan  # no row of the cell has lived so long
+    matured = log.with_outcomes(exposed.rows, outcome)
+    chosen = weights if h is None else replace(weights, name="given", given=h[exposed.rows], horizon=None)
+    sums = sums_of_rows(matured, (chosen, "zero"), None, plain, ())[0]
+    sums = sums if sums.weights == weights else _reweighted(sums, weights)
+    return replace(sums, maturing=_maturity(log, known, exposed, weights))
+
+
+def _reweighted(sums: Sums, weights: Weights) -> Sums:
+    """Return sums under the name of the weights that they were made with."""
+    segments = sums.segments
+    if segments is not None:
+        segments = replace(segments, cells=replace(segments.cells, weights=weights))
+    return replace(sums, weights=weights, segments=segments)
+
+
+class Ages(NamedTuple):
+    """The rows of a log that had been assigned, the age that each has reached, and which events count by then."""
+
+    rows: Array
+    age: Array
+    place: Array  # of each row of the log among `rows`; -1: not there
+    counts: Array  # whether each event of the log counts
+
+    def events(self, events: Events, values: Array) -> tuple[Array, Array]:
+        """Return the place and value of each event that counts."""
+        return self.place[events.row[self.counts]], values[self.counts]
+
+    def event_age(self, events: Events) -> Array:
+        """Return the age of each event that counts."""
+        return np.asarray(events.age[self.counts])
+
+
+def ages_of(log: Log) -> Ages:
+    """Return the ages that rows have reached at the log's as-of time."""
+    events = _events(log)
+    rows = np.sort(np.arange(len(log.code))[log.schedule.existing])
+    age = (log.last_look - events.lag - log.assigned_numbers[rows]).astype(float)
+    rows, age = rows[age >= 0], np.minimum(age[age >= 0], float(events.window))
+    place = np.full(len(log.code), -1)
+    place[rows] = np.arange(len(rows))
+    at = place[events.row]
+    counts = (at >= 0) & (events.age <= np.append(age, -1.0)[at])
+    return Ages(rows, age, place, counts)
+
+
+def rows_above(log: Log) -> Array:
+    """Return the rows whose events so far exceed the log's cap."""
+    events, counts = _events(log), ages_of(log).counts
+    total = np.bincount(events.row[counts], events.value[counts], len(log.code))
+    return np.flatnonzero(total > (math.inf if log.cap is None else log.cap))
+
+
+def _events(log: Log) -> Events:
+    if log.events is None:
+        raise LogError("The log has no events.")
+    return log.events
+
+
+def longest_window(known: Reach, clock: Clock) -> int | float:
+    """Return the longest age that rows of every cell have reached."""
+    longest = float(np.nanmin(known.longest)) if np.isfinite(known.longest).any() else 0.0
+    return math.floor(longest) if clock.whole or clock.unit is not None else longest
+
+
+def _maturity(log: Log, known: Reach, exposed: Ages, weights: Weights) -> Maturity:
+    events = _events(log)
+    cell, shape = log.cell[exposed.rows].astype(np.intp), (len(log.cell_anchor) // len(log.arms), len(log.arms))
+    closed = exposed.age >= events.window
+    well = np.nan_to_num(known.well, nan=0.0)[np.isfinite(known.longest)].min(initial=math.inf)
+    happened = cell[exposed.place[events.row[exposed.counts]]]
+
+    def counts(cells: Array) -> Array:
+        return np.bincount(cells, minlength=len(log.cell_anchor)).reshape(shape)
+
+    def within(window: int | float) -> Sums:
+        return _sums_at(log.within_window(window), weights, plain=False, cut=False)
+
+    def text(length: int | float) -> str:
+        return length_text(log.clock, length)
+
+    def length(window: object) -> int | float:
+        return length_on(log.clock, window)
+
+    return Maturity(
+        window=events.window,
+        asked=events.window,
+        covered=float(well) if well < events.window else None,
+        measure=events.measure,
+        closed=counts(cell[closed]),
+        open=counts(cell[~closed]),
+        events=counts(happened),
+        effective=known.closed.reshape(shape),
+        within=within,
+        length=length,
+        text=text,
+        scale=length_scale(log.clock, events.window),
+    )
