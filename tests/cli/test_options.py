@@ -13,7 +13,8 @@ from belated.cli.options import LogOptions
 from belated.cli.output import FORMATS
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
-from belated.reading.rows_query import DUPLICATES, MEASURES
+from belated.reading.rows_query import DUPLICATES
+from belated.summaries.maturing import MEASURES
 from belated.simulation.paper.reproduction import FIGURES
 
 READERS = ("analyze", "diagnose", "sensitivity", "plan")

@@ -99,7 +99,7 @@ def sensitivity(
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
     B beats A, unless the odds that an outcome arrives vary with its value by more than a factor of 3.12.
     """
-    given = require_data(log, cap).log()
+    given = require_data(log, cap).closed().log()
     if segment is not None:
         given = given.in_segment(segment)
     target = read_target(given.arms, contrast, option="contrast")

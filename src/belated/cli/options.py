@@ -79,9 +79,24 @@ Window = Annotated[
     str | None,
     option(
         "The time after an assignment in which events count: 7d, 12h, 30min, or a number of steps. Assignments whose "
-        "window is still open at --as-of are not used.",
+        "window is still open at --as-of count for the ages they have reached.",
         TABLES,
     ),
+]
+Windows = Annotated[
+    str | None, option("Several windows instead of one, such as 1d,7d,30d; the longest is analysed in full.", TABLES)
+]
+ClosedOnly = Annotated[
+    bool,
+    typer.Option(
+        "--closed-only",
+        help="Use only assignments whose window has closed at --as-of.",
+        rich_help_panel=TABLES,
+    ),
+]
+Lag = Annotated[str | None, option("The longest time from an event to its record, such as 6h.", TABLES)]
+RecordedAt = Annotated[
+    str | None, option("When each event was recorded; --lag is learned from it unless it is given.", COLUMNS)
 ]
 Measure = Annotated[
     str | None,
@@ -186,6 +201,10 @@ class LogOptions:
     duplicates: str
     events: bool
     window: str | None
+    windows: str | None
+    closed_only: bool
+    lag: str | None
+    recorded_at: str | None
     measure: str | None
     cap: float | None
     arm: str | None
@@ -223,12 +242,15 @@ class LogOptions:
         from belated.reading.copying import COPY_LIMIT
         from belated.reading.read import read
         from belated.reading.roles import PROPENSITY_UNITS
-        from belated.reading.rows_query import DUPLICATES, MEASURES
+        from belated.reading.rows_query import DUPLICATES
+        from belated.summaries.maturing import MEASURES
 
         if self.measure is not None and not self.events:
             raise OptionError(
                 f"{argument('measure')} is given without {argument('events')}; it chooses how events become an outcome."
             )
+        if self.closed_only and not self.events:
+            raise OptionError(f"{argument('closed_only')} is given without {argument('events')}; it is about events.")
         log = read(
             self.source,
             self.outcomes,
@@ -245,6 +267,10 @@ class LogOptions:
             duplicates=one_of("duplicates", self.duplicates, DUPLICATES),
             events=one_of("measure", self.measure, MEASURES) if self.measure else self.events,
             window=self.window,
+            windows=None if self.windows is None else [each.strip() for each in self.windows.split(",")],
+            maturing=not self.closed_only,
+            lag=self.lag,
+            recorded_at=self.recorded_at,
             cap=self.cap,
             copy_limit=COPY_LIMIT if self.copy_limit is None else self.copy_limit,
             propensity_unit=one_of("propensity_unit", self.propensity_unit, PROPENSITY_UNITS),

@@ -30,6 +30,10 @@ def sensitivity(
     duplicates: options.Duplicates = "error",
     events: options.Events = False,
     window: options.Window = None,
+    windows: options.Windows = None,
+    closed_only: options.ClosedOnly = False,
+    lag: options.Lag = None,
+    recorded_at: options.RecordedAt = None,
     measure: options.Measure = None,
     cap: options.Cap = None,
     copy_limit: options.CopyLimit = None,
@@ -71,7 +75,8 @@ def sensitivity(
     tables = LogOptions(
         source=source, outcomes=outcomes, table=table, arm=arm, outcome=outcome, propensity=propensity,
         assigned_at=assigned_at, arrived_at=arrived_at, delay=delay, key=key, arms=arms, as_of=as_of,
-        duplicates=duplicates, events=events, window=window, measure=measure, cap=cap, copy_limit=copy_limit,
+        duplicates=duplicates, events=events, window=window, windows=windows, closed_only=closed_only,
+        lag=lag, recorded_at=recorded_at, measure=measure, cap=cap, copy_limit=copy_limit,
         propensity_unit=propensity_unit, encoding=encoding, decimal=decimal, date_format=date_format, segment=segment,
         covariates=covariates, arrival_probability=arrival_probability,
     )  # fmt: skip

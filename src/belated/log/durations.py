@@ -34,45 +34,55 @@ class Window:
     text: str
 
 
-def read_window(window: Any) -> Window:
+def longest_of(windows: Any) -> Window:
+    """Return the longest of several windows."""
+    if isinstance(windows, (str, bytes)) or not windows:
+        raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")
+    known = [read_window(window) for window in windows]
+    if len({each.is_time for each in known}) > 1:
+        raise OptionError(f"{argument('windows')} mixes durations and steps; give one kind.")
+    return max(known, key=lambda each: each.length)
+
+
+def read_window(window: Any, name: str = "window") -> Window:
     """Return a window from text such as "7d" or "12 hours", a number of steps, or a timedelta."""
     if isinstance(window, Window):
         return window
     if isinstance(window, (dt.timedelta, np.timedelta64)):
         if np.isnat(np.timedelta64(window, "us")):
-            raise _no_window(window)
+            raise _no_window(window, name)
         length = round(np.timedelta64(window, "us") / np.timedelta64(1, "us"))
         size, unit = next(((s, u) for s, u in sorted(_LENGTHS.values(), reverse=True) if length % s == 0), (1, ""))
-        return _window(length, True, count(length // size, unit), window)
+        return _window(length, True, count(length // size, unit), window, name)
     if isinstance(window, (int, float, np.integer, np.floating)) and not isinstance(window, bool):
-        return _steps(float(window), window)
+        return _steps(float(window), window, name)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(window).lower())
     if match is None:
-        raise _no_window(window)
+        raise _no_window(window, name)
     number, unit = match.groups()
     if unit in ("", "step", "steps"):
-        return _steps(float(number), window)
-    names = _LENGTHS | {name: (size, name) for size, name in _LENGTHS.values()}
-    size, name = names.get(unit) or names.get(unit.removesuffix("s")) or (0, "")
+        return _steps(float(number), window, name)
+    names = _LENGTHS | {noun: (size, noun) for size, noun in _LENGTHS.values()}
+    size, noun = names.get(unit) or names.get(unit.removesuffix("s")) or (0, "")
     if not size:
-        raise _no_window(window)
-    return _window(int(Fraction(number) * size), True, f"{number} {name}{'' if number == '1' else 's'}", window)
+        raise _no_window(window, name)
+    return _window(int(Fraction(number) * size), True, f"{number} {noun}{'' if number == '1' else 's'}", window, name)
 
 
-def _steps(number: float, given: object) -> Window:
+def _steps(number: float, given: object, name: str) -> Window:
     steps = int(number) if math.isfinite(number) and number == int(number) else float(number)
-    return _window(steps, False, f"{steps:,} {'step' if steps == 1 else 'steps'}", given)
+    return _window(steps, False, f"{steps:,} {'step' if steps == 1 else 'steps'}", given, name)
 
 
-def _window(length: int | float, is_time: bool, text: str, given: object) -> Window:
+def _window(length: int | float, is_time: bool, text: str, given: object, name: str) -> Window:
     if not 0 < length < 2**62:
-        raise _no_window(given)
+        raise _no_window(given, name)
     return Window(length, is_time, text)
 
 
-def _no_window(window: object) -> OptionError:
+def _no_window(window: object, name: str) -> OptionError:
     return OptionError(
-        f"{argument('window')} is {window!r}; it must be a positive number of "
+        f"{argument(name)} is {window!r}; it must be a positive number of "
         "steps, such as 100, or a duration, such as '7d', "
         "'12h', '30min' or '90s'."
     )
@@ -80,7 +90,7 @@ def _no_window(window: object) -> OptionError:
 
 def length_on(clock: Clock, window: Any, name: str = "window") -> int | float:
     """Return a window in numbers of a clock; of a clock of whole numbers, the whole numbers that it contains."""
-    given = read_window(window)
+    given = read_window(window, name)
     if given.is_time != (clock.unit is not None):
         kind, like = ("numbers", "100") if clock.unit is None else ("datetimes", "'7d'")
         raise OptionError(f"{argument(name)} is {given.text}, but the times are {kind}; try {like}.")

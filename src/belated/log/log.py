@@ -846,7 +846,8 @@ class Log(Data, Table):
         size = f"{count(len(self), 'row')} and {count(len(self.arms), 'arm')}"
         cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
         segments = "" if self.segment_column is None else f"; {count(len(self.segments), 'segment')}"
-        return f"Log of {size}: {share:.1%} arrived{span}{as_of}{known}{cap}{segments}"
+        come = "arrived" if self.events is None else f"of windows of {self.within} closed"
+        return f"Log of {size}: {share:.1%} {come}{span}{as_of}{known}{cap}{segments}"
 
     def _columns(self) -> list[Column]:
         facts = self._facts

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: What a column may be for.
 Role = Literal[
     "arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "propensity",
-    "segment", "covariates", "arrival_probability",
+    "segment", "covariates", "arrival_probability", "recorded_at",
 ]  # fmt: skip
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -154,6 +154,7 @@ KINDS: Mapping[Role, tuple[ColumnKind, ...]] = {
     "segment": ("text", "integer", "boolean", "number", "time"),
     "covariates": ("integer", "number", "boolean"),
     "arrival_probability": NUMERIC,
+    "recorded_at": CALENDAR + NUMERIC,
 }
 
 #: Kinds that only some names make likely: an arm is seldom a fraction, text seldom a time or a JSON of propensities.

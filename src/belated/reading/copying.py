@@ -45,7 +45,7 @@ def copy_tables(
         If there are more rows, or values that would not stay the same.
     """
     connection = connect()
-    later = [roles.outcome, roles.arrived_at, roles.delay]
+    later = [roles.outcome, roles.arrived_at, roles.delay, roles.recorded_at]
     if deliveries is not None:
         deliveries = _copied(deliveries, connection, [*later, roles.outcome_key], roles, limit)
         later = []

@@ -309,7 +309,7 @@ def copies(source: Source) -> int:
     Those that share their time with one of the first rows are looked at before all are.
     """
     timed = source.roles.assigned_at is not None
-    left_out = ("first",) if timed else ("first", "assigned", "arrived")
+    left_out = ("first", "total") if timed else ("first", "total", "assigned", "arrived")
     rows = source.rows.drop(*(name for name in (*left_out, *source.unit_names) if name in source.rows.columns))
     when = "assigned" if timed else "outcome"
     first = rows.filter(rows[when].notnull()).select(some=when).limit(LOOKED_AT)

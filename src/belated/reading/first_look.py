@@ -128,9 +128,10 @@ def _look(
     facts = look(query.rows(moment), clock)
     if not facts.values and arms is None:
         when = "" if moment is None else f" as of {clock.text(moment)}"
-        if moment is not None and query.window is not None and (closes := _first_closing(query, clock)) is not None:
+        is_closed_only = query.window is not None and not query.maturing
+        if moment is not None and is_closed_only and (closes := _first_closing(query, clock)) is not None:
             raise LogError(
-                f"No window of {query.window.text} has closed yet{when}; the first "
+                f"No window of {query.window.text if query.window else ''} has closed yet{when}; the first "
                 f"closes at {clock.text(closes)}. Wait, "
                 f"give a shorter {argument('window')}, or a later {argument('as_of')} if the tables hold later events."
             )

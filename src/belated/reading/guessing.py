@@ -55,8 +55,8 @@ def find(
         The same of a second table that holds the outcomes or events, if there is one.
     given
         Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`, `segment`,
-        `covariates`, `arrival_probability`; None is one that was not given, "" or "none" one that no column plays.
-        With `events`, a row of the second table needs no outcome.
+        `covariates`, `arrival_probability`, `recorded_at`; None is one that was not given, "" or "none" one that no
+        column plays. With `events`, a row of the second table needs no outcome.
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
     known = {*kinds, *(outcome_kinds or ())}
@@ -88,6 +88,8 @@ def find(
     }
     chance = options.get("arrival_probability")
     arrival = first.take("arrival_probability", chance) if chance else None
+    record = options.get("recorded_at")
+    recorded = second.take("recorded_at", record) if record else None
     propensity = _named(options["propensity"], first) if "propensity" in options else None
 
     required: tuple[Role, ...] = ("arm", "outcome")
@@ -100,7 +102,8 @@ def find(
     if second is not first and "key" not in options:
         roles["key"], roles["outcome_key"] = _shared_key(first, second)
     propensity = replace(_likely(first) if propensity is None else propensity, unit=options.get("unit", "fraction"))
-    columns: dict[str, Any] = {**roles, "propensity": propensity, **several, "arrival_probability": arrival}
+    columns: dict[str, Any] = {**roles, "propensity": propensity, **several}
+    columns |= {"arrival_probability": arrival, "recorded_at": recorded}
     guessed = tuple(role for role in ROLES if role not in options and columns.get(role))
     return Roles(**columns, guessed=guessed, second=called)
 

@@ -12,7 +12,7 @@ from belated.base.checks import one_of, whole
 from belated.base.columns import ByArm, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
-from belated.log.durations import read_window
+from belated.log.durations import Window, longest_of, read_window
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, can_copy, copy_tables
@@ -21,14 +21,16 @@ from belated.reading.csv_texts import TextFormat, Use
 from belated.reading.databases import is_url, open_url, path_of, table_named
 from belated.reading.embedded import Connection
 from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
+from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, table_beside
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
-from belated.reading.rows_query import DUPLICATES, MEASURES, Duplicates, Measure, RowsQuery
+from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
 from belated.reading.source import Reading, Source
 from belated.summaries.caps import read_cap
+from belated.summaries.maturing import MEASURES, Measure
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -56,6 +58,10 @@ def read(
     duplicates: Duplicates = "error",
     events: bool | Measure = False,
     window: Any = None,
+    windows: Sequence[Any] | None = None,
+    maturing: bool = True,
+    lag: Any = None,
+    recorded_at: str | None = None,
     cap: float | None = None,
     copy_limit: int = COPY_LIMIT,
     propensity_unit: PropensityUnit = "fraction",
@@ -104,9 +110,17 @@ def read(
     events : bool or {"indicator", "count", "sum"}
         Whether outcomes are events, recorded only when they happen, such as purchases. The outcome of an assignment is
         then whether any event happened within the `window`, their number, or the sum of their values (the default if
-        there are values). Only assignments whose window has closed by `as_of` are used.
+        there are values). Assignments whose window is still open at `as_of` count for the ages that they have reached.
     window : int, float, str or timedelta, optional
         The window of events: steps, or a duration such as ``"7d"``, ``"12h"`` or ``"30min"``.
+    windows : list, optional
+        Several windows instead of one. Answers are about the longest; `Estimate.windows` has all of them.
+    maturing : bool, default True
+        If False, only assignments whose window has closed by `as_of` are used.
+    lag : int, float, str or timedelta, optional
+        The longest time from an event to its record. Assignments count as younger by it.
+    recorded_at : str, optional
+        The column with the time when each event was recorded, from which the lag is learned.
     cap : float, optional
         Outcomes above the cap count as the cap, and estimates are of the mean of the capped outcomes. For events, the
         outcome of an assignment is capped, not each event.
@@ -142,14 +156,7 @@ def read(
     form = TextFormat(encoding, decimal, date_format)
     if cap is not None:
         read_cap(cap)
-    if isinstance(events, str):
-        one_of("events", events, MEASURES)
-    if bool(events) != (window is not None):
-        missing, there = ("window", "events") if events else ("events", "window")
-        raise OptionError(
-            f"{argument(there)} is given without {argument(missing)}; events count within a window, such as "
-            f"{argument('window', '7d')}."
-        )
+    window = _event_window(events, window, windows, lag=lag, recorded_at=recorded_at)
     assignments = open_input(source, table, role="source", form=form)
     deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes", form=form)
     files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
@@ -168,7 +175,7 @@ def read(
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
         "unit": propensity_unit, "segment": segment, "covariates": covariates,
-        "arrival_probability": arrival_probability,
+        "arrival_probability": arrival_probability, "recorded_at": recorded_at,
     }  # fmt: skip
     reading = Reading(tuple(_kinds(assignments)), lambda **changes: read(source, outcomes, **given | changes))
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
@@ -191,15 +198,51 @@ def read(
         roles=columns,
         duplicates=duplicates,
         measure=_measure(events, columns),
-        window=None if window is None else read_window(window),
+        window=window,
+        maturing=bool(events) and maturing,
         ordered=assignments.ordered,
         copied_from=held_in,
     )
+    query, words = _with_lag(query, assignments.name, lag)
+    notes = [*notes, *words]
     if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
-    opened = Source(open_tables(query, name, arms, as_of, notes), files=files, reading=reading)
+    opened = Source(
+        open_tables(query, name, arms, as_of, notes), files=files, reading=reading, windows=tuple(windows or ())
+    )
     return opened if cap is None else opened.capped(cap)
+
+
+def _event_window(
+    events: bool | Measure, window: Any, windows: Sequence[Any] | None, *, lag: Any, recorded_at: str | None
+) -> Window | None:
+    """Return the window of events, the longest of several; None if outcomes are not events."""
+    if isinstance(events, str):
+        one_of("events", events, MEASURES)
+    if window is not None and windows is not None:
+        raise OptionError(f"{argument('window')} and {argument('windows')} are both given; give one of them.")
+    if not events and (lag is not None or recorded_at is not None):
+        name = "lag" if lag is not None else "recorded_at"
+        raise OptionError(f"{argument(name)} is given without {argument('events')}; it is about events in a window.")
+    if bool(events) != (window is not None or windows is not None):
+        missing, there = ("window", "events") if events else ("events", "window")
+        raise OptionError(
+            f"{argument(there)} is given without {argument(missing)}; events count within a window, such as "
+            f"{argument('window', '7d')}."
+        )
+    if windows is not None:
+        return longest_of(windows)
+    return None if window is None else read_window(window)
+
+
+def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[str]]:
+    """Return the query with the lag from events to their records, and what to say of it."""
+    if query.measure is None:
+        return query, []
+    with sentences(name):
+        known, words = learned_lag(query, None if lag is None else read_window(lag, "lag"))
+    return replace(query, lag=known), words
 
 
 def _confine(assignments: Input, files: Sequence[str]) -> None:
@@ -242,6 +285,7 @@ def _loaded(
     first |= {**dict.fromkeys(columns.segment, "label"), **dict.fromkeys(columns.covariates, "outcome")}
     first[columns.arrival_probability] = "outcome"
     second: dict[str | None, Use] = {columns.outcome: "outcome", columns.arrived_at: "time", columns.delay: "delay"}
+    second[columns.recorded_at] = "time"
     if deliveries is None:
         return assignments.loaded(_used({**first, **second}), percent=percent), None
     second[columns.outcome_key] = "key"

@@ -91,6 +91,7 @@ class Roles:
     segment: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     arrival_probability: str | None = None
+    recorded_at: str | None = None
     guessed: tuple[Role, ...] = ()
     second: str | None = None
 
@@ -150,6 +151,8 @@ class Roles:
         columns |= {role: list(getattr(self, role)) for role in ("segment", "covariates") if getattr(self, role)}
         if self.arrival_probability is not None:
             columns["arrival_probability"] = self.arrival_probability
+        if self.recorded_at is not None:
+            columns["recorded_at"] = self.recorded_at
         return {**columns, "guessed": list(self.guessed)}
 
     def line(self, *, cli: bool = False, options: bool = True) -> str:
@@ -173,6 +176,8 @@ class Roles:
             shown.append(f"covariates = {some(self.covariates, quote='')}")
         if self.arrival_probability is not None:
             shown.append(f"arrival probability = {one_line(self.arrival_probability)}")
+        if self.recorded_at is not None:
+            shown.append(f"recorded at = {one_line(self.recorded_at)}")
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
         guessed = f" (guessed; change with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"

@@ -19,6 +19,7 @@ from belated.log.durations import Window
 from belated.reading.columns import in_words, moment_like, number, time, value
 from belated.reading.engines import fetch, library_of
 from belated.reading.roles import Roles
+from belated.summaries.maturing import Measure
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 #: What to make of different outcomes for one key.
 Duplicates = Literal["error", "first", "last", "sum"]
 DUPLICATES: tuple[Duplicates, ...] = get_args(Duplicates)
-
-#: What of the events within a window is the outcome.
-Measure = Literal["indicator", "count", "sum"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 #: The largest finite number.
 _LARGEST = float(np.finfo(np.float64).max)
@@ -56,6 +53,10 @@ class RowsQuery:
         What to do with different values for one key.
     measure : {"indicator", "count", "sum"} or None
         Of events: what of those within `window` is the outcome. None: outcomes, not events.
+    maturing : bool
+        Of events: whether rows whose window is still open stay, without an outcome.
+    lag : Window or None
+        Of events: the longest time from an event to its record; windows close later by it.
     ordered : bool
         Whether the assignments have an order of their own.
     copied_from : str or None
@@ -68,6 +69,8 @@ class RowsQuery:
     duplicates: Duplicates = "error"
     measure: Measure | None = None
     window: Window | None = None
+    maturing: bool = False
+    lag: Window | None = None
     ordered: bool = True
     copied_from: str | None = None
 
@@ -96,8 +99,8 @@ class RowsQuery:
     ) -> ir.Table:
         """Return one row for each assignment as of a moment.
 
-        Its columns are `arm`, `assigned`, `outcome` and `arrived` (null: still out), `key` if there is one, `first` of
-        events, and whatever `more` makes of the table of assignments.
+        Its columns are `arm`, `assigned`, `outcome` and `arrived` (null: still out), `key` if there is one, `first` and
+        `total` of events, and whatever `more` makes of the table of assignments.
         """
         rows = self.assigned_rows(more)
         if self.measure is None:
@@ -105,7 +108,12 @@ class RowsQuery:
             since = rows.assigned
         else:
             rows = self._with_events(rows)
-            since = rows.arrived
+            if self.maturing and moment is not None:
+                is_open = rows.arrived > moment_like(rows.arrived, moment)
+                rows = rows.mutate(
+                    outcome=is_open.ifelse(None, rows.outcome), arrived=is_open.ifelse(None, rows.arrived)
+                )
+            since = rows.assigned if self.maturing else rows.arrived
         return rows if moment is None else rows.filter((since <= moment_like(since, moment)) | rows.assigned.isnull())
 
     def arms(self) -> ir.Table:
@@ -141,7 +149,8 @@ class RowsQuery:
             )
         if assigned.is_timestamp():
             return max(assigned, arrived, key=lambda dtype: getattr(dtype, "scale", None) or 0)
-        has_fraction = self.window is not None and isinstance(self.window.length, float)
+        lengths = [each.length for each in (self.window, self.lag) if each is not None]
+        has_fraction = any(isinstance(length, float) for length in lengths)
         is_whole = not (has_fraction or assigned.is_floating() or arrived.is_floating())
         return self.library.dtype("int64" if is_whole else "float64")
 
@@ -259,19 +268,41 @@ class RowsQuery:
         """
         if self.deliveries is None:
             inside = rows.when.between(rows.assigned, self._closing(rows.assigned))
-            happened = inside.ifelse(rows.outcome if self.measure == "sum" else self.library.literal(1), 0)
+            amount = inside.ifelse(rows.outcome if self.measure == "sum" else self.library.literal(1), 0)
             rows = rows.mutate(first=inside.ifelse(rows.when, None))
         else:
-            starts, events = rows.select("key", "assigned"), self.timed_deliveries(None)
-            pairs = starts.inner_join(events, starts.key == events.key_)
-            inside = pairs.filter(pairs.when.between(pairs.assigned, self._closing(pairs.assigned)))
-            totals = inside.group_by(key_=inside.key).agg(
-                total=inside.outcome.sum() if self.measure == "sum" else inside.count(), first=inside.when.min()
-            )
+            inside = self.events()
+            totals = inside.group_by(key_=inside.key).agg(total=inside.value.sum(), first=inside.when.min())
             rows = rows.left_join(totals, rows.key == totals.key_).drop("key_")
-            happened = (rows.total > 0).ifelse(1, 0) if self.measure == "indicator" else rows.total
-        rows = rows.mutate(outcome=happened.fill_null(0).cast("float64"), arrived=self._closing(rows.assigned))
-        return rows.drop("when" if self.deliveries is None else "total")
+            amount = (rows.total > 0).ifelse(1, 0) if self.measure == "indicator" else rows.total
+        amount = amount.fill_null(0).cast("float64")
+        rows = rows.mutate(outcome=amount, total=amount, arrived=self._known(rows.assigned))
+        return rows.drop("when") if self.deliveries is None else rows
+
+    def events(self) -> ir.Table:
+        """Return the events of the second table that lie in their windows: `key`, `assigned`, `when` and `value`."""
+        starts, events = self.assigned_rows().select("key", "assigned"), self.timed_deliveries(None)
+        pairs = starts.inner_join(events, starts.key == events.key_)
+        inside = pairs.filter(pairs.when.between(pairs.assigned, self._closing(pairs.assigned)))
+        value = inside.outcome if self.measure == "sum" else self.library.literal(1)
+        return inside.select("key", "assigned", "when", value=value.cast("float64"))
+
+    def _known(self, assigned: ir.Column) -> ir.Column:
+        """Return when the outcome of each row is known: when its window has closed, and events are recorded."""
+        return self._later(self._closing(assigned), self.lag)
+
+    def _later(self, moment: ir.Column, length: Window | None) -> ir.Column:
+        if length is None:
+            return moment
+        if length.is_time != moment.type().is_timestamp():
+            kind, like = ("datetimes", "'6h'") if moment.type().is_timestamp() else ("numbers", "10")
+            raise OptionError(f"{argument('lag')} is {length.text}, but the times are {kind}; try {like}.")
+        return self._plus(moment, length)
+
+    def _plus(self, moment: ir.Column, length: Window) -> ir.Column:
+        """Return later times; of the common type, as an engine may make them coarser."""
+        later = moment + (self.library.interval(microseconds=int(length.length)) if length.is_time else length.length)
+        return later.cast(self._clock_type)
 
     def _closing(self, assigned: ir.Column) -> ir.Column:
         """Return when each row's window closes."""
@@ -283,7 +314,7 @@ class RowsQuery:
         if window.is_time != assigned.type().is_timestamp():
             kind, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
             raise OptionError(f"{argument('window')} is {window.text}, but the times are {kind}; try {like}.")
-        return assigned + (self.library.interval(microseconds=int(window.length)) if window.is_time else window.length)
+        return self._plus(assigned, window)
 
 
 # ---------------------------------------------------------------- parts of the expression

@@ -22,6 +22,7 @@ from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
 from belated.reading.columns import floats, literal
 from belated.reading.engines import engine_of, fetch, sentences
+from belated.reading.event_rows import with_events
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
@@ -80,11 +81,19 @@ class Source(Data, Table):
         The files that contain the rows, if any.
     units : Units or None
         The segments and covariates, if there are any.
+    windows : tuple
+        The windows that were asked for, if there are several.
     """
 
     def __init__(
-        self, opened: Opened, cap: float | None = None, files: tuple[str, ...] = (), reading: Reading | None = None
+        self,
+        opened: Opened,
+        cap: float | None = None,
+        files: tuple[str, ...] = (),
+        reading: Reading | None = None,
+        windows: tuple[Any, ...] = (),
     ) -> None:
+        self.windows = windows
         self._uncut, self.cap, self.files, self._reading = opened, cap, files, reading
         self._opened = opened if cap is None else replace(opened, rows=sums_query.with_cap(opened.rows, cap))
         self._query, self._facts = opened.query, opened.facts
@@ -138,12 +147,12 @@ class Source(Data, Table):
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as of another time, given as a number of its clock."""
         with sentences(self.name):
-            return Source(self._uncut.at(moment), self.cap, self.files, self._reading)
+            return self._like(self._uncut.at(moment), self.cap)
 
     def capped(self, cap: float | None) -> Source:
         """Return the same experiment with another cap on outcomes; None removes the cap."""
         if cap is None:
-            return Source(self._uncut, files=self.files, reading=self._reading)
+            return self._like(self._uncut, None)
         value = read_cap(cap)
         if self._query.measure == "indicator":
             raise OptionError(
@@ -154,7 +163,10 @@ class Source(Data, Table):
             known = rows.filter(rows.arrived.notnull())
             least = fetch(known.aggregate(n=known.count(), low=known.outcome.min())).to_pylist()[0]
         check_cap(value, math.inf if least["low"] is None else least["low"], least["n"])
-        return Source(self._uncut, value, self.files, self._reading)
+        return self._like(self._uncut, value)
+
+    def _like(self, opened: Opened, cap: float | None) -> Source:
+        return Source(opened, cap, self.files, self._reading, self.windows)
 
     def above_cap(self, moments: Array | None = None) -> Array:
         """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
@@ -181,17 +193,37 @@ class Source(Data, Table):
 
     def hold(self) -> None:
         """Load the rows into memory if they are streamed and few enough, so that they are read only once."""
-        if self._held is None and self.is_streamed and self.within is None and 0 < len(self) <= MOST_HELD:
+        if self._held is None and self.is_streamed and self._can_hold and 0 < len(self) <= MOST_HELD:
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
+
+    @property
+    def _can_hold(self) -> bool:
+        """Whether the rows can be held in memory: not those of closed windows, which exist only later."""
+        return self.within is None or self.is_maturing
+
+    @property
+    def is_maturing(self) -> bool:
+        """Whether outcomes are events, and rows whose window is still open count for the ages they have reached."""
+        return self._query.maturing
+
+    def closed(self) -> Source:
+        """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
+        return self._again(maturing=False, lag=self._query.lag, recorded_at=None) if self.is_maturing else self
 
     def log(self) -> Log:
         """Return the log in memory."""
         if self._held is not None:
             return self._held
         with sentences(self.name):
-            batches = self._reader_of(self._uncut).all_batches()
-        return self._log_of(batches)
+            reader = self._reader_of(self._uncut)
+            if not self.is_maturing:
+                return self._log_of(reader.all_batches())
+            records = list(reader.records(ordered=False))
+            batches = [reader.batch(record) for record in records]
+            for batch in batches:
+                batch.check_times(0)
+            return with_events(self._log_of(batches), self._query, records, self.cap)
 
     def _log_of(self, batches: Sequence[Batch]) -> Log:
         if not batches:
@@ -297,11 +329,13 @@ class Source(Data, Table):
         choices = [(read_weights(w), read_outcome_model(m)) for w, m in parts]
         for weights, _ in choices:
             weights.check(self.has_all_propensities)
-        if moments is not None and moments[-1] < self.last_look:
+        if moments is not None and moments[-1] < self.last_look and not self.is_maturing:
             return self.at_number(moments[-1]).sums(choices, moments, plain=plain)
-        if moments is not None and self._past_differs(choices):
+        if moments is not None and not self.is_maturing and self._past_differs(choices):
             each = [self.at_number(moment).sums(choices, plain=plain) for moment in moments]
             return [[sums[i][-1] for sums in each] for i in range(len(choices))]
+        if self.is_maturing:
+            return self._matured(choices, moments, plain)
         needs_rows = any(weights.needs_rows or model.needs_rows for weights, model in choices)
         if self._held is not None and moments is None and not needs_rows:
             return self._remembered(self._held, choices)
@@ -315,6 +349,13 @@ class Source(Data, Table):
                         for part in choices]  # fmt: skip
             sums = (self._streamed if self.is_streamed else self._computed)(choices, moments, plain)
         return sums if self.cap is None else with_cap(sums, self.cap, self._count_above(moments, by_cell=True))
+
+    def _matured(self, choices: _Parts, moments: Array | None, plain: bool) -> list[list[Sums]]:
+        """Return the sums of matured outcomes."""
+        self.hold()
+        if self._held is not None and moments is None:
+            return self._remembered(self._held, choices)
+        return self.log().sums(choices, moments, plain=plain)
 
     def _remembered(self, log: Log, parts: _Parts) -> list[list[Sums]]:
         """Return the sums of rows in memory, which every estimator can use and which are made once."""
@@ -532,6 +573,9 @@ class Source(Data, Table):
         """Return moments evenly spaced over the time of the experiment; the last is the as-of time."""
         if not len(self):
             raise LogError("The log has no rows at its as-of time.")
+        if self.is_maturing:
+            self.hold()
+            return self.log().even_moments(how_many)
         facts, last = self._facts, self.last_look
         moments = np.linspace(float(facts.first), float(facts.last), how_many + 1)[1:]
         kind = np.int64 if self.clock.whole or self.clock.unit else np.float64
@@ -549,7 +593,8 @@ class Source(Data, Table):
         known = "" if self.has_all_propensities else "; only the chosen arm's propensity is known"
         size = f"{count(facts.rows, 'row')} and {count(len(self.arms), 'arm')}"
         cap = "" if self.cap is None else f"; outcomes capped at {cap_text(self.cap)}"
-        return f"{self.name}, in {self.engine}: {size}, {share:.1%} arrived{span}{as_of}{known}{cap}"
+        come = "of windows closed" if self.is_maturing else "arrived"
+        return f"{self.name}, in {self.engine}: {size}, {share:.1%} {come}{span}{as_of}{known}{cap}"
 
     def _columns(self) -> list[Column]:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -557,12 +602,15 @@ class Source(Data, Table):
         return [
             Column("arm", list(self.arms), "label"),
             Column("assigned", self.assigned.tolist(), "count"),
-            Column("arrived", self.arrived.tolist(), "count"),
-            Column("share_arrived", share, "share"),
+            Column("closed" if self.is_maturing else "arrived", self.arrived.tolist(), "count"),
+            Column("share_closed" if self.is_maturing else "share_arrived", share, "share"),
         ]
 
     def _notes(self) -> list[str]:
-        within = [] if self.within is None else [f"The outcome is what happened within {self.within} of assignment."]
+        kept = ", of rows whose window is open too" if self.is_maturing else ", of rows whose window has closed"
+        within = (
+            [] if self.within is None else [f"The outcome is what happens within {self.within} of assignment{kept}."]
+        )
         return [self.roles.line(), *within, *self.notes]
 
 

@@ -116,7 +116,8 @@ class RowReader:
         if engine.is_embedded and len(opened.arms) <= _FEW_ARMS:  # numbers travel faster than labels
             rows = self.coded.mutate(code=self.coded.code.cast("uint16")).drop("arm")
             rows = rows if opened.units is None else opened.units.coded(rows)
-        rows = rows if opened.query.window is None else rows.drop("first")
+        if opened.query.window is not None and not opened.query.maturing:
+            rows = rows.drop("first", "total")
         rows = rows.order_by("assigned") if ordered else rows
         bar = Bar(count, f"Reading {opened.name} ", PATIENCE) if count and sys.stderr.isatty() else None
         done = 0

@@ -1,0 +1,127 @@
+"""Events in tables: the log in memory whose windows may be open, and how late events are recorded."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError, OptionError, argument
+from belated.base.text import count
+from belated.log.clock import Clock
+from belated.log.durations import Window, length_on, length_text
+from belated.log.events import Events
+from belated.log.log import Log
+from belated.reading.columns import clock_times, floats, time
+from belated.reading.engines import fetch
+from belated.reading.rows_query import RowsQuery
+from belated.summaries.maturing import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+#: The share of events that are recorded within a lag that is learned.
+_IN_TIME = 0.99
+
+
+def with_events(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch], cap: float | None) -> Log:
+    """Return the rows of a log, which `records` hold, with their events."""
+    if query.window is None or query.measure is None:
+        raise OptionError(f"Events need a {argument('window')}.")
+    row, age, value = _own(log, records) if query.deliveries is None else _delivered(log, query, records)
+    window = length_on(log.clock, query.window)
+    lag = 0 if query.lag is None else length_on(log.clock, query.lag, "lag")
+    measure: Measure = query.measure
+    return log.with_events(Events.of(row, age, value, window, measure, lag), log.moment, cap)
+
+
+def _own(log: Log, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:
+    """Return the row, age and value of events that are in the table of assignments, at most one a row."""
+    when = np.concatenate([floats_of(record, "first", log) for record in records])
+    value = np.concatenate([floats(record["total"]) for record in records])
+    row = np.flatnonzero(np.isfinite(when))
+    return row, when[row] - log.assigned_numbers[row], value[row]
+
+
+def floats_of(record: pa.RecordBatch, name: str, log: Log) -> Array:
+    """Return times of a column, NaN where there is none, as exact as floats are."""
+    times = clock_times(record[name], log.clock)
+    return np.where(record[name].is_valid().to_numpy(zero_copy_only=False), times.astype(float), math.nan)
+
+
+def _delivered(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:
+    """Return the row, age and value of events that are in a table of their own."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = pa.chunked_array([record["key"] for record in records])
+    events = fetch(query.events())
+    theirs = events["key"]
+    if theirs.type != keys.type:
+        theirs = theirs.cast(keys.type)
+    place = pc.index_in(theirs, value_set=keys.combine_chunks())
+    there = place.is_valid().to_numpy(zero_copy_only=False)  # others were assigned after the as-of time
+    row = np.asarray(place.fill_null(0).to_numpy(zero_copy_only=False))[there].astype(np.intp)
+    when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[there]
+    value = floats(events["value"])[there]
+    return row, (when - log.assigned_numbers[row]).astype(float), value
+
+
+# ---------------------------------------------------------------- lags
+
+
+def learned_lag(query: RowsQuery, given: Window | None) -> tuple[Window | None, list[str]]:
+    """Return the lag from event to record, learned from the times of both unless it is given, and what to say of it."""
+    if query.roles.recorded_at is None:
+        return given, []
+    when = query.arrival_times(query.outcomes)
+    if when is None:
+        raise OptionError(f"{argument('recorded_at')} needs the time of each event; name it with arrived_at.")
+    recorded = time("recorded_at", query.outcomes[query.roles.recorded_at])
+    if recorded.type().is_timestamp() != when.type().is_timestamp():
+        raise LogError(
+            f"{argument('recorded_at')} and the times of events must be of one kind: both datetimes or both numbers.",
+            column="recorded_at",
+        )
+    table = query.outcomes.select(when=when, recorded=recorded)
+    table = table.filter(table.when.notnull() & table.recorded.notnull())
+    is_time = when.type().is_timestamp()
+    late = table.recorded.delta(table.when, unit="microsecond") if is_time else table.recorded - table.when
+    table = table.select(late=late.cast("float64"), early=-late.cast("float64"))
+    number = int(fetch(table.count().as_table())[0][0].as_py())
+    if not number:
+        return given, []
+    if given is not None:
+        limit = float(given.length)
+        beyond = int(fetch(table.filter(table.late > limit).count().as_table())[0][0].as_py())
+        return given, _late(beyond, number, given.text)
+    rank = max(math.floor(number * (1 - _IN_TIME)), 0)
+    longest = fetch(table.order_by("early").limit(rank + 1))["late"].to_pylist()
+    limit = max(longest[rank], 0.0)
+    beyond = sum(value > limit for value in longest)
+    if limit == 0:
+        return None, _late(beyond, number, "0")
+    length: int | float = math.ceil(limit) if is_time or limit == int(limit) else limit
+    lag = _window(length, is_time)
+    words = f"The lag from event to record is taken as {lag.text}: {_IN_TIME:.0%} of the events are recorded by then."
+    return lag, [words, *_late(beyond, number, lag.text)]
+
+
+def _window(length: int | float, is_time: bool) -> Window:
+    clock = Clock(unit="us") if is_time else Clock(whole=isinstance(length, int))
+    return Window(length, is_time, length_text(clock, length))
+
+
+def _late(beyond: int, number: int, lag: str) -> list[str]:
+    """Return a sentence on events that were recorded later than the lag."""
+    if not beyond:
+        return []
+    verb = "was" if beyond == 1 else "were"
+    return [
+        f"{count(beyond, 'event')} ({beyond / number:.2%}) {verb} recorded more than {lag} after happening; while they "
+        "are on their way, estimates are too low by about that share."
+    ]
