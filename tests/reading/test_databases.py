@@ -89,7 +89,7 @@ def test_nothing_is_written_to_a_database(postgres_engine: Engine) -> None:
     postgres_engine.table(drawn.table(), name="read_only")
     source = bl.read(url_of(postgres_engine), table="read_only", propensity=named(drawn), copy_limit=0)
     with pytest.raises(Exception, match="read-only transaction"):
-        source._query.connection.con.execute("DROP TABLE read_only")
+        source.query.connection.con.execute("DROP TABLE read_only")
 
 
 def test_a_password_is_not_shown(postgres_engine: Engine) -> None:

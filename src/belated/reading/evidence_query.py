@@ -75,8 +75,8 @@ def _chosen(source: Source, rows: ir.Table) -> ir.FloatingColumn:
 def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
     """Return which of the stretches of time each row was assigned in."""
     first, last = source.span
-    width = _span(source, first, last) / STRETCHES
-    since = _length(rows.assigned, literal(source.clock, first, rows.assigned))
+    width = span_of(source, first, last) / STRETCHES
+    since = length_between(rows.assigned, literal(source.clock, first, rows.assigned))
     place = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
     return (place >= STRETCHES).ifelse(STRETCHES - 1, place)
 
@@ -91,7 +91,7 @@ def _old_and_soon(source: Source, rows: ir.Table, one: ir.Column) -> tuple[ir.Co
     half, none = _half(source), one * 0
     until = literal(source.clock, min(source.last_look - half, source.span[1]), rows.assigned)
     old = (rows.assigned <= until).ifelse(one, none)
-    within = (_length(rows.arrived, rows.assigned) <= _span(source, 0, half)).ifelse(one, none)
+    within = (length_between(rows.arrived, rows.assigned) <= span_of(source, 0, half)).ifelse(one, none)
     return old, rows.arrived.notnull().ifelse(old * within, none)
 
 
@@ -226,7 +226,7 @@ def _grain(source: Source) -> float:
     """Return what all delays are multiples of."""
     rows, dates = source.coded, source.clock.unit is not None
     with sentences(source.name):
-        delay = _length(rows.arrived, rows.assigned)
+        delay = length_between(rows.arrived, rows.assigned)
         odd = {f"g{i}": (delay / g - (delay / g).floor()).max() for i, g in enumerate(GRAINS[dates])}
         largest = fetch(rows.aggregate(**odd)).to_pylist()[0]
     return next((g for i, g in enumerate(GRAINS[dates]) if not (largest[f"g{i}"] or 0) > 0), 0.0)
@@ -239,14 +239,14 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
     """
     rows, clock = source.coded, source.clock
     with sentences(source.name):
-        delay = _length(rows.arrived if source.within is None else rows["first"], rows.assigned)
+        delay = length_between(rows.arrived if source.within is None else rows["first"], rows.assigned)
         about = fetch(rows.aggregate(longest=delay.max(), mean=delay.mean())).to_pylist()[0]
         longest, mean = about["longest"], about["mean"]
         if not longest or not mean:
             return None
         unit = mean / 10
         step = np.log1p(longest / unit) / DELAY_BINS
-        age = _length(literal(clock, source.last_look, rows.assigned), rows.assigned)
+        age = length_between(literal(clock, source.last_look, rows.assigned), rows.assigned)
         bins = rows.select(
             code=rows.code,
             delay=((delay / unit + 1).ln() / step).ceil().cast("int32").fill_null(DELAY_BINS + 1),
@@ -260,11 +260,11 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
         cells = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
     counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
     counts[cells["code"], cells["delay"], np.maximum(cells["age"], 0)] = cells["n"]
-    followed = _span(source, source.span[0], source.last_look)
+    followed = span_of(source, source.span[0], source.last_look)
     return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
 
 
-def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
+def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
     if earlier.type().is_timestamp():
         if (earlier.type().scale or 0) > 6:
@@ -273,7 +273,7 @@ def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     return later.cast("float64") - earlier.cast("float64")
 
 
-def _span(source: Source, start: int | float, end: int | float) -> float:
+def span_of(source: Source, start: int | float, end: int | float) -> float:
     """Return a stretch of the clock in the units of `_length`."""
     scale = 1000.0 if source.clock.unit == "ns" else 1.0
     return float(end - start) / scale
@@ -356,11 +356,11 @@ def dependence(source: Source) -> Array:
     is an arm, or an arm of a segment.
     """
     rows, arms, half = early(source, source.placed), len(source.arms), _half(source)
-    scale = _span(source, 0, half) / 1000 or 1.0
+    scale = span_of(source, 0, half) / 1000 or 1.0
     with sentences(source.name):
-        delay = _length(rows.arrived, rows.assigned)
-        followed = rows.filter(delay <= _span(source, 0, half))
-        delay = _length(followed.arrived, followed.assigned)
+        delay = length_between(rows.arrived, rows.assigned)
+        followed = rows.filter(delay <= span_of(source, 0, half))
+        delay = length_between(followed.arrived, followed.assigned)
         about = followed.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None)
         values = followed.select(
             code=followed.code,

@@ -17,12 +17,14 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.log.data import Data
+from belated.log.durations import length_on
 from belated.log.log import Log, LogColumns
 from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
 from belated.reading.columns import floats, literal
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.event_rows import with_events
+from belated.reading.event_sums import grouped_sums
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
@@ -96,7 +98,8 @@ class Source(Data, Table):
         self.windows = windows
         self._uncut, self.cap, self.files, self._reading = opened, cap, files, reading
         self._opened = opened if cap is None else replace(opened, rows=sums_query.with_cap(opened.rows, cap))
-        self._query, self._facts = opened.query, opened.facts
+        self.query = opened.query
+        self._facts = opened.facts
         self.name, self.arms, self.clock = opened.name, opened.arms, opened.clock
         self.moment, self.notes, self.rows = opened.moment, opened.notes, self._opened.rows
         self.roles = opened.query.roles
@@ -138,7 +141,7 @@ class Source(Data, Table):
     @property
     def engine(self) -> str:
         """The name of the engine that holds the rows."""
-        return self._query.copied_from or str(self._query.connection.name)
+        return self.query.copied_from or str(self.query.connection.name)
 
     def at(self, as_of: Any) -> Source:
         """Return the same experiment as of another time."""
@@ -154,7 +157,7 @@ class Source(Data, Table):
         if cap is None:
             return self._like(self._uncut, None)
         value = read_cap(cap)
-        if self._query.measure == "indicator":
+        if self.query.measure == "indicator":
             raise OptionError(
                 f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
             )
@@ -205,11 +208,11 @@ class Source(Data, Table):
     @property
     def is_maturing(self) -> bool:
         """Whether outcomes are events, and rows whose window is still open count for the ages they have reached."""
-        return self._query.maturing
+        return self.query.maturing
 
     def closed(self) -> Source:
         """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
-        return self._again(maturing=False, lag=self._query.lag, recorded_at=None) if self.is_maturing else self
+        return self._again(maturing=False, lag=self.query.lag, recorded_at=None) if self.is_maturing else self
 
     def log(self) -> Log:
         """Return the log in memory."""
@@ -223,7 +226,7 @@ class Source(Data, Table):
             batches = [reader.batch(record) for record in records]
             for batch in batches:
                 batch.check_times(0)
-            return with_events(self._log_of(batches), self._query, records, self.cap)
+            return with_events(self._log_of(batches), self.query, records, self.cap)
 
     def _log_of(self, batches: Sequence[Batch]) -> Log:
         if not batches:
@@ -288,7 +291,7 @@ class Source(Data, Table):
     @property
     def unit_names(self) -> tuple[str, ...]:
         """The columns of `rows` that hold segments and covariates."""
-        return () if self.units is None else tuple(unit_columns(self._query.assignments, self.roles))
+        return () if self.units is None else tuple(unit_columns(self.query.assignments, self.roles))
 
     def some_rows(self, since: int | float | None, count: int) -> tuple[Batch, bool]:
         """Return the first rows assigned from a moment on (None: the first of all), in order of assignment.
@@ -353,6 +356,8 @@ class Source(Data, Table):
     def _matured(self, choices: _Parts, moments: Array | None, plain: bool) -> list[list[Sums]]:
         """Return the sums of matured outcomes."""
         self.hold()
+        if self._held is None and not any(weights.needs_rows for weights, _ in choices) and len(self):
+            return grouped_sums(self, choices, moments)
         if self._held is not None and moments is None:
             return self._remembered(self._held, choices)
         return self.log().sums(choices, moments, plain=plain)
@@ -366,7 +371,7 @@ class Source(Data, Table):
     def _past_differs(self, parts: _Parts) -> bool:
         """Whether sums at an earlier moment are not a part of the sums at a later one."""
         is_planned = self.within is not None and any(weights.cumulative for weights, _ in parts)
-        return self._query.revises or is_planned
+        return self.query.revises or is_planned
 
     def _streamed(self, parts: _Parts, moments: Array | None, plain: bool) -> list[list[Sums]]:
         """Sort, if need be, and stream batches through the kernel."""
@@ -474,8 +479,8 @@ class Source(Data, Table):
     @property
     def outcome_name(self) -> str:
         """The name of the outcome."""
-        if self._query.measure is not None:
-            return event_outcome(self._query.measure, self.roles.outcome)
+        if self.query.measure is not None:
+            return event_outcome(self.query.measure, self.roles.outcome)
         return self.roles.outcome or "outcome"
 
     @property
@@ -487,7 +492,7 @@ class Source(Data, Table):
     def how_read(self) -> list[tuple[str, str]]:
         """Names and values for a report: where the rows are, and how they were summed."""
         how = "streamed through the compiled kernel" if self.is_streamed else "sums computed by the engine"
-        how = how if self._query.copied_from is None else f"rows copied once, {how}"
+        how = how if self.query.copied_from is None else f"rows copied once, {how}"
         return [
             ("source", self.name),
             ("columns", self.roles.line(options=False).removeprefix("columns: ")),
@@ -550,11 +555,11 @@ class Source(Data, Table):
         """Return sentences on what looks like a mistake in the tables, or in how they were read."""
         if not len(self):
             return []
-        if self._held is not None and self._query.deliveries is None:
+        if self._held is not None and self.query.deliveries is None:
             return self._held.oddities()
         calibration = evidence_query.calibration(self, evidence_query.early(self))
         recorded = evidence_query.recorded(self) if self.within is None else None
-        copies = evidence_query.copies(self) if self._query.deliveries is None else 1  # else keys name one row each
+        copies = evidence_query.copies(self) if self.query.deliveries is None else 1  # else keys name one row each
         return signs.oddities(calibration, recorded, copies)
 
     # ---------------------------------------------------------------- time
@@ -575,9 +580,13 @@ class Source(Data, Table):
             raise LogError("The log has no rows at its as-of time.")
         if self.is_maturing:
             self.hold()
-            return self.log().even_moments(how_many)
+        if self._held is not None and self.is_maturing:
+            return self._held.even_moments(how_many)
         facts, last = self._facts, self.last_look
-        moments = np.linspace(float(facts.first), float(facts.last), how_many + 1)[1:]
+        wait: int | float = 0
+        if self.is_maturing and self.query.window is not None:  # from the first closing on
+            wait = min(length_on(self.clock, self.query.window), last - facts.first)
+        moments = np.linspace(float(facts.first + wait), float(last if wait else facts.last), how_many + 1)[1:]
         kind = np.int64 if self.clock.whole or self.clock.unit else np.float64
         moments = np.floor(moments).astype(kind) if kind is np.int64 else moments
         moments[-1] = last

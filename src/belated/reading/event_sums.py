@@ -1,0 +1,260 @@
+"""Sums of matured outcomes of large tables: the engine adds up rows without events by cell and time of assignment.
+
+Rows with an event come one by one. Those without are one entry for each cell and period, at the mean of their times of
+assignment: ages are then known to within a period, of which there are `PERIODS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError, OptionError, argument
+from belated.kernels.fields import OWN_FIELDS
+from belated.log.durations import length_on, length_scale, length_text
+from belated.log.events import MATURING_ESTIMATORS, longest_window
+from belated.reading.columns import floats, literal
+from belated.reading.engines import fetch, sentences
+from belated.reading.evidence_query import length_between, span_of
+from belated.reading.sums_query import chosen
+from belated.summaries.caps import Cap
+from belated.summaries.maturing import Exposure, Happened, Maturity, Reach, matured_outcomes, reach
+from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
+from belated.summaries.segments import Segments, cell_labels
+from belated.summaries.sums import Sums, empty_bins
+from belated.summaries.weights import Weights
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from belated.reading.source import Source
+
+#: Periods of assignment that rows without events are added up by.
+PERIODS = 4096
+
+
+class Entries(NamedTuple):
+    """Rows with events, one each, and groups of rows without; times in the units of `length_between`."""
+
+    cell: Array
+    since: Array  # the time of assignment, from the first
+    n: Array
+    w: Array  # sums of the weights, of their squares and cubes, and the largest
+    w2: Array
+    w3: Array
+    w_max: Array
+    entry: Array  # of each event
+    age: Array
+    value: Array
+
+
+def grouped_sums(
+    source: Source, parts: Sequence[tuple[Weights, OutcomeModel]], moments: Array | None
+) -> list[list[Sums]]:
+    """Return the sums of matured outcomes for each pair of weights and outcome model, at each time."""
+    for weights, model in parts:
+        if model.name != "zero" or weights.needs_rows:
+            raise OptionError(MATURING_ESTIMATORS)
+    if source.units is not None and source.units.scaling is not None:
+        raise LogError("Covariates need the rows of events in memory; this table has too many.", column="covariates")
+    with sentences(source.name):
+        entries = [_entries(source, weights) for weights, _ in parts]
+    at = [source.last_look] if moments is None else list(moments)
+    return [
+        [_Matured(source, weights, each).sums(float(moment), cut=moments is None) for moment in at]
+        for (weights, _), each in zip(parts, entries, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- queries
+
+
+def _entries(source: Source, weights: Weights) -> Entries:
+    """Return the rows of a source, those without events added up."""
+    rows, arms = source.placed, len(source.arms)
+    own = chosen(rows, arms)
+    since = length_between(rows.assigned, literal(source.clock, source.span[0], rows.assigned))
+    width = span_of(source, *source.span) / PERIODS
+    period = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
+    columns = {
+        "cell": rows.place * arms + rows.code, "since": since, "period": period, "w": _weight(source, weights, own),
+        "first": rows["first"], "total": rows.total, "assigned": rows.assigned,
+    }  # fmt: skip
+    key = {"key": rows.key} if "key" in rows.columns else {}
+    values = rows.select(**columns, **key)
+    groups = fetch(_added_up(values.filter(values["first"].isnull())))
+    loud = fetch(_with_age(values.filter(values["first"].notnull())))
+    one = np.ones(loud.num_rows)
+    w = floats(loud["w"])
+    singles = [floats(loud["cell"]), floats(loud["since"]), one, w, w**2, w**3, w]
+    names = ("cell", "since", "n", "w", "w2", "w3", "w_max")
+    joined = [np.concatenate([single, floats(groups[name])]) for single, name in zip(singles, names, strict=True)]
+    if source.query.deliveries is None:
+        events = [np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])]
+    else:
+        events = _events(source, loud)
+    return Entries(joined[0].astype(np.intp), *joined[1:], *events)
+
+
+def _weight(source: Source, weights: Weights, own: ir.Column) -> ir.Column:
+    """Return the weight of each row over its probability; 1 over it in merged segments."""
+    w = {"sqrt": 1 / own.sqrt(), "propensity": own * 0 + 1, "uniform": 1 / own}[weights.name]
+    if not source.layout.merged:
+        return w
+    return (source.placed.place >= len(source.layout.labels) - 1).ifelse(1 / own, w)
+
+
+def _added_up(rows: ir.Table) -> ir.Table:
+    squares = rows.mutate(w2=rows.w * rows.w, w3=rows.w * rows.w * rows.w)
+    return squares.group_by("cell", "period").agg(
+        n=squares.count(), since=squares.since.mean(), w=squares.w.sum(), w2=squares.w2.sum(), w3=squares.w3.sum(),
+        w_max=squares.w.max(),
+    )  # fmt: skip
+
+
+def _with_age(rows: ir.Table) -> ir.Table:
+    key = {"key": rows.key} if "key" in rows.columns else {}
+    age = length_between(rows["first"], rows.assigned)
+    return rows.select(cell=rows.cell, since=rows.since, w=rows.w, total=rows.total, age=age, **key)
+
+
+def _events(source: Source, loud: object) -> list[Array]:
+    """Return the row among `loud`, the age and the value of each event."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not isinstance(loud, pa.Table):
+        raise TypeError("`loud` must be an Arrow table.")
+    table = source.query.events()
+    events = fetch(table.select("key", "value", age=length_between(table.when, table.assigned)))
+    theirs = events["key"] if events["key"].type == loud["key"].type else events["key"].cast(loud["key"].type)
+    place = pc.index_in(theirs, value_set=loud["key"].combine_chunks())
+    there = place.is_valid().to_numpy()
+    row = place.fill_null(0).to_numpy()[there].astype(np.intp)
+    age, value = floats(events["age"])[there], floats(events["value"])[there]
+    order = np.lexsort((age, row))
+    row, age, value = row[order], age[order], value[order]
+    if source.query.measure == "indicator":
+        first = np.append(True, row[1:] != row[:-1]) if len(row) else np.zeros(0, bool)
+        return [row[first], age[first], np.ones(int(first.sum()))]
+    return [row, age, value]
+
+
+# ---------------------------------------------------------------- sums
+
+
+class _Matured:
+    """Sums of matured outcomes at any time and window, from entries."""
+
+    def __init__(self, source: Source, weights: Weights, entries: Entries) -> None:
+        self.source, self.weights, self.entries = source, weights, entries
+        query = source.query
+        if query.window is None or query.measure is None:
+            raise OptionError(f"Events need a {argument('window')}.")
+        self.measure = query.measure
+        self.window = length_on(source.clock, query.window)
+        self.lag = 0 if query.lag is None else length_on(source.clock, query.lag, "lag")
+        self.cells = len(source.layout.labels) * len(source.arms)
+
+    def sums(self, moment: float, window: int | float | None = None, *, cut: bool = False) -> Sums:
+        """Return the sums as of a moment for a window, cut to the longest age that every cell has reached."""
+        window = self.window if window is None else window
+        e, length = self.entries, span_of(self.source, 0, window)
+        age = span_of(self.source, self.source.span[0] + self.lag, moment) - e.since
+        there = np.flatnonzero(age >= 0)
+        place = np.full(len(e.cell), -1)
+        place[there] = np.arange(len(there))
+        age = np.minimum(age[there], length)
+        exposure = Exposure(e.cell[there], age, e.w[there])
+        known = reach(exposure, e.w2[there], self.cells, length)
+        if cut and (usable := self._usable(known)) < window:
+            shorter = self.sums(moment, usable)
+            if shorter.maturing is None:
+                return shorter
+            return replace(shorter, maturing=replace(shorter.maturing, asked=window))
+        counts = place[e.entry] >= 0
+        counts[counts] = e.age[counts] <= age[place[e.entry[counts]]]
+        events = Happened(place[e.entry[counts]], e.age[counts], e.value[counts])
+        cap = self.source.cap
+        above = np.zeros(self.cells)
+        if cap is not None:
+            total = np.bincount(events.entry, events.value, len(there))
+            np.add.at(above, exposure.cell[total > cap], 1.0)
+            events = events._replace(value=_capped(events, cap))
+        outcome = matured_outcomes(exposure, events, self.cells, length)
+        outcome[~(known.longest >= length)[exposure.cell]] = math.nan
+        sums = self._added_up(there, exposure.cell, outcome)
+        sums = replace(sums, cap=None if cap is None else Cap(cap, above))
+        layout = self.source.layout
+        if self.source.units is not None and self.source.units.has_cells:
+            sums = Segments(layout.labels, sums, None, layout.merged).total()
+        return replace(sums, maturing=self._maturity(moment, window, known, exposure, there, events))
+
+    def _usable(self, known: Reach) -> int | float:
+        """Return the longest age that every cell has reached, in numbers of the clock."""
+        scale = span_of(self.source, 0, 1)
+        return longest_window(known._replace(longest=known.longest / scale), self.source.clock)
+
+    def _added_up(self, there: Array, cell: Array, outcome: Array) -> Sums:
+        """Return the sums of entries with the given outcomes, by cell."""
+        e, known = self.entries, np.isfinite(outcome)
+        n = np.where(known, e.n[there], 0.0)
+        total = np.bincount(cell, n, self.cells)
+        shift = np.divide(np.bincount(cell[known], (n * outcome)[known], self.cells), total,
+                          out=np.zeros(self.cells), where=total > 0)  # fmt: skip
+        y = np.where(known, outcome - shift[cell], 0.0)
+        powers = [n, *(np.where(known, each[there], 0.0) for each in (e.w, e.w2, e.w3))]
+        spread, own = empty_bins(1, self.cells)
+        spread[:], own = math.nan, own[0]
+        for at, field in enumerate(OWN_FIELDS):
+            if field.plain:
+                own[:, at] = math.nan
+            elif field.largest:
+                np.maximum.at(own[:, at], cell[known], e.w_max[there][known])
+            elif field.over == "own":
+                own[:, at] = np.bincount(cell, e.n[there], self.cells)
+            elif field.over == "own arrived":
+                terms = powers[field.w] * y**field.y if field.monomial else n * np.abs(outcome * (1 - outcome))
+                own[:, at] = np.bincount(cell[known], terms[known], self.cells)
+        labels = self.source.arms if self.cells == len(self.source.arms) and self.source.units is None else None
+        if labels is None:
+            labels = cell_labels(self.source.layout.labels, self.source.arms)
+        return Sums(labels, self.weights, read_outcome_model("zero"), shift, spread[0], own)
+
+    def _maturity(
+        self, moment: float, window: int | float, known: Reach, exposure: Exposure, there: Array, events: Happened
+    ) -> Maturity:
+        clock, shape = self.source.clock, (-1, len(self.source.arms))
+        closed = exposure.age >= span_of(self.source, 0, window)
+        n, scale = self.entries.n[there], span_of(self.source, 0, 1)
+        well = np.nan_to_num(known.well, nan=0.0)[np.isfinite(known.longest)].min(initial=math.inf) / scale
+
+        def counts(cells: Array, weights: Array | None = None) -> Array:
+            return np.bincount(cells, weights, self.cells).astype(np.int64).reshape(shape)
+
+        return Maturity(
+            window=window,
+            asked=window,
+            covered=float(well) if well < window else None,
+            measure=self.measure,
+            closed=counts(exposure.cell[closed], n[closed]),
+            open=counts(exposure.cell[~closed], n[~closed]),
+            events=counts(exposure.cell[events.entry]),
+            effective=known.closed.reshape(shape),
+            within=lambda shorter: self.sums(moment, shorter),
+            length=lambda given: length_on(clock, given),
+            text=lambda length: length_text(clock, length),
+            scale=length_scale(clock, window),
+        )
+
+
+def _capped(events: Happened, cap: float) -> Array:
+    """Return what each event adds to its row's total, if that counts at most as the cap; rows are in order."""
+    from belated.log.events import Events
+
+    return Events(events.entry, events.age, events.value, 0, "sum").capped(cap)
