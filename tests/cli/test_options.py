@@ -14,8 +14,8 @@ from belated.cli.output import FORMATS
 from belated.estimation.estimators import ESTIMATORS
 from belated.estimation.intervals import INTERVALS
 from belated.reading.rows_query import DUPLICATES
-from belated.summaries.maturing import MEASURES
 from belated.simulation.paper.reproduction import FIGURES
+from belated.summaries.maturing import MEASURES
 
 READERS = ("analyze", "diagnose", "sensitivity", "plan")
 

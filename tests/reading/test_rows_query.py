@@ -137,7 +137,7 @@ class Experiment:
         if self.timed:
             options["arrived_at"] = "at"
         if self.measure is not None:
-            options |= {"events": self.measure, "window": self.given}
+            options |= {"events": self.measure, "window": self.given, "maturing": False}
         return options if as_of is None else {**options, "as_of": self.tick(as_of)}
 
     def read(self, engine, as_of=None, keys="integer", **types):
@@ -495,14 +495,16 @@ def test_events_count_from_assignment_to_the_end_of_the_window(engine):
     assigned, deliveries = engine.table(assigned), engine.table(deliveries)
     wanted = {"count": [0, 2, 2, 1], "indicator": [0, 1, 1, 1], "sum": [0, 5, 4, 5]}
     for measure in ("sum",) if engine.name == "spark" else wanted:
-        source = bl.read(assigned, deliveries, arrived_at="at", outcome="value", events=measure, window=3, as_of=15)
+        source = bl.read(
+            assigned, deliveries, arrived_at="at", outcome="value", events=measure, window=3, as_of=15, maturing=False
+        )
         assert len(source) == 5
         assert sorted(source.log().outcome.tolist()) == sorted([*map(float, wanted[measure]), 0.0])
     if engine.name == "spark":
         return
     assert source.at(14).assigned.tolist() == [3, 0]
     assert source.at(12).assigned.tolist() == [0, 0]
-    open_ended = bl.read(assigned, deliveries, arrived_at="at", events="count", window=3)
+    open_ended = bl.read(assigned, deliveries, arrived_at="at", events="count", window=3, maturing=False)
     assert open_ended.as_of == 16
     assert open_ended.notes[-1] == "As of 16, the latest time in the tables."
     assert len(open_ended) == 6

@@ -628,12 +628,14 @@ class Estimate(Table):
             words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
             warnings.warn(words, BelatedWarning, stacklevel=3)
             return
+        outcome, come = ("outcome", "has arrived") if self.maturity is None else ("row", "has lived so long")
+        equal = "All arrived outcomes of" if self.maturity is None else "All outcomes so far of"
         for chosen, before, after in (
-            (arrived == 0, "No outcome of", "has arrived; the estimate is NaN."),
+            (arrived == 0, f"No {outcome} of", f"{come}; the estimate is NaN."),
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
-            (arrived == 1, "Only one outcome of", "has arrived; there is no interval."),
-            (constant & (arrived > 1), "All arrived outcomes of", self._constant_words()),
-            (empty, "In a segment no outcome of", "has arrived; the estimate is NaN."),
+            (arrived == 1, f"Only one {outcome} of", f"{come}; there is no interval."),
+            (constant & (arrived > 1), equal, self._constant_words()),
+            (empty, f"In a segment no {outcome} of", f"{come}; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"

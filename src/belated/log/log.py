@@ -608,8 +608,8 @@ class Log(Data, Table):
         Examples
         --------
         >>> import belated as bl
-        >>> log = bl.Log.of_events(["A", "B", "A", "A"], "uniform", {"unit": [0, 1], "age": [2, 1]},
-        ...                        assigned_at=[0, 0, 0, 6], window=5, as_of=8)
+        >>> log = bl.Log.of_events(["A", "B", "A", "A", "B"], "uniform", {"unit": [0, 1], "age": [2, 1]},
+        ...                        assigned_at=[0, 0, 0, 6, 0], window=5, as_of=8)
         >>> bl.estimate(log).arm("A").estimate
         0.3333333333333333
         """

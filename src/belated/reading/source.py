@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 #: Rows that are brought into memory for a report.
 MOST_HELD = 10_000_000
 
+#: Rows of events that are brought into memory; engines add up more by period. Covariates need them up to `MOST_HELD`.
+MOST_MATURING = 1_000_000
+
 _Parts = list[tuple[Weights, OutcomeModel]]
 
 
@@ -196,14 +199,17 @@ class Source(Data, Table):
 
     def hold(self) -> None:
         """Load the rows into memory if they are streamed and few enough, so that they are read only once."""
-        if self._held is None and self.is_streamed and self._can_hold and 0 < len(self) <= MOST_HELD:
+        if self._held is None and self.is_streamed and 0 < len(self) <= self._most_held:
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
 
     @property
-    def _can_hold(self) -> bool:
-        """Whether the rows can be held in memory: not those of closed windows, which exist only later."""
-        return self.within is None or self.is_maturing
+    def _most_held(self) -> int:
+        """The most rows that are held in memory: none of closed windows, which exist only later."""
+        if not self.is_maturing:
+            return MOST_HELD if self.within is None else 0
+        has_covariates = self.units is not None and self.units.scaling is not None
+        return MOST_HELD if has_covariates else MOST_MATURING
 
     @property
     def is_maturing(self) -> bool:
