@@ -76,7 +76,7 @@ def test_errors_name_options(table, call, changes, options, words):
 
 
 def test_a_window_that_no_row_has_closed(table, refused):
-    sentence = refused("analyze", table(), "--events", "--window", "7d")
+    sentence = refused("analyze", table(), "--events", "--window", "7d", "--closed-only")
     assert "No window of 7 days has closed yet as of 2026-03-04; the first closes at 2026-03-08" in sentence
     assert "a shorter --window" in sentence
 

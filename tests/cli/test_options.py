@@ -65,13 +65,13 @@ def test_a_closed_set_of_words_is_in_the_help_word_for_word():
 
 
 NONE = {field.name: None for field in dataclasses.fields(LogOptions)} | {
-    "duplicates": "error", "events": False, "propensity_unit": "fraction", "decimal": ".",
+    "duplicates": "error", "events": False, "closed_only": False, "propensity_unit": "fraction", "decimal": ".",
 }  # fmt: skip
 
 
 def test_they_are_the_arguments_of_read():
     arguments = set(inspect.signature(bl.read).parameters)
-    assert {field.name for field in dataclasses.fields(LogOptions)} == arguments | {"measure"}
+    assert {field.name for field in dataclasses.fields(LogOptions)} == arguments - {"maturing"} | {"measure", "closed_only"}
 
 
 def test_a_log_is_read_and_what_was_guessed_is_said(log, capsys):

@@ -94,7 +94,8 @@ def test_of_events_it_shows_when_they_happen(tmp_path):
     made = {"id": np.arange(rows), "arm": ["A", "B"] * (rows // 2), "propensity": [0.5] * rows, "step": np.arange(rows)}
     who = rng.choice(rows, 150, replace=False)
     paid = {"id": who, "at": who + rng.integers(0, 40, 150)}
-    source = bl.read(pa.table(made), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows)
+    source = bl.read(pa.table(made), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows,
+                     maturing=False)  # fmt: skip
     shown = arrivals_of(source)
     first = {int(i): int(at - i) for i, at in zip(paid["id"], paid["at"], strict=True) if at - i <= 20}
     for k in range(2):
