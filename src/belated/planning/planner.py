@@ -19,7 +19,7 @@ from belated.planning.results import Curve, Option, Plan
 from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms, cell_delays
 from belated.simulation.policies import Policy
-from belated.simulation.study import CONTEXTUAL_COST, STEP_COSTS, study
+from belated.simulation.study import LOG_COST, STEP_COSTS, study
 from belated.simulation.views import cell_weights
 
 #: The smallest number of runs of a horizon, and the time for rough and final runs, in nanoseconds.
@@ -86,7 +86,7 @@ class Runner:
     def runs(self, horizon: int, wanted: float, budget: float) -> int:
         """Return the number of runs of a horizon: as many as wanted, within the budget of time."""
         step = 20 + 5 * len(self.bandit.arms) + STEP_COSTS.get(self.policy.name, 0) / self.policy.batch
-        step += CONTEXTUAL_COST if isinstance(self.bandit, ContextualBandit) else 0
+        step += LOG_COST if isinstance(self.bandit, ContextualBandit) else 0
         return int(min(max(min(wanted, budget / (horizon * step)), LEAST_RUNS), self.replications))
 
     def measure(self, horizon: int, wait: float, runs: int) -> tuple[Point, Point]:

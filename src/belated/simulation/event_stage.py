@@ -16,11 +16,14 @@ from belated.kernels import experiment
 from belated.kernels.contextual import new_groups
 from belated.kernels.streams import streams
 from belated.kernels.thompson import new_memo
+from belated.log.events import Events
 from belated.log.log import Log
+from belated.log.segments import SegmentColumn
 from belated.simulation.arms import empirical
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_delays
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
+from belated.simulation.simulate import log_of_rows
 from belated.simulation.stage import LONGEST_HORIZON, kernel_arms, kernel_delays, kernel_rule
 
 
@@ -39,9 +42,10 @@ class EventStage:
     def __init__(self, bandit: AnyBandit, policy: Policy, horizon: int) -> None:
         if horizon > LONGEST_HORIZON:
             raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
-        if bandit.window is None:
+        if bandit.window is None or bandit.measure is None:
             raise OptionError("The bandit has no events.")
-        self.bandit, self.horizon, self.window, arms = bandit, horizon, bandit.window, tuple(bandit.arms)
+        self.bandit, self.horizon, arms = bandit, horizon, tuple(bandit.arms)
+        self.window, self.measure = bandit.window, bandit.measure
         self.own = OwnPolicy(policy, len(arms))
         rule = kernel_rule(arms, policy, horizon)
         segments = list(bandit.segments.values()) if isinstance(bandit, ContextualBandit) else [bandit]
@@ -83,18 +87,10 @@ class EventStage:
 
     def log(self, seed: int, replication: int, wait: float = 0) -> Log:
         """Simulate one replication; return its log as of `wait` steps after the horizon."""
-        run = self.run(seed, replication)
-        labels = tuple(self.bandit.arms)
-        return Log.of_events(
-            [labels[k] for k in run.rows.code.tolist()],
-            run.rows.propensity,
-            {"unit": run.row, "age": run.age, "value": run.value},
-            window=self.window,
-            measure=self.bandit.measure,
-            assigned_at=np.arange(1, self.horizon + 1),
-            as_of=self.horizon + int(min(wait, self.window)),
-            arms=labels,
-            segment=[self.bandit.labels[k] for k in run.rows.segment.tolist()]
-            if isinstance(self.bandit, ContextualBandit)
-            else None,
-        )
+        (segment, code, propensity), row, age, value = self.run(seed, replication)
+        nothing = np.zeros(self.horizon)
+        labels = self.bandit.labels if isinstance(self.bandit, ContextualBandit) else None
+        held = None if labels is None else SegmentColumn(labels, segment)
+        rows = log_of_rows(self.bandit.arms, code, nothing, propensity, nothing, moment=None, segment=held)
+        events = Events.of(row, age, value, self.window, self.measure)
+        return rows.with_events(events, self.horizon + int(min(wait, self.window)))
