@@ -45,6 +45,7 @@ def study(
         about.replications if replications is None else replications,
         seed=about.seed if seed is None else seed,
         level=about.level,
+        maturing=about.maturing,
         workers=workers,
         **{name: value for name, value in chosen.items() if value is not None},
     )

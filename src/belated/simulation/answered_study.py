@@ -291,6 +291,10 @@ class AnsweredStudy(Study):
                 _not_kept(f"the target {target.name!r}")
         return seen
 
+    def _title(self) -> str:
+        open_or_closed = ", closed windows only" if self.bandit.window is not None and not self.maturing else ""
+        return super()._title() + open_or_closed
+
     def statistics(self, estimator: EstimatorName | Estimator, horizon: int | None = None) -> ArmStatistics:
         """Raise: the study keeps answers only."""
         _not_kept("the statistics of its runs")

@@ -38,7 +38,7 @@ Made = TypeVar("Made", bound=Constructed)
 #: The keys of a description.
 _KEYS = (
     *("arms", "delay", "window", "measure", "segments", "covariates", "slopes", "arrival", "policy"),
-    *("horizon", "horizons", "replications", "seed", "estimators", "targets", "intervals", "level"),
+    *("horizon", "horizons", "replications", "seed", "estimators", "targets", "intervals", "level", "maturing"),
 )
 
 #: The keys of a bandit without and with segments, and those of both.
@@ -61,6 +61,8 @@ class Description:
         Arms, contrasts as pairs of arms, linear combinations as mappings from arm to coefficient, policies by segment,
         and targets in one segment.
     level : float
+    maturing : bool
+        If arms are events: whether rows count whose window is open.
     """
 
     bandit: AnyBandit
@@ -72,6 +74,7 @@ class Description:
     targets: tuple[TargetLike, ...] | None = None
     intervals: tuple[Interval, ...] | None = None
     level: float = 0.95
+    maturing: bool = True
 
 
 def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Description:
@@ -109,6 +112,7 @@ def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) ->
         targets=_each(table, "targets", lambda name, given: _target(name, given, bandit)),
         intervals=_each(table, "intervals", lambda name, given: one_of(name, given, INTERVALS)),
         level=fraction("level", table.get("level", 0.95)),
+        maturing=_truth("maturing", table.get("maturing", True)),
     )
 
 

@@ -17,7 +17,7 @@ from belated.base.checks import whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
 from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName
-from belated.estimation.intervals import Interval
+from belated.estimation.intervals import Interval, check_interval
 from belated.simulation.answered_study import AnsweredStudy, AnswerTask
 from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit
@@ -128,6 +128,8 @@ def study(
     if estimators is None:
         estimators = MATURING if maturing and bandit.window is not None else SIDE_BY_SIDE
     view = View.read(bandit, estimators=estimators, targets=targets, intervals=intervals, level=level)
+    for interval in view.intervals if maturing and bandit.window is not None else ():
+        check_interval(interval, binary=False, subject="Windows are open, and `intervals` contains")
     step = step_cost(bandit, policy)
     sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in lengths}
     # all horizons progress together
