@@ -122,7 +122,8 @@ def plan(
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
         patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
-        estimator=None if estimator is None else one_of("estimator", estimator, ESTIMATORS), interval=one_of("interval", interval, INTERVALS),
+        estimator=None if estimator is None else one_of("estimator", estimator, ESTIMATORS),
+        interval=one_of("interval", interval, INTERVALS),
         replications=replications, seed=seed, workers=workers,
     )  # fmt: skip
     show(answer, shown_as, answer.curve)

@@ -26,7 +26,7 @@ def simulate(
     the `outcome` and the step at which it `arrived`; with segments, also the `segment` and the covariates.
 
     If outcomes are events, the log has a `unit` in place of outcomes, and a second file, such as log-events.csv for
-    log.csv, has the events: the `unit`, the step at which it `happened`, and its `value` if it has one.
+    log.csv, has the events: the `unit`, the step it `happened_at`, and its `value` if it has one.
 
     Example: `belated simulate experiment.toml -o log.parquet --seed 1`
     """

@@ -1,10 +1,10 @@
 """Runs of a bandit experiment whose outcomes are events within a window, with or without segments, row by row.
 
-Imported only to simulate, because it brings numba. Groups and cells are those of `contextual.py`; without segments there
-is one group. A row counts for the policy from the next step on, with 0, and its events are added as they happen. If the
-policy learns from the maturing estimate, its counts and totals are computed at each decision: with R(d) the rows of the
-arm that have reached age d, an arm's average is the sum of v / R(d) over its events so far, and its count the harmonic
-mean of R(d).
+Imported only to simulate, because it brings numba. Groups and cells are those of `contextual.py`; without segments
+there is one group. A row counts for the policy from the next step on, with 0, and its events are added as they happen.
+If the policy learns from the maturing estimate, its counts and totals are computed at each decision: with R(d) the rows
+of the arm that have reached age d, an arm's average is the sum of v / R(d) over its events so far, and its count the
+harmonic mean of R(d).
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def mature(count, total, exposed, lived, rows, seen, row, age, value, step, wind
 
 @compiled(nogil=True, error_model="numpy")
 def play(stream, experiment, laws, own_policy, memo, groups, rows):
-    """Play a run into `rows`; return the group in which the policy failed, or -1, and the events: row, age and value."""
+    """Play a run into `rows`; return the group in which the policy failed, or -1, and each event's row, age, value."""
     values, delays, rule, horizon = experiment.arms, experiment.delays, experiment.rule, experiment.horizon
     count, total = groups.arrived, groups.total
     n_groups, n_arms = groups.p.shape
     room, events, known = 1024, 0, 0
-    row, age, previous, seen = (
-        np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))  # fmt: skip
+    row, age = np.empty(room, np.int64), np.empty(room, np.int64)
+    previous, seen = np.empty(room, np.int64), np.empty(room, np.int64)
     value = np.empty(room)
     last = np.full(horizon + 1, -1, np.int64)  # the event that was drawn last of those due at each step
     lived = np.zeros((horizon + 1 if laws.maturing else 1, n_groups, n_arms), np.int32)  # rows up to each step
@@ -114,7 +114,10 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
         step = groups.step[g]
         if rule.kind != FIXED and step > burn_in and (step - burn_in - 1) % rule.batch == 0:
             if laws.maturing:
-                mature(count[g], total[g], exposed, lived, rows, seen[:known], row, age, value, t, laws.window, g, n_groups > 1)  # fmt: skip
+                mature(
+                    count[g], total[g], exposed, lived, rows, seen[:known], row, age, value, t, laws.window, g,
+                    n_groups > 1,
+                )  # fmt: skip
                 for k in range(n_arms):
                     if laws.first_only:  # a rate is at most 1
                         count[g, k] = max(count[g, k], total[g, k])

@@ -120,10 +120,11 @@ def empirical(values: Iterable[float]) -> Arm:
 
 @constructor
 def events(rate: float, value: Arm | None = None, repeats: float = 0.0) -> Arm:
-    """Events after the assignment, such as purchases; the bandit's delays say when, and its `window` how long they count.
+    """Events after an assignment, such as purchases; the bandit's delays say when, its `window` how long they count.
 
-    A unit has events with probability `rate`: one, and `repeats` more on average (their number is geometric). Each event
-    has its own delay and, if `value` is given, its own value, such as ``events(0.1, value=arms.lognormal(3, 1))``.
+    A unit has events with probability `rate`: one, and `repeats` more on average (their number is geometric). Each
+    event has its own delay and, if `value` is given, its own value, such as
+    ``events(0.1, value=arms.lognormal(3, 1))``.
     """
     rate, more = probability("rate", rate), real("repeats", repeats)
     if more < 0:

@@ -13,6 +13,7 @@ import numpy as np
 
 from belated.base.columns import Array, ByArm
 
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Constructed:
     """An object that stores the call that made it; equal if all compared fields are, including samples."""

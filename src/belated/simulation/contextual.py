@@ -75,7 +75,7 @@ class ContextualBandit:
             if not isinstance(values, Arm) or values.name == "events":
                 raise OptionError(f"`covariates[{name!r}]` is {values!r}; it must be such as arms.normal(0, 1).")
         if self.covariates and self.window is not None:
-            raise OptionError("`covariates` are for outcomes; simulated events depend on the arm and the segment alone.")
+            raise OptionError("`covariates` are not for events, which depend on the arm and the segment alone.")
         for option, given in (("slopes", self.slopes), ("arrival", self.arrival)):
             _check_mapping(option, given, "covariates to numbers, such as {'age': 0.1}")
             unknown = [name for name in given if name not in self.covariates]
@@ -184,8 +184,8 @@ def _check_segments(segments: object) -> None:
             own, other = getattr(bandit, name), getattr(segments[first], name)
             if own != other:
                 raise OptionError(
-                    f"`segments[{label!r}]` has the {name} {own!r}, and `segments[{first!r}]` has {other!r}; it must be "
-                    "the same in all segments."
+                    f"`segments[{label!r}]` has the {name} {own!r}, and `segments[{first!r}]` has {other!r}; it must "
+                    "be the same in all segments."
                 )
 
 

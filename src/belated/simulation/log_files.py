@@ -49,7 +49,7 @@ def event_columns(log: Log) -> dict[str, Array | list[float | None]]:
     happened = np.asarray(log.assigned_at)[log.events.row] + log.events.age.astype(np.int64)
     known = np.flatnonzero(happened <= log.last_look)
     known = known[np.argsort(happened[known], kind="stable")]
-    columns: dict[str, Array | list[float | None]] = {"unit": log.events.row[known] + 1, "happened": happened[known]}
+    columns: dict[str, Array | list[float | None]] = {"unit": log.events.row[known] + 1, "happened_at": happened[known]}
     return columns | ({"value": log.events.value[known]} if log.events.measure == "sum" else {})
 
 

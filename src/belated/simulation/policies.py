@@ -47,8 +47,8 @@ class Policy(Constructed):
     def matured(self) -> Policy:
         """Return the same policy, but one that learns from the maturing estimate of events, not from events so far.
 
-        An arm's average is then its estimate for the whole window, and its count the number of closed windows that would
-        be as good. Each decision reads all events so far; in long runs, decide in batches.
+        An arm's average is then its estimate for the whole window, and its count the number of closed windows that
+        would be as good. Each decision reads all events so far; in long runs, decide in batches.
         """
         return replace(self, maturing=True)
 

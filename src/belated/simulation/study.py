@@ -100,7 +100,7 @@ def study(
     wait : float
         Steps from the last assignment to the analysis; infinity waits for every outcome that ever arrives.
     maturing : bool
-        If arms are events: whether rows count whose window is open, as in `estimate`. If not, only closed windows count.
+        If arms are events: whether rows count whose window is open, as in `estimate`. If not, only closed windows do.
 
     Returns
     -------
@@ -139,9 +139,7 @@ def study(
     if isinstance(bandit, ContextualBandit) or bandit.window is not None:
         if as_published:
             raise OptionError("`as_published` is for bandits without segments and events, as in the published code.")
-        task = AnswerTask(
-            bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view, maturing=bool(maturing)
-        )
+        task = AnswerTask(bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view, maturing=bool(maturing))
     else:
         task = _Task(bandit=bandit, policy=policy, seed=seed, peek=bool(as_published), wait=float(wait))
     done = run(task, pieces, total, workers or os.cpu_count() or 1, executor, progress)
