@@ -71,3 +71,14 @@ def test_a_study_that_was_stopped_is_shown_and_says_so(call, file, monkeypatch):
     done = call("study", file)
     assert done.exit_code == 130
     assert "stopped early" in done.stdout
+
+
+def test_a_study_of_events(call, events_file):
+    done = call("study", events_file)
+    assert done.exit_code == 0
+    assert "dipw" in done.stdout
+    assert "closed windows only" not in done.stdout
+    events_file.write_text("maturing = false\n" + events_file.read_text())
+    done = call("study", events_file)
+    assert "daipw" in done.stdout
+    assert "closed windows only" in done.stdout
