@@ -32,8 +32,8 @@ B. Policies decide once a day from the events so far: epsilon-greedy explores 30
 10 %. `as of` is the day of the analysis: one day after the first window closes, and later.
 
 95 % score intervals of `dipw`. `A`, `B` and `B - A` are their coverage in percent, bias and sd those of B - A, and
-width is the median width of its interval; `closed` are the same if only closed windows count, and `ratio` is the width of the
-former over that of the latter. An interval that does not exist counts as infinitely wide."""
+width is the median width of its interval; `closed` are the same if only closed windows count, and `ratio` is the
+width of the former over that of the latter. An interval that does not exist counts as infinitely wide."""
 
 
 class Case(NamedTuple):
