@@ -252,19 +252,16 @@ class AnsweredStudy(Study):
         Estimate, standard error and limits, by run, target, and pair of estimator and interval.
     kept : View
         What the answers are of.
-    maturing : bool
-        Of events: whether rows count whose window is open.
     """
 
     answers: dict[int, Array]
     kept: View
-    maturing: bool = True
 
     @classmethod
-    def of(cls, study: Study, answers: dict[int, Array], *, maturing: bool) -> AnsweredStudy:
+    def of(cls, study: Study, answers: dict[int, Array]) -> AnsweredStudy:
         """Return the study with the answers of its runs."""
         known = {f.name: getattr(study, f.name) for f in fields(study) if f.init}
-        return cls(**known, answers=answers, kept=study.view, maturing=maturing)
+        return cls(**known, answers=answers, kept=study.view)
 
     @cached_property
     def means(self) -> Array:
@@ -290,10 +287,6 @@ class AnsweredStudy(Study):
             if target not in self.kept.targets:
                 _not_kept(f"the target {target.name!r}")
         return seen
-
-    def _title(self) -> str:
-        open_or_closed = ", closed windows only" if self.bandit.window is not None and not self.maturing else ""
-        return super()._title() + open_or_closed
 
     def statistics(self, estimator: EstimatorName | Estimator, horizon: int | None = None) -> ArmStatistics:
         """Raise: the study keeps answers only."""

@@ -167,8 +167,9 @@ def study(
         asked=runs,
         left_out=len(lengths) - len(moments),
         wait=float(wait),
+        maturing=bool(maturing),
     )
-    return result if not answers else AnsweredStudy.of(result, answers, maturing=bool(maturing))
+    return result if not answers else AnsweredStudy.of(result, answers)
 
 
 def step_cost(bandit: AnyBandit, policy: Policy) -> float:
