@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
@@ -106,3 +107,16 @@ def test_what_cannot_be_simulated_is_said_in_a_sentence(bandit, policy, sentence
     with pytest.raises(bl.BelatedError) as caught:
         bl.simulate(bandit, policy, 50)
     assert sentence in str(caught.value)
+
+
+def test_a_compiled_policy_sees_what_a_plain_one_sees():
+    def soft(count, total, t):
+        first = (total[0] + 1) / (count[0] + 2)
+        second = (total[1] + 1) / (count[1] + 2)
+        return np.array([first / (first + second), second / (first + second)])
+
+    for change in (lambda policy: policy, bl.policies.Policy.matured):
+        plain, fast = (change(bl.policies.own(function)) for function in (soft, numba.njit(soft)))
+        one, other = (bl.simulate(SHOP, policy, 200, seed=1) for policy in (plain, fast))
+        np.testing.assert_allclose(one.propensity, other.propensity, rtol=1e-12)
+        np.testing.assert_array_equal(one.outcome, other.outcome)
