@@ -50,6 +50,16 @@ def test_a_plan_for_events(call, events_file):
     asked = ("plan", events_file, "--half-width", 0.1, "--replications", 100, "--max-horizon", 4000, "--wait", 0)
     matured = call(*asked)
     assert "interval of dipw for B - A" in matured.stdout
-    events_file.write_text("maturing = false\n" + events_file.read_text())
-    closed = call(*asked)
+    closed = call(*asked, "--closed-only")
     assert "interval of daipw for B - A" in closed.stdout
+    events_file.write_text("maturing = false\n" + events_file.read_text())
+    assert call(*asked).stdout == closed.stdout
+
+
+def test_a_plan_from_a_pilot_of_events(call, events_file, tmp_path):
+    call("simulate", events_file, "-o", tmp_path / "sent.csv")
+    done = call(
+        "plan", tmp_path / "sent.csv", "--outcomes", tmp_path / "sent-events.csv", "--events", "--window", 60,
+        "--half-width", 0.1, "--replications", 100, "--max-horizon", 4000, "--wait", 0,
+    )  # fmt: skip
+    assert "interval of dipw for B - A" in done.stdout

@@ -98,7 +98,7 @@ def test_events_are_in_a_file_of_their_own(tmp_path, suffix):
     assert len(event_columns(log)["unit"]) == number
     assert np.max(event_columns(log)["happened_at"]) <= 300
     options = {"assigned_at": "step", "arrived_at": "happened_at", "key": "unit", "outcome": "value"}
-    read = bl.read(rows, events, events=True, window=50, as_of=300, **options).log()
+    read = bl.read(rows, events, events=True, window=50, as_of=300, maturing=False, **options).log()
     closed = log.closed()
     np.testing.assert_allclose(read.outcome[read.arrived], closed.outcome, rtol=1e-12)
     kept = bl.simulate(bl.Bandit(SHOP.arms, SHOP.delays, 50, "count"), bl.policies.uniform(), 300, seed=1)

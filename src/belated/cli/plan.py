@@ -121,7 +121,7 @@ def plan(
     check_plot(plot, [source, policy or "", *pilot.files])
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
-        patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
+        maturing=not closed_only, patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
         estimator=None if estimator is None else one_of("estimator", estimator, ESTIMATORS),
         interval=one_of("interval", interval, INTERVALS),
         replications=replications, seed=seed, workers=workers,

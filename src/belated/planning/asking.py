@@ -29,6 +29,7 @@ class Options(TypedDict):
     power: float | None
     assurance: float | None
     patience: float
+    maturing: bool
     per_day: float | None
     max_horizon: int
     estimator: EstimatorName | None
@@ -52,12 +53,11 @@ def ask(
     chosen = None if policy is None else read_policy_words(policy)
     wanted: TargetLike = None
     named = 0
-    maturing = True
     bandit: AnyBandit | Pilot
     if source.lower().endswith(".toml"):
         about = read(source, needs_horizon=False)
         bandit, chosen = about.bandit, about.policy if chosen is None else chosen
-        maturing = about.maturing
+        options["maturing"] &= about.maturing
         level, seed = about.level if level is None else level, about.seed if seed is None else seed
         wanted, named = (None, 0) if about.targets is None else (about.targets[0], len(about.targets))
     else:
@@ -70,7 +70,6 @@ def ask(
         level=0.95 if level is None else level,
         seed=0 if seed is None else seed,
         interval=interval,
-        maturing=maturing,
         **options,
     )
     if target is None and named > 1:
