@@ -132,7 +132,7 @@ class Pilot(Table):
         fitted = [self.bandit.outcomes[arm] for arm in self.arms]
         late = [self.bandit.delay(arm) for arm in self.arms]
         shares = self.policy.shares or {}
-        return [
+        columns = [
             Column("arm", list(self.arms), "label"),
             Column("mean", [arm.mean for arm in fitted], "number"),
             Column("sd", [arm.sd for arm in fitted], "number"),
@@ -140,6 +140,7 @@ class Pilot(Table):
             Column("never", [float(np.isinf(delay.values).mean()) for delay in late], "share"),
             Column("probability", [shares[arm] for arm in self.arms], "share"),
         ]
+        return [column for column in columns if column.name != "never" or self.bandit.window is None]
 
 
 def _kind(log: Log) -> str:
