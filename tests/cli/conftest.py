@@ -73,3 +73,31 @@ def log(tmp_path_factory, bandit):
     path = tmp_path_factory.mktemp("logs") / "log.csv"
     write_log(bl.simulate(bandit, bl.policies.epsilon_greedy(burn_in=0.1), 400, 3), path)
     return path
+
+
+EVENTS = """
+horizon = 300
+window = 60
+replications = 20
+
+[policy]
+name = "epsilon_greedy"
+burn_in = 0.1
+batch = 10
+
+[arms.A]
+outcome = { name = "events", rate = 0.3 }
+delay = { name = "geometric", mean = 10 }
+
+[arms.B]
+outcome = { name = "events", rate = 0.4 }
+delay = { name = "geometric", mean = 30 }
+"""
+
+
+@pytest.fixture
+def events_file(tmp_path):
+    """Describe an experiment whose outcomes are events in a file."""
+    path = tmp_path / "events.toml"
+    path.write_text(EVENTS)
+    return path

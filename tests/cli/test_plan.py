@@ -44,3 +44,22 @@ def test_a_half_width_out_of_reach(call, file):
     done = call("plan", file, "--half-width", "1e-300", "--max-horizon", 1000, "--replications", 100)
     assert (done.exit_code, done.exception) == (0, None)
     assert "1,000" in done.stdout
+
+
+def test_a_plan_for_events(call, events_file):
+    asked = ("plan", events_file, "--half-width", 0.1, "--replications", 100, "--max-horizon", 4000, "--wait", 0)
+    matured = call(*asked)
+    assert "interval of dipw for B - A" in matured.stdout
+    closed = call(*asked, "--closed-only")
+    assert "interval of daipw for B - A" in closed.stdout
+    events_file.write_text("maturing = false\n" + events_file.read_text())
+    assert call(*asked).stdout == closed.stdout
+
+
+def test_a_plan_from_a_pilot_of_events(call, events_file, tmp_path):
+    call("simulate", events_file, "-o", tmp_path / "sent.csv")
+    done = call(
+        "plan", tmp_path / "sent.csv", "--outcomes", tmp_path / "sent-events.csv", "--events", "--window", 60,
+        "--half-width", 0.1, "--replications", 100, "--max-horizon", 4000, "--wait", 0,
+    )  # fmt: skip
+    assert "interval of dipw for B - A" in done.stdout

@@ -46,3 +46,30 @@ def test_a_file_with_another_suffix_is_refused(refused, file, tmp_path):
 def test_parquet_without_pyarrow_is_refused_before_anything_runs(refused, file, tmp_path, monkeypatch):
     monkeypatch.setattr("belated.simulation.log_files.find_spec", lambda name: None)
     assert "pip install pyarrow" in refused("simulate", file, "-o", tmp_path / "log.parquet")
+
+
+def test_events_are_written_beside_the_rows(call, events_file, tmp_path):
+    done = call("simulate", events_file, "-o", tmp_path / "log.csv", "--seed", 2)
+    texts = [(tmp_path / name).read_text() for name in ("log.csv", "log-events.csv")]
+    rows, events = (list(csv.DictReader(text.splitlines())) for text in texts)
+    assert done.stderr.splitlines() == [
+        f"300 rows written to {tmp_path / 'log.csv'}",
+        f"{len(events)} events written to {tmp_path / 'log-events.csv'}",
+    ]
+    read = bl.Log.of_events(
+        [row["arm"] for row in rows],
+        [[float(row["p_A"]), float(row["p_B"])] for row in rows],
+        {"unit": [event["unit"] for event in events], "time": [int(event["happened_at"]) for event in events]},
+        unit=[row["unit"] for row in rows],
+        assigned_at=[int(row["step"]) for row in rows],
+        arms=["A", "B"],
+        window=60,
+        as_of=300,
+    )
+    bandit = bl.Bandit(
+        {"A": bl.arms.events(0.3), "B": bl.arms.events(0.4)},
+        {"A": bl.delays.geometric(10), "B": bl.delays.geometric(30)},
+        window=60,
+    )
+    log = bl.simulate(bandit, bl.policies.epsilon_greedy(burn_in=0.1).batched(10), 300, 2)
+    assert bl.estimate(read).values == pytest.approx(bl.estimate(log).values, rel=1e-12)

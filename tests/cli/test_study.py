@@ -71,3 +71,17 @@ def test_a_study_that_was_stopped_is_shown_and_says_so(call, file, monkeypatch):
     done = call("study", file)
     assert done.exit_code == 130
     assert "stopped early" in done.stdout
+
+
+def test_a_study_of_events(call, events_file):
+    done = call("study", events_file)
+    assert done.exit_code == 0
+    assert "dipw" in done.stdout
+    assert "closed windows only" not in done.stdout
+    closed = call("study", events_file, "--closed-only", "--format", "csv").stdout
+    assert "daipw" in closed
+    events_file.write_text("maturing = false\n" + events_file.read_text())
+    done = call("study", events_file)
+    assert "daipw" in done.stdout
+    assert "closed windows only" in done.stdout
+    assert call("study", events_file, "--format", "csv").stdout.split("chosen A")[0] == closed.split("chosen A")[0]

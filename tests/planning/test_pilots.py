@@ -79,3 +79,33 @@ def test_segments_that_are_not_told_apart_are_said():
     bandit = bl.ContextualBandit(dict.fromkeys(("DE", "FR"), bl.Bandit({"A": bl.arms.normal(), "B": bl.arms.normal()})))
     fitted = bl.pilot(bl.simulate(bandit, bl.policies.uniform(), 200))
     assert any("segments are not told apart" in note for note in fitted.notes)
+
+
+@pytest.mark.parametrize("measure", ["indicator", "count", "sum"])
+def test_a_pilot_of_events_has_their_rates_numbers_delays_and_values(measure):
+    value = bl.arms.exponential(3.0)
+    bandit = bl.Bandit(
+        {"A": bl.arms.events(0.2, value), "B": bl.arms.events(0.3, value, 0.6)},
+        {"A": bl.delays.geometric(50), "B": bl.delays.geometric(200)},
+        window=600,
+        measure=measure,
+    )
+    log = bl.simulate(bandit, bl.policies.uniform(), 20_000, seed=1)
+    fitted = bl.pilot(log)
+    assert fitted.bandit.window == 600
+    assert fitted.bandit.measure == measure
+    est = bl.estimate(log, "mean")
+    for arm in "AB":
+        assert fitted.bandit.means[arm] == pytest.approx(est.arm(arm).estimate, rel=0.02)
+        assert fitted.bandit.outcomes[arm].sd == pytest.approx(bandit.outcomes[arm].sd, rel=0.1)
+    own = "A" if measure == "indicator" else "B"  # the first of several events comes sooner than each of them
+    assert fitted.bandit.delay(own).quantile(0.3) == pytest.approx(bandit.delay(own).quantile(0.3), rel=0.15)
+    plan = bl.plan(fitted, half_width=2.5 * est.contrast("B", "A").std_error, replications=40, wait=0)
+    assert plan.reached
+
+
+def test_a_pilot_of_too_few_events_is_refused():
+    log = bl.Log.of_events(["A", "B"] * 5, "uniform", {"unit": [0, 2, 4], "age": [1, 1, 1]}, window=5,
+                           assigned_at=list(range(10)), as_of=12)  # fmt: skip
+    with pytest.raises(bl.LogError, match="Arm 'B' has 0 events; a plan needs at least two"):
+        bl.pilot(log)

@@ -34,3 +34,27 @@ def test_arms_draw_what_they_say(arm, twin):
     for q in (0.1, 0.5, 0.9):
         below, at_most = (y < twin.ppf(q)).mean(), (y <= twin.ppf(q)).mean()
         assert below - 0.012 <= q <= at_most + 0.012
+
+
+def test_events_have_the_moments_of_all_that_ever_happens():
+    arm = bl.arms.events(0.2, bl.arms.exponential(3.0), repeats=1.0)
+    assert arm.mean == pytest.approx(0.2 * 2 * 3.0)
+    assert arm.sd**2 == pytest.approx(0.2 * (2 * 18.0 + 4 * 9.0) - arm.mean**2)
+    assert not arm.binary
+    assert repr(bl.arms.events(0.2)) == "events(rate=0.2, repeats=0.0)"
+    assert repr(arm) == "events(rate=0.2, value=exponential(mean=3.0), repeats=1.0)"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((1.5,), "`rate` is 1.5; it must"),
+        ((0.1, None, -1), "`repeats` is -1; it must not be negative."),
+        ((0.1, 3.0), "`value` is 3.0; it must be a distribution, such as arms.lognormal(3, 1)."),
+        ((0.1, bl.arms.events(0.1)), "it must be a distribution, such as arms.lognormal(3, 1)."),
+    ],
+)
+def test_what_are_no_events_is_refused(options, sentence):
+    with pytest.raises(bl.OptionError) as caught:
+        bl.arms.events(*options)
+    assert sentence in str(caught.value)

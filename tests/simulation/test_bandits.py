@@ -15,6 +15,14 @@ def test_one_delay_for_all_or_one_for_each():
     assert own.delay("B") == late
 
 
+def test_the_measure_of_events_is_the_sum_if_they_have_values():
+    plain, valued = bl.arms.events(0.1), bl.arms.events(0.1, bl.arms.exponential(2.0))
+    assert bl.Bandit({"A": plain}, window=5).measure == "indicator"
+    assert bl.Bandit({"A": valued}, window=5).measure == "sum"
+    assert bl.Bandit({"A": valued}, window=5, measure="count").measure == "count"
+    assert bl.Bandit({"A": valued}, window=5) == bl.Bandit({"A": valued}, window=5, measure="sum")
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -23,6 +31,20 @@ def test_one_delay_for_all_or_one_for_each():
         (({"A": bl.arms.normal()}, 3), "`delays` is 3; it must be a delay, or map arms to delays."),
         (({"A": bl.arms.normal()}, {"A": 3}), "`delays['A']` is 3; it must be a delay, such as delays.poisson(5)."),
         (({"A": bl.arms.normal()}, {"B": bl.delays.none()}), "`delays` names 'B', which is not one of the arms ['A']."),
+        (({"A": bl.arms.normal()}, bl.delays.none(), 5), "`window` is for arms of events, such as arms.events(0.1)."),
+        (({"A": bl.arms.normal()}, bl.delays.none(), None, "sum"), "`measure` is for arms of events"),
+        (({"A": bl.arms.events(0.1)},), "`window` is missing; events need the number of steps in which they count."),
+        (({"A": bl.arms.events(0.1)}, bl.delays.none(), 0), "`window` is 0; it must be"),
+        (({"A": bl.arms.events(0.1)}, bl.delays.none(), 2**40), "it must be at most 2**31 steps."),
+        (
+            ({"A": bl.arms.events(0.1), "B": bl.arms.normal()}, bl.delays.none(), 5),
+            "`arms['B']` is normal(mean=0.0, sd=1.0), but other arms are events; all must be.",
+        ),
+        (({"A": bl.arms.events(0.1)}, bl.delays.none(), 5, "mean"), "`measure` is 'mean'; it must be one of"),
+        (
+            ({"A": bl.arms.events(0.1, bl.arms.normal()), "B": bl.arms.events(0.1)}, bl.delays.none(), 5),
+            "The sum of values is the outcome, but the events of `arms['B']` have no `value`.",
+        ),
     ],
 )
 def test_what_is_no_bandit_is_refused(options, sentence):

@@ -69,3 +69,23 @@ def test_delays_that_end_are_all_known_and_others_never():
     assert bl.delays.empirical([1, 9, math.inf]).quantile(1.0) == 9
     assert bl.delays.pareto(0.5).quantile(1.0) == math.inf
     assert bl.delays.pareto(0.001).quantile(0.99) == math.inf
+
+
+@pytest.mark.parametrize(
+    "delay",
+    [
+        bl.delays.none(),
+        bl.delays.constant(7),
+        bl.delays.geometric(9.0),
+        bl.delays.geometric(0.0),
+        bl.delays.poisson(4.0),
+        bl.delays.empirical([0, 3, 3, 9]),
+        bl.delays.pareto(0.8, 3.0),
+        bl.delays.lognormal(2.0, 1.0),
+    ],
+    ids=lambda delay: delay.name,
+)
+def test_the_share_within_some_steps_is_that_of_the_definition(delay):
+    for steps in (0, 1, 6, 7, 8.5, 3000):
+        expected = 0.7 * share_within(delay, math.floor(steps))
+        assert delay.censored(0.3).share_within(steps) == pytest.approx(expected, abs=1e-12)

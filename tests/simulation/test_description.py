@@ -80,7 +80,8 @@ def made(module):
         mean = {"mean": ABOVE_0} if name == "exponential" else {}
         return st.builds(make, **{each: (special | mean).get(each, ABOVE_0) for each in names})
 
-    return st.one_of([one(name, make) for name, make in CONSTRUCTORS[module.__name__].items()])
+    makers = CONSTRUCTORS[module.__name__].items()
+    return st.one_of([one(name, make) for name, make in makers if name != "events"])
 
 
 LATE = st.builds(Delay.censored, made(delays), st.just(0.0) | SHARE)
@@ -91,9 +92,13 @@ POLICIES = st.builds(policies.Policy.batched, made(policies), st.integers(1, 20)
 
 @st.composite
 def bandits(draw):
+    window = draw(st.none() | st.integers(1, 999))
     of = draw(st.dictionaries(LABELS, made(arms), min_size=1, max_size=4))
+    if window is not None:
+        valued = draw(st.booleans())
+        of = {k: arms.events(draw(SHARE), value if valued else None, draw(ABOVE_0)) for k, value in of.items()}
     late = draw(LATE | st.fixed_dictionaries({}, optional=dict.fromkeys(of, LATE)))
-    return Bandit(of, late)
+    return Bandit(of, late, window)
 
 
 def through_json(table):
@@ -201,9 +206,9 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ({"horizn": 5}, "Unknown key `horizn` at the top level; did you mean `horizon`?"),
         (
             {"zzz": 5},
-            "Unknown key `zzz` at the top level; the possible keys are `arms`, `delay`, `segments`, "
-            "`covariates`, `slopes`, `arrival`, `policy`, `horizon`, `horizons`, `replications`, `seed`, `estimators`, "
-            "`targets`, `intervals`, `level`.",
+            "Unknown key `zzz` at the top level; the possible keys are `arms`, `delay`, `window`, `measure`, "
+            "`segments`, `covariates`, `slopes`, `arrival`, `policy`, `horizon`, `horizons`, `replications`, `seed`, "
+            "`estimators`, `targets`, `intervals`, `level`, `maturing`.",
         ),
         (arm(delays={}), "Unknown key `delays` in `arms.A`; did you mean `delay`?"),
         (arm(zzz=1), "Unknown key `zzz` in `arms.A`; the possible keys are `outcome`, `delay`."),
@@ -221,7 +226,8 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         ),
         (
             policy(name="own", function="print"),
-            "Unknown key `function` in `policy`; the possible keys are `name`, `burn_in`, `batch`, `by_segment`.",
+            "Unknown key `function` in `policy`; the possible keys are `name`, `burn_in`, `batch`, `by_segment`, "
+            "`maturing`.",
         ),
         ({"delay": {"name": "poisson"}}, "The key `mean` is missing in `delay`."),
         ({"horizons": [5]}, "The description must have exactly one of `horizon` and `horizons` at the top level."),
@@ -244,7 +250,7 @@ SOME_ROW = {"label": 1, "outcome": {"name": "normal"}}
         (
             outcome(name="norml"),
             "In `arms.A.outcome`, `name` is 'norml'; it must be one of 'normal', 'bernoulli', 'exponential', 'gamma', "
-            "'lognormal', 'student_t', 'empirical'. Did you mean 'normal'?",
+            "'lognormal', 'student_t', 'empirical', 'events'. Did you mean 'normal'?",
         ),
         (outcome(name="normal", sd=0), "In `arms.A.outcome`, `sd` is 0; it must be above 0."),
         (outcome(name="normal", mean="1"), "In `arms.A.outcome`, `mean` is '1'; it must be a finite number."),
@@ -497,3 +503,72 @@ def test_covariates_need_segments():
     sentence = "^`covariates` needs `segments`; without segments, put the arms into one, such as segments.all.$"
     with pytest.raises(OptionError, match=sentence):
         description_from(ONE | {"covariates": {"x": {"name": "normal"}}})
+
+
+EVENTS = """
+horizon = 400
+window = 100
+measure = "count"
+maturing = false
+delay = { name = "geometric", mean = 20 }
+
+[policy]
+name = "epsilon_greedy"
+maturing = true
+
+[arms.A]
+outcome = { name = "events", rate = 0.1 }
+
+[arms.B]
+outcome = { name = "events", rate = 0.2, repeats = 0.5, value = { name = "lognormal", scale = 0.5 } }
+delay = { name = "geometric", mean = 30 }
+"""
+
+
+def test_events_are_read_from_toml(tmp_path):
+    path = tmp_path / "events.toml"
+    path.write_text(EVENTS)
+    about = read(path)
+    assert about.bandit == Bandit(
+        {"A": arms.events(0.1), "B": arms.events(0.2, arms.lognormal(scale=0.5), 0.5)},
+        {"A": delays.geometric(20), "B": delays.geometric(30)},
+        window=100,
+        measure="count",
+    )
+    assert about.policy == policies.epsilon_greedy().matured()
+    assert not about.maturing
+    assert policy_from(through_json(policy_to(about.policy))) == about.policy
+
+
+def test_segments_share_a_window(tmp_path):
+    entry = {"arms": {"A": {"outcome": {"name": "events", "rate": 0.1}}}}
+    table = {"segments": {"DE": entry, "FR": entry}, "window": 7, "policy": {"name": "uniform"}, "horizon": 9}
+    bandit = description_from(table).bandit
+    assert bandit.window == 7
+    assert bandit.measure == "indicator"
+    table["segments"] = {"DE": entry, "FR": entry | {"window": 8}}
+    with pytest.raises(OptionError) as caught:
+        description_from(table)
+    assert "`segments['FR']` has the window 8, and `segments['DE']` has 7; it must be the same" in str(caught.value)
+    table |= {"segments": {"DE": entry}, "covariates": {"x": {"name": "normal"}}}
+    with pytest.raises(OptionError) as caught:
+        description_from(table)
+    assert "`covariates` are not for events, which depend on the arm and the segment alone." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("window = 100\n", "", "`window` is missing; events need the number of steps in which they count."),
+        ('measure = "count"\n', "", "The sum of values is the outcome, but the events of `arms['A']` have no `value`."),
+        ('name = "lognormal"', 'name = "zzz"', "In `arms.B.outcome.value`, `name` is 'zzz'; it must be one of"),
+        ("maturing = false", "maturing = 3", "`maturing` is 3; it must be true or false."),
+        ("maturing = true", "maturing = 3", "In `policy`, `maturing` is 3; it must be true or false."),
+    ],
+)
+def test_what_is_wrong_with_events_is_said_in_a_sentence(tmp_path, old, new, sentence):
+    path = tmp_path / "events.toml"
+    path.write_text(EVENTS.replace(old, new))
+    with pytest.raises(OptionError) as caught:
+        read(path)
+    assert sentence in str(caught.value)

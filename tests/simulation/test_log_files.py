@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 import belated as bl
-from belated.simulation.log_files import check_log_path, columns_of, write_log
+from belated.simulation.log_files import check_log_path, columns_of, event_columns, write_events, write_log
 
 BANDIT = bl.Bandit({"A": bl.arms.normal(), "B": bl.arms.normal(1.0)}, bl.delays.constant(30))
 
@@ -79,3 +79,32 @@ def test_segments_with_the_same_text_are_refused():
     bandit = bl.ContextualBandit({1: BANDIT, "1": BANDIT})
     with pytest.raises(bl.OptionError, match="cannot be written: some have the same text"):
         columns_of(bl.simulate(bandit, bl.policies.uniform(), 10))
+
+
+SHOP = bl.Bandit(
+    {"A": bl.arms.events(0.3, bl.arms.exponential(2.0)), "B": bl.arms.events(0.4, bl.arms.exponential(2.0), 0.5)},
+    bl.delays.geometric(20),
+    window=50,
+)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_events_are_in_a_file_of_their_own(tmp_path, suffix):
+    log = bl.simulate(SHOP, bl.policies.uniform(), 300, seed=1)
+    rows = write_log(log, tmp_path / f"log.{suffix}")
+    events, number = write_events(log, rows)
+    assert events == tmp_path / f"log-events.{suffix}"
+    assert list(columns_of(log)) == ["unit", "step", "arm", "p_A", "p_B"]
+    assert len(event_columns(log)["unit"]) == number
+    assert np.max(event_columns(log)["happened_at"]) <= 300
+    options = {"assigned_at": "step", "arrived_at": "happened_at", "key": "unit", "outcome": "value"}
+    for maturing, same in ((True, log), (False, log.closed())):
+        read = bl.read(rows, events, events=True, window=50, as_of=300, maturing=maturing, **options)
+        np.testing.assert_allclose(bl.estimate(read, "dipw").values, bl.estimate(same, "dipw").values, rtol=1e-10)
+    kept = bl.simulate(bl.Bandit(SHOP.arms, SHOP.delays, 50, "count"), bl.policies.uniform(), 300, seed=1)
+    assert list(event_columns(kept)) == ["unit", "happened_at"]
+
+
+def test_a_log_without_events_has_no_columns_of_them(log):
+    with pytest.raises(bl.OptionError, match="The log has no events"):
+        event_columns(log)

@@ -82,7 +82,9 @@ def plan(
     max_horizon: Annotated[
         int, typer.Option(help="The longest experiment, in assignments.", rich_help_panel=QUESTIONS)
     ] = 1_000_000,
-    estimator: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "daipw",
+    estimator: Annotated[
+        str | None, option("As in analyze. Default: daipw; dipw for events whose windows are open.", QUESTIONS)
+    ] = None,
     level: Annotated[float | None, option("The level of the interval. Default: 0.95.", QUESTIONS)] = None,
     interval: Annotated[str, typer.Option(help="As in analyze.", rich_help_panel=QUESTIONS)] = "auto",
     replications: Annotated[
@@ -119,8 +121,9 @@ def plan(
     check_plot(plot, [source, policy or "", *pilot.files])
     answer = ask(
         source, pilot.read, policy, target, half_width=half_width, power=power, assurance=assurance, wait=wait,
-        patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
-        estimator=one_of("estimator", estimator, ESTIMATORS), interval=one_of("interval", interval, INTERVALS),
+        maturing=not closed_only, patience=patience, per_day=per_day, max_horizon=max_horizon, level=level,
+        estimator=None if estimator is None else one_of("estimator", estimator, ESTIMATORS),
+        interval=one_of("interval", interval, INTERVALS),
         replications=replications, seed=seed, workers=workers,
     )  # fmt: skip
     show(answer, shown_as, answer.curve)

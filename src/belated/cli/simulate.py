@@ -25,10 +25,14 @@ def simulate(
     The log has one row per step: `step`, `arm`, each arm's propensity as `p_<arm>` and, if it ever arrives,
     the `outcome` and the step at which it `arrived`; with segments, also the `segment` and the covariates.
 
+    If outcomes are events, the log has a `unit` in place of outcomes, and a second file, such as log-events.csv for
+    log.csv, has the events: the `unit`, the step it `happened_at`, and its `value` if it has one.
+
     Example: `belated simulate experiment.toml -o log.parquet --seed 1`
     """
+    from belated.base.text import count
     from belated.simulation import description as descriptions
-    from belated.simulation.log_files import check_log_path, write_log
+    from belated.simulation.log_files import check_log_path, write_events, write_log
     from belated.simulation.simulate import simulate as run
 
     check_log_path(output, [description])
@@ -37,3 +41,6 @@ def simulate(
     log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
     write_log(log, output)
     typer.echo(f"{len(log):,} rows written to {output}", err=True)
+    if log.events is not None:
+        events, number = write_events(log, output)
+        typer.echo(f"{count(number, 'event')} written to {events}", err=True)

@@ -18,6 +18,9 @@ def study(
     seed: options.Seed = None,
     workers: options.Workers = None,
     form: options.StudyFormat = "table",
+    closed_only: Annotated[
+        bool, typer.Option("--closed-only", help="Of events, count only assignments whose window has closed.")
+    ] = False,
     save: Annotated[Path | None, option("Save the study to this file, for `bl.Study.load`.")] = None,
     plot: options.StudyPlot = None,
 ) -> None:
@@ -45,6 +48,7 @@ def study(
         about.replications if replications is None else replications,
         seed=about.seed if seed is None else seed,
         level=about.level,
+        maturing=about.maturing and not closed_only,
         workers=workers,
         **{name: value for name, value in chosen.items() if value is not None},
     )

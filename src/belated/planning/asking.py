@@ -29,9 +29,10 @@ class Options(TypedDict):
     power: float | None
     assurance: float | None
     patience: float
+    maturing: bool
     per_day: float | None
     max_horizon: int
-    estimator: EstimatorName
+    estimator: EstimatorName | None
     replications: int
     workers: int | None
 
@@ -56,6 +57,7 @@ def ask(
     if source.lower().endswith(".toml"):
         about = read(source, needs_horizon=False)
         bandit, chosen = about.bandit, about.policy if chosen is None else chosen
+        options["maturing"] &= about.maturing
         level, seed = about.level if level is None else level, about.seed if seed is None else seed
         wanted, named = (None, 0) if about.targets is None else (about.targets[0], len(about.targets))
     else:

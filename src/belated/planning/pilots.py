@@ -13,6 +13,7 @@ from belated.base.errors import LogError
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
+from belated.log.events import Events, ages_of
 from belated.log.log import Log
 from belated.simulation import arms, delays, policies
 from belated.simulation.bandits import Bandit
@@ -48,6 +49,9 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     curve beyond the longest observed delay counts as never arriving. Times are converted to steps by the rate of
     assignments.
 
+    If outcomes are events, rows whose window is open count too, as in `Log.of_events`: the bandit has arms of events,
+    with the share of units that have events, their number, their delays and, for sums, their values.
+
     Examples
     --------
     >>> import belated as bl
@@ -60,7 +64,7 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     existing = held.schedule.existing
     if not len(held):
         raise LogError("The log has no rows at its as-of time.")
-    code, outcome, arrived = held.code[existing], held.outcome[existing], held.arrived[existing]
+    code, arrived = held.code[existing], held.arrived[existing]
     waited, pace = _waited(held, existing, arrived)
     dated = held.clock.unit is not None
     day = _DAY * _per_second(held) if dated else None
@@ -68,18 +72,8 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     if day is not None:
         daily = pace * day if daily is None else daily
         pace = daily / day
-    outcomes, late, notes, few = {}, {}, [], []
-    for k, label in enumerate(held.arms):
-        own = code == k
-        n = int((own & arrived).sum())
-        if n < 2:
-            raise LogError(
-                f"Arm {one_line(repr(label))} has {count(n, 'outcome')}; a plan needs at least two of every arm."
-            )
-        if n < _FEW:
-            few.append(f"{one_line(label)} has {n}")
-        outcomes[label] = _outcomes(outcome[own & arrived])
-        late[label] = delays.empirical(_delays(waited[own], arrived[own], pace))
+    notes = []
+    bandit, few = _fitted(held, existing, waited, pace)
     if held.segment_column is not None:
         notes.append(
             "The pilot's segments are not told apart: its arms are those of all segments together. If its policy "
@@ -88,12 +82,14 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     if held.capping is not None:
         notes.append(f"In the pilot, {held.capping.note(arrived.sum())}")
     if few:
-        notes.append(f"Some arms have fewer than {_FEW} outcomes: {', '.join(few)}.")
-    if not arrived.all():
+        notes.append(f"Some arms have fewer than {_FEW} {_kind(held)}s: {', '.join(few)}.")
+    if held.events is None and not arrived.all():
         notes.append("Outcomes later than the longest delay in the pilot are assumed never to arrive.")
+    if held.events is not None and not arrived.any():
+        notes.append("No window has closed yet; events later than those of the pilot are assumed never to happen.")
     shares = _shares(held, existing, code)
     return Pilot(
-        bandit=Bandit(outcomes, late),
+        bandit=bandit,
         policy=policies.fixed(shares),
         per_day=daily,
         arms=held.arms,
@@ -133,10 +129,10 @@ class Pilot(Table):
         return [f"Note: {words}" for words in self.notes]
 
     def _columns(self) -> list[Column]:
-        fitted = [self.bandit.arms[arm] for arm in self.arms]
+        fitted = [self.bandit.outcomes[arm] for arm in self.arms]
         late = [self.bandit.delay(arm) for arm in self.arms]
         shares = self.policy.shares or {}
-        return [
+        columns = [
             Column("arm", list(self.arms), "label"),
             Column("mean", [arm.mean for arm in fitted], "number"),
             Column("sd", [arm.sd for arm in fitted], "number"),
@@ -144,10 +140,61 @@ class Pilot(Table):
             Column("never", [float(np.isinf(delay.values).mean()) for delay in late], "share"),
             Column("probability", [shares[arm] for arm in self.arms], "share"),
         ]
+        return [column for column in columns if column.name != "never" or self.bandit.window is None]
+
+
+def _kind(log: Log) -> str:
+    return "outcome" if log.events is None else "event"
+
+
+def _fitted(log: Log, existing: Array | slice, waited: Array, pace: float) -> tuple[Bandit, list[str]]:
+    """Return a bandit with the outcomes and delays of each arm, and which arms have few."""
+    code, outcome, arrived, events = log.code[existing], log.outcome[existing], log.arrived[existing], log.events
+    known = code[arrived] if events is None else log.code[events.row[ages_of(log).counts]]
+    outcomes, late, few = {}, {}, []
+    for k, (label, n) in enumerate(zip(log.arms, np.bincount(known, minlength=len(log.arms)).tolist(), strict=True)):
+        if n < 2:
+            raise LogError(
+                f"Arm {one_line(repr(label))} has {count(n, _kind(log))}; a plan needs at least two of every arm."
+            )
+        if n < _FEW:
+            few.append(f"{one_line(label)} has {n}")
+        if events is not None:
+            outcomes[label], late[label] = _events(log, events, k, pace)
+            continue
+        own = code == k
+        outcomes[label] = _outcomes(outcome[own & arrived])
+        late[label] = delays.empirical(_delays(waited[own], arrived[own], pace))
+    if events is None:
+        return Bandit(outcomes, late), few
+    return Bandit(outcomes, late, _window(events, pace), events.measure), few
 
 
 def _outcomes(values: Array) -> arms.Arm:
     return arms.bernoulli(float(values.mean())) if np.isin(values, (0, 1)).all() else arms.empirical(values)
+
+
+def _events(log: Log, events: Events, arm: int, pace: float) -> tuple[arms.Arm, delays.Delay]:
+    """Return the events of an arm and their delays in steps; each counts 1 / R, R the rows that reached its age."""
+    exposed = ages_of(log)
+    own = exposed.counts & (log.code[events.row] == arm)
+    row, age, value = events.row[own], events.age[own], events.value[own]
+    reached = np.sort(exposed.age[log.code[exposed.rows] == arm])
+    share = 1 / (len(reached) - np.searchsorted(reached, age))
+    first = np.append(True, row[1:] != row[:-1])  # events are in order of row and age
+    rate = min(float(share[first].sum()), 1.0)
+    order = np.argsort(age, kind="stable")
+    cumulative = np.cumsum(share[order]) / share.sum()
+    places = np.searchsorted(cumulative, (np.arange(_DELAYS) + 0.5) / _DELAYS)
+    steps = np.minimum(np.rint(age[order] * pace), _window(events, pace))
+    more = max(float(share.sum()) / rate - 1, 0.0)
+    values = arms.empirical(value) if events.measure == "sum" else None
+    return arms.events(rate, values, more), delays.empirical(steps[places])
+
+
+def _window(events: Events, pace: float) -> int:
+    """Return the window in steps."""
+    return max(round(events.window * pace), 1)
 
 
 def _per_second(log: Log) -> float:

@@ -37,9 +37,10 @@ def plan(
     null: float = 0.0,
     level: float = 0.95,
     interval: Interval = "auto",
-    estimator: EstimatorName = "daipw",
+    estimator: EstimatorName | None = None,
     wait: float | Literal["full"] | None = None,
     patience: float = 10.0,
+    maturing: bool = True,
     max_horizon: int = 1_000_000,
     per_day: float | None = None,
     replications: int = 4000,
@@ -68,12 +69,14 @@ def plan(
     null : float, default 0
         The null value for `power`.
     level, interval, estimator
-        As in `estimate`.
+        As in `estimate`; the estimator is "daipw" by default, and "dipw" for events whose windows are open.
     wait : float or "full", optional
         Steps from the last assignment to the analysis; "full" waits for every outcome that ever arrives. By default as
         long as waiting saves assignments, see `patience`.
     patience : float
         The number of steps that you would wait to save one assignment; 1 gives the earliest result.
+    maturing : bool
+        If arms are events: whether rows count whose window is open. If not, only closed windows count.
     max_horizon : int
         The longest simulated experiment, in assignments.
     per_day : float, optional
@@ -108,6 +111,7 @@ def plan(
     if real("patience", patience) < 1:
         raise OptionError(f"{argument('patience')} is {patience!r}; it must be 1 or more (steps per assignment).")
     most = whole("max_horizon", max_horizon, least=1)
+    maturing = bool(maturing) and source.bandit.window is not None
     distance = true_value(source.bandit, wanted) - goal.null
     notes = source.notes
     if target is None:
@@ -122,7 +126,8 @@ def plan(
         goal=goal,
         proxy=goal.proxy(distance),
         interval=one_of("interval", interval, INTERVALS),
-        estimator=one_of("estimator", estimator, ESTIMATORS),
+        estimator=one_of("estimator", estimator or ("dipw" if maturing else "daipw"), ESTIMATORS),
+        maturing=maturing,
         seed=whole("seed", seed, least=0),
         replications=whole("replications", replications, least=LEAST_RUNS),
         workers=workers,

@@ -19,7 +19,7 @@ from belated.planning.results import Curve, Option, Plan
 from belated.planning.search import DEFAULT_SLOPE, FLATTEST, STEEPEST, Root, solve
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms, cell_delays
 from belated.simulation.policies import Policy
-from belated.simulation.study import CONTEXTUAL_COST, STEP_COSTS, study
+from belated.simulation.study import LOG_COST, STEP_COSTS, study
 from belated.simulation.views import cell_weights
 
 #: The smallest number of runs of a horizon, and the time for rough and final runs, in nanoseconds.
@@ -48,11 +48,16 @@ USUAL_SIMULATIONS = 32
 
 
 def arm_delays(bandit: AnyBandit, target: Target, share: float) -> list[float]:
-    """Return, for each arm of the target (and segment), the delay within which a share of its outcomes arrives."""
+    """Return, for each arm of the target (and segment), the delay within which a share of its outcomes arrives.
+
+    All that counts of events is known when the window closes.
+    """
+    window = bandit.window
     weights = target.coefficients
     if isinstance(bandit, ContextualBandit):
         weights = cell_weights(bandit, target).ravel()
-    return [delay.quantile(share) for delay, c in zip(cell_delays(bandit), weights, strict=True) if c]
+    waits = [delay.quantile(share) for delay, c in zip(cell_delays(bandit), weights, strict=True) if c]
+    return waits if window is None else [float(window) if share >= 1 else min(wait, window) for wait in waits]
 
 
 def spreads(bandit: AnyBandit, target: Target) -> tuple[Array, Array]:
@@ -79,6 +84,7 @@ class Runner:
     replications: int
     workers: int | None
     bar: Bar | None
+    maturing: bool = False
     points: dict[tuple[int, float], tuple[Point, Point]] = field(default_factory=dict)
     done: int = 0
     interval_used: str = ""
@@ -86,7 +92,7 @@ class Runner:
     def runs(self, horizon: int, wanted: float, budget: float) -> int:
         """Return the number of runs of a horizon: as many as wanted, within the budget of time."""
         step = 20 + 5 * len(self.bandit.arms) + STEP_COSTS.get(self.policy.name, 0) / self.policy.batch
-        step += CONTEXTUAL_COST if isinstance(self.bandit, ContextualBandit) else 0
+        step += LOG_COST if isinstance(self.bandit, ContextualBandit) or self.bandit.window is not None else 0
         return int(min(max(min(wanted, budget / (horizon * step)), LEAST_RUNS), self.replications))
 
     def measure(self, horizon: int, wait: float, runs: int) -> tuple[Point, Point]:
@@ -99,7 +105,7 @@ class Runner:
         ran = study(
             self.bandit, self.policy, horizon, runs, estimators=[self.estimator], targets=[self.target],
             intervals=[self.interval], level=self.goal.level, seed=self.seed, workers=self.workers, progress=False,
-            wait=wait,
+            wait=wait, maturing=self.maturing,
         )  # fmt: skip
         if ran.stopped:
             raise KeyboardInterrupt

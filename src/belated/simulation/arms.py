@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -13,19 +13,25 @@ from belated.base.checks import LARGEST_OUTCOME, positive, probability, real
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
 from belated.simulation.constructors import Constructed, constructor
+from belated.summaries.maturing import Measure
 
-ArmName = Literal["normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical"]
+ArmName = Literal["normal", "bernoulli", "gamma", "lognormal", "student_t", "empirical", "events"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arm(Constructed):
-    """A distribution of outcomes, with its true mean and standard deviation."""
+    """A distribution of outcomes, with its true mean and standard deviation.
+
+    `value` is the distribution of the values of events, if they have values. Mean and standard deviation of events are
+    of what ever happens; `Bandit.outcomes` has those of what happens within the window.
+    """
 
     name: ArmName
     mean: float
     sd: float
     parameters: tuple[float, ...]
     values: Array = field(default_factory=lambda: np.empty(0))
+    value: Arm | None = None
 
     def __post_init__(self) -> None:
         if abs(self.mean) > LARGEST_OUTCOME:
@@ -45,6 +51,18 @@ class Arm(Constructed):
     def centre(self) -> float:
         """The value subtracted from outcomes in sums: the mean, but 0 for 0/1 outcomes, whose sums are then exact."""
         return 0.0 if self.binary or math.isnan(self.mean) else self.mean
+
+    def within(self, share: float, measure: Measure) -> Arm:
+        """Return the outcomes of events if each happens within the window with probability `share`."""
+        rate, more = self.parameters
+        if measure == "indicator":
+            return bernoulli(rate * (1 + more) * share / (1 + more * share))
+        mean, square = 1.0, 1.0
+        if measure == "sum" and self.value is not None:
+            mean, square = self.value.mean, self.value.mean**2 + self.value.sd**2
+        total = rate * (1 + more) * share * mean
+        squares = rate * (1 + more) * share * (square + 2 * more * share * mean**2)
+        return replace(self, mean=total, sd=math.sqrt(max(squares - total**2, 0.0)))
 
 
 @constructor
@@ -98,3 +116,19 @@ def empirical(values: Iterable[float]) -> Arm:
     """Outcomes drawn from a sample, with replacement."""
     drawn = sample("values", values)
     return Arm(name="empirical", mean=float(drawn.mean()), sd=float(drawn.std()), parameters=(), values=drawn)
+
+
+@constructor
+def events(rate: float, value: Arm | None = None, repeats: float = 0.0) -> Arm:
+    """Events after an assignment, such as purchases; the bandit's delays say when, its `window` how long they count.
+
+    A unit has events with probability `rate`: one, and `repeats` more on average (their number is geometric). Each
+    event has its own delay and, if `value` is given, its own value, such as
+    ``events(0.1, value=arms.lognormal(3, 1))``.
+    """
+    rate, more = probability("rate", rate), real("repeats", repeats)
+    if more < 0:
+        raise OptionError(f"`repeats` is {repeats!r}; it must not be negative.")
+    if value is not None and (not isinstance(value, Arm) or value.name == "events"):
+        raise OptionError(f"`value` is {value!r}; it must be a distribution, such as arms.lognormal(3, 1).")
+    return Arm(name="events", mean=math.nan, sd=math.nan, parameters=(rate, more), value=value).within(1.0, "sum")

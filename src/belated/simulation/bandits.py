@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from belated.base.checks import one_of, whole
 from belated.base.columns import ByArm, Label
 from belated.base.errors import OptionError
 from belated.simulation.arms import Arm
 from belated.simulation.delays import Delay, none
+from belated.summaries.maturing import MEASURES, Measure
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,13 @@ class Bandit:
     ----------
     arms : mapping from label to Arm
     delays : Delay, or mapping from label to Delay
-        One delay for all arms, or one per arm. Outcomes of arms without a delay arrive at once.
+        One delay for all arms, or one per arm. Outcomes of arms without a delay arrive at once. The delay of an event
+        is the number of steps from the assignment until it happens.
+    window : int, optional
+        For arms of events: the number of steps after an assignment in which its events count.
+    measure : {"indicator", "count", "sum"}, optional
+        What of the events within the window is the outcome: whether there is one, their number, or the sum of their
+        values. By default the sum if they have values, otherwise the indicator.
 
     Examples
     --------
@@ -30,10 +39,15 @@ class Bandit:
     ... )
     >>> bandit.means
     {'A': 1.0, 'B': 0.5}
+    >>> shop = Bandit({"A": arms.events(0.10), "B": arms.events(0.12)}, delays.geometric(500), window=1000)
+    >>> {arm: round(mean, 3) for arm, mean in shop.means.items()}
+    {'A': 0.086, 'B': 0.104}
     """
 
     arms: ByArm[Arm]
     delays: Delay | ByArm[Delay] = field(default_factory=none)
+    window: int | None = None
+    measure: Measure | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Mapping) or not self.arms:
@@ -49,11 +63,44 @@ class Bandit:
                 raise OptionError(f"`delays[{label!r}]` is {delay!r}; it must be a delay, such as delays.poisson(5).")
             if label is not None and label not in self.arms:
                 raise OptionError(f"`delays` names {label!r}, which is not one of the arms {list(self.arms)!r}.")
+        self._check_events()
+
+    def _check_events(self) -> None:
+        events = {label: arm.name == "events" for label, arm in self.arms.items()}
+        if not any(events.values()):
+            for name, given in (("window", self.window), ("measure", self.measure)):
+                if given is not None:
+                    raise OptionError(f"`{name}` is for arms of events, such as arms.events(0.1).")
+            return
+        for label, is_events in events.items():
+            if not is_events:
+                raise OptionError(f"`arms[{label!r}]` is {self.arms[label]!r}, but other arms are events; all must be.")
+        if self.window is None:
+            raise OptionError("`window` is missing; events need the number of steps in which they count.")
+        if whole("window", self.window, least=1) > 2**31:
+            raise OptionError(f"`window` is {self.window!r}; it must be at most 2**31 steps.")
+        valued = [arm.value is not None for arm in self.arms.values()]
+        measure = "sum" if any(valued) else "indicator"
+        if self.measure is not None:
+            measure = one_of("measure", self.measure, MEASURES)
+        if measure == "sum" and not all(valued):
+            label = list(self.arms)[valued.index(False)]
+            raise OptionError(f"The sum of values is the outcome, but the events of `arms[{label!r}]` have no `value`.")
+        object.__setattr__(self, "window", int(self.window))
+        object.__setattr__(self, "measure", measure)
+
+    @cached_property
+    def outcomes(self) -> dict[Label, Arm]:
+        """The distribution of each arm's outcome; of events, that of what happens within the window."""
+        if self.window is None or self.measure is None:
+            return dict(self.arms)
+        shares = {label: self.delay(label).share_within(self.window) for label in self.arms}
+        return {label: arm.within(shares[label], self.measure) for label, arm in self.arms.items()}
 
     @property
     def means(self) -> dict[Label, float]:
-        """The true mean of each arm."""
-        return {label: arm.mean for label, arm in self.arms.items()}
+        """The true mean of each arm; of events, within the window."""
+        return {label: arm.mean for label, arm in self.outcomes.items()}
 
     def delay(self, label: Label) -> Delay:
         """Return the delays of an arm."""

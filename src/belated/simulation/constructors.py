@@ -13,9 +13,6 @@ import numpy as np
 
 from belated.base.columns import Array, ByArm
 
-#: An option of a constructor: a number, a sample, or shares by label.
-Argument = int | float | Array | ByArm[float]
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Constructed:
@@ -25,7 +22,7 @@ class Constructed:
     options: Mapping[str, Argument] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        shown = (_shown(name, value) for name, value in self.options.items())
+        shown = (_shown(name, value) for name, value in self.options.items() if value is not None)
         return f"{self.constructor or type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
@@ -38,6 +35,9 @@ class Constructed:
         values = (getattr(self, each.name) for each in fields(self) if each.compare)
         return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
+
+#: An option of a constructor: a number, a sample, shares by label, or a distribution.
+Argument = int | float | Array | ByArm[float] | Constructed | None
 
 #: Every constructor, by module and name.
 CONSTRUCTORS: dict[str, dict[str, Callable[..., Constructed]]] = {}
@@ -64,8 +64,10 @@ def constructor(function: Callable[P, T]) -> Callable[P, T]:
     return construct
 
 
-def _plain(number: SupportsIndex | SupportsFloat) -> int | float:
-    """Return a number of any type, such as NumPy's, as a Python number."""
+def _plain(number: SupportsIndex | SupportsFloat | Constructed | None) -> int | float | Constructed | None:
+    """Return a number of any type, such as NumPy's, as a Python number; leave a distribution as it is."""
+    if number is None or isinstance(number, Constructed):
+        return number
     if isinstance(number, SupportsIndex):
         try:
             return operator.index(number)

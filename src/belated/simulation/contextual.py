@@ -14,6 +14,7 @@ from belated.base.errors import OptionError
 from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
 from belated.simulation.delays import Delay
+from belated.summaries.maturing import Measure
 
 #: The slope of a covariate: a number for all arms, or one for each arm.
 Slope = float | ByArm[float]
@@ -71,8 +72,10 @@ class ContextualBandit:
         for name, values in self.covariates.items():
             if not isinstance(name, str) or not name:
                 raise OptionError(f"`covariates` has the name {name!r}; names must be text.")
-            if not isinstance(values, Arm):
+            if not isinstance(values, Arm) or values.name == "events":
                 raise OptionError(f"`covariates[{name!r}]` is {values!r}; it must be such as arms.normal(0, 1).")
+        if self.covariates and self.window is not None:
+            raise OptionError("`covariates` are not for events, which depend on the arm and the segment alone.")
         for option, given in (("slopes", self.slopes), ("arrival", self.arrival)):
             _check_mapping(option, given, "covariates to numbers, such as {'age': 0.1}")
             unknown = [name for name in given if name not in self.covariates]
@@ -106,6 +109,16 @@ class ContextualBandit:
         """The labels of the segments."""
         return tuple(self.segments)
 
+    @property
+    def window(self) -> int | None:
+        """The window of events, the same in all segments; None if outcomes are not events."""
+        return next(iter(self.segments.values())).window
+
+    @property
+    def measure(self) -> Measure | None:
+        """What of the events is the outcome."""
+        return next(iter(self.segments.values())).measure
+
     @cached_property
     def mix(self) -> Array:
         """The share of each segment, in order."""
@@ -122,7 +135,7 @@ class ContextualBandit:
     @cached_property
     def mean_matrix(self) -> Array:
         """The true mean of each segment and arm, (segments, arms)."""
-        own = np.array([[bandit.arms[arm].mean for arm in self.arms] for bandit in self.segments.values()])
+        own = np.array([[bandit.means[arm] for arm in self.arms] for bandit in self.segments.values()])
         x, slopes = np.array([x.mean for x in self.covariates.values()]), self.slope_matrix
         return np.asarray(own + slopes @ np.where(slopes.any(axis=0), x, 0.0))  # only those with a slope need a mean
 
@@ -140,7 +153,7 @@ class ContextualBandit:
     @property
     def cell_arms(self) -> list[Arm]:
         """The outcomes of each segment and arm, segment by segment."""
-        return [bandit.arms[arm] for bandit in self.segments.values() for arm in self.arms]
+        return [bandit.outcomes[arm] for bandit in self.segments.values() for arm in self.arms]
 
     @property
     def cell_delays(self) -> list[Delay]:
@@ -167,6 +180,13 @@ def _check_segments(segments: object) -> None:
                 f"`segments[{label!r}]` has the arms {list(bandit.arms)!r}, and `segments[{first!r}]` has "
                 f"{list(segments[first].arms)!r}; all segments must have the same arms."
             )
+        for name in ("window", "measure"):
+            own, other = getattr(bandit, name), getattr(segments[first], name)
+            if own != other:
+                raise OptionError(
+                    f"`segments[{label!r}]` has the {name} {own!r}, and `segments[{first!r}]` has {other!r}; it must "
+                    "be the same in all segments."
+                )
 
 
 def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
@@ -183,7 +203,7 @@ AnyBandit = Bandit | ContextualBandit
 
 def cell_arms(bandit: AnyBandit) -> list[Arm]:
     """Return the outcomes of every arm, or of every segment and arm."""
-    return bandit.cell_arms if isinstance(bandit, ContextualBandit) else list(bandit.arms.values())
+    return bandit.cell_arms if isinstance(bandit, ContextualBandit) else list(bandit.outcomes.values())
 
 
 def cell_delays(bandit: AnyBandit) -> list[Delay]:

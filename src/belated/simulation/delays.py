@@ -59,6 +59,21 @@ class Delay(Constructed):
                 late = np.exp(first + second * special.ndtri(share))
         return max(float(np.ceil(late)) - 1.0, 0.0)
 
+    def share_within(self, steps: float) -> float:
+        """Return the share of outcomes that arrive within so many steps, of all including those that never do."""
+        known, cumulative = self.table
+        first, second = (*self.parameters, 0.0, 0.0)[:2]
+        share = 0.0
+        if self.name == "lognormal":
+            share = float(special.ndtr((math.log(math.floor(steps) + 1) - first) / second))
+        elif self.name == "pareto":
+            share = 1 - (1 + (math.floor(steps) + 1) / second) ** -first
+        elif self.name == "geometric":
+            share = -math.expm1((math.floor(steps) + 1) * math.log1p(-first)) if first < 1 else 1.0
+        elif reached := int(np.searchsorted(known, steps, side="right")):
+            share = float(cumulative[reached - 1])
+        return share * (1 - self.never)
+
     def __repr__(self) -> str:
         return super().__repr__() + (f".censored({self.never!r})" if self.never else "")
 

@@ -37,12 +37,13 @@ Made = TypeVar("Made", bound=Constructed)
 
 #: The keys of a description.
 _KEYS = (
-    *("arms", "delay", "segments", "covariates", "slopes", "arrival", "policy"),
-    *("horizon", "horizons", "replications", "seed", "estimators", "targets", "intervals", "level"),
+    *("arms", "delay", "window", "measure", "segments", "covariates", "slopes", "arrival", "policy"),
+    *("horizon", "horizons", "replications", "seed", "estimators", "targets", "intervals", "level", "maturing"),
 )
 
-#: The keys of a bandit without and with segments.
-_PLAIN, _CONTEXTUAL = ("arms", "delay"), ("segments", "delay", "covariates", "slopes", "arrival")
+#: The keys of a bandit without and with segments, and those of both.
+_PLAIN, _CONTEXTUAL = ("arms", "delay", "window", "measure"), ("segments", "covariates", "slopes", "arrival")
+_COMMON = ("delay", "window", "measure")
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,8 @@ class Description:
         Arms, contrasts as pairs of arms, linear combinations as mappings from arm to coefficient, policies by segment,
         and targets in one segment.
     level : float
+    maturing : bool
+        If arms are events: whether rows count whose window is open.
     """
 
     bandit: AnyBandit
@@ -71,6 +74,7 @@ class Description:
     targets: tuple[TargetLike, ...] | None = None
     intervals: tuple[Interval, ...] | None = None
     level: float = 0.95
+    maturing: bool = True
 
 
 def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Description:
@@ -108,11 +112,12 @@ def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) ->
         targets=_each(table, "targets", lambda name, given: _target(name, given, bandit)),
         intervals=_each(table, "intervals", lambda name, given: one_of(name, given, INTERVALS)),
         level=fraction("level", table.get("level", 0.95)),
+        maturing=_truth("maturing", table.get("maturing", True)),
     )
 
 
 def bandit_from(table: Mapping[str, Any], place: str = "") -> Bandit:
-    """Return a bandit from a table of `arms`, each with an `outcome` and optionally a `delay`.
+    """Return a bandit from a table of `arms`, each with an `outcome` and optionally a `delay`; `window` and `measure`.
 
     The arms are a table by label, or a list of tables with a `label` each. A `delay` next to `arms` applies to arms
     without a delay of their own. `place` is where the table is in the description, such as "segments.DE".
@@ -126,21 +131,22 @@ def bandit_from(table: Mapping[str, Any], place: str = "") -> Bandit:
         outcomes[label] = _make(Arm, arm["outcome"], f"{where}.outcome")
         if "delay" in arm:
             late[label] = _make(Delay, arm["delay"], f"{where}.delay")
+    events = {"window": table.get("window"), "measure": table.get("measure")}
     with _at(place):
         if "delay" not in table:
-            return Bandit(outcomes, late)
+            return Bandit(outcomes, late, **events)
         common = _make(Delay, table["delay"], f"{inside}delay")
-        return Bandit(outcomes, dict.fromkeys(outcomes, common) | late if late else common)
+        return Bandit(outcomes, dict.fromkeys(outcomes, common) | late if late else common, **events)
 
 
 def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
     """Return a bandit from a table of `arms` or, by segment, of `segments`.
 
-    Each segment has `arms` and a `delay` as a bandit has, and a `share`. A `delay` next to `segments` applies to
-    segments without one.
+    Each segment has `arms`, a `delay`, `window` and `measure` as a bandit has, and a `share`. A `delay`, `window` or
+    `measure` next to `segments` applies to segments without one.
     """
     if "segments" not in table:
-        for key in (key for key in _CONTEXTUAL if key in table and key not in _PLAIN):
+        for key in (key for key in _CONTEXTUAL if key in table):
             raise OptionError(
                 f"`{key}` needs `segments`; without segments, put the arms into one, such as segments.all."
             )
@@ -151,7 +157,7 @@ def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
     for label, entry in _by_label(table["segments"], "segments").items():
         where = f"segments.{label}"
         _check_keys(entry, where, needed=("arms",), known=("share", *_PLAIN))
-        common = {"delay": table["delay"]} if "delay" in table else {}
+        common = {key: table[key] for key in _COMMON if key in table}
         own = {key: value for key, value in entry.items() if key != "share"}
         bandits[label] = bandit_from(common | own, where)
         if "share" in entry:
@@ -177,11 +183,12 @@ def _slope(name: str, given: object, arms: Collection[Hashable]) -> Any:
 def bandit_to(bandit: Bandit) -> dict[str, Any]:
     """Return the table from which `bandit_from` makes the same bandit."""
     rows = [{"label": _label(label, "arms"), "outcome": _table(arm)} for label, arm in bandit.arms.items()]
+    events = {} if bandit.window is None else {"window": bandit.window, "measure": bandit.measure}
     if isinstance(bandit.delays, Delay):
-        return {"arms": rows, "delay": _table(bandit.delays)}
+        return {"arms": rows, "delay": _table(bandit.delays), **events}
     for label, row in zip(bandit.arms, rows, strict=True):
         row |= {"delay": _table(bandit.delays[label])} if label in bandit.delays else {}
-    return {"arms": rows}
+    return {"arms": rows, **events}
 
 
 def policy_from(table: Mapping[str, Any]) -> Policy:
@@ -215,7 +222,8 @@ def _make(kind: type[Made], table: Any, where: str) -> Made:
 def _table(thing: Constructed) -> dict[str, Any]:
     if not thing.constructor:
         raise OptionError(f"`{thing!r}` cannot be written: it was not made by a constructor such as arms.normal.")
-    options = {key: _WRITTEN[key](value) if key in _WRITTEN else value for key, value in thing.options.items()}
+    given = {key: value for key, value in thing.options.items() if value is not None}
+    options = {key: _WRITTEN[key](value) if key in _WRITTEN else value for key, value in given.items()}
     changed = {key: getattr(thing, key) for key, usual in _USUAL.items() if getattr(thing, key, usual) != usual}
     return {"name": thing.constructor, **options, **changed}
 
@@ -238,23 +246,36 @@ def _shares(given: object, where: str) -> dict[Any, Any]:
 
 
 def _looking(policy: Policy, given: object) -> Policy:
+    return policy if _truth("by_segment", given) else policy.pooled()
+
+
+def _learning(policy: Policy, given: object) -> Policy:
+    return policy.matured() if _truth("maturing", given) else policy
+
+
+def _truth(name: str, given: object) -> bool:
     if not isinstance(given, bool):
-        raise OptionError(f"`by_segment` is {given!r}; it must be true or false.")
-    return policy if given else policy.pooled()
+        raise OptionError(f"`{name}` is {given!r}; it must be true or false.")
+    return given
 
 
 #: Options that are set after construction, by type, and their defaults.
 _CHANGES: dict[type[Constructed], dict[str, Callable[[Any, Any], Constructed]]] = {
     Delay: {"never": Delay.censored},
-    Policy: {"batch": Policy.batched, "by_segment": _looking},
+    Policy: {"batch": Policy.batched, "by_segment": _looking, "maturing": _learning},
 }
-_USUAL: dict[str, float] = {"never": 0.0, "batch": 1, "by_segment": True}
+_USUAL: dict[str, float] = {"never": 0.0, "batch": 1, "by_segment": True, "maturing": False}
 
 #: Options that are not numbers: JSON has no infinity, and no keys but text.
-_READ: dict[str, Callable[[Any, str], Any]] = {"values": _values, "shares": _shares}
+_READ: dict[str, Callable[[Any, str], Any]] = {
+    "values": _values,
+    "shares": _shares,
+    "value": lambda given, where: _make(Arm, given, where),
+}
 _WRITTEN: dict[str, Callable[[Any], Any]] = {
     "values": lambda values: [value if math.isfinite(value) else "inf" for value in values.tolist()],
     "shares": lambda shares: [{"label": _label(k, "shares"), "share": share} for k, share in shares.items()],
+    "value": _table,
 }
 
 

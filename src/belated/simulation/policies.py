@@ -23,7 +23,8 @@ class Policy(Constructed):
 
     `batch` is the number of steps that share one decision. During `burn_in`, arms are equally likely; it is a number of
     steps, or below 1 a share of the horizon. In a bandit with segments, a policy learns in each segment on its own, and
-    steps are those of the segment; see `pooled`.
+    steps are those of the segment; see `pooled`. Of events, a policy knows those so far: an assignment counts at once,
+    with 0 until its events happen; see `matured`.
     """
 
     name: PolicyName
@@ -32,6 +33,7 @@ class Policy(Constructed):
     batch: int = 1
     shares: ByArm[float] | None = None
     by_segment: bool = True
+    maturing: bool = False
     function: PolicyFunction | None = field(default=None, compare=False)
 
     def batched(self, batch: int) -> Policy:
@@ -42,13 +44,22 @@ class Policy(Constructed):
         """Return the same policy, but one that does not look at segments and learns from all rows together."""
         return replace(self, by_segment=False)
 
+    def matured(self) -> Policy:
+        """Return the same policy, but one that learns from the maturing estimate of events, not from events so far.
+
+        An arm's average is then its estimate for the whole window, and its count the number of closed windows that
+        would be as good. Each decision reads all events so far; in long runs, decide in batches.
+        """
+        return replace(self, maturing=True)
+
     def burn_in_steps(self, horizon: float) -> int:
         """Return the number of steps in which arms are equally likely."""
         return int(self.burn_in * horizon) if self.burn_in < 1 else int(min(self.burn_in, horizon))
 
     def __repr__(self) -> str:
         batched = f".batched({self.batch})" if self.batch > 1 else ""
-        return super().__repr__() + batched + ("" if self.by_segment else ".pooled()")
+        looking = ("" if self.by_segment else ".pooled()") + (".matured()" if self.maturing else "")
+        return super().__repr__() + batched + looking
 
 
 @constructor

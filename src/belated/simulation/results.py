@@ -59,6 +59,8 @@ class Study(Table):
         The requested number of replications, and the number of horizons without any, if the study was stopped.
     wait : float
         Steps from the last assignment to the analysis.
+    maturing : bool
+        If arms are events: whether rows count whose window is open.
     """
 
     bandit: AnyBandit
@@ -71,6 +73,7 @@ class Study(Table):
     asked: int = 0
     left_out: int = 0
     wait: float = 0.0
+    maturing: bool = True
     _statistics: dict[tuple[int, str], ArmStatistics] = field(init=False, default_factory=dict)
     _cells: dict[tuple[int, str, Target, Interval], Cell] = field(init=False, default_factory=dict)
 
@@ -263,6 +266,7 @@ class Study(Table):
                 "replications": self.asked,
                 "stopped": self.stopped,
                 "wait": self.wait if math.isfinite(self.wait) else "full",
+                "maturing": None if self.bandit.window is None else self.maturing,
                 "rows": json_rows(self.to_dict()),
                 "policy": json_rows(self.policy_table.to_dict()),
             },
@@ -272,6 +276,7 @@ class Study(Table):
         runs = max(len(m) for m in self.moments.values())
         how = f"{count(runs, 'replication')}, {percent(self.level)} intervals, {one_line(repr(self.policy), 100)}"
         how += ", errors in percentage points" if self._unit == "points" else ""
+        how += ", closed windows only" if self.bandit.window is not None and not self.maturing else ""
         waited = f"{self.wait:,.10g} steps" if math.isfinite(self.wait) else "every outcome"
         return f"{how}, after waiting for {waited}" if self.wait else how
 

@@ -35,7 +35,8 @@ def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, rep
     -------
     Log
         The log as of the horizon, with the exact probabilities of the policy, and with the segments and covariates of a
-        contextual bandit. It also contains outcomes that arrive later: ``log.at(None)`` includes them.
+        contextual bandit. It also contains outcomes that arrive later: ``log.at(None)`` includes them. If the arms are
+        events, it is a log with events (`Log.of_events`).
 
     Examples
     --------
@@ -50,6 +51,10 @@ def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, rep
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
         raise OptionError(f"`replication` is {replication!r}; it must be below 2**32.")
+    if bandit.window is not None:
+        from belated.simulation.event_stage import EventStage
+
+        return EventStage(bandit, policy, steps).log(seed, replication)
     if isinstance(bandit, ContextualBandit):
         from belated.simulation.contextual_stage import ContextualStage
 
@@ -96,7 +101,10 @@ def check(bandit: object, policy: object) -> None:
     if not isinstance(policy, Policy):
         raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
     if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in cell_arms(bandit)):
-        raise OptionError("`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms.")
+        other = " or the indicator of events" if bandit.window is not None else ""
+        raise OptionError(f"`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms{other}.")
+    if policy.maturing and bandit.window is None:
+        raise OptionError("`policy` learns from maturing events, which needs arms of events, such as arms.events(0.1).")
     if policy.shares is not None and set(policy.shares) != set(bandit.arms):
         raise OptionError(f"`policy` has shares for {list(policy.shares)!r}; the arms are {list(bandit.arms)!r}.")
     if policy.name == "own" and policy.function is None:

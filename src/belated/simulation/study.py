@@ -16,11 +16,11 @@ import numpy as np
 from belated.base.checks import whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
-from belated.estimation.estimators import SIDE_BY_SIDE, EstimatorName
-from belated.estimation.intervals import Interval
+from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName
+from belated.estimation.intervals import Interval, check_interval
+from belated.simulation.answered_study import AnsweredStudy, AnswerTask
 from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit
-from belated.simulation.contextual_study import ContextualStudy, ContextualTask
 from belated.simulation.crew import run
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
@@ -30,9 +30,16 @@ from belated.simulation.views import TargetLike, View
 #: The duration of one task in nanoseconds: long enough for little overhead, short enough to stop quickly.
 _TASK = 5e7
 
-#: The approximate duration of a step in nanoseconds, for slow policies and for the others; what segments add.
+#: The approximate duration of a step in nanoseconds, for slow policies and for the others; what a log of each run adds.
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
-_STEP_COST, CONTEXTUAL_COST = 10, 1000
+_STEP_COST, LOG_COST = 10, 1000
+
+#: The estimators of events whose windows are open.
+MATURING = tuple(
+    name
+    for name in SIDE_BY_SIDE
+    if ESTIMATORS[name].outcome_model.name == "zero" and ESTIMATORS[name].normalisation == "hajek"
+)
 
 #: The largest number of replications; each stores half a kilobyte.
 _MOST = 10_000_000
@@ -48,7 +55,7 @@ def study(
     horizons: int | Sequence[int],
     replications: int = 1000,
     *,
-    estimators: Sequence[EstimatorName] = SIDE_BY_SIDE,
+    estimators: Sequence[EstimatorName] | None = None,
     targets: Sequence[TargetLike] | None = None,
     intervals: Sequence[Interval] = ("normal", "auto"),
     level: float = 0.95,
@@ -58,6 +65,7 @@ def study(
     progress: bool | None = None,
     as_published: bool = False,
     wait: float = 0,
+    maturing: bool = True,
 ) -> Study:
     """Simulate an experiment many times at each horizon, to measure bias, errors and coverage of estimators.
 
@@ -69,7 +77,8 @@ def study(
         The numbers of assignments.
     replications : int
         The number of runs at each horizon. Run r is ``simulate(bandit, policy, horizon, seed, replication=r)``.
-    estimators : sequence of str
+    estimators : sequence of str, optional
+        By default all; of events whose windows are open, those that have no outcome model.
     targets : list
         Each is an arm, a pair (arm, baseline) for a contrast, or a mapping from arms to coefficients for a policy or
         any linear combination. By default every arm, and every contrast with the first arm. With segments, these are
@@ -90,12 +99,14 @@ def study(
         Whether the outcome model uses a row's own outcome if it arrived at once, as in the authors' published code.
     wait : float
         Steps from the last assignment to the analysis; infinity waits for every outcome that ever arrives.
+    maturing : bool
+        If arms are events: whether rows count whose window is open, as in `estimate`. If not, only closed windows do.
 
     Returns
     -------
     Study
-        `Study.viewed` changes estimators, targets, intervals and level without running anything again; with segments,
-        only to some of those that the study was run with. After Ctrl-C it has the completed replications.
+        `Study.viewed` changes estimators, targets, intervals and level without running anything again; with segments or
+        events, only to some of those that the study was run with. After Ctrl-C it has the completed replications.
 
     Examples
     --------
@@ -114,17 +125,21 @@ def study(
         raise OptionError(f"`replications` is {replications!r}; it must be at most {_MOST:,}.")
     if isinstance(wait, bool) or not isinstance(wait, (int, float, np.number)) or not wait >= 0:
         raise OptionError(f"`wait` is {wait!r}; it must be a number of steps, 0 or more.")
+    if estimators is None:
+        estimators = MATURING if maturing and bandit.window is not None else SIDE_BY_SIDE
     view = View.read(bandit, estimators=estimators, targets=targets, intervals=intervals, level=level)
+    for interval in view.intervals if maturing and bandit.window is not None else ():
+        check_interval(interval, binary=False, subject="Windows are open, and `intervals` contains")
     step = step_cost(bandit, policy)
     sizes = {h: max(1, min(int(_TASK / (h * step)), math.ceil(runs / 4))) for h in lengths}
     # all horizons progress together
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
     task: Callable[[int, int, int], Part]
-    if isinstance(bandit, ContextualBandit):
+    if isinstance(bandit, ContextualBandit) or bandit.window is not None:
         if as_published:
-            raise OptionError("`as_published` is for bandits without segments, as in the published code.")
-        task = ContextualTask(bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view)
+            raise OptionError("`as_published` is for bandits without segments and events, as in the published code.")
+        task = AnswerTask(bandit=bandit, policy=policy, seed=seed, wait=float(wait), view=view, maturing=bool(maturing))
     else:
         task = _Task(bandit=bandit, policy=policy, seed=seed, peek=bool(as_published), wait=float(wait))
     done = run(task, pieces, total, workers or os.cpu_count() or 1, executor, progress)
@@ -152,14 +167,15 @@ def study(
         asked=runs,
         left_out=len(lengths) - len(moments),
         wait=float(wait),
+        maturing=bool(maturing),
     )
-    return result if not answers else ContextualStudy.of(result, answers)
+    return result if not answers else AnsweredStudy.of(result, answers)
 
 
 def step_cost(bandit: AnyBandit, policy: Policy) -> float:
     """Return the approximate duration of a step in nanoseconds, with the sums of several estimators."""
-    if isinstance(bandit, ContextualBandit):
-        return STEP_COSTS.get(policy.name, 0) + CONTEXTUAL_COST + 20 * len(bandit.arms)
+    if isinstance(bandit, ContextualBandit) or bandit.window is not None:
+        return STEP_COSTS.get(policy.name, 0) + LOG_COST + 20 * len(bandit.arms)
     return STEP_COSTS.get(policy.name, _STEP_COST) + 5 * len(bandit.arms)
 
 

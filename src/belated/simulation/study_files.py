@@ -46,10 +46,10 @@ class Fields(TypedDict):
 
 def save(study: Study, path: str | Path) -> None:
     """Write a study to a file; a failure leaves no partial file."""
-    if isinstance(study.bandit, ContextualBandit):
+    if isinstance(study.bandit, ContextualBandit) or study.bandit.window is not None:
         raise OptionError(
-            "A study of a contextual bandit cannot be saved: it does not keep the sums of its runs. Write its rows, "
-            "such as with `to_json()`."
+            "A study of a bandit with segments or events cannot be saved: it does not keep the sums of its runs. Write "
+            "its rows, such as with `to_json()`."
         )
     about = {
         "format": _FORMAT,

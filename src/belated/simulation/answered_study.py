@@ -1,4 +1,4 @@
-"""Studies of contextual bandits: each run is a log with segments, answered by the code of `estimate`.
+"""Studies of bandits with segments or events: each run is a log, answered by the code of `estimate`.
 
 A task keeps, of each run, its counts and the answers for every target, estimator and interval. The statistics of its
 runs are stacked, so that intervals are computed for all runs with the same segments at once.
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -25,13 +25,20 @@ from belated.estimation.estimators import (
     Moments,
     evaluate,
 )
-from belated.estimation.intervals import Combination, Interval, IntervalKind, fallback_interval, settle_interval
+from belated.estimation.intervals import (
+    Combination,
+    Interval,
+    IntervalKind,
+    combine,
+    fallback_interval,
+    settle_interval,
+)
 from belated.estimation.standardised import Population, cell_statistics, with_estimated_shares
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.log.log import Log
 from belated.simulation.cells import Cell
-from belated.simulation.contextual import ContextualBandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
 from belated.simulation.views import TargetLike, View
@@ -39,6 +46,10 @@ from belated.summaries.outcome_models import OutcomeModel
 from belated.summaries.segments import Segments
 from belated.summaries.sums import Sums
 from belated.summaries.weights import Weights
+
+if TYPE_CHECKING:
+    from belated.simulation.contextual_stage import ContextualStage
+    from belated.simulation.event_stage import EventStage
 
 
 def kinds_of(view: View) -> list[tuple[EstimatorName, IntervalKind]]:
@@ -53,24 +64,26 @@ def settle_kind(interval: Interval, name: EstimatorName) -> IntervalKind:
 
 
 @dataclass(frozen=True)
-class ContextualTask:
-    """A task for an executor: replications of one contextual experiment."""
+class AnswerTask:
+    """A task for an executor: replications of one experiment with segments or events.
 
-    bandit: ContextualBandit
+    Of events, rows whose window is open count if `maturing`; otherwise those whose window has closed count alone.
+    """
+
+    bandit: AnyBandit
     policy: Policy
     seed: int
     wait: float
     view: View
+    maturing: bool
 
     def __call__(self, horizon: int, start: int, stop: int) -> tuple[tuple[Array, Array], float]:
         """Return the counts of runs, (runs, cells, 2), their answers, (runs, targets, kinds, 4), and the seconds."""
-        from belated.simulation.contextual_stage import ContextualStage
-
-        stage = ContextualStage(self.bandit, self.policy, horizon)
+        stage = self._stage(horizon)
         if start == 0:
-            stage.rows(self.seed, 0)  # compiles if necessary, outside the measured time
+            stage.log(self.seed, 0)  # compiles if necessary, outside the measured time
         since = time.thread_time()
-        counts = np.empty((stop - start, len(self.bandit.labels) * len(self.bandit.arms), 2))
+        counts = np.empty((stop - start, len(cell_arms(self.bandit)), 2))
         alike: dict[tuple[Label, ...], _Alike] = {}
         estimators = [ESTIMATORS[name] for name in self.view.estimators]
         parts = list(dict.fromkeys(estimator.parts for estimator in estimators))
@@ -78,7 +91,13 @@ class ContextualTask:
         for run in range(stop - start):
             log = stage.log(self.seed, start + run, self.wait)
             counts[run] = _counts(log)
-            sums = {part: each[-1] for part, each in zip(parts, log.sums(parts, plain=plain), strict=True)}
+            moments = None
+            if self.bandit.window is not None:
+                if not log.arrived.any():  # nothing is known of the whole window
+                    continue
+                log = log if self.maturing else log.closed()
+                moments = np.array([log.moment])
+            sums = {part: each[-1] for part, each in zip(parts, log.sums(parts, moments, plain=plain), strict=True)}
             alike.setdefault(log.segments, _Alike(self.bandit, log.segments)).add(run, sums)
         kinds = kinds_of(self.view)
         answers = np.full((stop - start, len(self.view.targets), len(kinds), 4), np.nan)
@@ -88,13 +107,24 @@ class ContextualTask:
                     answers[some.runs, i, j] = some.answers(target, ESTIMATORS[name], kind, self.view.level)
         return (counts, answers), time.thread_time() - since
 
+    def _stage(self, horizon: int) -> EventStage | ContextualStage:
+        if self.bandit.window is not None:
+            from belated.simulation.event_stage import EventStage
+
+            return EventStage(self.bandit, self.policy, horizon)
+        from belated.simulation.contextual_stage import ContextualStage
+
+        if not isinstance(self.bandit, ContextualBandit):
+            raise OptionError("The bandit has neither segments nor events.")
+        return ContextualStage(self.bandit, self.policy, horizon)
+
 
 def _counts(log: Log) -> Array:
     """Return the number of rows and of arrived outcomes by segment and arm, before segments are merged."""
-    if log.segment_column is None:
-        raise OptionError("The log has no segments.")
-    arms = len(log.arms)
-    cell, cells = log.segment_column.code * arms + log.code, len(log.segment_column.labels) * arms
+    cell = log.code
+    cells = arms = len(log.arms)
+    if log.segment_column is not None:
+        cell, cells = log.segment_column.code * arms + log.code, len(log.segment_column.labels) * arms
     counts = np.zeros((cells, 2))
     counts[:, ASSIGNED_ROWS] = np.bincount(cell, minlength=cells)
     counts[:, ARRIVED_ROWS] = np.bincount(cell[log.arrived], minlength=cells)
@@ -102,12 +132,13 @@ def _counts(log: Log) -> Array:
 
 
 class _Alike:
-    """Runs that have the same segments after small ones were merged, answered together."""
+    """Runs that have the same segments after small ones were merged, or none, answered together."""
 
-    def __init__(self, bandit: ContextualBandit, segments: tuple[Label, ...]) -> None:
+    def __init__(self, bandit: AnyBandit, segments: tuple[Label, ...]) -> None:
         self.bandit, self.labels = bandit, segments
         self.runs: list[int] = []
         self.sums: dict[object, list[Segments]] = {}  # by weights and outcome model
+        self.plain: dict[object, list[Sums]] = {}  # of runs without segments
         self._statistics: dict[tuple[Estimator, bool], ArmStatistics] = {}
 
     def add(self, run: int, sums: Mapping[tuple[Weights, OutcomeModel], Sums]) -> None:
@@ -116,9 +147,13 @@ class _Alike:
         for part, each in sums.items():
             if each.segments is not None:
                 self.sums.setdefault(part, []).append(each.segments)
+            else:
+                self.plain.setdefault(part, []).append(each)
 
     def answers(self, target: Target, estimator: Estimator, kind: IntervalKind, level: float) -> Array:
         """Return each run's estimate, standard error and limits, (runs, 4); NaN if it lacks a segment of the target."""
+        if not isinstance(self.bandit, ContextualBandit):
+            return _limits(combine(self._of_cells(estimator, shares_known=True), target.coefficients, kind), level)
         own, by_segment = self.bandit.labels, target.coefficients.ndim == 2
         needed = own if by_segment else () if target.segment is None else (target.segment,)
         if not set(needed) <= set(self._unmerged):
@@ -133,9 +168,7 @@ class _Alike:
         used = np.flatnonzero(spread.any(axis=0))
         with np.errstate(invalid="ignore", divide="ignore"):
             arms = self._of_cells(estimator, shares_known=target.segment is not None).subset(used)
-            combination = Combination(kind=kind, coefficients=spread[:, used], arms=arms)
-            limits = combination.limits((1 - level) / 2)
-            return np.column_stack([combination.estimate, combination.std_error, *limits])
+            return _limits(Combination(kind=kind, coefficients=spread[:, used], arms=arms), level)
 
     @property
     def _segments(self) -> list[Segments]:
@@ -162,12 +195,22 @@ class _Alike:
         if not shares_known:
             known = self._of_cells(estimator, shares_known=True)
             return with_estimated_shares(known, self._rows)
+        if not isinstance(self.bandit, ContextualBandit):
+            runs = self.plain[estimator.parts]
+            return evaluate(_joined(runs), estimator, (len(runs), len(self.bandit.arms)))
         segments = self.sums[estimator.parts]
         if segments[0].covariates is None or estimator.normalisation != "hajek":
             cells = [each.cells for each in segments]
             return evaluate(_joined(cells), estimator, (len(cells), len(cells[0].arms)))
         one = Population.of_segment(self.labels, self.labels[0])
         return _stacked([cell_statistics(each.total(), estimator, one) for each in segments])
+
+
+def _limits(combination: Combination, level: float) -> Array:
+    """Return each run's estimate, standard error and limits, (runs, 4)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        limits = combination.limits((1 - level) / 2)
+        return np.column_stack([combination.estimate, combination.std_error, *limits])
 
 
 def _joined(parts: Sequence[Sums]) -> Sums:
@@ -198,25 +241,24 @@ def _stacked(parts: Sequence[ArmStatistics]) -> ArmStatistics:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ContextualStudy(Study):
-    """A study of a contextual bandit: it keeps the answers of each run for the targets, not its sums.
+class AnsweredStudy(Study):
+    """A study of a bandit with segments or events: it keeps the answers of each run for the targets, not its sums.
 
     Attributes
     ----------
     moments : dict from horizon to array
-        The numbers of rows and of arrived outcomes of each run by segment and arm.
+        The numbers of rows and of arrived outcomes (of events, of closed windows) of each run by segment and arm.
     answers : dict from horizon to array
         Estimate, standard error and limits, by run, target, and pair of estimator and interval.
     kept : View
         What the answers are of.
     """
 
-    bandit: ContextualBandit
     answers: dict[int, Array]
     kept: View
 
     @classmethod
-    def of(cls, study: Study, answers: dict[int, Array]) -> ContextualStudy:
+    def of(cls, study: Study, answers: dict[int, Array]) -> AnsweredStudy:
         """Return the study with the answers of its runs."""
         known = {f.name: getattr(study, f.name) for f in fields(study) if f.init}
         return cls(**known, answers=answers, kept=study.view)
@@ -224,7 +266,7 @@ class ContextualStudy(Study):
     @cached_property
     def means(self) -> Array:
         """The true means, by segment and arm."""
-        return self.bandit.mean_matrix
+        return self.bandit.mean_matrix if isinstance(self.bandit, ContextualBandit) else super().means
 
     def viewed(
         self,
@@ -274,6 +316,6 @@ class ContextualStudy(Study):
 
 def _not_kept(what: str) -> NoReturn:
     raise OptionError(
-        f"A study of a contextual bandit keeps only the answers that it was run for, and not {what}; "
+        f"A study of a bandit with segments or events keeps only the answers that it was run for, and not {what}; "
         "run `study` again with it."
     )

@@ -158,3 +158,73 @@ def test_what_cannot_be_studied_is_refused_before_anything_runs(options, sentenc
     assert sentence in str(caught.value)
     with pytest.raises(bl.OptionError, match="the bandit has no segments"):
         bl.study(TRAP.segments["DE"], GREEDY, 100, 10, targets=[bl.in_segment("DE", "A")])
+
+
+# ---------------------------------------------------------------- events
+
+SHOP = bl.Bandit(
+    {"A": bl.arms.events(0.10), "B": bl.arms.events(0.15)},
+    {"A": bl.delays.geometric(40), "B": bl.delays.geometric(120)},
+    window=250,
+)
+SPENT = bl.Bandit({k: bl.arms.events(0.3, bl.arms.exponential()) for k in "AB"}, SHOP.delays, window=250)
+BY_SEGMENT = bl.ContextualBandit(
+    {
+        "DE": SHOP,
+        "FR": bl.Bandit({"A": bl.arms.events(0.2), "B": bl.arms.events(0.1)}, bl.delays.geometric(30), window=250),
+    }
+)
+EXPLORING = bl.policies.epsilon_greedy(c=0.3, decay=0.0, burn_in=50).batched(25)
+THOMPSON = bl.policies.thompson_beta(c=0.1, decay=0.0, burn_in=50).batched(25)
+
+
+@pytest.mark.parametrize("bandit", [SHOP, SPENT, BY_SEGMENT], ids=["indicator", "sum", "segments"])
+@pytest.mark.parametrize("maturing", [True, False])
+def test_answers_to_events_are_those_of_estimate(bandit, maturing):
+    names = ("dipw", "mean") if maturing else ("dipw", "daipw")
+    options = {"estimators": names, "intervals": ["auto"], "level": 0.9, "seed": 3, "wait": 30, "maturing": maturing}
+    study = bl.study(bandit, EXPLORING, 400, 4, targets=["A", ("B", "A")], **options)
+    for run in range(4):
+        log = bl.simulate(bandit, EXPLORING, 400, 3, run).at(430)
+        log = log if maturing else log.closed()
+        for name in names:
+            est = bl.estimate(log, name, level=0.9)
+            for target, answer in (("A", est.arm("A")), (("B", "A"), est.contrast("B", "A"))):
+                cell = study.cell(name, target)
+                ours = [cell.error[run] + cell.truth, cell.std_error[run], cell.low[run], cell.high[run]]
+                theirs = [answer.estimate, answer.std_error, answer.low, answer.high]
+                np.testing.assert_allclose(ours, theirs, rtol=1e-9, err_msg=f"{name} {target} {run}")
+
+
+@pytest.mark.parametrize("policy", [EXPLORING, THOMPSON, THOMPSON.matured()], ids=["greedy", "thompson", "matured"])
+def test_intervals_of_maturing_events_cover_and_are_narrower_than_those_of_closed_windows(policy):
+    options = {"estimators": ["dipw"], "intervals": ["auto"], "seed": 5}
+    matured = bl.study(SHOP, policy, 350, 400, **options)
+    closed = bl.study(SHOP, policy, 350, 400, maturing=False, **options)
+    for cell in matured.cells:
+        assert stats.binomtest(round(400 * cell.coverage), 400, 0.95, alternative="less").pvalue > 0.01
+        assert abs(cell.bias) < 4 * cell.bias_error
+    assert matured.cell("dipw", ("B", "A")).length < 0.8 * closed.cell("dipw", ("B", "A")).length
+    assert "closed windows only" in str(closed).splitlines()[0]
+    assert "closed windows only" not in str(matured)
+
+
+def test_before_any_window_has_closed_there_is_no_answer():
+    for maturing in (True, False):
+        study = bl.study(SHOP, EXPLORING, [200, 300], 4, estimators=["dipw"], maturing=maturing)
+        assert [study.cell("dipw", "A", horizon=h).missing for h in (200, 300)] == [4, 0]
+
+
+def test_what_events_cannot_be_studied_with_is_refused(tmp_path):
+    assert bl.study(SHOP, EXPLORING, 300, 2).estimators == ("dipw", "mean", "hajek")
+    for options, sentence in (
+        ({"estimators": ["daipw"]}, "While windows are open, events are estimated by"),
+        ({"intervals": ["wilson"]}, "Windows are open, and `intervals` contains 'wilson', which needs outcomes"),
+        ({"as_published": True}, "`as_published` is for bandits without segments and events"),
+    ):
+        with pytest.raises(bl.OptionError) as caught:
+            bl.study(SHOP, EXPLORING, 300, 2, **options)
+        assert sentence in str(caught.value)
+    study = bl.study(SHOP, EXPLORING, 300, 2, maturing=False, intervals=["wilson"], estimators=["daipw"])
+    with pytest.raises(bl.OptionError, match="A study of a bandit with segments or events cannot be saved"):
+        study.save(tmp_path / "study")
