@@ -10,7 +10,7 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.reading.columns import literal
-from belated.reading.engines import fetch, sentences
+from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.sums_query import by_arm, chosen
 from belated.summaries import contexts
 from belated.summaries.evidence import (
@@ -267,9 +267,7 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
 def _length(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
     if earlier.type().is_timestamp():
-        if (earlier.type().scale or 0) > 6:
-            return later.delta(earlier, unit="nanosecond").cast("float64") / 1000
-        return later.delta(earlier, unit="microsecond").cast("float64")
+        return engine_of(later >= earlier).microseconds(later, earlier)
     return later.cast("float64") - earlier.cast("float64")
 
 
@@ -361,12 +359,13 @@ def dependence(source: Source) -> Array:
         delay = _length(rows.arrived, rows.assigned)
         followed = rows.filter(delay <= _span(source, 0, half))
         delay = _length(followed.arrived, followed.assigned)
-        about = followed.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None)
-        values = followed.select(
-            code=followed.code,
-            place=followed.place,
-            l=(delay / scale + 1).ln(),
-            y=followed.outcome - about.cast("float64"),
+        values = engine_of(rows).once(
+            followed.select(
+                code=followed.code,
+                place=followed.place,
+                l=(delay / scale + 1).ln(),
+                y=followed.outcome - by_arm(followed.code, source.anchors),
+            )
         )
         one = values.y * 0 + 1
         powers = [[one, values.y, values.y * values.y]]
