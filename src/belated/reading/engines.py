@@ -147,7 +147,9 @@ class Engine:
 
     def once(self, table: ir.Table) -> ir.Table:
         """Have each column computed once in aggregates: engines that merge selects do not merge one that adds rows."""
-        return table.mutate(once=library_of(table).literal([0], type="array<int8>").unnest()).drop("once")
+        import ibis
+
+        return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
 
 
 class DuckDB(Engine):
@@ -161,6 +163,10 @@ class DuckDB(Engine):
         relation = rows.get_backend().con.sql(compiled(rows))
         with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(BATCH) as reader:
             yield from reader
+
+    def once(self, table: ir.Table) -> ir.Table:
+        """Return the table as it is: DuckDB computes what several columns share once."""
+        return table
 
     def understood(self, table: ir.Table) -> ir.Table:
         """Return a table without those types of DuckDB's that Ibis does not know."""
@@ -258,7 +264,8 @@ class PostgreSQL(Engine):
 
     def microseconds(self, later: ir.Value, earlier: ir.Value) -> ir.FloatingValue:
         """Return the difference by way of floats: Ibis asks for exact decimals, which take ten times as long."""
-        return (_builtin("date_part", "float64", 2)("epoch", later - earlier) * 1_000_000).round()
+        seconds = _builtin("date_part", "float64", 2)("epoch", later - earlier)
+        return _builtin("round", "float64", 1)(seconds * 1_000_000)
 
     def of_least(self, column: ir.Column, key: ir.Column) -> ir.Scalar:
         """Return the value with the least pair of key and value, which needs no sort; all are floats."""
