@@ -54,6 +54,7 @@ class _Scans:
 
     in_order: bool  # whether the rows come in order of assignment, until it turns out otherwise
     anchors: Array | None = None
+    checked: bool = False  # whether every row has been found valid
 
 
 class Reading(NamedTuple):
@@ -98,6 +99,7 @@ class Source(Data, Table):
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
         self._held: Log | None = None
+        self._remembers = False
         self._known_sums: dict[tuple[Weights, OutcomeModel], list[Sums]] = {}
 
     # ---------------------------------------------------------------- what it holds
@@ -183,7 +185,8 @@ class Source(Data, Table):
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def hold(self) -> None:
-        """Load the rows into memory if they are streamed and few enough, so that they are read only once."""
+        """Expect many questions: load the rows into memory if they are streamed and few enough, else remember sums."""
+        self._remembers = True
         if self._held is None and self.is_streamed and self.within is None and 0 < len(self) <= MOST_HELD:
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
@@ -312,9 +315,15 @@ class Source(Data, Table):
             return [[sums[i][-1] for sums in each] for i in range(len(choices))]
         needs_rows = any(weights.needs_rows or model.needs_rows for weights, model in choices)
         if self._held is not None and moments is None and not needs_rows:
-            return self._remembered(self._held, choices)
+            return self._remembered(self._held.sums, choices)
+        if self._remembers and moments is None and not needs_rows:
+            return self._remembered(self._summed, choices)
         if self._held is not None or needs_rows:
             return self.log().sums(choices, moments, plain=plain)
+        return self._summed(choices, moments, plain=plain)
+
+    def _summed(self, choices: _Parts, moments: Array | None = None, *, plain: bool = True) -> list[list[Sums]]:
+        """Make the sums where the rows are."""
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
@@ -324,10 +333,11 @@ class Source(Data, Table):
             sums = (self._streamed if self.is_streamed else self._computed)(choices, moments, plain)
         return sums if self.cap is None else with_cap(sums, self.cap, self._count_above(moments, by_cell=True))
 
-    def _remembered(self, log: Log, parts: _Parts) -> list[list[Sums]]:
-        """Return the sums of rows in memory, which every estimator can use and which are made once."""
+    def _remembered(self, summed: Callable[[_Parts], list[list[Sums]]], parts: _Parts) -> list[list[Sums]]:
+        """Return sums that every estimator can use and that are made once."""
         new = [part for part in dict.fromkeys(parts) if part not in self._known_sums]
-        self._known_sums.update(zip(new, log.sums(new), strict=True))
+        if new:
+            self._known_sums.update(zip(new, summed(new), strict=True))
         return [list(self._known_sums[part]) for part in parts]
 
     def _past_differs(self, parts: _Parts) -> bool:
@@ -427,8 +437,11 @@ class Source(Data, Table):
 
     def _check(self) -> None:
         """Raise if a row is invalid, with its key or time."""
+        if self._scans.checked:
+            return
         first = fetch(sums_query.faulty(self.coded, len(self.arms)).limit(1))
         if not first.num_rows:
+            self._scans.checked = True
             return
         try:
             self._reader.batch(first.to_batches()[0]).check(self.arms, self.clock, 0)
@@ -495,7 +508,17 @@ class Source(Data, Table):
             return []
         if self._held is not None:
             return self._held.doubts()
-        return signs.doubts(evidence_query.dependence(self))
+        return signs.doubts(self.dependence)
+
+    @cached_property
+    def dependence(self) -> Array:
+        """The sums behind the test of whether arrival depends on the outcome."""
+        return evidence_query.dependence(self)
+
+    @cached_property
+    def swings(self) -> contexts.Swings:
+        """How much the probabilities swing from row to row."""
+        return contexts.swings(evidence_query.glimpse(self))
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""
@@ -505,7 +528,7 @@ class Source(Data, Table):
     def _contexts(self) -> list[str]:
         if self._held is not None:
             return self._held.contexts()
-        return signs.context_doubts(contexts.swings(evidence_query.glimpse(self))) if len(self) else []
+        return signs.context_doubts(self.swings) if len(self) else []
 
     def contexts(self) -> list[str]:
         """Return sentences on signs that the policy looked at the unit."""
