@@ -190,6 +190,10 @@ class DuckDB(Engine):
         return document.try_cast("map<string, string>" if named else "array<string>")
 
 
+#: More rows than any table has.
+_ANY_SIZE = 1 << 62
+
+
 class PostgreSQL(Engine):
     """PostgreSQL; a holder of JSON is a JSONB object or list there."""
 
@@ -209,8 +213,13 @@ class PostgreSQL(Engine):
         )
 
     def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
-        """Yield batches by way of a cursor, as there may be many rows."""
-        yield from rows.to_pyarrow().to_batches()
+        """Yield batches by binary COPY; by way of Ibis if there are types that it does not bring."""
+        try:
+            table = self.copied(rows, rows.columns, keys=rows.columns, documents=(), limit=_ANY_SIZE)
+        except UncopiedError:
+            yield from rows.to_pyarrow().to_batches()
+        else:
+            yield from table.cast(rows.schema().to_pyarrow()).to_batches()
 
     def copied(
         self, table: ir.Table, columns: Sequence[str], *, keys: Collection[str], documents: Collection[str], limit: int
