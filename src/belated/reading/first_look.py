@@ -144,6 +144,10 @@ def _look(
     labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
     rows = query.rows(moment, lambda table: {**columns(table), **unit_columns(table, query.roles)})
     facts = facts.in_order_of(labels)
+    try:
+        units = look_at_units(query, rows, facts.values)
+    except LogError as error:
+        raise query.in_file(error, moment) from None
     return Opened(
         query=query,
         rows=rows,
@@ -153,7 +157,7 @@ def _look(
         moment=moment,
         notes=tuple(notes),
         facts=facts,
-        units=look_at_units(query, rows, facts.values),
+        units=units,
     )
 
 

@@ -194,6 +194,7 @@ def read(
         window=None if window is None else read_window(window),
         ordered=assignments.ordered,
         copied_from=held_in,
+        line=assignments.line,
     )
     if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)

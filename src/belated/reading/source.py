@@ -195,9 +195,13 @@ class Source(Data, Table):
         """Return the log in memory."""
         if self._held is not None:
             return self._held
-        with sentences(self.name):
-            batches = self._reader_of(self._uncut).all_batches()
-        return self._log_of(batches)
+        reader = self._reader_of(self._uncut)
+        try:
+            with sentences(self.name):
+                batches = reader.all_batches()
+            return self._log_of(batches)
+        except LogError as error:
+            raise reader.located(error, ordered=False) from None
 
     def _log_of(self, batches: Sequence[Batch]) -> Log:
         if not batches:
@@ -446,6 +450,8 @@ class Source(Data, Table):
         try:
             self._reader.batch(first.to_batches()[0]).check(self.arms, self.clock, 0)
         except LogError as error:
+            if self._query.keeps_order:
+                raise self._reader.first_fault(error) from None
             raise error.at(row_name(first.to_pylist()[0])) from None
         raise LogError("The table contains an invalid row.")
 
@@ -499,6 +505,8 @@ class Source(Data, Table):
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
         if self._held is None:
+            with sentences(self.name):
+                self._check()
             return evidence_query.evidence(self)
         return replace(self._held.evidence(), within=self.within)
 
@@ -509,6 +517,12 @@ class Source(Data, Table):
         if self._held is not None:
             return self._held.doubts()
         return signs.doubts(self.dependence)
+
+    def copies(self) -> int:
+        """Return how many times every row is in the table."""
+        if self._query.deliveries is not None or not len(self):
+            return 1  # keys name one row each
+        return evidence_query.copies(self) if self._held is None else self._held.copies()
 
     @cached_property
     def dependence(self) -> Array:
@@ -546,8 +560,7 @@ class Source(Data, Table):
             return self._held.oddities()
         calibration = evidence_query.calibration(self, evidence_query.early(self))
         recorded = evidence_query.recorded(self) if self.within is None else None
-        copies = evidence_query.copies(self) if self._query.deliveries is None else 1  # else keys name one row each
-        return signs.oddities(calibration, recorded, copies)
+        return signs.oddities(calibration, recorded, self.copies())
 
     # ---------------------------------------------------------------- time
 
