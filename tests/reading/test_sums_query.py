@@ -7,7 +7,7 @@ import pytest
 import belated as bl
 from belated.log.clock import Clock
 from belated.reading.engines import fetch
-from belated.reading.sums_query import Cuts, anchors, chosen, faulty, sums_of_table, sums_table, with_codes
+from belated.reading.sums_query import Cuts, anchors, chosen, faulty, sums_of_tables, sums_tables, with_codes
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.sums import SumsOf
 from belated.summaries.weights import read_weights
@@ -55,8 +55,8 @@ def test_an_engine_s_sums_are_those_of_the_kernel(model, moments):
     about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model(model), full=True, plain=True)
     cuts = None if moments is None else Cuts(np.array(moments), Clock(), matured=False)
     shift = np.array([1.0, 5.0])
-    table = fetch(sums_table(CODED, about, shift, cuts))
-    got = sums_of_table(table, about, shift, 1 if moments is None else len(moments))
+    tables = [fetch(table) for table in sums_tables(CODED, ["A", "B"], about, shift, cuts)]
+    got = sums_of_tables(tables, about, shift, 1 if moments is None else len(moments))
     wanted = LOG.sums([("sqrt", model)], None if moments is None else np.array(moments))[0]
     for one, other in zip(got, wanted, strict=True):
         np.testing.assert_allclose(one.spread, other.recentred(shift).spread, rtol=1e-12, atol=1e-12)

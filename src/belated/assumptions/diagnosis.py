@@ -19,6 +19,7 @@ from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
 from belated.summaries.caps import Cap, cap_text, no_cap
 from belated.summaries.evidence import Evidence
+from belated.summaries.signs import copies_remark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,6 +47,8 @@ class Diagnosis(Table):
         The number of outcomes that have arrived.
     cap : Cap or None
         The cap on outcomes, and the number of outcomes above it.
+    copies : int
+        How many times the log contains every row.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Diagnosis(Table):
     checks: tuple[Check, ...]
     arrived: int = 0
     cap: Cap | None = None
+    copies: int = 1
 
     def __getitem__(self, name: str) -> Check:
         by_name = {check.name: check for check in self.checks}
@@ -106,7 +110,8 @@ class Diagnosis(Table):
 
     def _notes(self) -> list[str]:
         capped = [] if self.cap is None else [self.cap.note(self.arrived)]
-        return [*capped, "No log can show whether one assignment influences the outcome of another."]
+        copied = [] if self.copies == 1 else [copies_remark(self.copies).text]
+        return [*capped, *copied, "No log can show whether one assignment influences the outcome of another."]
 
     def to_text(self, *, every: bool = False) -> str:
         """Return all checks as text for a terminal, with wrapped lines; `every` has no effect."""
@@ -134,7 +139,9 @@ class Diagnosis(Table):
     def to_json(self) -> str:
         """Return the diagnosis as JSON, with null for NaN and infinity; docs/json.md explains each field."""
         capped = no_cap() if self.cap is None else self.cap.to_dict(self.arrived)
-        return json_text("diagnosis", {"source": self.name, "rows": self.rows, **capped, **self.to_dict()})
+        return json_text(
+            "diagnosis", {"source": self.name, "rows": self.rows, "copies": self.copies, **capped, **self.to_dict()}
+        )
 
 
 def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
@@ -166,12 +173,14 @@ def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
     ()
     """
     data = require_data(log, cap)
-    return checked(data.evidence(), data.name, data.capping)
+    return checked(data.evidence(), data.name, data.capping, data.copies())
 
 
-def checked(evidence: Evidence, name: str, cap: Cap | None = None) -> Diagnosis:
+def checked(evidence: Evidence, name: str, cap: Cap | None = None, copies: int = 1) -> Diagnosis:
     """Return the diagnosis of evidence."""
     with np.errstate(invalid="ignore", divide="ignore"):
         checks = checks_of(evidence)
     arrived = int(evidence.totals["arrived"].sum())
-    return Diagnosis(name=name, rows=evidence.rows, arms=evidence.arms, checks=checks, arrived=arrived, cap=cap)
+    return Diagnosis(
+        name=name, rows=evidence.rows, arms=evidence.arms, checks=checks, arrived=arrived, cap=cap, copies=copies
+    )

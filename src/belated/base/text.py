@@ -24,9 +24,9 @@ _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms")
 _PASSWORD = re.compile(r"(://[^:/?#\s]*):\S*(?=@)")
 SECRET = re.compile(r"([?&;][^=&;\s]*(?:pass|pwd|secret|token|key|cred)[^=&;\s]*=)[^&;\s]*", re.IGNORECASE)
 
-#: A joiner between two emoji; skin tones and variation selectors may stand before it.
+#: A joiner between two emoji, as it is or as `repr` writes it; skin tones and variation selectors may stand before it.
 _JOINER_OF_EMOJI = re.compile(
-    "(?<=[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2600-\u27bf\U0001f000-\U0001faff])"
+    "(?<=[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])(?:\u200d|\\\\u200d)(?=[\u2600-\u27bf\U0001f000-\U0001faff])"
 )
 
 
@@ -45,7 +45,7 @@ def printable(value: object) -> str:
 
     What joins two emoji to one stays.
     """
-    text = str(value)
+    text = _JOINER_OF_EMOJI.sub("\u200d", str(value))
     if text.isprintable():
         return text
     joiners = {match.start() for match in _JOINER_OF_EMOJI.finditer(text)}

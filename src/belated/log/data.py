@@ -155,6 +155,10 @@ class Data(ABC):
         """Return sentences on signs that every estimate from the log is biased."""
 
     @abstractmethod
+    def copies(self) -> int:
+        """Return how many times every row is there; 1 if some are there once."""
+
+    @abstractmethod
     def oddities(self) -> list[str]:
         """Return sentences on what looks like a mistake in the log, or in how it was read."""
 

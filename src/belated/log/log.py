@@ -737,6 +737,10 @@ class Log(Data, Table):
         """Return sentences on signs that the policy looked at the unit."""
         return list(self._contexts)
 
+    def copies(self) -> int:
+        """Return how many times every row is in the log."""
+        return RowEvidence(self).copies() if len(self) else 1
+
     def oddities(self) -> list[str]:
         """Return sentences on what looks like a mistake in the log."""
         if not len(self):

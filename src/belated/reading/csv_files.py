@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -99,7 +100,8 @@ class CsvFile(Input):
             table = self._kept(readings)
             for column, use in uses.items():
                 table = _with_labels(table, column) if use == "label" else table
-        return Input(table, self.name, ordered=True, files=self.files)
+        line = partial(_place, self.path, self.form)
+        return Input(table, self.name, ordered=True, files=self.files, line=line)
 
     def first_labels(self, arm: str) -> list[Label]:
         """Return the arms of the first rows, as `loaded` would have them."""

@@ -135,6 +135,22 @@ class Engine:
         """Return text as a float; NULL if it is none."""
         return text.try_cast("float64")
 
+    def microseconds(self, later: ir.Value, earlier: ir.Value) -> ir.FloatingValue:
+        """Return how long after one timestamp another is."""
+        if (earlier.type().scale or 0) > 6:
+            return later.delta(earlier, unit="nanosecond").cast("float64") / 1000
+        return later.delta(earlier, unit="microsecond").cast("float64")
+
+    def of_least(self, column: ir.Column, key: ir.Column) -> ir.Scalar:
+        """Return the value in the row with the least key."""
+        return column.argmin(key)
+
+    def once(self, table: ir.Table) -> ir.Table:
+        """Have each column computed once in aggregates: engines that merge selects do not merge one that adds rows."""
+        import ibis
+
+        return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
+
 
 class DuckDB(Engine):
     """DuckDB, the embedded engine."""
@@ -147,6 +163,10 @@ class DuckDB(Engine):
         relation = rows.get_backend().con.sql(compiled(rows))
         with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(BATCH) as reader:
             yield from reader
+
+    def once(self, table: ir.Table) -> ir.Table:
+        """Return the table as it is: DuckDB computes what several columns share once."""
+        return table
 
     def understood(self, table: ir.Table) -> ir.Table:
         """Return a table without those types of DuckDB's that Ibis does not know."""
@@ -170,10 +190,36 @@ class DuckDB(Engine):
         return document.try_cast("map<string, string>" if named else "array<string>")
 
 
+#: More rows than any table has.
+_ANY_SIZE = 1 << 62
+
+
 class PostgreSQL(Engine):
     """PostgreSQL; a holder of JSON is a JSONB object or list there."""
 
     packages = ("psycopg",)
+
+    def fetch(self, expression: ir.Table) -> pa.Table:
+        """Return the result without the cursor that Ibis would open: PostgreSQL gives cursors no parallel workers."""
+        import pyarrow as pa
+        from psycopg.rows import tuple_row
+
+        connection = expression.get_backend().con
+        with connection.cursor(row_factory=tuple_row) as cursor, connection.transaction():
+            rows = cursor.execute(compiled(expression), prepare=False).fetchall()
+        schema = expression.schema()
+        return pa.Table.from_struct_array(pa.array(rows, type=schema.as_struct().to_pyarrow())).cast(
+            schema.to_pyarrow()
+        )
+
+    def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
+        """Yield batches by binary COPY; by way of Ibis if there are types that it does not bring."""
+        try:
+            table = self.copied(rows, rows.columns, keys=rows.columns, documents=(), limit=_ANY_SIZE)
+        except UncopiedError:
+            yield from rows.to_pyarrow().to_batches()
+        else:
+            yield from table.cast(rows.schema().to_pyarrow()).to_batches()
 
     def copied(
         self, table: ir.Table, columns: Sequence[str], *, keys: Collection[str], documents: Collection[str], limit: int
@@ -224,6 +270,21 @@ class PostgreSQL(Engine):
     def number(self, text: ir.StringValue) -> ir.FloatingValue:
         """Return text as a float: PostgreSQL cannot try, so what is no number is taken out first."""
         return _builtin("substring", "string", 2)(text, _NUMBER).cast("float64")
+
+    def microseconds(self, later: ir.Value, earlier: ir.Value) -> ir.FloatingValue:
+        """Return the difference by way of floats: Ibis asks for exact decimals, which take ten times as long."""
+        seconds = _builtin("date_part", "float64", 2)("epoch", later - earlier)
+        return _builtin("round", "float64", 1)(seconds * 1_000_000)
+
+    def of_least(self, column: ir.Column, key: ir.Column) -> ir.Scalar:
+        """Return the value with the least pair of key and value, which needs no sort; all are floats."""
+        import ibis
+
+        return ibis.array([key, column]).min()[1]
+
+    def once(self, table: ir.Table) -> ir.Table:
+        """Add a column that may differ each time, which PostgreSQL does not merge either, and which costs less."""
+        return table.mutate(once=_builtin("clock_timestamp", "timestamp", 0)())
 
 
 class SQLite(Engine):
@@ -329,7 +390,7 @@ def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
     """Return a function of an engine's own, by the name it has there."""
     import ibis
 
-    template = (lambda value: None) if arguments == 1 else (lambda value, other: None)
+    template = (lambda: None, lambda value: None, lambda value, other: None)[arguments]
     return ibis.udf.scalar.builtin(template, name=name, signature=((None,) * arguments, ibis.dtype(result)))
 
 

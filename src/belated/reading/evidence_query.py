@@ -9,8 +9,8 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError
-from belated.reading.columns import literal
-from belated.reading.engines import fetch, sentences
+from belated.reading.columns import floats, literal
+from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.sums_query import by_arm, chosen
 from belated.summaries import contexts
 from belated.summaries.evidence import (
@@ -46,12 +46,15 @@ def evidence(source: Source) -> Evidence:
     rows, arms = source.coded, len(source.arms)
     low, rarest, unlikeliest = np.full((3, arms), math.nan)
     with sentences(source.name):
-        arrived = rows.filter(rows.arrived.notnull())
-        least = arrived.group_by("code").agg(low=arrived.outcome.min(), rarest=_chosen(source, arrived).min())
-        columns = fetch(least).to_pydict()
-        low[columns["code"]], rarest[columns["code"]] = columns["low"], columns["rarest"]
-        columns = fetch(rows.group_by("code").agg(least=_chosen(source, rows).min())).to_pydict()
-        unlikeliest[columns["code"]] = columns["least"]
+        arrived, p = rows.arrived.notnull(), _chosen(source, rows)
+        least = {
+            "low": arrived.ifelse(rows.outcome, None).min(),
+            "rarest": arrived.ifelse(p, None).min(),
+            "least": p.min(),
+        }
+        found = fetch(rows.group_by("code").agg(**least))
+        code = found["code"].to_pylist()
+        low[code], rarest[code], unlikeliest[code] = (floats(found[name]) for name in least)
         moments, sums, by_segment = _sums(source)
         shape = _shape(source, sums)
         chances: dict[str, Any] = _chances(source, rarest) if source.has_all_propensities else {}
@@ -61,8 +64,8 @@ def evidence(source: Source) -> Evidence:
         shift=source.anchors, low=low, rarest=rarest, shape=shape, unlikeliest=unlikeliest,
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
         excess=excess, variance=variance,
-        dependence=dependence(source) if source.within is None else np.zeros((_cells(source), 3, 3)),
-        arrivals=arrival_counts(source), swings=contexts.swings(glimpse(source)), segments=by_segment,
+        dependence=source.dependence if source.within is None else np.zeros((_cells(source), 3, 3)),
+        arrivals=arrival_counts(source), swings=source.swings, segments=by_segment,
         covariates=_covariates(source),
     )  # fmt: skip
 
@@ -99,22 +102,26 @@ def _sums(source: Source) -> tuple[Array, dict[str, Array], SegmentEvidence | No
     """Sum up rows by arm and stretch of time, and by segment if there are segments."""
     rows, arms, (first, last) = source.placed, len(source.arms), source.span
     arrived, p = rows.arrived.notnull(), _chosen(source, rows)
-    none, one = p * 0, p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
+    one = p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
     old, soon = _old_and_soon(source, rows, one)
-    about = rows.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None).cast("float64")
-    w2 = arrived.ifelse(1 / p, 0.0)
-    w = w2.sqrt()
-    y = arrived.ifelse(rows.outcome - about, 0.0)
-    values = rows.select(
-        code=rows.code, place=rows.place, bin=_place(source, rows), assigned=one, inverse=1 / p, old=old, soon=soon,
-        arrived=arrived.ifelse(one, none), y=y, y2=y * y, w=w, w2=w2, w3=w2 * w, w4=w2 * w2,
+    values = engine_of(rows).once(
+        rows.select(
+            code=rows.code, place=rows.place, bin=_place(source, rows), inverse=1 / p, old=old, soon=soon, one=one,
+            arrived=arrived.ifelse(one, None), y=arrived.ifelse(rows.outcome - by_arm(rows.code, source.anchors), None),
+            w=arrived.ifelse((1 / p).sqrt(), None),
+        )
     )  # fmt: skip
-    names = [name for name in values.columns if name not in ("code", "place", "bin")]
-    by = ("code", "place", "bin")
-    totals = fetch(values.group_by(*by).agg(**{name: values[name].sum() for name in names})).to_pydict()
+    w = values.w
+    terms = {
+        "assigned": values.one, **{name: values[name] for name in ("inverse", "old", "soon", "arrived", "y")},
+        "y2": values.y * values.y, "w": w, "w2": w * w, "w3": w * w * w, "w4": w * w * w * w,
+    }  # fmt: skip
+    names = [*terms]
+    sums = {name: term.sum() for name, term in terms.items()}
+    totals = fetch(values.group_by("code", "place", "bin").agg(**sums)).to_pydict()
     tables = {name: np.zeros((STRETCHES, len(source.layout.labels), arms)) for name in names}
     for name, table in tables.items():
-        table[totals["bin"], totals["place"], totals["code"]] = totals[name]
+        table[totals["bin"], totals["place"], totals["code"]] = [0.0 if v is None else v for v in totals[name]]
     moments = first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES)
     by_segment = None
     if source.segments and source.units is not None:
@@ -171,7 +178,8 @@ def _shape(source: Source, sums: dict[str, Array]) -> Shape:
     mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
     rows = source.coded.filter(source.coded.arrived.notnull())
     y = rows.outcome - by_arm(rows.code, source.anchors)
-    scaled = rows.select(code=rows.code, z=(y - by_arm(rows.code, mean)) / by_arm(rows.code, sd))
+    z = (y - by_arm(rows.code, mean)) / by_arm(rows.code, sd)
+    scaled = engine_of(rows).once(rows.select(code=rows.code, z=z))
     z = scaled.z
     totals: dict[str, ir.Scalar] = {
         "lowest": z.min(), "highest": z.max(), "cubes": (z * z * z).sum(), "fourths": (z * z * z * z).sum(),
@@ -195,20 +203,21 @@ def _chances(source: Source, rarest: Array) -> dict[str, Array]:
     """Sum up every arm's probabilities."""
     rows, arms = source.coded, len(source.arms)
     values = rows.select(bin=_place(source, rows), **{f"p{k}": rows[f"p{k}"] for k in range(arms)})
+    values = engine_of(rows).once(values)
     sums: dict[str, ir.Scalar] = {}
     for k, bound in enumerate(rarest):
         p = values[f"p{k}"]
         sums |= {f"p{k}": p.sum(), f"p2{k}": (p * p).sum(), f"p_min{k}": p.min(), f"h{k}": p.sqrt().sum()}
         sums |= {
             f"h_max{k}": p.max(),
-            f"chance{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, 0.0).sum(),
+            f"chance{k}": (p <= (-1.0 if math.isnan(bound) else float(bound))).ifelse(p, None).sum(),
         }
     totals = fetch(values.group_by("bin").agg(**sums)).to_pydict()
     tables = {name: np.full((STRETCHES, arms), math.nan if "_" in name else 0.0)
               for name in ("p", "p2", "p_min", "h", "h_max", "chance")}  # fmt: skip
     for name, table in tables.items():
         for k in range(arms):
-            table[totals["bin"], k] = totals[f"{name}{k}"]
+            table[totals["bin"], k] = [0.0 if v is None else v for v in totals[f"{name}{k}"]]
     logs = {f"l{k}": (rows[f"p{k}"] < TINY).ifelse(TINY, rows[f"p{k}"]).ln().sum() for k in range(arms)}
     own = fetch(rows.group_by("code").agg(**logs)).to_pydict()
     log_p = np.zeros((arms, arms))
@@ -226,9 +235,10 @@ def _grain(source: Source) -> float:
     """Return what all delays are multiples of."""
     rows, dates = source.coded, source.clock.unit is not None
     with sentences(source.name):
-        delay = length_between(rows.arrived, rows.assigned)
+        values = engine_of(rows).once(rows.select(delay=length_between(rows.arrived, rows.assigned)))
+        delay = values.delay
         odd = {f"g{i}": (delay / g - (delay / g).floor()).max() for i, g in enumerate(GRAINS[dates])}
-        largest = fetch(rows.aggregate(**odd)).to_pylist()[0]
+        largest = fetch(values.aggregate(**odd)).to_pylist()[0]
     return next((g for i, g in enumerate(GRAINS[dates]) if not (largest[f"g{i}"] or 0) > 0), 0.0)
 
 
@@ -249,17 +259,16 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
         age = length_between(literal(clock, source.last_look, rows.assigned), rows.assigned)
         bins = rows.select(
             code=rows.code,
-            delay=((delay / unit + 1).ln() / step).ceil().cast("int32").fill_null(DELAY_BINS + 1),
+            delay=((delay / unit + 1).ln() / step).ceil().cast("int32"),
             age=((age / unit + 1).ln() / step).floor().cast("int32"),
         )
-        # the longest delay may fall just beyond its bin by rounding; who is still out may not
-        inside = (bins.delay == DELAY_BINS + 1).ifelse(
-            DELAY_BINS + 1, (bins.delay > DELAY_BINS).ifelse(DELAY_BINS, bins.delay)
-        )
-        bins = bins.mutate(delay=inside, age=(bins.age > DELAY_BINS).ifelse(DELAY_BINS, bins.age))
-        cells = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count())).to_pydict()
+        cells = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count()))
+    delays, ages, n = floats(cells["delay"]), floats(cells["age"]), floats(cells["n"])
+    # the longest delay may fall just beyond its bin by rounding; who is still out may not
+    inside = np.where(np.isnan(delays), DELAY_BINS + 1, np.minimum(delays, DELAY_BINS)).astype(np.intp)
     counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
-    counts[cells["code"], cells["delay"], np.maximum(cells["age"], 0)] = cells["n"]
+    at = floats(cells["code"]).astype(np.intp), inside, np.clip(ages, 0, DELAY_BINS).astype(np.intp)
+    np.add.at(counts, at, n)
     followed = span_of(source, source.span[0], source.last_look)
     return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
 
@@ -267,9 +276,7 @@ def arrival_counts(source: Source) -> ArrivalCounts | None:
 def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
     if earlier.type().is_timestamp():
-        if (earlier.type().scale or 0) > 6:
-            return later.delta(earlier, unit="nanosecond").cast("float64") / 1000
-        return later.delta(earlier, unit="microsecond").cast("float64")
+        return engine_of(later >= earlier).microseconds(later, earlier)
     return later.cast("float64") - earlier.cast("float64")
 
 
@@ -361,12 +368,13 @@ def dependence(source: Source) -> Array:
         delay = length_between(rows.arrived, rows.assigned)
         followed = rows.filter(delay <= span_of(source, 0, half))
         delay = length_between(followed.arrived, followed.assigned)
-        about = followed.code.cases(*((k, float(c)) for k, c in enumerate(source.anchors)), else_=None)
-        values = followed.select(
-            code=followed.code,
-            place=followed.place,
-            l=(delay / scale + 1).ln(),
-            y=followed.outcome - about.cast("float64"),
+        values = engine_of(rows).once(
+            followed.select(
+                code=followed.code,
+                place=followed.place,
+                l=(delay / scale + 1).ln(),
+                y=followed.outcome - by_arm(followed.code, source.anchors),
+            )
         )
         one = values.y * 0 + 1
         powers = [[one, values.y, values.y * values.y]]
@@ -387,14 +395,19 @@ def calibration(source: Source, rows: ir.Table | None = None) -> tuple[Array, Ar
         return None
     rows, arms = source.coded if rows is None else rows, range(len(source.arms))
     chances = [rows[f"p{k}"] for k in arms]
-    square, cube = (sum((p**i for p in chances[1:]), chances[0] ** i) for i in (2, 3))
-    excess = [(rows.code == k).ifelse(1.0, 0.0) - p for k, p in enumerate(chances)]
-    excess.append(_chosen(source, rows) - square)
-    variance = [p * (1 - p) for p in chances] + [cube - square * square]
+    square = sum((p * p for p in chances[1:]), chances[0] * chances[0])
+    cube = sum((p * p * p for p in chances[1:]), chances[0] * chances[0] * chances[0])
+    values = engine_of(rows).once(
+        rows.select("code", *(f"p{k}" for k in arms), own=_chosen(source, rows), square=square, cube=cube)
+    )
+    chances = [values[f"p{k}"] for k in arms]
+    excess = [(values.code == k).ifelse(1 - p, -p) for k, p in enumerate(chances)]
+    excess.append(values.own - values.square)
+    variance = [p * (1 - p) for p in chances] + [values.cube - values.square * values.square]
     sums = {f"e{i}": column.sum() for i, column in enumerate(excess)}
     sums |= {f"v{i}": column.sum() for i, column in enumerate(variance)}
     with sentences(source.name):
-        totals = fetch(rows.aggregate(**sums)).to_pylist()[0]
+        totals = fetch(values.aggregate(**sums)).to_pylist()[0]
     excess_sums, variance_sums = (
         np.array([totals[f"{name}{i}"] for i in range(len(excess))], dtype=float) for name in "ev"
     )

@@ -14,7 +14,7 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock
 from belated.reading.columns import clock_of, clock_times
-from belated.reading.engines import fetch, sentences
+from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.propensity_columns import propensity_columns
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
@@ -145,6 +145,10 @@ def _look(
     labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
     rows = query.rows(moment, lambda table: {**columns(table), **unit_columns(table, query.roles)})
     facts = facts.in_order_of(labels)
+    try:
+        units = look_at_units(query, rows, facts.values)
+    except LogError as error:
+        raise query.in_file(error, moment) from None
     return Opened(
         query=query,
         rows=rows,
@@ -154,7 +158,7 @@ def _look(
         moment=moment,
         notes=tuple(notes),
         facts=facts,
-        units=look_at_units(query, rows, facts.values),
+        units=units,
     )
 
 
@@ -178,7 +182,11 @@ def _settled(roles: Roles, values: Sequence[Label], arms: Sequence[Label]) -> Ro
 
 def look(rows: ir.Table, clock: Clock) -> Facts:
     """Return which arms there are, how many rows each has, and over which time."""
-    counts = fetch(rows.group_by("arm").agg(rows=rows.count()).order_by("arm").limit(_MOST_ARMS + 1))
+    # in the embedded engine apart from the arms, as files may know the ends of their columns without being read
+    apart = engine_of(rows).is_embedded
+    ends = {"first": rows.assigned.min(), "last": rows.assigned.max(), "last_arrival": rows.arrived.max()}
+    counted = rows.group_by("arm").agg(rows=rows.count(), **({} if apart else ends))
+    counts = fetch(counted.order_by("arm").limit(_MOST_ARMS + 1))
     if counts.num_rows > _MOST_ARMS:
         raise LogError(
             f"{argument('arm')} holds more than {_MOST_ARMS:,} different arms; is it the right column?", column="arm"
@@ -188,9 +196,12 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
     if missing:
         n = sum(counts["rows"][i].as_py() for i in missing)
         raise LogError(f"{argument('arm')} is missing in {count(n, 'row')}; every row needs an arm.", column="arm")
-    # apart from the arms, as files may know the ends of their columns without being read
-    ends = fetch(rows.aggregate(first=rows.assigned.min(), last=rows.assigned.max(), last_arrival=rows.arrived.max()))
-    first, last, last_arrival = (_number(ends, name, clock) for name in ("first", "last", "last_arrival"))
+    if apart:
+        found = fetch(rows.aggregate(**ends))
+    else:
+        asked = [("first", "min"), ("last", "max"), ("last_arrival", "max")]
+        found = counts.group_by([]).aggregate(asked).rename_columns([*ends])
+    first, last, last_arrival = (_number(found, name, clock) for name in ends)
     assigned = np.array(counts["rows"].to_pylist(), dtype=np.int64)
     return Facts(values=tuple(arms), assigned=assigned, first=first, last=last, last_arrival=last_arrival)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,15 @@ class Input:
         Whether its rows have an order, as those of files and dataframes do.
     files : tuple of str
         The files that it is in.
+    line : callable or None
+        Returns the line of the file in which a row begins, of CSV files.
     """
 
     table: ir.Table
     name: str
     ordered: bool
     files: tuple[str, ...] = field(default=(), kw_only=True)
+    line: Callable[[int], str] | None = field(default=None, kw_only=True)
 
     @property
     def connection(self) -> BaseBackend:

@@ -202,6 +202,7 @@ def read(
         maturing=bool(events) and maturing,
         ordered=assignments.ordered,
         copied_from=held_in,
+        line=assignments.line,
     )
     query, words = _with_lag(query, assignments.name, lag)
     notes = [*notes, *words]

@@ -16,7 +16,7 @@ import numpy as np
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count, one_line
 from belated.log.durations import Window
-from belated.reading.columns import in_words, moment_like, number, time, value
+from belated.reading.columns import floats, in_words, moment_like, number, time, value
 from belated.reading.engines import fetch, library_of
 from belated.reading.roles import Roles
 from belated.summaries.maturing import Measure
@@ -61,6 +61,8 @@ class RowsQuery:
         Whether the assignments have an order of their own.
     copied_from : str or None
         The engine that the rows were copied from.
+    line : callable or None
+        Returns the line of the file in which a row of a CSV file begins.
     """
 
     assignments: ir.Table
@@ -73,6 +75,7 @@ class RowsQuery:
     lag: Window | None = None
     ordered: bool = True
     copied_from: str | None = None
+    line: Callable[[int], str] | None = None
 
     @property
     def connection(self) -> BaseBackend:
@@ -119,6 +122,17 @@ class RowsQuery:
     def arms(self) -> ir.Table:
         """Return the arms of all assignments, whenever they were made."""
         return self.assignments.select(arm=_label(self.assignments[self.roles.arm])).distinct().order_by("arm")
+
+    def in_file(self, error: LogError, moment: int | float | None) -> LogError:
+        """Return the error of a row, as of a moment, with its line if the rows are in a CSV file."""
+        if self.line is None or error.row is None:
+            return error
+        row = error.row
+        if moment is not None:
+            rows = self.rows(None)
+            is_there = (rows.assigned <= moment_like(rows.assigned, moment)) | rows.assigned.isnull()
+            row = int(np.flatnonzero(floats(fetch(rows.select(there=is_there.cast("int32")))["there"]))[row])
+        return error.at(self.line(row))
 
     # ---------------------------------------------------------------- time
 

@@ -48,6 +48,9 @@ MOST_HELD = 10_000_000
 #: Rows of events that are brought into memory; engines add up more by period. Covariates need them up to `MOST_HELD`.
 MOST_MATURING = 1_000_000
 
+#: In how many times the time that some rows take on average they are looked for.
+_AMPLE = 2
+
 _Parts = list[tuple[Weights, OutcomeModel]]
 
 
@@ -57,6 +60,7 @@ class _Scans:
 
     in_order: bool  # whether the rows come in order of assignment, until it turns out otherwise
     anchors: Array | None = None
+    checked: bool = False  # whether every row has been found valid
 
 
 class Reading(NamedTuple):
@@ -110,6 +114,7 @@ class Source(Data, Table):
         self.within = None if opened.query.window is None else opened.query.window.text
         self._scans = _Scans(in_order=opened.query.keeps_order)
         self._held: Log | None = None
+        self._remembers = False
         self._known_sums: dict[tuple[Weights, OutcomeModel], list[Sums]] = {}
 
     # ---------------------------------------------------------------- what it holds
@@ -198,7 +203,8 @@ class Source(Data, Table):
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
     def hold(self) -> None:
-        """Load the rows into memory if they are streamed and few enough, so that they are read only once."""
+        """Expect many questions: load the rows into memory if they are streamed and few enough, else remember sums."""
+        self._remembers = True
         if self._held is None and self.is_streamed and 0 < len(self) <= self._most_held:
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
@@ -224,15 +230,18 @@ class Source(Data, Table):
         """Return the log in memory."""
         if self._held is not None:
             return self._held
-        with sentences(self.name):
-            reader = self._reader_of(self._uncut)
-            if not self.is_maturing:
-                return self._log_of(reader.all_batches())
-            records = list(reader.records(ordered=False))
-            batches = [reader.batch(record) for record in records]
-            for batch in batches:
-                batch.check_times(0)
-            return with_events(self._log_of(batches), self.query, records, self.cap)
+        reader = self._reader_of(self._uncut)
+        try:
+            with sentences(self.name):
+                if not self.is_maturing:
+                    return self._log_of(reader.all_batches())
+                records = list(reader.records(ordered=False))
+                batches = [reader.batch(record) for record in records]
+                for batch in batches:
+                    batch.check_times(0)
+                return with_events(self._log_of(batches), self.query, records, self.cap)
+        except LogError as error:
+            raise reader.located(error, ordered=False) from None
 
     def _log_of(self, batches: Sequence[Batch]) -> Log:
         if not batches:
@@ -304,10 +313,16 @@ class Source(Data, Table):
 
         Also return whether rows with the same time are in the order of the table.
         """
-        rows = self.coded
+        rows, (first, last) = self.coded, self.span
         if since is not None:
             rows = rows.filter(rows.assigned >= literal(self.clock, since, rows.assigned))
         with sentences(self.name):
+            if not self.is_streamed and _AMPLE * count < len(self):  # what is sorted are few rows, if they come evenly
+                until = (first if since is None else since) + type(first)((last - first) * _AMPLE * (count / len(self)))
+                soon = rows.filter(rows.assigned <= literal(self.clock, until, rows.assigned))
+                found = fetch(soon.order_by("assigned").limit(count))
+                if found.num_rows == count:
+                    return self._reader.batch(found.combine_chunks().to_batches()[0]), False
             if self.is_streamed and self._scans.in_order:
                 batch = self._reader.batch(_record(rows.limit(count)))
                 is_first = since is not None or batch.assigned[0] == self._facts.first
@@ -347,9 +362,15 @@ class Source(Data, Table):
             return self._matured(choices, moments, plain)
         needs_rows = any(weights.needs_rows or model.needs_rows for weights, model in choices)
         if self._held is not None and moments is None and not needs_rows:
-            return self._remembered(self._held, choices)
+            return self._remembered(self._held.sums, choices)
+        if self._remembers and moments is None and not needs_rows:
+            return self._remembered(self._summed, choices)
         if self._held is not None or needs_rows:
             return self.log().sums(choices, moments, plain=plain)
+        return self._summed(choices, moments, plain=plain)
+
+    def _summed(self, choices: _Parts, moments: Array | None = None, *, plain: bool = True) -> list[list[Sums]]:
+        """Make the sums where the rows are."""
         with sentences(self.name):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
@@ -363,15 +384,18 @@ class Source(Data, Table):
         """Return the sums of matured outcomes."""
         self.hold()
         if self._held is None and not any(weights.needs_rows for weights, _ in choices) and len(self):
+            if moments is None:
+                return self._remembered(lambda new: grouped_sums(self, new, None), choices)
             return grouped_sums(self, choices, moments)
         if self._held is not None and moments is None:
-            return self._remembered(self._held, choices)
+            return self._remembered(self._held.sums, choices)
         return self.log().sums(choices, moments, plain=plain)
 
-    def _remembered(self, log: Log, parts: _Parts) -> list[list[Sums]]:
-        """Return the sums of rows in memory, which every estimator can use and which are made once."""
+    def _remembered(self, summed: Callable[[_Parts], list[list[Sums]]], parts: _Parts) -> list[list[Sums]]:
+        """Return sums that every estimator can use and that are made once."""
         new = [part for part in dict.fromkeys(parts) if part not in self._known_sums]
-        self._known_sums.update(zip(new, log.sums(new), strict=True))
+        if new:
+            self._known_sums.update(zip(new, summed(new), strict=True))
         return [list(self._known_sums[part]) for part in parts]
 
     def _past_differs(self, parts: _Parts) -> bool:
@@ -420,13 +444,13 @@ class Source(Data, Table):
             rows, shift = self.placed, self._cell_anchors
             segments = len(plan.layout.labels)
             cells = sums_query.Cells(segments, segments - 1 if plan.layout.merged else segments)
-        sums = []
+        sums, values = [], self._facts.values
         for weights, model in parts:
             about = SumsOf(
                 arms=plan.cells, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
             )
-            table = fetch(sums_query.sums_table(rows, about, shift, cuts, cells))
-            by_cell = sums_query.sums_of_table(table, about, shift, bins, cells.segments)
+            tables = [fetch(table) for table in sums_query.sums_tables(rows, values, about, shift, cuts, cells)]
+            by_cell = sums_query.sums_of_tables(tables, about, shift, bins, cells.segments)
             products = self._products(plan, about, cuts, cells, bins)
             sums.append([plan.totals(*each) for each in zip(by_cell, products, strict=True)])
         return sums
@@ -471,12 +495,17 @@ class Source(Data, Table):
 
     def _check(self) -> None:
         """Raise if a row is invalid, with its key or time."""
+        if self._scans.checked:
+            return
         first = fetch(sums_query.faulty(self.coded, len(self.arms)).limit(1))
         if not first.num_rows:
+            self._scans.checked = True
             return
         try:
             self._reader.batch(first.to_batches()[0]).check(self.arms, self.clock, 0)
         except LogError as error:
+            if self.query.keeps_order:
+                raise self._reader.first_fault(error) from None
             raise error.at(row_name(first.to_pylist()[0])) from None
         raise LogError("The table contains an invalid row.")
 
@@ -528,6 +557,8 @@ class Source(Data, Table):
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
         if self._held is None:
+            with sentences(self.name):
+                self._check()
             return evidence_query.evidence(self)
         return replace(self._held.evidence(), within=self.within)
 
@@ -537,7 +568,23 @@ class Source(Data, Table):
             return []
         if self._held is not None:
             return self._held.doubts()
-        return signs.doubts(evidence_query.dependence(self))
+        return signs.doubts(self.dependence)
+
+    def copies(self) -> int:
+        """Return how many times every row is in the table."""
+        if self.query.deliveries is not None or not len(self):
+            return 1  # keys name one row each
+        return evidence_query.copies(self) if self._held is None else self._held.copies()
+
+    @cached_property
+    def dependence(self) -> Array:
+        """The sums behind the test of whether arrival depends on the outcome."""
+        return evidence_query.dependence(self)
+
+    @cached_property
+    def swings(self) -> contexts.Swings:
+        """How much the probabilities swing from row to row."""
+        return contexts.swings(evidence_query.glimpse(self))
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""
@@ -547,7 +594,7 @@ class Source(Data, Table):
     def _contexts(self) -> list[str]:
         if self._held is not None:
             return self._held.contexts()
-        return signs.context_doubts(contexts.swings(evidence_query.glimpse(self))) if len(self) else []
+        return signs.context_doubts(self.swings) if len(self) else []
 
     def contexts(self) -> list[str]:
         """Return sentences on signs that the policy looked at the unit."""
@@ -565,8 +612,7 @@ class Source(Data, Table):
             return self._held.oddities()
         calibration = evidence_query.calibration(self, evidence_query.early(self))
         recorded = evidence_query.recorded(self) if self.within is None else None
-        copies = evidence_query.copies(self) if self.query.deliveries is None else 1  # else keys name one row each
-        return signs.oddities(calibration, recorded, copies)
+        return signs.oddities(calibration, recorded, self.copies())
 
     # ---------------------------------------------------------------- time
 

@@ -182,14 +182,29 @@ class RowReader:
         return batches
 
     def located(self, error: LogError, *, ordered: bool) -> LogError:
-        """Return the error of a row with the row's number in the file, or its key."""
-        if error.row is None or (self.opened.query.keeps_order and not ordered):
+        """Return the error of a row with the row's line or number in the file, or its key."""
+        opened = self.opened
+        if error.row is None:
             return error
+        if opened.query.keeps_order and (not ordered or opened.query.line is not None):
+            return self.first_fault(error) if ordered else opened.query.in_file(error, opened.moment)
         before = 0
         with closing(self.records(ordered=ordered)) as records:
             for record in records:
                 if error.row < before + len(record):
                     return error.at(row_name(record.slice(error.row - before, 1).to_pylist()[0]))
+                before += len(record)
+        return error
+
+    def first_fault(self, error: LogError) -> LogError:
+        """Return the error of the first invalid row in the table's own order, in place of one in another."""
+        before = 0
+        with closing(self.records(ordered=False)) as records:
+            for record in records:
+                try:
+                    self.batch(record).check(self.opened.arms, self.opened.clock, before)
+                except LogError as first:
+                    return self.opened.query.in_file(first, self.opened.moment)
                 before += len(record)
         return error
 

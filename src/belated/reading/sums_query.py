@@ -14,7 +14,7 @@ from belated.base.columns import Array, Label
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
 from belated.reading.columns import literal
-from belated.reading.engines import library_of
+from belated.reading.engines import engine_of, library_of
 from belated.summaries.covariates import Covariates, CovariateSums, pairs_of
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
@@ -27,6 +27,9 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 #: Sums that are asked for at once, about: engines bound how many columns an answer may have.
 _MOST_SUMS = 400
+
+#: Arms whose sums are asked for at once: a dozen of each.
+_MOST_ARMS = _MOST_SUMS // 12
 
 
 def chosen(rows: ir.Table, arms: int) -> ir.Column:
@@ -67,7 +70,7 @@ def anchors(rows: ir.Table, arms: int) -> ir.Table:
     """Return an outcome of each cell's least likely row that has one: of each `code`, or `place` and `code`."""
     arrived = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
     by = [name for name in ("place", "code") if name in rows.columns]
-    return arrived.group_by(*by).agg(anchor=arrived.outcome.argmin(arrived.own))
+    return arrived.group_by(*by).agg(anchor=engine_of(rows).of_least(arrived.outcome, arrived.own))
 
 
 # ---------------------------------------------------------------- caps
@@ -116,41 +119,55 @@ class Cells(NamedTuple):
     even_from: int = 1
 
 
-def sums_table(
-    rows: ir.Table, about: SumsOf, shift: Array, cuts: Cuts | None = None, cells: Cells | None = None
-) -> ir.Table:
-    """Return the sums of `rows`: a line for each arm, `k`; with moments, for each of `k`, `exists` and `arrives`.
+def sums_tables(
+    rows: ir.Table,
+    values: Sequence[Label],
+    about: SumsOf,
+    shift: Array,
+    cuts: Cuts | None = None,
+    cells: Cells | None = None,
+) -> list[ir.Table]:
+    """Return the sums of `rows`, whose arms are `values`; each table has some of them.
 
-    `exists` is the first of the moments at which a row exists, `arrives` that at which its outcome has arrived. With
-    `cells`, rows have a `place`, lines are for each `place` and `k`, and `about` and `shift` are of cells.
+    A column `hm_2` is of arm 2, `w2y` of the line's own arm, `k`. With moments, lines are for each of `exists`, the
+    first of them at which a row exists, and `arrives`, that at which its outcome has arrived. With `cells`, rows have a
+    `place`, lines are for each of those, and `about` and `shift` are of cells.
     """
     cells = Cells() if cells is None else cells
-    weights, arms = about.weights, len(about.arms) // cells.segments
+    weights, arms, learns = about.weights, len(values), about.outcome_model.learns
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
-    has_arrived = rows.arrived.notnull()
     h = _weight(weights, own, rows, cells)
     centre = by_arm(_cell(rows, arms), shift)
-    columns = {
-        "code": rows.code, "about": centre, "has_arrived": has_arrived, "h": h,
-        "w": _inverse(rows, h, own), "y": rows.outcome - centre,
-        "nonbinary": (rows.outcome * (1 - rows.outcome)).abs(),
-        **{f"h{k}": _weight(weights, rows[f"p{k}"] if f"p{k}" in rows.columns else own, rows, cells) for k in known},
-    }  # fmt: skip
     bins = {"place": rows.place} if "place" in rows.columns else {}
     if cuts is not None:
         bins |= _bins(rows, cuts)
-    if about.outcome_model.learns:
-        values = rows.select(**columns, **bins, assigned=rows.assigned, arrived=rows.arrived)
-        long = _with_means(_computed(values), known, shift, [*bins], arms)
-        over_all, own_sums = _over_all(long, long.h, "", about.plain, long.m), _over_own(long, about.plain, long.m)
-        return long.group_by("k", *bins).agg(assigned=long.mine.sum(), **over_all, **own_sums)
-    values = _computed(rows.select(**columns, **bins))
-    over_all = {}
-    for k in known:
-        over_all |= _over_all(values, values[f"h{k}"], f"_{k}", about.plain)
-    own_sums = _over_own(values, about.plain)
-    return values.group_by(*bins, k="code").agg(assigned=values.count(), **over_all, **own_sums)
+    each = engine_of(rows).once(
+        rows.select(
+            **bins, code=rows.code, about=centre, has_arrived=rows.arrived.notnull(), h=h, w=_inverse(rows, h, own),
+            y=rows.outcome - centre, nonbinary=(rows.outcome * (1 - rows.outcome)).abs(),
+            **{f"h{k}": _weight(weights, _chance(rows, k), rows, cells) for k in known},
+        )
+    )  # fmt: skip
+    of_own = {name: each[name] for name in ("h", "w", "y")}
+    if not learns:
+        of_own |= {"m": -each.about, "r": each.y + each.about}
+    sums = {"assigned": each.count(), "arrived": each.y.count(), "nonbinary": each.nonbinary.sum()}
+    sums |= _sums_of(OWN_FIELDS, of_own, about.plain, {"own arrived": None})
+    tables = []
+    for some in _in_parts(known):
+        for k in some:
+            over = {"all": None, "all arrived": each.has_arrived}
+            sums |= _sums_of(SPREAD_FIELDS, {"h": each[f"h{k}"]}, about.plain, over, f"_{k}")
+        tables.append(each.group_by(*bins, k="code").agg(**sums))
+        sums = {}
+    parts = _in_parts(range(arms)) if learns else []
+    return tables + [_learned(rows, {k: values[k] for k in some}, about, shift, bins, cells) for some in parts]
+
+
+def _in_parts(arms: range) -> list[range]:
+    """Return arms, so many at a time that their sums can be asked for at once; once if there are none."""
+    return [arms[i : i + _MOST_ARMS] for i in range(0, len(arms), _MOST_ARMS)] or [arms]
 
 
 def _bins(rows: ir.Table, cuts: Cuts) -> dict[str, ir.Column]:
@@ -162,6 +179,11 @@ def _bins(rows: ir.Table, cuts: Cuts) -> dict[str, ir.Column]:
 def _cell(rows: ir.Table, arms: int) -> ir.Column:
     """Return the cell of each row: its segment and arm."""
     return rows.place * arms + rows.code if "place" in rows.columns else rows.code
+
+
+def _chance(rows: ir.Table, k: int) -> ir.Column:
+    """Return the propensity of an arm; if only that of the chosen arm is known, it counts for rows of this arm."""
+    return rows[f"p{k}"] if f"p{k}" in rows.columns else rows.p
 
 
 def _inverse(rows: ir.Table, h: ir.Column, own: ir.Column) -> ir.Column:
@@ -197,7 +219,7 @@ def products_tables(
     bins = {} if cuts is None else _bins(rows, cuts)
     place = {"place": rows.place} if "place" in rows.columns else {}
     named = {f"x{i}": column for i, column in enumerate(x)}
-    values = _computed(rows.select(**place, **bins, k=rows.code, w=w, y=y, **named))
+    values = engine_of(rows).once(rows.select(**place, **bins, k=rows.code, w=w, y=y, **named))
     one = values.w * 0 + 1  # null without an outcome
     z: list[ir.Column | None] = [None, *(values[name] for name in named), values.y]
     tables: list[ir.Table] = []
@@ -238,9 +260,9 @@ def products_of_tables(
 
 def _places(columns: Mapping[str, Array]) -> tuple[Array, Array, Array, Array]:
     """Return the lines' places in sums: the moments at which rows exist and arrive, segment and arm."""
-    k = columns["k"].astype(np.intp)
-    exists, arrives, place = (
-        columns.get(name, np.zeros(len(k))).astype(np.intp) for name in ("exists", "arrives", "place")
+    none = np.zeros(len(next(iter(columns.values()))))
+    exists, arrives, place, k = (
+        columns.get(name, none).astype(np.intp) for name in ("exists", "arrives", "place", "k")
     )
     return exists, arrives, place, k
 
@@ -250,46 +272,65 @@ def by_arm(code: ir.Column, values: Array) -> ir.Column:
     return code.cases(*((k, _exact(v, code)) for k, v in enumerate(values)), else_=None)
 
 
-def _computed(table: ir.Table) -> ir.Table:
-    """Have each column computed once: engines that merge selects do not merge one that multiplies rows."""
-    import ibis
-
-    return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
-
-
-def _with_means(values: ir.Table, known: range, shift: Array, bins: list[str], arms: int) -> ir.Table:
-    """Return each row once for each arm, `k`, with its weight `h` and model `m`, and what counts for its own arm only.
+def _learned(
+    rows: ir.Table,
+    values: Mapping[int, Label],
+    about: SumsOf,
+    shift: Array,
+    bins: Mapping[str, ir.Column],
+    cells: Cells,
+) -> ir.Table:
+    """Return the sums of some arms that depend on a model that learns: one line, or one for each of `bins`.
 
     The model is the mean of the arm's outcomes of rows assigned before and arrived by then, null before any, minus the
-    arm's shift. Arrivals and rows are put in one order of time. At the same moment come first outcomes of earlier
-    rows, then the rows, then outcomes that arrived at once, which only later rows may see.
+    arm's shift. Arrivals and rows are put in one order of time, which all arms share. At the same moment come first
+    outcomes of earlier rows, then the rows, then outcomes that arrived at once, which only later rows may see.
     """
     import ibis
 
-    if known:  # a row's weight counts for every arm
-        long = values.mutate(k=ibis.literal([*known], type="array<int32>").unnest())
-        h = long.k.cases(*((k, long[f"h{k}"]) for k in known), else_=None)
-    else:
-        long = values.mutate(k=values.code)
-        h = long.h
-    mine = long.k == long.code
-    segment = ["place"] if "place" in bins else []
-    about = by_arm(long.place * arms + long.k if segment else long.k, shift)
-    rows = long.select(
-        *bins, "k", "has_arrived", h=h, about=about, mine=mine.ifelse(1, 0),
-        **{name: mine.ifelse(long[name], None) for name in ("w", "y", "nonbinary")},
-        moment=long.assigned, turn=ibis.literal(1, type="int8"), arrival=ibis.null("float64"),
+    segment = {"place": rows.place} if "place" in bins else {}
+    of_rows: dict[str, ir.Column] = {}
+    of_arrivals: dict[str, ir.Column] = {}
+    for k, value in values.items():
+        mine, chance = rows.arm == ibis.literal(value, type=rows.arm.type()), _chance(rows, k)
+        h = _weight(about.weights, chance, rows, cells)
+        of_rows |= {f"h_{k}": h, f"w_{k}": mine.ifelse(_inverse(rows, h, chance), None)}
+        of_arrivals[f"y_{k}"] = mine.ifelse(rows.outcome - _shift(rows, k, shift, cells), None)
+    is_later = rows.arrived > rows.assigned
+    assigned = rows.select(
+        **bins, **of_rows, moment=rows.assigned, turn=ibis.literal(1, type="int8"),
+        **{name: y if about.plain else ibis.null("float64") for name, y in of_arrivals.items()},
     )  # fmt: skip
-    arrived = values.filter(values.has_arrived)
-    turn = (arrived.arrived > arrived.assigned).ifelse(0, 2).cast("int8")
-    arrivals = arrived.select(*segment, k=arrived.code, moment=arrived.arrived, turn=turn, arrival=arrived.y)
-    rest = {name: ibis.null(dtype) for name, dtype in rows.schema().items() if name not in arrivals.columns}
-    both = rows.union(arrivals.mutate(**rest).select(*rows.columns))
-    group = [both[name] for name in (*segment, "k")]
-    until = ibis.window(group_by=group, order_by=[both.moment, both.turn], rows=(None, 0))
-    both = both.mutate(n=both.arrival.count().over(until), total=both.arrival.sum().over(until))
+    arrived = rows.filter(rows.arrived.notnull()).select(
+        **segment, **of_arrivals, moment=rows.arrived, turn=is_later.ifelse(0, 2).cast("int8")
+    )
+    rest = {name: ibis.null(dtype) for name, dtype in assigned.schema().items() if name not in arrived.columns}
+    both = assigned.union(arrived.mutate(**rest).select(*assigned.columns))
+    until = ibis.window(group_by=[*segment], order_by=[both.moment, both.turn], rows=(None, 0))
+    arrivals = {k: (both.turn != 1).ifelse(both[f"y_{k}"], None) if about.plain else both[f"y_{k}"] for k in values}
+    both = both.mutate(**{f"m_{k}": y.mean().over(until) for k, y in arrivals.items()})
     both = both.filter(both.turn == 1)
-    return both.mutate(m=both.total / both.n.nullif(0))
+    sums: dict[str, ir.Scalar] = {}
+    for k in values:
+        m = both[f"m_{k}"]
+        model = m.fill_null(-_shift(both, k, shift, cells))
+        columns = {
+            "h": both[f"h_{k}"],
+            "w": both[f"w_{k}"],
+            "y": both[f"y_{k}"],
+            "m": model,
+            "r": both[f"y_{k}"] - model,
+        }
+        over = {"own arrived": None, "own modelled": m.notnull(), "all": None, "all modelled": m.notnull()}
+        sums |= _sums_of((*SPREAD_FIELDS, *OWN_FIELDS), columns, about.plain, over, f"_{k}", of_model=True)
+    return both.group_by(*bins).agg(**sums) if bins else both.aggregate(**sums)
+
+
+def _shift(rows: ir.Table, k: int, shift: Array, cells: Cells) -> ir.Value:
+    """Return the shift of an arm: in each row's segment, if there are any."""
+    if "place" in rows.columns:
+        return by_arm(rows.place, shift[k :: len(shift) // cells.segments])
+    return _exact(shift[k], rows)
 
 
 def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
@@ -298,58 +339,52 @@ def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
     return library_of(times).cases(*branches, else_=len(cuts.moments)).cast("int32")
 
 
-def _over_all(t: ir.Table, h: ir.Column, suffix: str, plain: bool, m: ir.Column | None = None) -> dict[str, ir.Column]:
-    """Return the sums over every row, by name; without a model, those of the model follow from the others."""
-    columns = {"h": h} if m is None else {"h": h, "m": m.fill_null(-t.about)}
-    where = {"all arrived": t.has_arrived} if m is None else {"all arrived": t.has_arrived, "all modelled": m.notnull()}
-    return {
-        f"{field.name}{suffix}": _term(field, columns).sum(where=where.get(field.over))
-        for field in SPREAD_FIELDS
-        if (plain or not field.plain) and (m is not None or (field.m == 0 and field.over != "all modelled"))
-    }
+def _sums_of(
+    fields: Sequence[Field],
+    columns: Mapping[str, ir.Column],
+    plain: bool,
+    over: Mapping[str, ir.BooleanColumn | None],
+    suffix: str = "",
+    *,
+    of_model: bool = False,
+) -> dict[str, ir.Scalar]:
+    """Return the sums of fields by name: those over rows that `over` has, of powers that `columns` has.
 
-
-def _over_own(t: ir.Table, plain: bool, m: ir.Column | None = None) -> dict[str, ir.Column]:
-    """Return the sums over an arm's own rows, by name; `w` and `y` are null in rows that do not count."""
-    model = -t.about if m is None else m.fill_null(-t.about)
-    columns = {"h": t.h, "w": t.w, "y": t.y, "m": model, "r": t.y - model}
-    sums = {"arrived": t.y.count(), "nonbinary": t.nonbinary.sum()}
-    for field in OWN_FIELDS:
-        if field.over == "own" or field.name in sums or (field.plain and not plain):
+    `w` and `y` are null in rows that do not count. `of_model`: only those that depend on the model.
+    """
+    sums = {}
+    for field in fields:
+        powers = {name: getattr(field, name) for name in ("h", "w", "y", "m", "r")}
+        learned = field.m or field.r or field.over.endswith("modelled")
+        if (field.plain and not plain) or field.over not in over or (of_model and not learned):
             continue
-        term = _term(field, columns)
-        if field.over == "own modelled":
-            if m is not None:
-                sums[field.name] = term.sum(where=m.notnull())
-        else:
-            sums[field.name] = term.max() if field.largest else term.sum()
+        if any(power and name not in columns for name, power in powers.items()) or not any(powers.values()):
+            continue
+        term = reduce(mul, [columns[name] for name, power in powers.items() for _ in range(power)])
+        sums[f"{field.name}{suffix}"] = term.max() if field.largest else term.sum(where=over[field.over])
     return sums
 
 
-def _term(field: Field, columns: Mapping[str, ir.Column]) -> ir.Column:
-    """Return the product of a field's powers."""
-    factors = [column for name, column in columns.items() for _ in range(getattr(field, name))]
-    return reduce(mul, factors)
-
-
-def sums_of_table(table: pa.Table, about: SumsOf, shift: Array, bins: int = 1, segments: int = 1) -> list[Sums]:
-    """Return the sums that the Arrow table of a `sums_table` holds."""
+def sums_of_tables(
+    tables: Sequence[pa.Table], about: SumsOf, shift: Array, bins: int = 1, segments: int = 1
+) -> list[Sums]:
+    """Return the sums that the Arrow tables of `sums_tables` hold."""
     arms = len(about.arms) // segments
     spread, own = empty_bins(bins + 1, len(about.arms))
-    columns = {name: _floats(table[name]) for name in table.column_names}
-    assigned, arrived, place, k = _places(columns)
-    cell = place * arms + k
-    for f, field in enumerate(SPREAD_FIELDS):
-        at = arrived if field.over == "all arrived" else assigned
-        if field.name in columns:
-            np.add.at(spread[:, f], (at, cell), columns[field.name])
-        for j in range(arms):
-            if f"{field.name}_{j}" in columns:
-                np.add.at(spread[:, f], (at, place * arms + j), columns[f"{field.name}_{j}"])
-    for f, field in enumerate(OWN_FIELDS):
-        put = np.maximum if field.largest else np.add
-        if field.name in columns:
-            put.at(own[:, :, f], (assigned if field.over == "own" else arrived, cell), columns[field.name])
+    for table in tables:
+        columns = {name: _floats(table[name]) for name in table.column_names}
+        assigned, arrived, place, k = _places(columns)
+        whose = {"": k, **{f"_{j}": j for j in range(arms)}}
+        for suffix, arm in whose.items():
+            cell = place * arms + arm
+            for f, field in enumerate(SPREAD_FIELDS):
+                if f"{field.name}{suffix}" in columns:
+                    at = arrived if field.over == "all arrived" else assigned
+                    np.add.at(spread[:, f], (at, cell), columns[f"{field.name}{suffix}"])
+            for f, field in enumerate(OWN_FIELDS):
+                if f"{field.name}{suffix}" in columns:
+                    put, at = np.maximum if field.largest else np.add, assigned if field.over == "own" else arrived
+                    put.at(own[:, :, f], (at, cell), columns[f"{field.name}{suffix}"])
     return Sums.of_bins(about, shift, spread[:bins], own[:bins])
 
 
