@@ -9,18 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belated.assumptions.diagnosis import Diagnosis, diagnose
 from belated.base.documents import plain
 from belated.base.errors import LogError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count
-from belated.estimation.estimate import Estimate, estimate
 from belated.live.design import Setup
-from belated.log.data import Data
-from belated.sequences.sequence import ConfidenceSequence, sequence
 
 if TYPE_CHECKING:
+    from belated.assumptions.diagnosis import Diagnosis
     from belated.estimation.best import Best
+    from belated.estimation.estimate import Estimate
+    from belated.log.data import Data
+    from belated.sequences.sequence import ConfidenceSequence
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,17 @@ class LiveAnswer(Table):
         self.exclusions: Mapping[str, dt.datetime] = {}
         self.estimate: Estimate | None = None
         self.sequence: ConfidenceSequence | None = None
+        self.warnings: tuple[str, ...] = ()
+        if log is not None and counts.told:
+            self._compute(log)
+
+    def _compute(self, log: Data) -> None:
+        from belated.estimation.estimate import estimate
+        from belated.sequences.sequence import sequence
+
         with recorded_warnings() as said:
-            if log is not None and counts.told:
-                self.estimate = estimate(log, level=setup.level)
-                self.sequence = sequence(log, **setup.sequence_options)
+            self.estimate = estimate(log, level=self.setup.level)
+            self.sequence = sequence(log, **self.setup.sequence_options)
         self.warnings = tuple(said)
 
     @cached_property
@@ -83,6 +90,8 @@ class LiveAnswer(Table):
     @cached_property
     def diagnosis(self) -> Diagnosis | None:
         """Checks of the assumptions; None before any decision."""
+        from belated.assumptions.diagnosis import diagnose
+
         return None if self.log is None else diagnose(self.log)
 
     def report(self, path: str | Path) -> Path:

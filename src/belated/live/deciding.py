@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,19 @@ from belated.base.checks import tolerance
 from belated.base.errors import OptionError, PolicyError, argument
 from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
-from belated.simulation.description import policy_from, policy_to
 from belated.simulation.policies import Policy, PolicyFunction
 
 
 def policy_text(policy: Policy) -> str:
     """Return a policy as JSON; a function of the user's own is not part of it."""
+    from belated.simulation.description import policy_to
+
     return json.dumps(policy_to(policy))
 
 
 def policy_of(text: str, function: PolicyFunction | None = None) -> Policy:
     """Return the policy of JSON that `policy_text` made; `function` is that of the user's own policy."""
-    from dataclasses import replace
+    from belated.simulation.description import policy_from
 
     policy = policy_from(json.loads(text))
     return replace(policy, function=function) if policy.name == "own" else policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import fraction, one_of, positive, whole
 from belated.base.errors import OptionError, argument
@@ -14,7 +14,9 @@ from belated.live.errors import UnknownExperimentError
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
-from belated.sequences.design import KIND_OPTIONS, KindOption
+
+if TYPE_CHECKING:
+    from belated.sequences.design import KindOption
 
 #: The longest name of an experiment, an arm or a unit, and the largest number of arms.
 LONGEST, MOST_ARMS = 200, 1000
@@ -94,11 +96,15 @@ def plan_setup(
         known = ", ".join(repr(one_line(arm)) for arm in arms)
         raise OptionError(f"{argument('baseline')} is {one_line(repr(baseline))}; it must be one of the arms {known}.")
     planned = whole("planned_rows", planned_rows, least=1)
-    own, _ = outcome.sequence
+    own: KindOption = outcome.sequence[0]
+    if kind is not None:
+        from belated.sequences.design import KIND_OPTIONS
+
+        own = one_of("kind", kind, KIND_OPTIONS)
     return Setup(
         outcome=outcome,
         level=fraction("level", level),
-        kind=own if kind is None else one_of("kind", kind, KIND_OPTIONS),
+        kind=own,
         target=planned if target is None else whole("target", target, least=1),
         baseline=baseline,
         planned=planned,

@@ -25,15 +25,12 @@ from belated.live.records import Change, Decision, State, Tell, Told, Version, m
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Session
 from belated.live.verifying import replay
-from belated.log.clock import Clock
-from belated.log.log import Log, LogColumns
-from belated.reading.live_logs import LiveRows, live_log
-from belated.reading.read import read
-from belated.simulation.policies import Policy
+from belated.reading.live_logs import LiveRows
 
 if TYPE_CHECKING:
     from belated.live.store import Store
     from belated.log.data import Data
+    from belated.simulation.policies import Policy
 
 
 @dataclass(frozen=True, repr=False)
@@ -253,7 +250,9 @@ class Experiment:
             rows = session.run(
                 "select what, detail, author, reason, made_at from change where experiment = ? order by id", self._id
             )
-        return Changes(self.name, [Change(*said, moment(at)) for *said, at in rows])
+        return Changes(
+            self.name, [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
+        )
 
     def replay(self) -> list[Version]:
         """Make every policy version again, from the rows that each had seen."""
@@ -337,16 +336,24 @@ class Experiment:
 
     def _log(self, about: Snapshot, now: int) -> Data:
         """Return the rows as a log; events become outcomes as `read` makes them."""
+        from belated.log.clock import Clock
+        from belated.log.log import Log, LogColumns
+
         rows = self._rows
         if self.setup.outcome.is_events:
+            from belated.reading.live_logs import live_log
+            from belated.reading.read import read
+
             table = json.loads(self.setup.to_json())
             return read(live_log(rows, self.name, list(about.labels), table, now))
-        return Log.of_numbers(
+        log = Log.of_numbers(
             LogColumns(
                 arms=about.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(about.arms)),
                 assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
             )
         )  # fmt: skip
+        log.name = self.name
+        return log
 
     def _exclusions(self, session: Session) -> dict[str, dt.datetime]:
         rows = session.run(

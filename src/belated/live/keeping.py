@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from belated.base.text import one_line
+from belated.live import schema
 from belated.live.erasing import erased_units, forget_again
 from belated.live.errors import StorageError
-from belated.live.schema import COLUMNS, MIGRATIONS, PLACES, TABLES
+from belated.live.schema import COLUMNS, PLACES, TABLES
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Session, Storage
 
@@ -171,7 +172,7 @@ def migrate(place: str | os.PathLike[str]) -> int:
     from belated.live.store import open_storage
 
     open_storage(place, make=False, upgrade=True).close()
-    return len(MIGRATIONS)
+    return len(schema.MIGRATIONS)
 
 
 def _remove_logs(path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from belated.base.checks import LARGEST_OUTCOME, one_of
 from belated.base.checks import real as finite
 from belated.base.errors import OptionError, argument
 from belated.log.durations import Window, read_window
-from belated.sequences.design import SequenceKind
+
+if TYPE_CHECKING:
+    from belated.sequences.design import SequenceKind
 
 OutcomeKind = Literal["binary", "real", "bounded", "events"]
 KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)

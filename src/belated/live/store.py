@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import whole
 from belated.base.errors import OptionError, argument
@@ -27,8 +27,10 @@ from belated.live.ticker import Ticker
 from belated.live.ticking import tick
 from belated.live.verifying import Verification, verify
 from belated.live.writer import Writer
-from belated.sequences.design import KindOption
 from belated.simulation.policies import Policy, PolicyFunction
+
+if TYPE_CHECKING:
+    from belated.sequences.design import KindOption
 
 
 def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **options: bool) -> Storage:
@@ -74,6 +76,7 @@ def open(  # noqa: A001
     ...     first, again = exp.ask("customer-17"), exp.ask("customer-17")
     >>> first.arm == again.arm, again.repeated, first.probabilities
     (True, True, {'Buy': 0.5, 'Order': 0.5})
+    >>> folder.cleanup()
     """
     return Store(open_storage(place, clock, make=make), ticking=ticking)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from belated.base.errors import PolicyError
@@ -97,7 +97,7 @@ def changed_version(session: Session, about: Snapshot, rule: int, policy: Policy
         p = decide(policy, about.labels, about.offered, known, about.setup.planned)
     except PolicyError as error:
         problem = one_line(error, 500)
-        p = remaining(current, about)
+        p = remaining(current, about.offered, arms)
     made_at = max(session.now, current.made_at)
     version = replace(
         current, number=current.number + 1, rule=rule, made_at=made_at, offered=about.offered, cause=cause
@@ -106,11 +106,11 @@ def changed_version(session: Session, about: Snapshot, rule: int, policy: Policy
     return problem
 
 
-def remaining(current: Version, about: Snapshot) -> list[float]:
+def remaining(current: Version, offered: Sequence[int], arms: int) -> list[float]:
     """Return the last probabilities of the arms that are still offered, scaled to 1; equal ones if all are 0."""
-    last = [*current.probabilities, *[0.0] * (len(about.arms) - len(current.probabilities))]
-    kept = [last[k] if k in about.offered else 0.0 for k in range(len(last))]
+    last = [*current.probabilities, *[0.0] * (arms - len(current.probabilities))]
+    kept = [p if k in offered else 0.0 for k, p in enumerate(last)]
     whole = math.fsum(kept)
     if whole <= 0:
-        return [1 / len(about.offered) if k in about.offered else 0.0 for k in range(len(last))]
+        return [1 / len(offered) if k in offered else 0.0 for k in range(arms)]
     return [share / whole for share in kept]

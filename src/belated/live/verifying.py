@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from belated.base.errors import PolicyError
 from belated.base.tables import Column, Table
@@ -97,15 +97,13 @@ def _again(
         counts, totals = ((*values, *[0.0] * (arms - len(values))) for values in (before.counts, before.totals))
         known = Knowledge(before.step, counts, totals, 0)
     policy = find_policy(session, about.id, after.rule)
-    try:
-        p = decide(policy, about.labels[:arms], after.offered, known, about.setup.planned)
-    except PolicyError:
-        if policy.name == "own" or before is None:  # its function is not here
-            p = list(after.probabilities)
-        else:
-            offered = tuple(replace(arm, state="offered" if arm.number in after.offered else "paused")
-                            for arm in about.arms[:arms])  # fmt: skip
-            p = remaining(before, replace(about, arms=offered))
+    p = list(after.probabilities)
+    if policy.name != "own":  # a user's function is not stored, and may have been another one then
+        try:
+            p = decide(policy, about.labels[:arms], after.offered, known, about.setup.planned)
+        except PolicyError:
+            if before is not None:
+                p = remaining(before, after.offered, arms)
     return with_knowledge(after, known, p)
 
 
