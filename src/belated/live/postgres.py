@@ -210,6 +210,11 @@ class PostgresStorage(Storage):
         """Return a transaction that sees one state of the database."""
         return self._session(writes=False)
 
+    def relax(self) -> None:
+        """Do not wait for the disk."""
+        with self._locks[True]:
+            self._connection(writes=True).execute("set synchronous_commit = off")
+
     def close(self) -> None:
         """Close both connections."""
         for writes, connection in self._connections.items():

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belated.live.errors import SchemaError
+from belated.reading.live_logs import PLACES as PLACES
 
 if TYPE_CHECKING:
     from belated.live.storage import Session
-
-#: Places for rows in one transaction, as a power of 2.
-PLACES = 20
 
 #: The statements that lead from each schema to the next. ID, BYTES and REAL stand for the engine's own types.
 MIGRATIONS: list[list[str]] = [

@@ -165,6 +165,11 @@ class SQLiteStorage(Storage):
         """Return a transaction that sees one state of the file."""
         return self._session("begin", writes=False)
 
+    def relax(self) -> None:
+        """Do not wait for the disk."""
+        with self._locks[True]:
+            self._connections[True].execute("pragma synchronous = off")
+
     def flush_erased(self) -> None:
         """Empty the write-ahead log, which may hold what was erased; as soon as no reader needs it."""
         with self._locks[True], _sentences(self.name):

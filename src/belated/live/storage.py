@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from belated.live.errors import StorageError
 from belated.live.schema import PLACES
 
 #: A clock: microseconds since 1970 in UTC.
@@ -59,6 +60,8 @@ class Session(ABC):
         """Return numbers for so many new rows."""
         first = (self.transaction << PLACES) + self._place
         self._place += count
+        if self._place > 1 << PLACES:
+            raise StorageError(f"One transaction can hold {1 << PLACES:,} rows; store fewer at a time.")
         return range(first, first + count)
 
 
@@ -96,6 +99,10 @@ class Storage(ABC):
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:
         """Return a transaction that sees one state of the storage, and writes nothing."""
+
+    @abstractmethod
+    def relax(self) -> None:
+        """Answer before anything is on the disk: for rehearsals, whose outcomes nobody will miss."""
 
     @abstractmethod
     def close(self) -> None:

@@ -206,6 +206,25 @@ class Store:
             [0 if about.version is None else about.version.step - 1 for about in found],
         )
 
+    def import_table(self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+        """Go on with a running experiment of a table that has every arm's probability in each row.
+
+        Parameters
+        ----------
+        name : str
+        source : path, dataframe or Ibis table
+            What `bl.read` reads.
+        policy : Policy
+            The policy from now on.
+        outcome : Outcome
+        **options
+            `unit`, the column of the units, so that they keep their arms; `baseline`, `planned_rows`, `level`, `author`
+            as in `create`; and options of `bl.read`.
+        """
+        from belated.live.importing import import_log
+
+        return import_log(self, name, source, policy=policy, outcome=outcome, **options)
+
     # ---------------------------------------------------------------- keeping
 
     def verify(self) -> Verification:

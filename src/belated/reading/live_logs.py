@@ -31,6 +31,9 @@ APPLICATION = 0x626C7464
 #: The schema of the tables in PostgreSQL.
 SCHEMA = "belated_live"
 
+#: Places for rows in one transaction, as a power of 2: rows are numbered by transaction, then by place.
+PLACES = 24
+
 _MAGIC = b"SQLite format 3\x00"
 
 #: Runs a statement with `?` for each value, and gives its rows.
@@ -231,7 +234,9 @@ def find_live(source: Any, table: str | None) -> LiveLog | None:
     path = os.fspath(source)
     with _opened(path) as run:
         transaction = int(run("select value from meta where key = 'transaction'")[0][0])
-        return _read(run, table, (transaction + 1) << 20, time.time_ns() // 1000, one_line(Path(path).name), (path,))
+        return _read(
+            run, table, (transaction + 1) << PLACES, time.time_ns() // 1000, one_line(Path(path).name), (path,)
+        )
 
 
 @contextmanager
@@ -276,7 +281,7 @@ def _of_database(url: str, table: str | None) -> LiveLog | None:
                 "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + (select value::bigint from meta "
                 "where key = 'offset'), (extract(epoch from clock_timestamp()) * 1000000)::bigint"
             )
-            return _read(run, table, int(transaction) << 20, int(now), "the database")
+            return _read(run, table, int(transaction) << PLACES, int(now), "the database")
 
 
 def _read(run: Run, name: str | None, watermark: int, now: int, where: str, files: tuple[str, ...] = ()) -> LiveLog:

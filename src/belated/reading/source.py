@@ -185,6 +185,11 @@ class Source(Data, Table):
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
 
+    def assignments(self) -> pa.Table:
+        """Return the table of the assignments in memory, with all its columns."""
+        with sentences(self.name):
+            return fetch(self._query.assignments)
+
     def log(self) -> Log:
         """Return the log in memory."""
         if self._held is not None:
