@@ -52,6 +52,7 @@ REFERENCE = {
         "Bandits, delays, policies, and studies of them.",
         ["Bandit", "ContextualBandit", "simulate", "study", "Study", "in_segment", "arms", "delays", "policies"],
     ),
+    "live": ("Run experiments", "Decide, remember, learn and answer, in a file or a database.", ["live"]),
     "errors": (
         "Errors and warnings",
         "What is raised, and the version.",
@@ -124,8 +125,14 @@ def constructors(module: ModuleType) -> list[type]:
     return [
         part
         for key, part in vars(module).items()
-        if not key.startswith("_") and getattr(part, "__module__", "") == module.__name__ and callable(part)
+        if not key.startswith("_") and callable(part) and _is_of(part, module)
     ]
+
+
+def _is_of(part: object, module: ModuleType) -> bool:
+    """Whether a module defines something, or its package does and the module names it."""
+    home = getattr(part, "__module__", "")
+    return home == module.__name__ or home.startswith(f"{module.__name__}.")
 
 
 def described(thing: type, name: str) -> str:
@@ -171,12 +178,13 @@ def first_sentence(thing: object) -> str:
 
 def commands() -> str:
     """Show the help of every command."""
-    from belated.cli.app import app  # here, because it takes a while
+    from belated.cli.app import app, live_commands  # here, because it takes a while
 
     os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1", _TYPER_FORCE_DISABLE_TERMINAL="1")
-    names = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    names = [[command.callback.__name__] for command in app.registered_commands if command.callback]
+    names += [["live"], *(["live", *words] for words in live_commands())]
     parts = ["# Commands\n", "What `belated --help` and `belated <command> --help` print.\n"]
-    for words in [[], *([name] for name in names)]:
+    for words in [[], *names]:
         out = io.StringIO()
         with redirect_stdout(out), suppress(SystemExit):
             app([*words, "--help"], prog_name="belated")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from belated.base.version import __version__
 
 if TYPE_CHECKING:
+    from belated import live
     from belated.assumptions.checks.check import Check
     from belated.assumptions.diagnosis import Diagnosis, diagnose
     from belated.assumptions.sensitivity import Sensitivity, sensitivity
@@ -100,6 +101,7 @@ __all__ = [
     "diagnose",
     "estimate",
     "in_segment",
+    "live",
     "pilot",
     "plan",
     "policies",
@@ -129,6 +131,7 @@ _MODULES = {
     "estimation.ledger": "Ledger",
     "estimation.lift": "Lift",
     "estimation.trajectory": "Trajectory trajectory",
+    "live": "live",
     "log.log": "Log",
     "planning.pilots": "Pilot pilot",
     "planning.plan": "plan",
@@ -157,7 +160,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'belated' has no attribute {name!r}")
     module = import_module(_MODULE_OF[name])
-    value = getattr(module, name, module)  # arms, delays and policies are modules themselves
+    value = getattr(module, name, module)  # arms, delays, policies and live are modules themselves
     globals()[name] = value
     return value
 

@@ -13,6 +13,7 @@ import typer
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
+from belated.cli.live import commands as live_commands
 from belated.cli.output import STOPPED, STOPPED_WORDS, WRONG, sentences
 from belated.cli.paper import paper
 from belated.cli.plan import plan
@@ -34,12 +35,14 @@ app = typer.Typer(
 )
 
 
-def _options(command: str) -> Callable[[str, str], str]:
+def _options(*words: str) -> Callable[[str, str], str]:
     """Return how a command's errors show an argument: as the command's option, if it has one of this name."""
 
     def show(name: str, value: str) -> str:
-        group: Any = typer.main.get_command(app)
-        for parameter in group.commands[command].params:
+        command: Any = typer.main.get_command(app)
+        for word in words:
+            command = command.commands[word]
+        for parameter in command.params:
             option = max(parameter.opts, key=len)
             if name in (parameter.name, option.strip("-").replace("-", "_")):
                 shown = option if option.startswith("-") else option.upper()
@@ -51,6 +54,25 @@ def _options(command: str) -> Callable[[str, str], str]:
 
 for _command in COMMANDS:
     app.command()(sentences(_options(_command.__name__))(_command))
+
+
+def _add_live() -> None:
+    """Add the commands of live experiments, in groups of their own."""
+    groups: dict[tuple[str, ...], typer.Typer] = {(): app}
+    helps = {
+        ("live",): "Run experiments: decide, remember, learn as outcomes arrive, answer at any moment.",
+        ("live", "arm"): "Add, pause, resume and drop arms.",
+        ("live", "policy"): "Change the policy.",
+    }
+    for words, text in helps.items():
+        groups[words] = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=text)
+        groups[words[:-1]].add_typer(groups[words], name=words[-1])
+    for words, command in live_commands().items():
+        path = ("live", *words)
+        groups[path[:-1]].command(path[-1])(sentences(_options(*path))(command))
+
+
+_add_live()
 
 
 def _version(wanted: bool) -> None:

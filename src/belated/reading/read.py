@@ -26,6 +26,7 @@ from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, table_beside
+from belated.reading.live_logs import LiveLog, NamedFrame, find_live
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
 from belated.reading.source import Reading, Source
@@ -79,7 +80,8 @@ def read(
     source : path, URL, dataframe or Ibis table
         The assignments, one row each: CSV, Parquet (a file, a folder or a glob), Arrow or Feather, a DuckDB database;
         pandas, polars or pyarrow; a database by its URL, such as ``"postgresql://user@host/db"``; or a table of
-        PostgreSQL, Spark, BigQuery and so on by your own Ibis connection.
+        PostgreSQL, Spark, BigQuery and so on by your own Ibis connection. A file or database of live experiments, with
+        the experiment's name as `table`.
     outcomes : path, dataframe, Ibis table or name, optional
         The outcomes or events, if they are in a second table; a name is that of a table of the same database.
     table : str, optional
@@ -153,6 +155,9 @@ def read(
     given = {name: value for name, value in locals().items() if name not in ("source", "outcomes")}
     one_of("duplicates", duplicates, DUPLICATES)
     one_of("propensity_unit", propensity_unit, PROPENSITY_UNITS)
+    live = find_live(source, table)
+    if live is not None:
+        return _read_live(live, given)
     form = TextFormat(encoding, decimal, date_format)
     if cap is not None:
         read_cap(cap)
@@ -162,7 +167,7 @@ def read(
     files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
     if form.given is not None and not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
         raise OptionError(f"{argument(form.given)} is given, but no CSV file is read; it applies only to CSV files.")
-    if not _is_ibis(source):
+    if not _is_ibis(source) and not isinstance(source, NamedFrame):
         _confine(assignments, files)
     if deliveries is not None and deliveries.connection is not assignments.connection:
         raise OptionError(
@@ -244,6 +249,16 @@ def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[st
     with sentences(name):
         known, words = learned_lag(query, None if lag is None else read_window(lag, "lag"))
     return replace(query, lag=known), words
+
+
+def _read_live(live: LiveLog, given: dict[str, Any]) -> Source:
+    """Return the log of a live experiment, in memory: its answers are those of `answer`, to the last digit."""
+    own = {"table": None} | live.options
+    if given["as_of"] is not None:
+        own["as_of"] = given["as_of"]
+    opened = read(live.assignments, live.events, **given | own)
+    opened.hold()
+    return opened
 
 
 def _confine(assignments: Input, files: Sequence[str]) -> None:
@@ -344,6 +359,8 @@ def open_input(
         opened = _open_url(given, table, beside, role, form)
     elif isinstance(given, (str, os.PathLike)) and not isinstance(os.fspath(given), bytes):
         opened = _open_path(os.fspath(given), table, beside, role, form)
+    elif isinstance(given, NamedFrame):
+        opened = Input(register(connect(), given.frame), one_line(given.name), ordered=True, files=given.files)
     else:
         connection = _connection(beside, role)
         with sentences("the dataframe"):

@@ -226,6 +226,11 @@ class Source(Data, Table):
         """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
         return self._again(maturing=False, lag=self.query.lag, recorded_at=None) if self.is_maturing else self
 
+    def assignments(self) -> pa.Table:
+        """Return the table of the assignments in memory, with all its columns."""
+        with sentences(self.name):
+            return fetch(self.query.assignments)
+
     def log(self) -> Log:
         """Return the log in memory."""
         if self._held is not None:

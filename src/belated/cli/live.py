@@ -1,0 +1,497 @@
+"""`belated live`: run experiments from a shell, in a file or a PostgreSQL database."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from belated.base.errors import OptionError, argument
+from belated.cli.options import option
+from belated.cli.output import WRONG, check_format, show
+
+if TYPE_CHECKING:
+    from belated.live.experiment import Experiment
+    from belated.live.outcomes import Outcome
+    from belated.live.records import Tell
+    from belated.live.store import Store
+    from belated.simulation.policies import Policy
+
+#: Outcomes of a file that are stored in one transaction.
+_BATCH = 1000
+
+Place = Annotated[
+    str, typer.Argument(help="The store: a file, or the URL of a database, postgresql://...", show_default=False)
+]
+Name = Annotated[str, typer.Argument(help="The experiment's name.", show_default=False)]
+Author = Annotated[str | None, option("Who changes it, for the audit. Default: this user.")]
+Reason = Annotated[str, option("Why, for the audit.")]
+Format = Annotated[str, typer.Option("--format", help="The format: table, markdown, csv or json.")]
+PolicyOption = Annotated[
+    str,
+    option(
+        "The policy: uniform, thompson, epsilon_greedy, ucb, or with options thompson:c=0.5,burn_in=100, or fixed "
+        "shares fixed:A=0.3,B=0.7."
+    ),
+]
+OutcomeOption = Annotated[
+    str, option("The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum.")
+]
+Baseline = Annotated[str | None, option("The arm that the others are compared with.")]
+Planned = Annotated[int, typer.Option(help="The number of units that are planned.", min=1)]
+Level = Annotated[float, typer.Option(help="The level of the intervals.")]
+
+
+@contextmanager
+def opened(place: str, name: str) -> Iterator[Experiment]:
+    """Open an experiment, and make the version that is due when it is closed."""
+    from belated.live.storage import system_clock
+    from belated.live.store import open as open_store
+
+    with open_store(place, make=False, ticking=False) as store:
+        exp = store.experiment(name)
+        yield exp
+        status = exp.status()
+        if status.made_at is not None and status.state == "running":
+            age = system_clock() / 1e6 - status.made_at.timestamp()
+            if age > exp.setup.seconds:
+                exp.tick()
+
+
+def read_policy(text: str, outcome: Outcome) -> Policy:
+    """Return a policy of its name and options; "thompson" is that for the outcome."""
+    from belated.simulation.description import policy_from
+
+    name, _, given = text.partition(":")
+    pairs = next(csv.reader([given], skipinitialspace=True), []) if given else []
+    if any("=" not in pair for pair in pairs):
+        raise OptionError(f"{argument('policy')} is {text!r}; options must be like c=0.5,burn_in=100.")
+    options = {key: _number(key, value) for key, _, value in (pair.rpartition("=") for pair in pairs)}
+    if name == "thompson":
+        is_share = outcome.kind == "binary" or outcome.measure == "indicator"
+        name = "thompson_beta" if is_share else "thompson_normal"
+    return policy_from({"name": name, **({"shares": options} if name == "fixed" else options)})
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise OptionError(f"{argument('policy')} has {name}={text!r}; it must be a number.") from None
+    return int(number) if number.is_integer() and "." not in text else number
+
+
+def read_outcome(text: str) -> Outcome:
+    """Return an outcome of its words."""
+    from belated.live.outcomes import MEASURES, binary, bounded, events, real
+
+    kind, _, given = text.partition(":")
+    parts = [part.strip() for part in given.split(",")] if given else []
+    if kind in ("binary", "real") and not parts:
+        return binary() if kind == "binary" else real()
+    if kind == "bounded" and len(parts) == 2:
+        low, high = (_number(part, part) for part in parts)
+        return bounded(low, high)
+    if kind == "events" and len(parts) in (1, 2) and (len(parts) == 1 or parts[1] in MEASURES):
+        return events(*parts)  # type: ignore[arg-type]
+    raise OptionError(
+        f"{argument('outcome')} is {text!r}; it must be binary, real, bounded:0,10, events:7d or events:7d,sum."
+    )
+
+
+# ---------------------------------------------------------------- running
+
+
+def create(
+    place: Place,
+    name: Name,
+    arms: Annotated[str, option("The arms, such as Plain,Emoji,Question.")],
+    policy: PolicyOption = "thompson",
+    outcome: OutcomeOption = "binary",
+    baseline: Baseline = None,
+    planned: Planned = 10_000,
+    level: Level = 0.95,
+    draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
+    author: Author = None,
+    reason: Reason = "",
+) -> None:
+    """Create an experiment, and start it. A file is made if it is not there.
+
+    Outcome, level and baseline are fixed from now on.
+
+    Example: `belated live create shop.belated "subject line" --arms Plain,Emoji --baseline Plain --planned 20000`
+    """
+    from belated.live.store import open as open_store
+
+    declared = read_outcome(outcome)
+    with open_store(place, ticking=False) as store:
+        exp = store.create(
+            name, arms=next(csv.reader([arms], skipinitialspace=True), []), policy=read_policy(policy, declared),
+            outcome=declared, baseline=baseline, planned_rows=planned, level=level, author=author, reason=reason,
+        )  # fmt: skip
+        if not draft:
+            exp.start(author=author)
+        show(exp.status(), "table")
+
+
+def start(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
+    """Start an experiment that was created as a draft.
+
+    Example: `belated live start shop.belated "subject line"`
+    """
+    with opened(place, name) as exp:
+        exp.start(author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+def ask(
+    place: Place,
+    name: Name,
+    units: Annotated[list[str], typer.Argument(help="Whom to decide for, such as customer-17.", show_default=False)],
+    format: Annotated[str, typer.Option("--format", help="arm (one a line) or json.")] = "arm",  # noqa: A002
+) -> None:
+    """Print the arm of a unit; it is stored before it is printed, and the same unit always gets the same arm.
+
+    Example: `belated live ask shop.belated "subject line" customer-17`
+    """
+    from belated.base.checks import one_of
+    from belated.base.text import printable
+
+    form = one_of("format", format, ("arm", "json"))
+    with opened(place, name) as exp:
+        for reply in exp.ask_many(units):
+            typer.echo(json.dumps(reply.to_dict()) if form == "json" else printable(reply.arm))
+
+
+def tell(
+    place: Place,
+    name: Name,
+    unit: Annotated[str | None, typer.Argument(help="Whose outcome it is.", show_default=False)] = None,
+    value: Annotated[float, typer.Argument(help="The outcome.")] = 1.0,
+    key: Annotated[str, option("For events: what tells several of a unit apart, such as an order's number.")] = "",
+    correct: Annotated[bool, typer.Option("--correct", help="The value corrects one that was told before.")] = False,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="A CSV file with columns unit and value, perhaps key and happened_at.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Store the outcome of a unit, or of all units of a file; told again, it changes nothing.
+
+    Example: `belated live tell shop.belated "subject line" customer-17 1`
+    """
+    if (unit is None) == (source is None):
+        raise OptionError(f"Give a {argument('unit')} and its value, or a file with {argument('from')}.")
+    with opened(place, name) as exp:
+        if unit is not None:
+            typer.echo(exp.tell(unit, value, key=key, correct=correct).status)
+            return
+        counts: Counter[str] = Counter()
+        rows = _rows(source, correct=correct) if source is not None else iter(())
+        number = 0
+        while batch := list(islice(rows, _BATCH)):
+            for told in exp.tell_many(batch):
+                number += 1
+                counts[told.status] += 1
+                if not told.taken:
+                    typer.echo(f"Row {number}: {told.why}.", err=True)
+    typer.echo(", ".join(f"{n:,} {status}" for status, n in sorted(counts.items())) or "no rows")
+    if counts["contradiction"] or counts["refused"]:
+        raise typer.Exit(WRONG)
+
+
+def _rows(path: Path, *, correct: bool) -> Iterator[Tell]:
+    """Give the outcomes of a CSV file."""
+    import datetime as dt
+
+    from belated.base.files import check_file
+    from belated.live.records import Tell
+
+    check_file(path)
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        names = reader.fieldnames or []
+        if not {"unit", "value"} <= set(names):
+            raise OptionError(f"`{path}` has no columns named unit and value; its first line must name them.")
+        for number, row in enumerate(reader, 1):
+            try:
+                when = row.get("happened_at")
+                happened = dt.datetime.fromisoformat(when) if when else None
+                yield Tell(row["unit"], float(row["value"]), row.get("key") or "", happened, correct)
+            except (TypeError, ValueError):
+                raise OptionError(f"`{path}` has in row {number} a value or a time that cannot be read.") from None
+
+
+def answer(
+    place: Place,
+    name: Name,
+    report: Annotated[Path | None, option("Write a report, one HTML file.")] = None,
+    format: Format = "table",  # noqa: A002
+) -> None:
+    """Print what the experiment says so far, with intervals that hold at every look.
+
+    Example: `belated live answer shop.belated "subject line" --report report.html`
+    """
+    from belated.base.files import check_place
+
+    form = check_format(format)
+    if report is not None:
+        check_place(report)
+    with opened(place, name) as exp:
+        found = exp.answer()
+        if form == "json":
+            typer.echo(json.dumps(found.to_dict(), indent=1))
+        else:
+            show(found, form)
+        if report is not None:
+            found.report(report)
+            typer.echo(f"Report written to {report}", err=True)
+
+
+def status(
+    place: Place,
+    name: Annotated[str | None, typer.Argument(help="The experiment; default: all.", show_default=False)] = None,
+    format: Format = "table",  # noqa: A002
+) -> None:
+    """Print how an experiment is doing, or which experiments the store has.
+
+    Example: `belated live status shop.belated "subject line"`
+    """
+    form = check_format(format)
+    with _store(place) as store:
+        show(store.experiments() if name is None else store.experiment(name).status(), form)
+
+
+def log(
+    place: Place,
+    name: Name,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file. Default: print CSV.")
+    ] = None,
+) -> None:
+    """Write the log: an arm, its probabilities, the outcome and their times in each row, without units.
+
+    Example: `belated live log shop.belated "subject line" -o log.parquet`
+    """
+    from belated.live.exporting import log_text, write_log
+
+    with _store(place) as store:
+        data = store.experiment(name).log().log()
+    if output is None:
+        typer.echo(log_text(data).rstrip("\n"))
+    else:
+        write_log(data, output)
+        typer.echo(f"{len(data):,} rows written to {output}", err=True)
+
+
+def changes(place: Place, name: Name, format: Format = "table") -> None:  # noqa: A002
+    """Print every change of an experiment: when, by whom and why.
+
+    Example: `belated live changes shop.belated "subject line"`
+    """
+    form = check_format(format)
+    with _store(place) as store:
+        show(store.experiment(name).changes(), form)
+
+
+def stop(
+    place: Place,
+    name: Name,
+    final: Annotated[str | None, option("The arm that later units get; it is not logged.")] = None,
+    author: Author = None,
+    reason: Reason = "",
+) -> None:
+    """Take no new units; outcomes are still taken.
+
+    Example: `belated live stop shop.belated "subject line" --final Emoji --reason "the interval excludes 0"`
+    """
+    with _store(place) as store:
+        store.experiment(name).stop(final, author=author, reason=reason)
+
+
+def close(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
+    """Take neither units nor outcomes any more.
+
+    Example: `belated live close shop.belated "subject line"`
+    """
+    with _store(place) as store:
+        store.experiment(name).close(author=author, reason=reason)
+
+
+def erase(
+    place: Place,
+    name: Name,
+    unit: Annotated[str, typer.Argument(help="Whom to forget.", show_default=False)],
+    author: Author = None,
+    reason: Reason = "",
+) -> None:
+    """Forget a person: the unit's name is replaced by a random one, and answers do not change.
+
+    Example: `belated live erase shop.belated "subject line" customer-17`
+    """
+    with _store(place) as store:
+        found = store.experiment(name).erase(unit, author=author, reason=reason)
+    typer.echo("erased" if found else "there was nothing to erase")
+
+
+# ---------------------------------------------------------------- arms and policies
+
+
+def add(
+    place: Place,
+    name: Name,
+    arm: Annotated[str, typer.Argument(help="The new arm.", show_default=False)],
+    author: Author = None,
+    reason: Reason = "",
+) -> None:
+    """Add an arm to a running experiment.
+
+    Example: `belated live arm add shop.belated "subject line" Question --reason "an idea"`
+    """
+    with _store(place) as store:
+        exp = store.experiment(name)
+        exp.add_arm(arm, author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+_Arm = Annotated[str, typer.Argument(help="The arm.", show_default=False)]
+
+
+def pause(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
+    """Choose an arm no more, until it is resumed.
+
+    Example: `belated live arm pause shop.belated "subject line" Emoji`
+    """
+    with _store(place) as store:
+        exp = store.experiment(name)
+        exp.pause_arm(arm, author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+def resume(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
+    """Choose a paused arm again.
+
+    Example: `belated live arm resume shop.belated "subject line" Emoji`
+    """
+    with _store(place) as store:
+        exp = store.experiment(name)
+        exp.resume_arm(arm, author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+def drop(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
+    """Choose an arm never again.
+
+    Example: `belated live arm drop shop.belated "subject line" Emoji --reason "it annoys people"`
+    """
+    with _store(place) as store:
+        exp = store.experiment(name)
+        exp.drop_arm(arm, author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+def set_(place: Place, name: Name, policy: PolicyOption, author: Author = None, reason: Reason = "") -> None:
+    """Decide by another policy from now on.
+
+    Example: `belated live policy set shop.belated "subject line" --policy uniform --reason "the last week"`
+    """
+    with _store(place) as store:
+        exp = store.experiment(name)
+        exp.set_policy(read_policy(policy, exp.setup.outcome), author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+# ---------------------------------------------------------------- keeping
+
+
+def verify(place: Place) -> None:
+    """Draw every decision again, make every policy version again, and check every rule of the logs.
+
+    Example: `belated live verify shop.belated`
+    """
+    with _store(place) as store:
+        found = store.verify()
+    show(found, "table")
+    if not found.clean:
+        raise typer.Exit(WRONG)
+
+
+def backup(
+    place: Place, path: Annotated[Path, typer.Argument(help="The new file for the copy.", show_default=False)]
+) -> None:
+    """Copy the store to a new file, while it is used.
+
+    Example: `belated live backup shop.belated copy.belated`
+    """
+    with _store(place) as store:
+        store.backup(path)
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(help="A backup.", show_default=False)],
+    place: Place,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the store that is there; no process may be using it.")
+    ] = False,
+) -> None:
+    """Make a store of a backup; units that the replaced store had erased are erased again.
+
+    Example: `belated live restore copy.belated shop.belated --replace`
+    """
+    from belated.live.keeping import restore as restored
+
+    typer.echo(f"{restored(path, place, replace=replace):,} units erased again")
+
+
+def migrate(place: Place) -> None:
+    """Upgrade a store that an older belated made.
+
+    Example: `belated live migrate shop.belated`
+    """
+    from belated.live.keeping import migrate as migrated
+
+    typer.echo(f"schema {migrated(place)}")
+
+
+@contextmanager
+def _store(place: str) -> Iterator[Store]:
+    from belated.live.store import open as open_store
+
+    with open_store(place, make=False, ticking=False) as store:
+        yield store
+
+
+def commands() -> dict[tuple[str, ...], Any]:
+    """Return every command by its words, in the order of the help."""
+    from belated.cli.live_runs import demo, import_, simulate
+
+    plain = (
+        create,
+        start,
+        ask,
+        tell,
+        answer,
+        status,
+        log,
+        changes,
+        stop,
+        close,
+        erase,
+        verify,
+        backup,
+        restore,
+        migrate,
+    )
+    return {
+        **{(each.__name__,): each for each in plain},
+        ("arm", "add"): add, ("arm", "pause"): pause, ("arm", "resume"): resume, ("arm", "drop"): drop,
+        ("policy", "set"): set_, ("simulate",): simulate, ("import",): import_, ("demo",): demo,
+    }  # fmt: skip

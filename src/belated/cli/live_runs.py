@@ -1,0 +1,112 @@
+"""`belated live simulate`, `import` and `demo`: experiments whose units come from a description or a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belated.cli import options
+from belated.cli.live import Author, Baseline, Level, Name, OutcomeOption, Place, PolicyOption
+from belated.cli.options import option
+from belated.cli.output import show
+
+
+def simulate(
+    description: options.Description,
+    place: Annotated[str | None, option("Where to keep the experiment. Default: nowhere.")] = None,
+    name: Annotated[str, option("Its name.")] = "rehearsal",
+    rows: Annotated[int | None, option("The number of units. Default: the longest horizon of the file.")] = None,
+    every: Annotated[int | None, option("Units between two policy versions. Default: 0.2 % of them.", least=1)] = None,
+    baseline: Baseline = None,
+    seed: options.Seed = None,
+) -> None:
+    """Rehearse an experiment: a live experiment whose units and outcomes come from a described bandit.
+
+    Time is accelerated: a unit comes every second of the experiment's clock.
+
+    Example: `belated live simulate experiment.toml --rows 5000`
+    """
+    from belated.live.rehearsal import rehearsal
+    from belated.simulation import description as descriptions
+
+    about = descriptions.read(description, needs_horizon=rows is None)
+    size = max(about.horizons) if rows is None else rows
+    chosen = about.seed if seed is None else seed
+    with rehearsal(
+        about.bandit, about.policy, size, place=place, name=name, seed=chosen, every=every, baseline=baseline
+    ) as exp:
+        show(exp.status(), "table")
+        typer.echo()
+        show(exp.answer(), "table")
+    means = ", ".join(f"{label} {mean:g}" for label, mean in about.bandit.means.items())
+    typer.echo(f"The true means are {means}.")
+
+
+def import_(
+    place: Place,
+    name: Name,
+    source: options.Source,
+    policy: PolicyOption = "thompson",
+    outcome: OutcomeOption = "binary",
+    unit: Annotated[str | None, option("The column of the units, so that they keep their arms.")] = None,
+    baseline: Baseline = None,
+    planned: Annotated[int | None, option("The number of units that are planned. Default: twice the rows.")] = None,
+    level: Level = 0.95,
+    arm: options.Arm = None,
+    outcome_column: Annotated[str | None, option("The column of the outcome.")] = None,
+    propensity: options.Propensity = None,
+    assigned_at: options.AssignedAt = None,
+    arrived_at: options.ArrivedAt = None,
+    author: Author = None,
+) -> None:
+    """Go on with a running experiment of a table that has every arm's probability in each row.
+
+    Example: `belated live import shop.belated "subject line" log.csv --unit customer --baseline Plain`
+    """
+    from belated.cli.live import read_outcome, read_policy
+    from belated.live.store import open as open_store
+
+    declared = read_outcome(outcome)
+    with open_store(place, ticking=False) as store:
+        exp = store.import_table(
+            name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, baseline=baseline,
+            planned_rows=planned, level=level, author=author, arm=arm, propensity=propensity,
+            assigned_at=assigned_at, arrived_at=arrived_at, outcome_column=outcome_column,
+        )  # fmt: skip
+        show(exp.status(), "table")
+
+
+def demo(
+    place: Annotated[Path, typer.Argument(help="The file to make.")] = Path("demo.belated"),
+    rows: Annotated[int, typer.Option(help="The number of customers.", min=10)] = 5000,
+    seed: Annotated[int, typer.Option(help="The seed of the customers' behaviour.", min=0)] = 1,
+) -> None:
+    """Run an experiment on three subject lines with simulated customers, from creation to decision.
+
+    Example: `belated live demo`
+    """
+    from belated.base.errors import OptionError
+    from belated.live.rehearsal import rehearsal
+    from belated.simulation import arms, delays, policies
+    from belated.simulation.bandits import Bandit
+
+    if place.exists():
+        raise OptionError(f"`{place}` is already there; give another name.")
+    rates = {"Plain": 0.10, "Emoji": 0.20, "Question": 0.11}
+    bandit = Bandit({arm: arms.bernoulli(rate) for arm, rate in rates.items()}, delays.geometric(200).censored(0.2))
+    typer.echo(f"{rows:,} customers get a mail, one a second; some open it, after about 200 seconds, a fifth never.\n")
+    policy = policies.thompson_beta(burn_in=0.05)
+    with rehearsal(
+        bandit, policy, rows, place=place, name="subject line", seed=seed, every=max(rows // 100, 1), baseline="Plain"
+    ) as exp:
+        show(exp.status(), "table")
+        typer.echo()
+        found = exp.answer()
+        show(found, "table")
+        exp.stop(final="Emoji", reason="the demo is over")
+        checked = exp._store.verify()
+    truth = ", ".join(f"{arm} {rate:.0%}" for arm, rate in rates.items())
+    typer.echo(f"\nThe true rates are {truth}. Everything recomputes: {checked.clean}.")
+    typer.echo(f'Look around: belated live answer {place} "subject line" --report report.html')

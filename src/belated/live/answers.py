@@ -1,0 +1,160 @@
+"""`LiveAnswer`: what an experiment says so far, as of a watermark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belated.base.documents import plain
+from belated.base.errors import LogError, recorded_warnings
+from belated.base.tables import Column, Table
+from belated.base.text import count
+from belated.live.design import Setup
+
+if TYPE_CHECKING:
+    from belated.assumptions.diagnosis import Diagnosis
+    from belated.estimation.best import Best
+    from belated.estimation.estimate import Estimate
+    from belated.log.data import Data
+    from belated.sequences.sequence import ConfidenceSequence
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many units and outcomes an experiment has.
+
+    Attributes
+    ----------
+    asked, told, out, never, parked, corrected : int
+        Units that were decided; those whose outcome is known; those whose outcome is still out; those that will never
+        be told, because the experiment is closed; outcomes of units that were never asked; and corrected outcomes.
+    """
+
+    asked: int = 0
+    told: int = 0
+    out: int = 0
+    never: int = 0
+    parked: int = 0
+    corrected: int = 0
+
+
+class LiveAnswer(Table):
+    """What an experiment says so far; prints as the contrasts of the estimate and of the confidence sequence.
+
+    Attributes
+    ----------
+    name : str
+    counts : Counts
+    as_of : datetime
+        The storage's time when the rows were read.
+    watermark : int
+        Everything that was stored below it is part of the answer, nothing above it is.
+    log : Log or Source or None
+        The log that was answered; None if there are no decisions.
+    exclusions : dict
+        When a contrast's confidence sequence first excluded 0, by name; remembered whatever comes later.
+    warnings : tuple of str
+    """
+
+    def __init__(
+        self, name: str, setup: Setup, log: Data | None, counts: Counts, as_of: dt.datetime, watermark: int
+    ) -> None:
+        self.name, self.setup, self.log, self.counts = name, setup, log, counts
+        self.as_of, self.watermark = as_of, watermark
+        self.exclusions: Mapping[str, dt.datetime] = {}
+        self.estimate: Estimate | None = None
+        self.sequence: ConfidenceSequence | None = None
+        self.warnings: tuple[str, ...] = ()
+        if log is not None and counts.told:
+            self._compute(log)
+
+    def _compute(self, log: Data) -> None:
+        from belated.estimation.estimate import estimate
+        from belated.sequences.sequence import sequence
+
+        with recorded_warnings() as said:
+            self.estimate = estimate(log, level=self.setup.level)
+            self.sequence = sequence(log, **self.setup.sequence_options)
+        self.warnings = tuple(said)
+
+    @cached_property
+    def best(self) -> Best | None:
+        """Which arms may be the best; None before any outcome."""
+        with recorded_warnings():
+            return None if self.estimate is None or len(self.estimate.arms) < 2 else self.estimate.best()
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis | None:
+        """Checks of the assumptions; None before any decision."""
+        from belated.assumptions.diagnosis import diagnose
+
+        return None if self.log is None else diagnose(self.log)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report: one HTML file, with the confidence sequence that was fixed at the creation."""
+        from belated.reports.rendering import report
+
+        if self.log is None or self.estimate is None:
+            raise LogError(f"{self.name!r} has no outcomes yet; a report needs some.")
+        options = self.setup.sequence_options
+        with recorded_warnings():
+            return report(
+                self.log, path, title=self.name, sequential=True, baseline=options.pop("baseline"),
+                level=options.pop("level"), **options,
+            )  # fmt: skip
+
+    def _title(self) -> str:
+        counts = self.counts
+        parts = [f"{counts.asked:,} asked", f"{counts.told:,} told", f"{counts.out:,} out"]
+        parts += [f"{counts.never:,} never told"] if counts.never else []
+        parts += [f"{counts.parked:,} parked"] if counts.parked else []
+        parts += [f"{counts.corrected:,} corrected"] if counts.corrected else []
+        at = self.as_of.strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"{self.name}: {', '.join(parts)}, as of {at}"
+
+    def _columns(self) -> list[Column]:
+        if self.estimate is None or self.sequence is None:
+            return [Column("contrast", [], "label")]
+        if len(self.estimate.arms) < 2:
+            return [Column("arm", list(self.estimate.arms), "label")]
+        baseline = self.setup.baseline
+        fixed = self.estimate.contrasts(baseline).answers
+        followed = self.sequence.contrasts(baseline).answers
+        return [
+            Column("contrast", [each.name for each in fixed], "label"),
+            Column("estimate", [each.estimate for each in fixed], "number"),
+            Column("low", [each.low for each in fixed], "number"),
+            Column("high", [each.high for each in fixed], "number"),
+            Column("low_at_every_look", [each.low for each in followed], "number"),
+            Column("high_at_every_look", [each.high for each in followed], "number"),
+            Column("excluded_at", [self._excluded(each.name) for each in fixed], "label"),
+        ]
+
+    def _excluded(self, name: str) -> str:
+        at = self.exclusions.get(name)
+        return "–" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
+
+    def _notes(self) -> list[str]:
+        if self.estimate is None:
+            return ["No outcome has arrived yet."]
+        level = f"{100 * self.setup.level:g} %"
+        return [
+            f"The first interval holds at one look that was planned in advance, the second at every look ({level}).",
+            *([f"{count(self.counts.corrected, 'outcome')} corrected."] if self.counts.corrected else []),
+            *self.warnings,
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as values that JSON has."""
+        content: dict[str, Any] = {
+            "experiment": self.name, "as_of": self.as_of.isoformat(), "watermark": self.watermark,
+            "counts": vars(self.counts), "warnings": list(self.warnings),
+            "exclusions": {name: at.isoformat() for name, at in self.exclusions.items()},
+        }  # fmt: skip
+        columns = {column.name: list(column.values) for column in self._columns()}
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return {**content, "contrasts": plain(rows)}

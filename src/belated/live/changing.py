@@ -1,0 +1,156 @@
+"""Changing: creation, states, arms and policies; each change has a time, an author and a reason, and is kept."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+
+from belated.base.errors import OptionError, argument
+from belated.base.text import one_line
+from belated.live.deciding import decide, policy_of, policy_text
+from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_text, snapshot
+from belated.live.draws import SALT
+from belated.live.errors import ClosedError, LiveError
+from belated.live.learning import nothing
+from belated.live.records import ArmState, State, Version
+from belated.live.storage import Session
+from belated.live.ticking import FindPolicy, changed_version, hold
+from belated.simulation.policies import Policy
+
+
+class Author:
+    """Who changes something, and why."""
+
+    def __init__(self, author: str, reason: str) -> None:
+        self.author = read_text("author", author)
+        self.reason = read_text("reason", reason, 2000) if reason else ""
+
+    def note(self, session: Session, experiment: int, what: str, **detail: object) -> None:
+        """Add an entry to the audit."""
+        (key,) = session.new_ids(1)
+        session.add("change", [(key, experiment, what, json.dumps(detail), self.author, self.reason, session.now)])
+
+
+def create(session: Session, name: str, arms: Sequence[str], policy: Policy, setup: Setup, who: Author) -> None:
+    """Insert an experiment that has not started."""
+    if session.run("select 1 from experiment where name = ?", name):
+        raise LiveError(f"There is already an experiment {one_line(repr(name))} in the store; choose another name.")
+    (key,) = session.new_ids(1)
+    salt = secrets.token_bytes(SALT)
+    session.add("experiment", [(key, name, "draft", salt, setup.to_json(), None, None, session.now)])
+    session.add("arm", [(key, number, label, "offered") for number, label in enumerate(arms)])
+    session.add("rule", [(key, 1, policy_text(policy), session.now)])
+    if setup.outcome.is_events:  # windows close in the order of assignment
+        session.run("create index if not exists decision_assigned on decision (experiment, assigned_at)")
+    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)))
+
+
+def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> None:
+    """Begin: make the first version."""
+    about = _held(session, name)
+    if about.state != "draft":
+        raise LiveError(f"{name!r} has already started; it is {about.state}.")
+    known = nothing(len(about.arms))
+    p = decide(find_policy(session, about.id, 1), about.labels, about.offered, known, about.setup.planned)
+    version = Version(
+        1, 1, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals, "start"
+    )
+    add_version(session, about.id, version)
+    _set_state(session, about, "running")
+    who.note(session, about.id, "start")
+
+
+def stop(session: Session, name: str, final: str | None, who: Author) -> None:
+    """Take no new units; those to come get the final arm, which is not logged."""
+    about = _held(session, name)
+    if about.state != "running":
+        raise LiveError(f"{name!r} is {about.state}; only a running experiment can be stopped.")
+    number = None if final is None else about.arm(final).number
+    session.run("update experiment set final = ? where id = ?", number, about.id)
+    _set_state(session, about, "stopped")
+    who.note(session, about.id, "stop", final=final)
+
+
+def close(session: Session, name: str, who: Author) -> None:
+    """Take nothing any more."""
+    about = _held(session, name)
+    if about.state == "closed":
+        raise ClosedError(f"{name!r} is already closed.")
+    _set_state(session, about, "closed")
+    who.note(session, about.id, "close")
+
+
+def add_arm(session: Session, name: str, label: str, find_policy: FindPolicy, who: Author) -> str | None:
+    """Add an arm and offer it; return what is wrong with the policy, if it cannot have it."""
+    about = _changeable(session, name)
+    if label in about.labels:
+        raise OptionError(f"{argument('arm')} is {one_line(repr(label))}, which the experiment has; choose a new name.")
+    if len(about.arms) >= MOST_ARMS:
+        raise OptionError(f"An experiment has at most {MOST_ARMS} arms; their numbers are never used again.")
+    session.add("arm", [(about.id, len(about.arms), label, "offered")])
+    who.note(session, about.id, "add arm", arm=label)
+    return _follow(session, name, find_policy, f"arm added: {label}")
+
+
+def set_arm(
+    session: Session, name: str, label: str, state: ArmState, find_policy: FindPolicy, who: Author
+) -> str | None:
+    """Offer, pause or drop an arm; return what is wrong with the policy, if it cannot do without it."""
+    about = _changeable(session, name)
+    arm = about.arm(label)
+    if arm.state == "dropped":
+        raise LiveError(f"The arm {one_line(repr(label))} was dropped, which is for good; add a new one.")
+    if arm.state == state:
+        return about.problem
+    if state != "offered" and about.offered == (arm.number,):
+        raise LiveError(f"{one_line(repr(label))} is the only arm that is offered; stop the experiment instead.")
+    session.run("update arm set state = ? where experiment = ? and number = ?", state, about.id, arm.number)
+    words = {"offered": "resume arm", "paused": "pause arm", "dropped": "drop arm"}[state]
+    who.note(session, about.id, words, arm=label)
+    return _follow(session, name, find_policy, f"{words}: {label}")
+
+
+def set_policy(session: Session, name: str, policy: Policy, who: Author) -> str | None:
+    """Decide by another policy from now on; return what is wrong with it, if it fails."""
+    about = _changeable(session, name)
+    ((last,),) = session.run("select max(number) from rule where experiment = ?", about.id)
+    session.add("rule", [(about.id, last + 1, policy_text(policy), session.now)])
+    who.note(session, about.id, "set policy", policy=json.loads(policy_text(policy)))
+    problem = changed_version(session, about, last + 1, policy, "policy set")
+    session.run("update experiment set problem = ? where id = ?", problem, about.id)
+    return problem
+
+
+def rule_of(session: Session, experiment: int, number: int) -> Policy:
+    """Return a policy as it is stored, without a function."""
+    rows = session.run("select policy from rule where experiment = ? and number = ?", experiment, number)
+    return policy_of(rows[0][0])
+
+
+def _follow(session: Session, name: str, find_policy: FindPolicy, cause: str) -> str | None:
+    """Make the version that follows a change of arms."""
+    about = snapshot(session, name)
+    if about.version is None:
+        return None
+    policy = find_policy(session, about.id, about.version.rule)
+    problem = changed_version(session, about, about.version.rule, policy, cause)
+    session.run("update experiment set problem = ? where id = ?", problem, about.id)
+    return problem
+
+
+def _held(session: Session, name: str) -> Snapshot:
+    """Return an experiment that no other transaction changes until this one ends."""
+    hold(session, snapshot(session, name).id)
+    return snapshot(session, name)
+
+
+def _changeable(session: Session, name: str) -> Snapshot:
+    about = _held(session, name)
+    if about.state in ("stopped", "closed"):
+        raise LiveError(f"{name!r} is {about.state}; its arms and its policy stay as they are.")
+    return about
+
+
+def _set_state(session: Session, about: Snapshot, state: State) -> None:
+    session.run("update experiment set state = ? where id = ?", state, about.id)

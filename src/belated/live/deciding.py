@@ -1,0 +1,121 @@
+"""Deciding: from what is known to the probability of every arm, by the rule that simulations play."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from belated.base.checks import tolerance
+from belated.base.errors import OptionError, PolicyError, argument
+from belated.live.learning import Knowledge
+from belated.live.outcomes import Outcome
+from belated.simulation.policies import Policy, PolicyFunction
+
+
+def policy_text(policy: Policy) -> str:
+    """Return a policy as JSON; a function of the user's own is not part of it."""
+    from belated.simulation.description import policy_to
+
+    return json.dumps(policy_to(policy))
+
+
+def policy_of(text: str, function: PolicyFunction | None = None) -> Policy:
+    """Return the policy of JSON that `policy_text` made; `function` is that of the user's own policy."""
+    from belated.simulation.description import policy_from
+
+    policy = policy_from(json.loads(text))
+    return replace(policy, function=function) if policy.name == "own" else policy
+
+
+def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Policy:
+    """Return a policy if the arms and the outcome can have it."""
+    if not isinstance(policy, Policy):
+        raise OptionError(f"{argument('policy')} must be one of bl.policies, such as bl.policies.thompson_beta().")
+    if policy.shares is not None and not set(labels) >= set(policy.shares):
+        raise OptionError(f"{argument('policy')} has shares of arms that the experiment does not have.")
+    shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
+    if policy.name == "thompson_beta" and not shares:
+        raise OptionError(f"{argument('policy')} is thompson_beta, which needs outcomes from 0 to 1.")
+    return policy
+
+
+def decide(
+    policy: Policy, labels: Sequence[str], offered: Sequence[int], known: Knowledge, planned: int
+) -> list[float]:
+    """Return the probability of every arm; 0 of those that are not offered.
+
+    Raises
+    ------
+    PolicyError
+        If the policy fails, or returns what is not a probability for each arm.
+    """
+    if not offered:
+        raise PolicyError("No arm is offered.")
+    p = _shares(policy, [labels[k] for k in offered], [known.counts[k] for k in offered], known, offered, planned)
+    if len(p) != len(offered) or not all(math.isfinite(each) and each >= 0 for each in p):
+        raise PolicyError(f"The policy returned {p}; it must be {len(offered)} probabilities that sum to 1.")
+    if abs(math.fsum(p) - 1) > tolerance(len(p)):
+        raise PolicyError(f"The policy returned {p}; the probabilities must sum to 1.")
+    placed = [0.0] * len(labels)
+    for k, each in zip(offered, p, strict=True):
+        placed[k] = each
+    return placed
+
+
+def _shares(
+    policy: Policy, chosen: list[str], counts: list[float], known: Knowledge, offered: Sequence[int], planned: int
+) -> list[float]:
+    """Return the probabilities of the arms that are offered."""
+    n = len(chosen)
+    if n == 1:
+        return [1.0]
+    if known.step <= policy.burn_in_steps(planned):
+        return [1 / n] * n
+    totals = [known.totals[k] for k in offered]
+    if policy.name == "fixed":
+        given = [1 / n] * n if policy.shares is None else [policy.shares.get(label, 0.0) for label in chosen]
+        whole = math.fsum(given)
+        if whole <= 0:
+            raise PolicyError("The policy's shares of the arms that are offered are all 0.")
+        return [share / whole for share in given] if whole != 1 else given
+    if policy.name == "own":
+        return _own(policy, counts, totals, known.step)
+    return _kernel(policy, chosen, counts, totals, known.step, planned)
+
+
+def _own(policy: Policy, counts: list[float], totals: list[float], step: int) -> list[float]:
+    """Ask a user's own function."""
+    if policy.function is None:
+        raise PolicyError(
+            "The policy is a Python function, which no storage keeps; give it again with "
+            "store.experiment(name, policy=bl.policies.own(...))."
+        )
+    try:
+        answer: Any = np.asarray(policy.function(np.array(counts), np.array(totals), step), dtype=np.float64)
+    except Exception as error:  # whatever a user's function does
+        raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
+    if answer.ndim != 1:
+        raise PolicyError(f"The policy returned an array of shape {answer.shape}; it must be one probability an arm.")
+    return [float(each) for each in answer]
+
+
+def _kernel(
+    policy: Policy, chosen: list[str], counts: list[float], totals: list[float], step: int, planned: int
+) -> list[float]:
+    """Ask the kernel that simulations run; it is imported here, because it brings numba."""
+    from belated.kernels import bandit, experiment
+    from belated.kernels.thompson import new_memo
+    from belated.simulation.stage import kernel_rule
+
+    horizon = 1 << max(planned, step).bit_length()  # shares by step are a table: it grows by doubling
+    rule = kernel_rule(tuple(chosen), policy, horizon)
+    thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
+    p, first, second = (np.zeros(len(chosen)) for _ in range(3))
+    memo = new_memo(len(chosen)) if thompson else None  # a new one: what it keeps would show in the last bits
+    bandit.decide(p, rule, np.array(counts), np.array(totals), step, first, second, memo)
+    return [float(each) for each in p]

@@ -1,0 +1,32 @@
+"""Draws: each unit's arm is a function of the experiment's secret salt, the unit and the probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import accumulate
+
+#: Bytes of a salt.
+SALT = 32
+
+#: What tells the hashes of erased units from those of draws.
+_ERASED = b"belated erasure "
+
+
+def uniform(salt: bytes, unit: str) -> float:
+    """Return a number of [0, 1) for a unit: the first 53 bits of a keyed hash."""
+    digest = blake2b(unit.encode(), digest_size=8, key=salt).digest()
+    return (int.from_bytes(digest, "big") >> 11) / 9007199254740992.0
+
+
+def choose(u: float, probabilities: Sequence[float]) -> int:
+    """Return the first arm whose cumulative probability exceeds `u`; never one of probability 0."""
+    for arm, below in enumerate(accumulate(probabilities)):
+        if u < below:
+            return arm
+    return max(arm for arm, p in enumerate(probabilities) if p > 0)  # rounding left the sum below u
+
+
+def erased_digest(salt: bytes, unit: str) -> bytes:
+    """Return a keyed hash by which an erased unit is found again in a backup, and by nobody without the salt."""
+    return blake2b(unit.encode(), digest_size=32, key=salt, person=_ERASED).digest()

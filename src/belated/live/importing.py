@@ -1,0 +1,168 @@
+"""Importing: a running experiment from a table with logged probabilities, to go on with here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError, OptionError, argument
+from belated.live import changing
+from belated.live.deciding import check_policy
+from belated.live.design import Setup, add_version, plan_setup, read_text, read_unit, snapshot
+from belated.live.outcomes import Outcome
+from belated.live.records import Version
+from belated.live.store import Store, author_of
+from belated.log.log import Log
+from belated.log.segments import unscaled
+from belated.simulation.policies import Policy
+
+if TYPE_CHECKING:
+    from belated.live.experiment import Experiment
+    from belated.live.storage import Session
+    from belated.reading.source import Source
+
+#: The column by which rows of the log are found in the table again.
+_ROW = "belated row"
+
+
+def import_log(
+    store: Store,
+    name: str,
+    source: Any,
+    *,
+    policy: Policy,
+    outcome: Outcome,
+    unit: str | None = None,
+    baseline: str | None = None,
+    planned_rows: int | None = None,
+    level: float = 0.95,
+    author: str | None = None,
+    outcome_column: str | None = None,
+    **columns: Any,
+) -> Experiment:
+    """Make a running experiment of a table with the probability of every arm in each row, and go on with it.
+
+    Rows become decisions, and rows in succession with the same probabilities a policy version. What had
+    arrived is what the policy goes on from. Imported arms cannot be drawn again, and `Store.verify` does not try.
+
+    Parameters
+    ----------
+    store : Store
+    name : str
+    source : path, dataframe or Ibis table
+        What `bl.read` reads, in one table.
+    policy : Policy
+        The policy from now on.
+    outcome : Outcome
+        Not events, whose table has another form.
+    unit : str, optional
+        The column with the units; by default they are "row-0", "row-1" and so on, and cannot be asked for again.
+    baseline, planned_rows, level, author
+        As in `Store.create`; `planned_rows` is twice the rows of the table by default.
+    outcome_column : str, optional
+        The column of the outcome.
+    **columns
+        Other options of `bl.read`.
+    """
+    read_text("name", name)
+    log, rows, units = _read(source, unit, columns | {"outcome": outcome_column})
+    arms = [read_text("arms", str(arm)) for arm in log.arms]
+    setup = plan_setup(arms, outcome, baseline=baseline, planned_rows=planned_rows or 2 * len(rows), level=level)
+    if outcome.is_events:
+        raise OptionError(
+            f"{argument('outcome')} is of events, which cannot be imported; tell them to a new experiment."
+        )
+    check_policy(policy, arms, outcome)
+    with store.storage.writing() as session:
+        changing.create(session, name, arms, policy, setup, author_of(author, f"imported {len(rows):,} rows"))
+        _fill(session, name, log, [units[row] for row in rows], setup)
+    exp = store.experiment(name, policy=policy)
+    exp.tick()
+    return exp
+
+
+def _read(source: Any, unit: str | None, columns: dict[str, Any]) -> tuple[Log, list[int], list[str]]:
+    """Return the log, the table's row of each of its rows, and the table's units."""
+    import pyarrow as pa
+
+    from belated.reading.read import read
+
+    opened = read(source, segment=unit, **columns)  # so that the column of units is read, too
+    frame = opened.assignments()
+    units = [f"row-{i}" for i in range(frame.num_rows)]
+    if unit is not None:
+        units = [read_unit(str(each)) for each in frame[unit].to_pylist()]
+    twice = next((each for each, n in Counter(units).items() if n > 1), None)
+    if twice is not None:
+        place = units.index(twice)
+        raise LogError(f"Column {unit!r} has the unit of row {place} in other rows, too; a unit has one arm.")
+    frame = frame.append_column(_ROW, pa.array(np.arange(frame.num_rows, dtype=np.float64)))
+    roles = opened.roles
+    log = read(
+        frame, arm=roles.arm, outcome=roles.outcome, assigned_at=roles.assigned_at, arrived_at=roles.arrived_at,
+        delay=roles.delay, covariates=[_ROW], arms=opened.arms, propensity=_chances(opened),
+        propensity_unit=columns.get("propensity_unit", "fraction"),
+    ).log()  # fmt: skip
+    if not log.has_all_propensities:
+        raise LogError("The table has only the chosen arm's probability; an import needs every arm's in each row.")
+    if log.covariates is None:
+        raise LogError("The table has one row; an import needs several.")
+    return log, np.rint(unscaled(log.covariates, _ROW)).astype(int).tolist(), units
+
+
+def _chances(opened: Source) -> Any:
+    """Return where the probabilities are: a column for each arm, or one with all of them."""
+    found = opened.roles.propensity
+    if found is None or found.kind != "wide" or found.labels is None:
+        return None if found is None else found.split or found.columns[0]
+    return dict(zip(found.labels, found.columns, strict=True))
+
+
+def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> None:
+    """Insert versions, decisions and outcomes; then the experiment runs."""
+    about = snapshot(session, name)
+    assigned, arrived = _stamps(log, session.now)
+    order = np.argsort(assigned, kind="stable")
+    p = log.propensity[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (p[1:] != p[:-1]).any(axis=1)
+    number = np.cumsum(new)
+    zero = (0.0,) * len(about.arms)
+    for first in np.flatnonzero(new).tolist():
+        made_at = int(assigned[order[first]])
+        version = Version(
+            int(number[first]), 1, 1, session.watermark, made_at, about.offered, tuple(p[first].tolist()), zero, zero,
+            "import",
+        )  # fmt: skip
+        add_version(session, about.id, version)
+    keys = session.new_ids(len(order))
+    outcome, told = log.outcome, log.arrived
+    decisions, outcomes = [], []
+    for key, row, version_number in zip(keys, order.tolist(), number.tolist(), strict=True):
+        at = int(assigned[row])
+        decisions.append((key, about.id, units[row], int(log.code[row]), version_number, at))
+        if told[row]:
+            value = setup.outcome.read(float(outcome[row]))
+            outcomes.append((about.id, key, "", 0, value, None, max(int(arrived[row]), at)))
+    session.add_decisions(decisions)
+    session.add("outcome", [(key, *row) for key, row in zip(session.new_ids(len(outcomes)), outcomes, strict=True)])
+    session.run("update experiment set state = 'running' where id = ?", about.id)
+
+
+def _stamps(log: Log, now: int) -> tuple[Array, Array]:
+    """Return when rows were assigned and arrived in microseconds; steps are seconds, and the last one is now."""
+    assigned, arrived = log.assigned_numbers, log.arrived_numbers
+    if log.clock.unit is not None:
+        given, taken = (log.clock.show_many(each).astype("datetime64[us]") for each in (assigned, arrived))
+        return given.view(np.int64), taken.view(np.int64)
+    known = arrived[log.arrived]
+    last = max(float(assigned.max()), float(known.max()) if len(known) else 0.0)
+
+    def shifted(steps: Array) -> Array:
+        behind = (last - steps.astype(np.float64)) * 1e6
+        return np.asarray(now - np.where(np.abs(behind) < 1e17, behind, 0.0).astype(np.int64))  # never: not used
+
+    return shifted(assigned), shifted(arrived)

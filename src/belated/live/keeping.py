@@ -1,0 +1,187 @@
+"""Keeping: backups of a store, their restoration, and upgrades of older stores."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from belated.base.text import one_line
+from belated.live import schema
+from belated.live.erasing import erased_units, forget_again
+from belated.live.errors import StorageError
+from belated.live.schema import COLUMNS, PLACES, TABLES
+from belated.live.sqlite import SQLiteStorage
+from belated.live.storage import Session, Storage
+
+#: Rows that are copied at a time.
+_BATCH = 50_000
+
+_Erased = dict[str, dict[bytes, int]]
+
+
+def backup(storage: Storage, path: Path) -> Path:
+    """Copy one state of a store to a new file."""
+    if path.exists():
+        raise StorageError(f"`{one_line(path, 200)}` is already there; give a backup a new name.")
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        if isinstance(storage, SQLiteStorage):
+            storage.copy_to(beside)
+        else:
+            target = SQLiteStorage(beside)
+            try:
+                _copy(storage, target)
+                target.flush_erased()
+            finally:
+                target.close()
+        os.replace(beside, path)
+    finally:
+        _remove(beside)
+    return path
+
+
+def restore(backup: str | os.PathLike[str], place: str | os.PathLike[str], *, replace: bool = False) -> int:
+    """Make a store of a backup; units that the store at that place had erased since are erased again.
+
+    Parameters
+    ----------
+    backup : path
+        A file that `Store.backup` made, of a store in a file or a database.
+    place : path or URL
+        Where the store is to be.
+    replace : bool
+        Whether a store that is there is replaced; no process may be using it. Without one, nothing known of
+        later erasures is left, so keep the damaged store if it can still be read.
+
+    Returns
+    -------
+    int
+        The number of units that were erased again.
+    """
+    from belated.live.store import open_storage
+
+    source = SQLiteStorage(backup, make=False)
+    try:
+        text = os.fspath(place)
+        if "://" in text:
+            return _restore_database(source, open_storage(text), replace=replace)
+        return _restore_file(source, Path(text), replace=replace)
+    finally:
+        source.close()
+
+
+def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
+    erased: _Erased = {}
+    if path.exists():
+        if not replace:
+            raise StorageError(f"`{one_line(path, 200)}` is already there; say that it is to be replaced.")
+        before = SQLiteStorage(path, make=False)
+        with before.reading() as session:
+            erased = erased_units(session)
+        before.close()
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        source.copy_to(beside)
+        target = SQLiteStorage(beside)
+        forgotten = _forget(target, erased)
+        target.flush_erased()
+        target.close()
+        _remove_logs(path)
+        os.replace(beside, path)
+    finally:
+        _remove(beside)
+    return forgotten
+
+
+def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) -> int:
+    from belated.live.postgres import PostgresStorage
+
+    assert isinstance(target, PostgresStorage)  # noqa: S101 - a URL of another engine is refused before
+    try:
+        with target.reading() as session:
+            erased, there = erased_units(session), session.run("select 1 from experiment limit 1")
+        if there and not replace:
+            raise StorageError("The database already has live experiments; say that they are to be replaced.")
+        _copy(source, target)
+        target.keep_order()
+        return _forget(target, erased)
+    finally:
+        target.close()
+
+
+def _forget(target: Storage, erased: _Erased) -> int:
+    """Erase again what had been erased, and keep the list of it."""
+    with target.writing() as session:
+        forgotten = forget_again(session, erased)
+        for name, digests in erased.items():
+            for (key,) in session.run("select id from experiment where name = ?", name):
+                for digest, at in digests.items():
+                    session.run(
+                        "insert into erasure (experiment, digest, erased_at) values (?, ?, ?) on conflict do nothing",
+                        key, digest, at,
+                    )  # fmt: skip
+    return forgotten
+
+
+# ---------------------------------------------------------------- copies between engines
+
+
+def _copy(source: Storage, target: Storage) -> None:
+    """Copy every table; numbers of rows stay, and new ones will be above them."""
+    with source.reading() as old, target.writing() as new:
+        for table in reversed(TABLES):
+            new.run("delete from " + table)
+        highest = 0
+        for table in TABLES:
+            for rows in _batches(old, table):
+                new.add(table, rows)
+                if COLUMNS[table][0] == "id":
+                    highest = max(highest, rows[-1][0])
+        if isinstance(target, SQLiteStorage):
+            new.run("update meta set value = ? where key = 'transaction'", str((highest >> PLACES) + 1))
+
+
+def _batches(session: Session, table: str) -> Iterator[list[tuple[Any, ...]]]:
+    columns = ", ".join(COLUMNS[table])
+    if COLUMNS[table][0] != "id":
+        rows = session.run(f"select {columns} from {table}")
+        if rows:
+            yield rows
+        return
+    last = -1
+    while True:
+        rows = session.run(f"select {columns} from {table} where id > ? order by id limit ?", last, _BATCH)
+        if not rows:
+            return
+        yield rows
+        last = rows[-1][0]
+
+
+# ---------------------------------------------------------------- upgrades
+
+
+def migrate(place: str | os.PathLike[str]) -> int:
+    """Upgrade a store of an older version of this library; return the number of its schema.
+
+    It is done once, by whichever process comes first, and as a whole.
+    """
+    from belated.live.store import open_storage
+
+    open_storage(place, make=False, upgrade=True).close()
+    return len(schema.MIGRATIONS)
+
+
+def _remove_logs(path: Path) -> None:
+    for suffix in ("-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + suffix).unlink()
+
+
+def _remove(path: Path) -> None:
+    _remove_logs(path)
+    with suppress(FileNotFoundError):
+        path.unlink()

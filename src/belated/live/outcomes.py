@@ -1,0 +1,131 @@
+"""Kinds of outcomes, declared when an experiment is created."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from belated.base.checks import LARGEST_OUTCOME, one_of
+from belated.base.checks import real as finite
+from belated.base.errors import OptionError, argument
+from belated.log.durations import Window, read_window
+
+if TYPE_CHECKING:
+    from belated.sequences.design import SequenceKind
+
+OutcomeKind = Literal["binary", "real", "bounded", "events"]
+KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
+
+#: What of the events in the window is the outcome.
+Measure = Literal["indicator", "count", "sum"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an outcome is: which values it takes, and what silence means.
+
+    Attributes
+    ----------
+    kind : {"binary", "real", "bounded", "events"}
+    low, high : float
+        The least and the largest value.
+    window : str or None
+        For events, the time after an assignment in which they count.
+    measure : {"indicator", "count", "sum"} or None
+        For events, what of them is the outcome.
+    """
+
+    kind: OutcomeKind
+    low: float = -LARGEST_OUTCOME
+    high: float = LARGEST_OUTCOME
+    window: str | None = None
+    measure: Measure | None = None
+
+    @property
+    def is_events(self) -> bool:
+        """Whether silence becomes zero when the window closes."""
+        return self.kind == "events"
+
+    @property
+    def length(self) -> int:
+        """The length of the window in microseconds; 0 without one."""
+        return 0 if self.window is None else int(_duration(self.window).length)
+
+    @property
+    def sequence(self) -> tuple[SequenceKind, tuple[float, float] | None]:
+        """The kind of confidence sequence for such outcomes, and their bounds."""
+        if self.kind == "binary" or self.measure == "indicator":
+            return "beta_binomial", None
+        return ("bernstein", (self.low, self.high)) if self.kind == "bounded" else ("asymptotic", None)
+
+    def read(self, value: object) -> float:
+        """Return a value as a number if it is one that such an outcome can have."""
+        number = float(value) if isinstance(value, bool) else finite("value", value)
+        if self.kind == "binary" and number not in (0.0, 1.0):
+            raise OptionError(f"{argument('value')} is {number:g}; a binary outcome must be 0 or 1.")
+        if not self.low <= number <= self.high:
+            raise OptionError(f"{argument('value')} is {number:g}; it must lie between {self.low:g} and {self.high:g}.")
+        return number
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as a table, from which `outcome_from` makes it again."""
+        if self.is_events:
+            return {"kind": self.kind, "window": self.window, "measure": self.measure}
+        return (
+            {"kind": self.kind, "low": self.low, "high": self.high} if self.kind == "bounded" else {"kind": self.kind}
+        )
+
+
+def binary() -> Outcome:
+    """Declare outcomes of 0 and 1; a unit that was never told is still out, not 0."""
+    return Outcome("binary", 0.0, 1.0)
+
+
+def real() -> Outcome:
+    """Declare outcomes that are any number; a unit that was never told is still out, not 0."""
+    return Outcome("real")
+
+
+def bounded(low: float, high: float) -> Outcome:
+    """Declare outcomes between two numbers, which narrows the confidence sequence.
+
+    Parameters
+    ----------
+    low, high : float
+        The least and the largest possible value.
+    """
+    least, most = finite("low", low), finite("high", high)
+    if not -LARGEST_OUTCOME <= least < most <= LARGEST_OUTCOME:
+        raise OptionError(f"{argument('low')} is {least:g} and {argument('high')} {most:g}; the first must be less.")
+    return Outcome("bounded", least, most)
+
+
+def events(window: Any, measure: Measure = "indicator") -> Outcome:
+    """Declare events, which are told when they happen; a unit without any has outcome 0 when its window closes.
+
+    Parameters
+    ----------
+    window : str or timedelta
+        The time after the assignment in which events count: ``"7d"``, ``"12h"``, ``"30min"``.
+    measure : {"indicator", "count", "sum"}
+        The outcome: whether there was any event, their number, or the sum of their values.
+    """
+    return Outcome("events", window=_duration(window).text, measure=one_of("measure", measure, MEASURES))
+
+
+def outcome_from(table: dict[str, Any]) -> Outcome:
+    """Return the outcome of a table that `Outcome.to_dict` made."""
+    kind = one_of("kind", table["kind"], KINDS)
+    if kind == "events":
+        return events(table["window"], table["measure"])
+    if kind == "bounded":
+        return bounded(table["low"], table["high"])
+    return binary() if kind == "binary" else real()
+
+
+def _duration(window: Any) -> Window:
+    found = read_window(window)
+    if not found.is_time:
+        raise OptionError(f"{argument('window')} is {window!r}; it must be a duration, such as '7d' or '12h'.")
+    return found

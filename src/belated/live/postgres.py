@@ -1,0 +1,243 @@
+"""`PostgresStorage`: a store in a PostgreSQL database, for the processes of any number of machines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from belated.base.errors import MissingLibraryError
+from belated.base.text import masked, one_line
+from belated.live.errors import CrossedError, StorageError
+from belated.live.schema import COLUMNS, META, PLACES, TABLES, check_schema, migrate, schema_of
+from belated.live.sqlite import typed
+from belated.live.storage import Clock, Session, Storage, system_clock
+from belated.reading.live_logs import SCHEMA
+
+if TYPE_CHECKING:
+    import psycopg
+
+_TYPES = {"ID": "bigint primary key", "BYTES": "bytea", "REAL": "double precision"}
+
+#: The types of columns that are not bigint.
+_KINDS = {
+    **dict.fromkeys(
+        [
+            "name",
+            "state",
+            "about",
+            "problem",
+            "label",
+            "policy",
+            "unit",
+            "key",
+            "what",
+            "detail",
+            "author",
+            "reason",
+            "cause",
+        ],
+        "text",
+    ),
+    **dict.fromkeys(["offered", "probabilities", "counts", "totals"], "text"),
+    **dict.fromkeys(("salt", "digest"), "bytea"),
+    "value": "double precision",
+}
+
+#: A number of our own for the lock under which the tables are made.
+_LOCK = 0x626C7464
+
+_TIME = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+_BEGIN_WRITING = (
+    f"select pg_current_xact_id()::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
+    "(select value::bigint from meta where key = 'offset')"
+)
+_BEGIN_READING = (
+    f"select 0, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
+    "(select value::bigint from meta where key = 'offset')"
+)
+
+
+class PostgresSession(Session):
+    """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self.now = system_clock()
+
+    def begin(self, clock: Clock | None, *, writes: bool) -> None:
+        """Ask for the transaction's number, the oldest that is still running, and the server's time."""
+        ((own, oldest, now, offset),) = self.run(_BEGIN_WRITING if writes else _BEGIN_READING)
+        self.transaction, self.watermark = own + offset, (oldest + offset) << PLACES
+        self.now = now if clock is None else clock()
+
+    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
+        cursor = self._connection.execute(_translated(statement), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of all columns of a table, in one statement."""
+        if rows:
+            self._connection.execute(_insert(table), [list(column) for column in zip(*rows, strict=True)])
+
+    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
+        """Insert decisions unless their units have one; wait for those who are about to insert them."""
+        statement = _insert("decision") + b" on conflict (experiment, unit) do nothing returning unit"
+        cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+        return {unit for (unit,) in cursor.fetchall()}
+
+    def lock(self, decisions: list[int]) -> None:
+        """Lock decisions, in the order of their numbers."""
+        if decisions:
+            self.run("select id from decision where id in (?*) order by id for update", decisions)
+
+    def own_types(self, statement: str) -> str:
+        """Return a statement with PostgreSQL's types."""
+        return typed(statement, _TYPES)
+
+
+@lru_cache(maxsize=256)
+def _translated(statement: str) -> bytes:
+    return statement.replace("in (?*)", "= any(%s)").replace("?", "%s").encode()
+
+
+@lru_cache(maxsize=16)
+def _insert(table: str) -> bytes:
+    columns = COLUMNS[table]
+    arrays = ", ".join(f"%s::{_KINDS.get(column, 'bigint')}[]" for column in columns)
+    return f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays})".encode()
+
+
+class PostgresStorage(Storage):
+    """A store in the schema "belated_live" of a database; several processes and machines may use it at once.
+
+    Parameters
+    ----------
+    url : str
+        Such as ``"postgresql://user@host/db"``.
+    clock : callable, optional
+        The time in microseconds; by default the server's.
+    make : bool
+        Whether to make the tables if there are none.
+    upgrade : bool
+        Whether to upgrade an older schema; otherwise it is refused.
+    """
+
+    def __init__(self, url: str, clock: Clock | None = None, *, make: bool = True, upgrade: bool = False) -> None:
+        self._url, self.clock = url, clock
+        self.name = "the database"
+        self._locks = {True: threading.RLock(), False: threading.RLock()}
+        self._connections: dict[bool, psycopg.Connection[Any]] = {}
+        self._prepare(make=make, upgrade=upgrade)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        try:
+            import psycopg
+        except ImportError:
+            raise MissingLibraryError(
+                "A store in PostgreSQL needs psycopg; run `pip install 'belated[postgres]'`."
+            ) from None
+        try:
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=15, prepare_threshold=None)
+        except psycopg.Error:
+            where = one_line(masked(self._url), 200)
+            raise StorageError(f"`{where}` cannot be reached; check the address, the user and the password.") from None
+        connection.execute("select set_config('search_path', %s, false)", [SCHEMA])
+        connection.execute("set synchronous_commit = on")
+        return connection
+
+    def _prepare(self, *, make: bool, upgrade: bool) -> None:
+        connection = self._connect()
+        try:
+            with _sentences(self.name):
+                session = PostgresSession(connection)
+                there = session.run(
+                    "select 1 from pg_catalog.pg_tables where schemaname = ? and tablename = 'meta'", SCHEMA
+                )
+                if not there and not make:
+                    raise StorageError(f"There are no live experiments in {self.name}; make one first.")
+                if there and not upgrade and schema_of(session):
+                    check_schema(schema_of(session), self.name)
+                else:
+                    with connection.transaction():
+                        session.run("select pg_advisory_xact_lock(?)", _LOCK)
+                        session.run(f"create schema if not exists {SCHEMA}")
+                        session.run(META)
+                        session.run("insert into meta (key, value) values ('offset', '0') on conflict do nothing")
+                        migrate(session, self.name)
+        finally:
+            connection.close()
+        self.keep_order()
+
+    def keep_order(self) -> None:
+        """Number new rows above those that are there, also after they were brought from another server."""
+        with self.writing() as session:
+            session.run("select pg_advisory_xact_lock(?)", _LOCK)
+            highest = [session.run("select max(id) from " + table)[0][0] or 0 for table in TABLES if _numbered(table)]
+            missing = (max(highest) >> PLACES) + 1 - session.transaction
+            if missing > 0:
+                session.run("update meta set value = (value::bigint + ?)::text where key = 'offset'", missing)
+
+    def _connection(self, *, writes: bool) -> psycopg.Connection[Any]:
+        connection = self._connections.get(writes)
+        if connection is None or connection.closed or connection.broken:
+            connection = self._connections[writes] = self._connect()
+        return connection
+
+    @contextmanager
+    def _session(self, *, writes: bool) -> Iterator[Session]:
+        with self._locks[writes], _sentences(self.name):
+            connection = self._connection(writes=writes)
+            connection.execute("begin" if writes else "begin isolation level repeatable read read only")
+            try:
+                session = PostgresSession(connection)
+                session.begin(self.clock, writes=writes)
+                yield session
+                connection.execute("commit")
+            except BaseException:
+                with suppress(Exception):
+                    connection.execute("rollback")
+                raise
+
+    def writing(self) -> Any:
+        """Return a transaction that writes."""
+        return self._session(writes=True)
+
+    def reading(self) -> Any:
+        """Return a transaction that sees one state of the database."""
+        return self._session(writes=False)
+
+    def relax(self) -> None:
+        """Do not wait for the disk."""
+        with self._locks[True]:
+            self._connection(writes=True).execute("set synchronous_commit = off")
+
+    def close(self) -> None:
+        """Close both connections."""
+        for writes, connection in self._connections.items():
+            with self._locks[writes]:
+                connection.close()
+
+
+def _numbered(table: str) -> bool:
+    return COLUMNS[table][0] == "id"
+
+
+@contextmanager
+def _sentences(name: str) -> Iterator[None]:
+    """Turn errors of PostgreSQL into one sentence, without the values that its details hold."""
+    import psycopg
+    from psycopg import errors
+
+    try:
+        yield
+    except (errors.DeadlockDetected, errors.SerializationFailure):
+        raise CrossedError(f"{name} ended the transaction because others crossed it; ask again.") from None
+    except errors.DiskFull:
+        raise StorageError(f"{name} cannot be used now: the disk is full; free some space and ask again.") from None
+    except psycopg.Error as error:
+        words = error.diag.message_primary or "the connection is lost; ask again"
+        raise StorageError(f"{name} cannot be used now: {one_line(words, 200)}.") from None

@@ -1,0 +1,144 @@
+"""What a live experiment gives back: decisions, acknowledgements, versions, changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+State = Literal["draft", "running", "stopped", "closed"]
+ArmState = Literal["offered", "paused", "dropped"]
+TellStatus = Literal["new", "repeated", "corrected", "parked", "contradiction", "refused"]
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def moment(microseconds: int) -> dt.datetime:
+    """Return a stamp of the storage as a time in UTC."""
+    return _EPOCH + dt.timedelta(microseconds=microseconds)
+
+
+def stamp(time: dt.datetime) -> int:
+    """Return a time as a stamp; a time without a zone is UTC."""
+    aware = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
+    return (aware - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The reply to an ask.
+
+    Attributes
+    ----------
+    unit, arm : str
+    probabilities : dict
+        The probability of every arm when the unit was decided.
+    version : int
+        The policy version that decided.
+    assigned_at : datetime or None
+    repeated : bool
+        Whether the unit was decided before.
+    logged : bool
+        Whether the decision is in the log; one that is not never enters an answer.
+    """
+
+    unit: str
+    arm: str
+    probabilities: Mapping[str, float]
+    version: int
+    assigned_at: dt.datetime | None
+    repeated: bool = False
+    logged: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reply as values that JSON has."""
+        at = None if self.assigned_at is None else self.assigned_at.isoformat()
+        return {
+            "unit": self.unit, "arm": self.arm, "probabilities": dict(self.probabilities), "version": self.version,
+            "assigned_at": at, "repeated": self.repeated, "logged": self.logged,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The acknowledgement of a tell.
+
+    Attributes
+    ----------
+    unit : str
+    status : {"new", "repeated", "corrected", "parked", "contradiction", "refused"}
+        The last two changed nothing; a parked outcome waits for its unit to be asked.
+    why : str or None
+        Why it was refused.
+    """
+
+    unit: str
+    status: TellStatus
+    why: str | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether the outcome is stored, now or from before."""
+        return self.status not in ("contradiction", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """An outcome to be stored.
+
+    Attributes
+    ----------
+    unit : str
+    value : float
+    key : str
+        Tells several events of a unit apart.
+    happened_at : datetime or None
+        When it happened, if that was before it is told; used only to see whether an event lies in its window.
+    correct : bool
+        Whether it corrects a value that was told before.
+    """
+
+    unit: str
+    value: float
+    key: str = ""
+    happened_at: dt.datetime | None = None
+    correct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A policy version: the probabilities of every arm, and what they were made from.
+
+    Attributes
+    ----------
+    number, rule, step, watermark, made_at : int
+        `step` is the number of the first decision that it can make; rows below the watermark had been seen.
+    offered : tuple of int
+        The arms that may be chosen.
+    probabilities, counts, totals : tuple of float
+        By arm; counts and totals are of the outcomes that had arrived.
+    cause : str
+    """
+
+    number: int
+    rule: int
+    step: int
+    watermark: int
+    made_at: int
+    offered: tuple[int, ...]
+    probabilities: tuple[float, ...]
+    counts: tuple[float, ...]
+    totals: tuple[float, ...]
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry of the audit: what was changed, when, by whom and why."""
+
+    what: str
+    detail: str
+    author: str
+    reason: str
+    made_at: dt.datetime

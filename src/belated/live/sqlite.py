@@ -1,0 +1,282 @@
+"""`SQLiteStorage`: a store in one file, for the processes of one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from belated.base.files import check_file
+from belated.base.text import one_line
+from belated.live.errors import StorageError
+from belated.live.schema import COLUMNS, META, PLACES, check_schema, migrate, schema_of
+from belated.live.storage import Clock, Session, Storage, system_clock
+from belated.reading.live_logs import APPLICATION, is_sqlite
+
+#: Seconds to wait while another process writes.
+_PATIENCE = 60
+
+#: File systems of other machines, whose locks and flushes SQLite cannot rely on.
+_NETWORK = {"nfs", "nfs4", "cifs", "smbfs", "smb3", "afs", "ceph", "glusterfs", "lustre", "fuse.sshfs", "davfs"}
+
+_TYPES = {"ID": "integer primary key", "BYTES": "blob", "REAL": "real"}
+
+
+class SQLiteSession(Session):
+    """A transaction of a SQLite connection; its number is counted in the file itself."""
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self._run = connection
+        self.now = clock()
+
+    def begin(self, *, writes: bool) -> None:
+        """Number the transaction; everything below it is committed, because one writes at a time."""
+        if writes:
+            rows = self.run("update meta set value = value + 1 where key = 'transaction' returning value")
+            self.transaction = int(rows[0][0])
+            self.watermark = self.transaction << PLACES
+        else:
+            rows = self.run("select value from meta where key = 'transaction'")
+            self.transaction, self.watermark = -1, (int(rows[0][0]) + 1) << PLACES
+
+    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
+        bound = [json.dumps(value) if isinstance(value, list) else value for value in values]
+        return self._run.execute(_translated(statement), bound).fetchall()
+
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of all columns of a table."""
+        self._run.executemany(_insert(table), rows)
+
+    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
+        """Insert decisions; nobody else can have made them since they were looked for."""
+        self.add("decision", rows)
+        return {row[2] for row in rows}
+
+    def lock(self, decisions: list[int]) -> None:
+        """Do nothing: one transaction writes at a time."""
+
+    def own_types(self, statement: str) -> str:
+        """Return a statement with SQLite's types."""
+        return typed(statement, _TYPES)
+
+
+def typed(statement: str, types: dict[str, str]) -> str:
+    """Return a statement with an engine's types in place of ID, BYTES and REAL."""
+    for word, own in types.items():
+        statement = statement.replace(f" {word},", f" {own},").replace(f" {word} ", f" {own} ")
+    return statement
+
+
+@lru_cache(maxsize=256)
+def _translated(statement: str) -> str:
+    return statement.replace("in (?*)", "in (select value from json_each(?))")
+
+
+@lru_cache(maxsize=16)
+def _insert(table: str) -> str:
+    columns = COLUMNS[table]
+    return f"insert into {table} ({', '.join(columns)}) values ({', '.join('?' * len(columns))})"
+
+
+class SQLiteStorage(Storage):
+    """A store in a file: write-ahead log, flushed at every commit; readable and writable by its owner only.
+
+    Parameters
+    ----------
+    path : path
+    clock : callable, optional
+        The time in microseconds; by default this machine's.
+    make : bool
+        Whether to make the file if there is none.
+    upgrade : bool
+        Whether to upgrade an older schema; otherwise it is refused.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], clock: Clock | None = None, *, make: bool = True, upgrade: bool = False
+    ) -> None:
+        self.path, self.clock = Path(path), clock
+        self.name = f"`{one_line(self.path.name)}`"
+        _check_place(self.path, self.name, make=make)
+        self._locks = {True: threading.RLock(), False: threading.RLock()}
+        with _sentences(self.name):
+            self._connections = {writes: self._connect(writes=writes) for writes in (True, False)}
+        try:
+            self._prepare(upgrade=upgrade)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, *, writes: bool) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("pragma synchronous = full")
+            connection.execute("pragma secure_delete = on")
+            connection.execute("pragma trusted_schema = off")
+            if not writes:
+                connection.execute("pragma query_only = on")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, *, upgrade: bool) -> None:
+        """Make the tables if there are none; check that they are of the present schema."""
+        connection = self._connections[True]
+        with _sentences(self.name):
+            (found,) = connection.execute("pragma application_id").fetchone()
+            tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
+            if found != APPLICATION and tables:
+                raise StorageError(f"{self.name} is a SQLite database, but not one of live experiments.")
+            if found != APPLICATION:  # before the write-ahead log: the file's own header must have it
+                connection.execute(f"pragma application_id = {APPLICATION}")
+            if connection.execute("pragma journal_mode = wal").fetchone()[0] != "wal":
+                raise StorageError(f"{self.name} cannot have a write-ahead log there; put it on a local disk.")
+            session = SQLiteSession(connection, system_clock)
+            if tables and not upgrade:
+                check_schema(schema_of(session), self.name)
+                return
+            with _transaction(connection, "begin immediate"):
+                session.run(META)
+                session.run("insert into meta (key, value) values ('transaction', '0') on conflict do nothing")
+                migrate(session, self.name)
+
+    @contextmanager
+    def _session(self, begin: str, *, writes: bool) -> Iterator[Session]:
+        with self._locks[writes], _sentences(self.name):
+            connection = self._connections[writes]
+            with _transaction(connection, begin):
+                session = SQLiteSession(connection, self.clock or system_clock)
+                session.begin(writes=writes)
+                yield session
+
+    def writing(self) -> Any:
+        """Return a transaction that writes; others wait for it."""
+        return self._session("begin immediate", writes=True)
+
+    def reading(self) -> Any:
+        """Return a transaction that sees one state of the file."""
+        return self._session("begin", writes=False)
+
+    def relax(self) -> None:
+        """Do not wait for the disk."""
+        with self._locks[True]:
+            self._connections[True].execute("pragma synchronous = off")
+
+    def flush_erased(self) -> None:
+        """Empty the write-ahead log, which may hold what was erased; as soon as no reader needs it."""
+        with self._locks[True], _sentences(self.name):
+            self._connections[True].execute("pragma wal_checkpoint(truncate)").fetchall()
+
+    def copy_to(self, path: Path) -> None:
+        """Copy one state of the store to a new file, while it is written to."""
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        target = sqlite3.connect(path, isolation_level=None)
+        try:
+            with self._locks[False], _sentences(self.name):
+                self._connections[False].backup(target)
+            target.execute("pragma journal_mode = delete")  # one file, nothing beside it
+        finally:
+            target.close()
+
+    def close(self) -> None:
+        """Close both connections."""
+        for writes, connection in self._connections.items():
+            with self._locks[writes], suppress(sqlite3.Error):
+                connection.close()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("rollback")
+        raise
+
+
+@contextmanager
+def _sentences(name: str) -> Iterator[None]:
+    """Turn errors of SQLite into one sentence."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        words = _WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
+        raise StorageError(f"{name} cannot be used now: {words}.") from None
+
+
+_WORDS = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and ask again",
+    sqlite3.SQLITE_BUSY: f"another process has been writing for {_PATIENCE} seconds; ask again",
+    sqlite3.SQLITE_LOCKED: "another process holds it; ask again",
+    sqlite3.SQLITE_READONLY: "it is read-only; make it writable for this user",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; its folder must exist and be writable for this user",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check it before you ask again",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; restore a backup with `belated live restore`",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite database",
+}
+
+
+def _check_place(path: Path, name: str, *, make: bool) -> None:
+    """Raise unless a store can be at a path; make an empty file that only its owner can read."""
+    check_file(path)
+    if path.is_dir():
+        raise StorageError(f"{name} is a folder; give the name of a file.")
+    if not path.parent.is_dir():
+        raise StorageError(f"{name} cannot be made: there is no folder `{one_line(path.parent, 200)}`.")
+    kind = file_system(path.parent.resolve(), _mounts())
+    if kind in _NETWORK:
+        raise StorageError(
+            f"{name} is on a network file system ({kind}), where locks cannot be relied on; put it on a local disk, or "
+            "use PostgreSQL."
+        )
+    if not path.exists():
+        if not make:
+            raise StorageError(f"There is no file {name}; make an experiment first with `belated live create`.")
+        with suppress(FileExistsError), _refusals(name):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    elif path.stat().st_size and not is_sqlite(path):
+        raise StorageError(f"{name} is not a store of live experiments; choose another file.")
+    if not os.access(path, os.W_OK):
+        raise StorageError(f"{name} is read-only; make it writable for this user.")
+
+
+@contextmanager
+def _refusals(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise StorageError(f"{name} cannot be made: {error.strerror}.") from None
+
+
+def _mounts(read: Callable[[], str] = lambda: Path("/proc/mounts").read_text(encoding="utf-8")) -> str:
+    try:
+        return read()
+    except (OSError, UnicodeDecodeError):  # not Linux
+        return ""
+
+
+def file_system(path: Path, mounts: str) -> str | None:
+    """Return the kind of file system that a path is on, from the text of /proc/mounts; None if it is not known."""
+    found: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) > 2:
+            place = Path(fields[1].replace("\\040", " "))
+            if path.is_relative_to(place) and (found is None or len(place.parts) >= found[0]):
+                found = len(place.parts), fields[2]
+    return None if found is None else found[1]

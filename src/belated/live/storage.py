@@ -1,0 +1,109 @@
+"""`Storage`: what keeps an experiment, and what every storage promises."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from belated.live.errors import StorageError
+from belated.live.schema import PLACES
+
+#: A clock: microseconds since 1970 in UTC.
+Clock = Callable[[], int]
+
+
+def system_clock() -> int:
+    """Return the time of this machine in microseconds."""
+    return time.time_ns() // 1000
+
+
+class Session(ABC):
+    """One transaction: statements, a stamp, and numbers for new rows.
+
+    Attributes
+    ----------
+    now : int
+        The storage's time, the same for everything in the transaction, in microseconds.
+    watermark : int
+        Every row whose number is below it is committed and visible, and none will be added below it.
+    """
+
+    now: int
+    watermark: int
+    transaction: int
+    _place: int = 0
+
+    @abstractmethod
+    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
+
+    @abstractmethod
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows of all columns of a table."""
+
+    @abstractmethod
+    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
+        """Insert decisions unless their units have one; return the units that are new. Units are in order."""
+
+    @abstractmethod
+    def lock(self, decisions: list[int]) -> None:
+        """Let no other transaction add outcomes to these decisions until this one ends."""
+
+    @abstractmethod
+    def own_types(self, statement: str) -> str:
+        """Return a statement with the engine's own types for ID, BYTES and REAL."""
+
+    def new_ids(self, count: int) -> range:
+        """Return numbers for so many new rows."""
+        first = (self.transaction << PLACES) + self._place
+        self._place += count
+        if self._place > 1 << PLACES:
+            raise StorageError(f"One transaction can hold {1 << PLACES:,} rows; store fewer at a time.")
+        return range(first, first + count)
+
+
+class Storage(ABC):
+    """Keeps the tables of live experiments.
+
+    A subclass has transactions and a handful of statements; what they mean is written once, in the modules beside this
+    one. Every storage keeps this contract, whatever threads, processes and machines use it at once:
+
+    - What a transaction wrote is on the disk when `writing` ends without an error; if it ends with one, nothing is.
+      A process that is killed at any moment loses nothing that was acknowledged, and doubles nothing.
+    - A unit of an experiment has one decision. Who asks for it at the same time gets the same one.
+    - A decision refers to a version that is committed, and was drawn from its probabilities by the experiment's salt.
+    - Transactions that touch the same units, in any order, end: they do not wait for each other in a circle.
+    - An outcome is counted once, however often it is told. Another value for it is refused, unless it is a
+      correction; then the latest value counts, and the first arrival's time stays.
+    - Rows are numbered so that `Session.watermark` never passes a row that is still to be committed: a tick that reads
+      up to it misses nothing, and reads nothing twice.
+    - `Session.now` is the storage's own time. Whatever clocks do, a decision is not before its version, an
+      outcome not before its decision, and a version after every outcome that it has seen.
+    - Versions of an experiment are 1, 2, ... without gaps; two ticks at once make one version.
+    - Nothing but states, problems and erased units is ever changed, and nothing but parked outcomes deleted.
+    - A storage of a newer schema is refused; one of an older schema is upgraded as a whole, once, or not at all.
+    - Units, salts and outcomes are never part of a message.
+    """
+
+    #: What messages call it; without a password.
+    name: str
+    clock: Clock | None
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Session]:
+        """Return a transaction that writes; it is committed durably at its end, and rolled back after an error."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Session]:
+        """Return a transaction that sees one state of the storage, and writes nothing."""
+
+    @abstractmethod
+    def relax(self) -> None:
+        """Answer before anything is on the disk: for rehearsals, whose outcomes nobody will miss."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all connections."""

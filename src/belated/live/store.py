@@ -1,0 +1,303 @@
+"""`Store`: live experiments in a file or a database."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from belated.base.checks import whole
+from belated.base.errors import OptionError, argument
+from belated.base.tables import Column, Table
+from belated.base.text import count, one_line
+from belated.live import changing, keeping
+from belated.live.changing import Author
+from belated.live.deciding import check_policy
+from belated.live.design import MOST_ARMS, plan_setup, read_text, snapshot
+from belated.live.experiment import Experiment
+from belated.live.outcomes import Outcome
+from belated.live.records import Version
+from belated.live.sqlite import SQLiteStorage
+from belated.live.storage import Clock, Session, Storage
+from belated.live.ticker import Ticker
+from belated.live.ticking import tick
+from belated.live.verifying import Verification, verify
+from belated.live.writer import Writer
+from belated.simulation.policies import Policy, PolicyFunction
+
+if TYPE_CHECKING:
+    from belated.sequences.design import KindOption
+
+
+def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **options: bool) -> Storage:
+    """Return the storage of a path or a URL."""
+    text = os.fspath(place)
+    if text.startswith(("postgresql://", "postgres://")):
+        from belated.live.postgres import PostgresStorage
+
+        return PostgresStorage(text, clock, **options)
+    if "://" in text:
+        scheme = one_line(text.partition("://")[0])
+        raise OptionError(f"{argument('place')} is a URL of {scheme}; it must be a file or begin with postgresql://.")
+    return SQLiteStorage(text, clock, **options)
+
+
+def open(  # noqa: A001
+    place: str | os.PathLike[str], *, make: bool = True, ticking: bool = True, clock: Clock | None = None
+) -> Store:
+    """Open a store of live experiments: a file, which is made if it is not there, or a PostgreSQL database.
+
+    Parameters
+    ----------
+    place : path or URL
+        Such as ``"shop.belated"`` or ``"postgresql://user@host/db"``.
+    make : bool
+        Whether to make the store if there is none.
+    ticking : bool
+        Whether to make policy versions while experiments run; if not, call `Experiment.tick`.
+    clock : callable, optional
+        The time in microseconds since 1970, for rehearsals in accelerated time; by default the storage's own.
+
+    Returns
+    -------
+    Store
+
+    Examples
+    --------
+    >>> import belated as bl, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with bl.live.open(f"{folder.name}/shop.belated") as store:
+    ...     exp = store.create("button", arms=["Buy", "Order"], policy=bl.policies.uniform(), outcome=bl.live.binary())
+    ...     _ = exp.start()
+    ...     first, again = exp.ask("customer-17"), exp.ask("customer-17")
+    >>> first.arm == again.arm, again.repeated, first.probabilities
+    (True, True, {'Buy': 0.5, 'Order': 0.5})
+    >>> folder.cleanup()
+    """
+    return Store(open_storage(place, clock, make=make), ticking=ticking)
+
+
+class Store:
+    """Live experiments in one place; `open` gives it. It may be used by any number of threads.
+
+    Close it, or use it in a `with` statement.
+    """
+
+    def __init__(self, storage: Storage, *, ticking: bool = True) -> None:
+        self.storage = storage
+        self._functions: dict[int, PolicyFunction] = {}
+        self._ticker = Ticker(self.tick) if ticking else None
+        self._writer = Writer(storage, self._committed)
+        self._open = True
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.storage.name})"
+
+    def close(self) -> None:
+        """Finish what is queued, and close the connections."""
+        if self._open:
+            self._open = False
+            self._writer.close()
+            if self._ticker is not None:
+                self._ticker.close()
+            self.storage.close()
+
+    # ---------------------------------------------------------------- experiments
+
+    def create(
+        self,
+        name: str,
+        *,
+        arms: Sequence[str],
+        policy: Policy,
+        outcome: Outcome,
+        baseline: str | None = None,
+        planned_rows: int = 10_000,
+        level: float = 0.95,
+        kind: KindOption | None = None,
+        target: int | None = None,
+        every: int | None = None,
+        seconds: float = 2.0,
+        author: str | None = None,
+        reason: str = "",
+    ) -> Experiment:
+        """Create an experiment; it takes units after `Experiment.start`.
+
+        Parameters
+        ----------
+        name : str
+        arms : sequence of str
+        policy : Policy
+            One of `bl.policies`; more can be set later.
+        outcome : Outcome
+            Such as ``bl.live.binary()``. It is fixed from now on, as are level, baseline, kind and target.
+        baseline : str, optional
+            The arm that the others are compared with.
+        planned_rows : int
+            The number of units that are planned. A burn-in below 1 is a share of it.
+        level : float
+            The level of all intervals.
+        kind : str, optional
+            The kind of the confidence sequence, as in `bl.sequence`; by default the one for such outcomes.
+        target : int, optional
+            The number of units at which the sequence is narrowest; by default `planned_rows`.
+        every : int, optional
+            Rows after which a policy version is made; by default 0.2 % of the planned rows.
+        seconds : float
+            Seconds after which one is made if anything is new.
+        author, reason : str, optional
+            For the audit; the author is this user by default.
+
+        Returns
+        -------
+        Experiment
+        """
+        read_text("name", name)
+        labels = [read_text("arms", arm) for arm in ([arms] if isinstance(arms, str) else arms)]
+        if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_ARMS:
+            raise OptionError(f"{argument('arms')} must be 1 to {MOST_ARMS} different names.")
+        setup = plan_setup(
+            labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,
+            every=_every(every, policy), seconds=seconds,
+        )  # fmt: skip
+        check_policy(policy, labels, outcome)
+        with self.storage.writing() as session:
+            changing.create(session, name, labels, policy, setup, author_of(author, reason))
+        return self.experiment(name, policy=policy)
+
+    def experiment(self, name: str, *, policy: Policy | None = None) -> Experiment:
+        """Return an experiment of the store.
+
+        Parameters
+        ----------
+        name : str
+        policy : Policy, optional
+            A policy that is a Python function, which no storage keeps; it must be given by every process that ticks.
+        """
+        with self.storage.reading() as session:
+            about = snapshot(session, name)
+        if policy is not None and policy.function is not None:
+            self._functions[about.id] = policy.function
+        if self._ticker is not None and about.state in ("draft", "running"):
+            self._ticker.follow(name, about.setup)
+        return Experiment(self, about)
+
+    def experiments(self) -> Experiments:
+        """Return the names and states of all experiments; prints as a table."""
+        with self.storage.reading() as session:
+            names = [row[0] for row in session.run("select name from experiment order by id")]
+            found = [snapshot(session, name) for name in names]
+        return Experiments(
+            names,
+            [about.state for about in found],
+            [len(about.arms) for about in found],
+            [0 if about.version is None else about.version.step - 1 for about in found],
+        )
+
+    def import_table(self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+        """Go on with a running experiment of a table that has every arm's probability in each row.
+
+        Parameters
+        ----------
+        name : str
+        source : path, dataframe or Ibis table
+            What `bl.read` reads.
+        policy : Policy
+            The policy from now on.
+        outcome : Outcome
+        **options
+            `unit`, the column of the units, so that they keep their arms; `baseline`, `planned_rows`, `level`, `author`
+            as in `create`; and options of `bl.read`.
+        """
+        from belated.live.importing import import_log
+
+        return import_log(self, name, source, policy=policy, outcome=outcome, **options)
+
+    # ---------------------------------------------------------------- keeping
+
+    def verify(self) -> Verification:
+        """Draw every decision again, make every version again, and check every rule of the logs."""
+        with self.storage.reading() as session:
+            return verify(session, self.find_policy)
+
+    def backup(self, path: str | os.PathLike[str]) -> Path:
+        """Copy one state of the store to a new file, while it is used; `restore` takes it back."""
+        return keeping.backup(self.storage, Path(path))
+
+    # ---------------------------------------------------------------- for experiments
+
+    def submit(self, kind: Any, name: str, items: Sequence[Any]) -> list[Any]:
+        """Have items stored together with those of other callers; see `Writer`."""
+        return self._writer.submit(kind, name, items)
+
+    def tick(self, name: str) -> Version | None:
+        """Make the next policy version if anything is new; return the current one."""
+        return tick(self.storage, name, self.find_policy)
+
+    def find_policy(self, session: Session, experiment: int, rule: int) -> Policy:
+        """Return a policy with the function that this process was given for it."""
+        policy = changing.rule_of(session, experiment, rule)
+        return replace(policy, function=self._functions.get(experiment)) if policy.name == "own" else policy
+
+    def learn_function(self, experiment: int, policy: Policy) -> None:
+        """Take the function of a user's own policy."""
+        if policy.function is not None:
+            self._functions[experiment] = policy.function
+
+    def _committed(self, name: str, rows: int) -> None:
+        if self._ticker is not None:
+            self._ticker.note(name, rows)
+
+
+class Experiments(Table):
+    """The experiments of a store; iterates over their names."""
+
+    def __init__(self, names: list[str], states: list[Any], arms: list[int], asked: list[int]) -> None:
+        self.names, self._values = names, (states, arms, asked)
+
+    def __iter__(self) -> Any:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def _title(self) -> str:
+        return count(len(self.names), "experiment")
+
+    def _columns(self) -> list[Column]:
+        states, arms, asked = self._values
+        return [
+            Column("experiment", self.names, "label"),
+            Column("state", states, "label"),
+            Column("arms", arms, "count"),
+            Column("asked_at_last_version", asked, "count"),
+        ]
+
+
+def author_of(author: str | None, reason: str) -> Author:
+    """Return who changes something: by default the user that runs the process."""
+    if author is None:
+        try:
+            author = getpass.getuser()
+        except (KeyError, OSError, ImportError):  # a process without a user's name
+            author = "unknown"
+    return Author(author, reason)
+
+
+def _every(every: int | None, policy: Policy) -> int | None:
+    """Return the rows of a tick: those of a policy's batch, if it has one."""
+    if every is not None:
+        return whole("every", every, least=1)
+    return policy.batch if isinstance(policy, Policy) and policy.batch > 1 else None

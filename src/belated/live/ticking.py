@@ -1,0 +1,116 @@
+"""Ticking: the next policy version, made from what has arrived since the last one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from belated.base.errors import PolicyError
+from belated.base.text import one_line
+from belated.live.deciding import decide
+from belated.live.design import Snapshot, add_version, snapshot
+from belated.live.learning import Knowledge, last_arrival, learn
+from belated.live.records import Version
+from belated.live.storage import Session, Storage
+from belated.live.telling import adopt
+from belated.simulation.policies import Policy
+
+#: From an experiment's number and a rule's to the policy, with the user's own function if it has one.
+FindPolicy = Callable[[Session, int, int], Policy]
+
+
+def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None:
+    """Make the next version if anything is new; return the current one, None if there is none.
+
+    If the policy fails, the last good version goes on serving, and the experiment's `problem` says why.
+    """
+    with storage.reading() as session:
+        about = snapshot(session, name)
+        if about.version is None or about.state != "running":
+            return about.version
+        waiting = bool(session.run("select 1 from parked where experiment = ? limit 1", about.id))
+        made, problem = _next(session, about, about.version, find_policy)
+    if made is None and problem == about.problem and not waiting:
+        return about.version
+    with storage.writing() as session:
+        hold(session, about.id)
+        now = snapshot(session, name)
+        if waiting:
+            adopt(session, now)  # a unit that was asked while its outcome was parked elsewhere
+        if problem != now.problem:
+            session.run("update experiment set problem = ? where id = ?", problem, about.id)
+        if now.version is None or now.version.number != about.version.number:
+            return now.version  # another tick was first
+        if made is not None and add_version(session, about.id, made):
+            return made
+        return now.version
+
+
+def hold(session: Session, experiment: int) -> None:
+    """Let no other transaction change the experiment or add versions until this one ends."""
+    session.run("update experiment set state = state where id = ?", experiment)
+
+
+def _next(
+    session: Session, about: Snapshot, current: Version, find_policy: FindPolicy
+) -> tuple[Version | None, str | None]:
+    """Return the next version, None if nothing is new or the policy fails; and what is wrong with the policy."""
+    arrived = last_arrival(session, about.id, current.watermark, session.watermark)
+    made_at = max(session.now, current.made_at, arrived + 1)
+    target = replace(
+        current, number=current.number + 1, watermark=session.watermark, made_at=made_at, offered=about.offered,
+        cause="tick",
+    )  # fmt: skip
+    known = learn(session, about.id, about.setup.outcome, current, target, len(about.arms))
+    if (known.step, known.counts, known.totals) == (current.step, current.counts, current.totals):
+        return None, about.problem
+    try:
+        policy = find_policy(session, about.id, current.rule)
+        p = decide(policy, about.labels, about.offered, known, about.setup.planned)
+    except PolicyError as error:
+        return None, one_line(error, 500)
+    return with_knowledge(target, known, p), None
+
+
+def with_knowledge(version: Version, known: Knowledge, probabilities: list[float]) -> Version:
+    """Return a version with what is known and what was decided."""
+    return replace(
+        version, step=known.step, counts=known.counts, totals=known.totals, probabilities=tuple(probabilities)
+    )
+
+
+def changed_version(session: Session, about: Snapshot, rule: int, policy: Policy, cause: str) -> str | None:
+    """Insert the version that follows a change of arms or policy; return what is wrong with the policy, if it is.
+
+    It is made from what the last version knew. If the policy fails, the last probabilities of the arms that are
+    still offered are scaled to 1.
+    """
+    current = about.version
+    if current is None:
+        return None
+    arms = len(about.arms)
+    counts, totals = ((*values, *[0.0] * (arms - len(values))) for values in (current.counts, current.totals))
+    known = Knowledge(current.step, counts, totals, 0)
+    problem = None
+    try:
+        p = decide(policy, about.labels, about.offered, known, about.setup.planned)
+    except PolicyError as error:
+        problem = one_line(error, 500)
+        p = remaining(current, about.offered, arms)
+    made_at = max(session.now, current.made_at)
+    version = replace(
+        current, number=current.number + 1, rule=rule, made_at=made_at, offered=about.offered, cause=cause
+    )
+    add_version(session, about.id, with_knowledge(version, known, p))
+    return problem
+
+
+def remaining(current: Version, offered: Sequence[int], arms: int) -> list[float]:
+    """Return the last probabilities of the arms that are still offered, scaled to 1; equal ones if all are 0."""
+    last = [*current.probabilities, *[0.0] * (arms - len(current.probabilities))]
+    kept = [p if k in offered else 0.0 for k, p in enumerate(last)]
+    whole = math.fsum(kept)
+    if whole <= 0:
+        return [1 / len(offered) if k in offered else 0.0 for k in range(arms)]
+    return [share / whole for share in kept]

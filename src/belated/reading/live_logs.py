@@ -1,0 +1,300 @@
+"""Logs of live experiments: their rows as columns, read from a SQLite file or a PostgreSQL database.
+
+The tables are those of `belated.live`; this module knows only how a log is read from them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.errors import LogError, OptionError, argument
+from belated.base.text import one_line
+from belated.log.clock import NEVER
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What the header of a live file has as its application: "bltd".
+APPLICATION = 0x626C7464
+
+#: The schema of the tables in PostgreSQL.
+SCHEMA = "belated_live"
+
+#: Places for rows in one transaction, as a power of 2: rows are numbered by transaction, then by place.
+PLACES = 24
+
+_MAGIC = b"SQLite format 3\x00"
+
+#: Runs a statement with `?` for each value, and gives its rows.
+Run = Callable[..., list[tuple[Any, ...]]]
+
+
+def is_sqlite(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as SQLite's do."""
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def is_live(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a store of live experiments, by its header."""
+    with open(path, "rb") as file:
+        head = file.read(100)
+    return head[:16] == _MAGIC and head[68:72] == APPLICATION.to_bytes(4, "big")
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _whole() -> Array:
+    return np.empty(0, np.int64)
+
+
+@dataclass
+class LiveRows:
+    """The rows of an experiment below a watermark; `extend` adds those up to a later one.
+
+    Attributes
+    ----------
+    key, arm, version, assigned : array of int
+        Of each decision, in the order of their numbers; times are in microseconds.
+    outcome : array of float
+        The latest value, NaN if none has arrived.
+    arrived : array of int
+        When the first value arrived; `NEVER` if none has.
+    events : list of tuple
+        The outcomes of an experiment whose outcomes are events: decision, key, revision, value, happened, arrived.
+    corrected : int
+        How many outcomes were corrected.
+    chances : list of list of float
+        The probabilities of each version.
+    """
+
+    key: Array = field(default_factory=_whole)
+    arm: Array = field(default_factory=_whole)
+    version: Array = field(default_factory=_whole)
+    assigned: Array = field(default_factory=_whole)
+    outcome: Array = field(default_factory=lambda: np.empty(0))
+    arrived: Array = field(default_factory=_whole)
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    corrected: int = 0
+    chances: list[list[float]] = field(default_factory=list)
+    watermark: int = 0
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def extend(self, run: Run, experiment: int, watermark: int, *, events: bool) -> bool:
+        """Add the rows up to a watermark; return whether there were any."""
+        bounds = (experiment, self.watermark, watermark)
+        decided = run(
+            "select id, arm, version, assigned_at from decision where experiment = ? and id >= ? and id < ? "
+            "order by id", *bounds,
+        )  # fmt: skip
+        told = run(
+            "select decision, key, revision, value, happened_at, arrived_at from outcome where experiment = ? "
+            "and id >= ? and id < ? order by id", *bounds,
+        )  # fmt: skip
+        more = run(
+            "select probabilities from version where experiment = ? and number > ? order by number",
+            experiment, len(self.chances),
+        )  # fmt: skip
+        self.chances += [json.loads(row[0]) for row in more]
+        if decided:
+            new = np.array(decided, np.int64)
+            for name, column in zip(("key", "arm", "version", "assigned"), new.T, strict=True):
+                setattr(self, name, np.concatenate([getattr(self, name), column]))
+            self.outcome = np.concatenate([self.outcome, np.full(len(new), np.nan)])
+            self.arrived = np.concatenate([self.arrived, np.full(len(new), NEVER)])
+        self.corrected += sum(row[2] == 1 for row in told)
+        if events:
+            self.events += told
+        elif told:
+            self._tell(told)
+        self.watermark = watermark
+        return bool(decided or told)
+
+    def _tell(self, told: list[tuple[Any, ...]]) -> None:
+        decision, _, revision, value, _, arrived = zip(*told, strict=True)
+        place = np.searchsorted(self.key, np.array(decision, np.int64))
+        self.outcome, self.arrived = self.outcome.copy(), self.arrived.copy()  # logs that were made keep theirs
+        self.outcome[place] = value  # in order: the last of several stays
+        first = np.array(revision) == 0
+        self.arrived[place[first]] = np.array(arrived, np.int64)[first]
+
+    def propensity(self, arms: int) -> Array:
+        """Return the probability of every arm in each row; 0 where it was not offered."""
+        table = np.zeros((len(self.chances), arms))
+        for row, p in zip(table, self.chances, strict=True):
+            row[: len(p)] = p
+        return np.asarray(table[self.version - 1])
+
+
+# ---------------------------------------------------------------- a log as a table
+
+
+class NamedFrame(NamedTuple):
+    """An Arrow table with a name, and the files that it is from."""
+
+    name: str
+    frame: pa.Table
+    files: tuple[str, ...] = ()
+
+
+class LiveLog(NamedTuple):
+    """The log of a live experiment, and how `read` is to understand its columns."""
+
+    assignments: NamedFrame
+    events: pa.Table | None
+    options: dict[str, Any]
+
+
+def live_log(
+    rows: LiveRows, name: str, labels: list[str], about: dict[str, Any], now: int, files: tuple[str, ...] = ()
+) -> LiveLog:
+    """Return the rows of an experiment as tables."""
+    import pyarrow as pa
+
+    if not len(rows):
+        raise LogError(f"The experiment {one_line(repr(name))} has no decisions yet.")
+    p = rows.propensity(len(labels))
+    alike = len({label.lower() for label in labels}) == len(labels)  # engines fold the case of names
+    columns = [f"p_{label}" if alike else f"p_{k}" for k, label in enumerate(labels)]
+    frame = {
+        "decision": pa.array(rows.key),
+        "arm": pa.array(np.array(labels, object)[rows.arm], pa.string()),
+        "assigned_at": _times(rows.assigned),
+        **{column: pa.array(p[:, k]) for k, column in enumerate(columns)},
+    }
+    options: dict[str, Any] = {
+        "arm": "arm", "assigned_at": "assigned_at", "arms": labels,
+        "propensity": dict(zip(labels, columns, strict=True)),
+    }  # fmt: skip
+    outcome = about["outcome"]
+    if outcome["kind"] != "events":
+        there = np.isfinite(rows.outcome)
+        frame |= {"outcome": pa.array(rows.outcome, mask=~there), "arrived_at": _times(rows.arrived, there)}
+        options |= {"outcome": "outcome", "arrived_at": "arrived_at"}
+        return LiveLog(NamedFrame(name, pa.table(frame), files), None, options)
+    options |= {
+        "key": "decision", "arrived_at": "happened_at", "outcome": "value", "events": outcome["measure"],
+        "window": outcome["window"], "as_of": _moment(now),
+    }  # fmt: skip
+    return LiveLog(NamedFrame(name, pa.table(frame), files), _latest_events(rows), options)
+
+
+def _latest_events(rows: LiveRows) -> pa.Table:
+    """Return each event's latest value, when it first happened, and its decision; without those of value 0."""
+    import pyarrow as pa
+
+    latest: dict[tuple[int, str], tuple[float, int]] = {}
+    for decision, key, _, value, happened, arrived in rows.events:
+        before = latest.get((decision, key))
+        when = (arrived if happened is None else happened) if before is None else before[1]
+        latest[decision, key] = value, when
+    kept = [(decision, value, when) for (decision, _), (value, when) in latest.items() if value]
+    decision, value, when = zip(*kept, strict=True) if kept else ((), (), ())
+    return pa.table({
+        "decision": pa.array(decision, pa.int64()), "value": pa.array(value, pa.float64()),
+        "happened_at": _times(np.array(when, np.int64)),
+    })  # fmt: skip
+
+
+def _times(times: Array, there: Array | None = None) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(times.view("datetime64[us]"), pa.timestamp("us"), mask=None if there is None else ~there)
+
+
+def _moment(now: int) -> np.datetime64:
+    return np.datetime64(now, "us")
+
+
+# ---------------------------------------------------------------- where it is
+
+
+def find_live(source: Any, table: str | None) -> LiveLog | None:
+    """Return the log of a live experiment, if that is what a path or URL and a name stand for."""
+    if isinstance(source, LiveLog):
+        return source
+    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+        return _of_database(source, table)
+    if not isinstance(source, (str, os.PathLike)) or not os.path.isfile(source) or not is_live(source):
+        return None
+    path = os.fspath(source)
+    with _opened(path) as run:
+        transaction = int(run("select value from meta where key = 'transaction'")[0][0])
+        return _read(
+            run, table, (transaction + 1) << PLACES, time.time_ns() // 1000, one_line(Path(path).name), (path,)
+        )
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Run]:
+    uri = f"{Path(path).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=60)) as connection:
+            connection.execute("pragma query_only = on")
+            connection.execute("pragma trusted_schema = off")
+            connection.execute("begin")
+            yield lambda statement, *values: connection.execute(statement, values).fetchall()
+    except sqlite3.Error as error:
+        raise LogError(f"`{one_line(Path(path).name)}` cannot be read: {one_line(error, 200)}.") from None
+
+
+def _of_database(url: str, table: str | None) -> LiveLog | None:
+    """Return an experiment of a database, unless it has no live experiments or a table of that name."""
+    if table is None:
+        return None
+    try:
+        import psycopg
+    except ImportError:
+        return None
+    try:
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=15)
+    except psycopg.Error:
+        return None  # said, without its password, when the table is looked for
+    with connection:
+        connection.execute("set default_transaction_read_only = on")
+
+        def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+            return connection.execute(statement.replace("?", "%s"), values).fetchall()
+
+        if not run("select 1 from pg_catalog.pg_tables where schemaname = ? and tablename = 'experiment'", SCHEMA):
+            return None
+        run("select set_config('search_path', ?, false)", SCHEMA)
+        if not run("select 1 from experiment where name = ?", table):
+            return None
+        with connection.transaction():
+            connection.execute("set transaction isolation level repeatable read")
+            ((transaction, now),) = run(
+                "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint + (select value::bigint from meta "
+                "where key = 'offset'), (extract(epoch from clock_timestamp()) * 1000000)::bigint"
+            )
+            return _read(run, table, int(transaction) << PLACES, int(now), "the database")
+
+
+def _read(run: Run, name: str | None, watermark: int, now: int, where: str, files: tuple[str, ...] = ()) -> LiveLog:
+    rows = run("select name, id, about from experiment order by id")
+    known = {row[0]: row[1:] for row in rows}
+    if name is None and len(known) == 1:
+        (name,) = known
+    if name is None or name not in known:
+        listed = ", ".join(repr(one_line(each)) for each in list(known)[:20]) or "none"
+        raise OptionError(f"`{where}` holds {len(known)} experiments ({listed}); choose one with {argument('table')}.")
+    key, text = known[name]
+    about = json.loads(text)
+    labels = [row[0] for row in run("select label from arm where experiment = ? order by number", key)]
+    found = LiveRows()
+    found.extend(run, key, watermark, events=about["outcome"]["kind"] == "events")
+    return live_log(found, name, labels, about, now, files)

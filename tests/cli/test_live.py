@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+import belated as bl
+from belated.cli.live import read_outcome, read_policy
+
+
+@pytest.fixture
+def shop(call, tmp_path):
+    """Create an experiment; give its file."""
+    path = tmp_path / "shop.belated"
+    done = call(
+        "live", "create", path, "subject line", "--arms", "Plain,Emoji", "--policy", "uniform", "--baseline", "Plain",
+        "--planned", 2000,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "subject line: running, version 1, 0 units asked" in done.stdout
+    return path
+
+
+@pytest.fixture
+def live(call, shop):
+    """Run a command on the experiment, and give what it prints."""
+
+    def run(command, *arguments, code=0):
+        done = call("live", *command.split(), shop, "subject line", *arguments)
+        assert done.exit_code == code, done.output
+        return done.stdout
+
+    return run
+
+
+def test_an_experiment_from_creation_to_decision(call, live, shop, tmp_path):
+    arm = live("ask", "customer-17")
+    assert arm in ("Plain\n", "Emoji\n")
+    again = json.loads(live("ask", "customer-17", "--format", "json"))
+    assert (again["arm"], again["repeated"], again["logged"]) == (arm.strip(), True, True)
+    assert again["probabilities"] == {"Plain": 0.5, "Emoji": 0.5}
+    assert live("tell", "customer-17", 1) == "new\n"
+    assert live("tell", "customer-17", 1) == "repeated\n"
+    assert live("tell", "customer-17", 0, "--correct") == "corrected\n"
+    units = [f"c{i}" for i in range(60)]
+    assert len(live("ask", *units).split()) == 60
+    outcomes = tmp_path / "outcomes.csv"
+    outcomes.write_text("unit,value\n" + "".join(f"{unit},{i % 3 == 0:d}\n" for i, unit in enumerate(units)))
+    assert live("tell", "--from", outcomes) == "60 new\n"
+    assert live("tell", "--from", outcomes) == "60 repeated\n"
+    text = live("answer", "--report", tmp_path / "report.html")
+    assert "61 asked, 61 told, 0 out, 1 corrected" in text
+    assert "Emoji - Plain" in text
+    assert "<html" in (tmp_path / "report.html").read_text()
+    found = json.loads(live("answer", "--format", "json"))
+    assert found["counts"]["asked"] == 61
+    assert found["contrasts"][0]["contrast"] == "Emoji - Plain"
+    live("log", "-o", tmp_path / "log.csv")
+    for other in (bl.read(tmp_path / "log.csv"), bl.read(shop)):
+        assert bl.estimate(other).contrast("Emoji", "Plain").estimate == pytest.approx(
+            found["contrasts"][0]["estimate"]
+        )
+    assert "customer" not in (tmp_path / "log.csv").read_text()
+    live("stop", "--final", "Emoji", "--reason", "enough")
+    assert live("ask", "somebody else") == "Emoji\n"
+    live("close")
+    assert "0 decisions" not in call("live", "verify", shop).stdout
+    assert [row["what"] for row in csv.DictReader(live("changes", "--format", "csv").splitlines())] == [
+        "create", "start", "stop", "close",
+    ]  # fmt: skip
+
+
+def test_arms_and_the_policy_change_while_it_runs(live):
+    assert "Question" in live("arm add", "Question", "--reason", "an idea")
+    assert "paused" in live("arm pause", "Plain")
+    assert "paused" not in live("arm resume", "Plain")
+    assert "dropped" in live("arm drop", "Emoji")
+    text = live("policy set", "--policy", "fixed:Plain=0.25,Question=0.75")
+    assert "25.0%" in text
+    assert "75.0%" in text
+
+
+def test_a_store_is_kept_and_forgets(call, live, shop, tmp_path):
+    live("ask", "a", "b")
+    assert call("live", "backup", shop, tmp_path / "copy.belated").exit_code == 0
+    assert live("erase", "a") == "erased\n"
+    assert live("erase", "nobody") == "there was nothing to erase\n"
+    done = call("live", "restore", tmp_path / "copy.belated", shop, "--replace")
+    assert done.stdout == "1 units erased again\n"
+    assert call("live", "migrate", shop).stdout == "schema 1\n"
+    assert "2 decisions, 0 outcomes and 1 version checked: clean" in call("live", "verify", shop).stdout
+    assert "1 experiment" in call("live", "status", shop).stdout
+
+
+def test_a_rehearsal_and_the_demo(call, file, tmp_path):
+    text = call("live", "simulate", file, "--rows", 100, "--every", 20, "--baseline", "B").stdout
+    assert "100 asked" in text
+    assert "The true means are A 1, B 0.5." in text
+    path = tmp_path / "demo.belated"
+    text = call("live", "demo", path, "--rows", 300).stdout
+    assert "300 asked" in text
+    assert "Everything recomputes: True." in text
+
+
+def test_a_table_is_imported(call, log, tmp_path):
+    path = tmp_path / "shop.belated"
+    done = call("live", "import", path, "mail", log, "--outcome", "real", "--baseline", "B")
+    assert done.exit_code == 0, done.output
+    assert "mail: running" in done.stdout
+    assert "400 units asked" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ask", "SHOP", "subject", "x"], "There is no experiment 'subject' in the store. It has 'subject line'."),
+        (["ask", "NOWHERE", "x", "y"], "make an experiment first with `belated live create`"),
+        (["tell", "SHOP", "subject line", "x", "2"], "a binary outcome must be 0 or 1"),
+        (["tell", "SHOP", "subject line"], "Give a UNIT and its value, or a file with --from"),
+        (["arm", "drop", "SHOP", "subject line", "X"], "ARM is 'X'; it must be one of 'Plain', 'Emoji'"),
+        (["create", "SHOP", "x", "--arms", "A,A"], "--arms must be 1 to 1000 different names"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--outcome", "bool"], "--outcome is 'bool'; it must be binary"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "greedy"], "it must be one of 'uniform'"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--baseline", "C"], "--baseline is 'C'; it must be one of the arms"),
+        (["policy", "set", "SHOP", "subject line", "--policy", "thompson:c"], "options must be like c=0.5"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(refused, shop, tmp_path, arguments, words):
+    places = {"SHOP": shop, "NOWHERE": tmp_path / "nowhere.belated"}
+    assert words in refused("live", *(places.get(each, each) for each in arguments))
+
+
+def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
+    path = tmp_path / "outcomes.csv"
+    path.write_text("who,what\na,1\n")
+    assert "has no columns named unit and value" in refused("live", "tell", shop, "subject line", "--from", path)
+    path.write_text("unit,value\na,one\n")
+    assert "has in row 1 a value" in refused("live", "tell", shop, "subject line", "--from", path)
+    path.write_text("unit,value\na,1\na,0\nb,7\n")
+    done = call("live", "tell", shop, "subject line", "--from", path)
+    assert done.exit_code == 2
+    assert done.stdout == "1 contradiction, 1 parked, 1 refused\n"
+    assert done.stderr.startswith("Row 2: another value was told before")
+
+
+def test_policies_and_outcomes_are_read_from_words():
+    binary, real = bl.live.binary(), bl.live.real()
+    assert read_policy("thompson", binary) == bl.policies.thompson_beta()
+    assert read_policy("thompson:c=0.5,burn_in=100", real) == bl.policies.thompson_normal(c=0.5, burn_in=100)
+    assert read_policy("fixed:A=0.25,B=0.75", real) == bl.policies.fixed({"A": 0.25, "B": 0.75})
+    assert read_outcome("bounded:0, 10") == bl.live.bounded(0, 10)
+    assert read_outcome("events:7d,sum") == bl.live.events("7d", "sum")
+    assert read_outcome("events:7d") == bl.live.events("7d")

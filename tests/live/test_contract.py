@@ -1,0 +1,733 @@
+"""The contract of every storage, a test for each clause; `belated.live.storage.Storage` has it in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import psycopg
+import pytest
+
+import belated as bl
+from belated.live import schema
+from belated.live.asking import ask
+from belated.live.design import snapshot, versions
+from belated.live.draws import choose, uniform
+from belated.live.telling import tell
+
+UNITS = [f"unit-{i:02}" for i in range(40)]
+
+
+def run(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Run Python in another process."""
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def about(exp):
+    with exp._store.storage.reading() as session:
+        return snapshot(session, exp.name)
+
+
+def stored(exp):
+    with exp._store.storage.reading() as session:
+        return versions(session, exp._id)
+
+
+def rows(exp, table="decision"):
+    with exp._store.storage.reading() as session:
+        return session.run(f"select * from {table} where experiment = ? order by 1", exp._id)  # noqa: S608
+
+
+# ---------------------------------------------------------------- asking
+
+KILLED = """
+import os, signal, sys, belated as bl
+exp = bl.live.open(sys.argv[1], ticking=False).experiment("button")
+for i in range(5):
+    print(exp.ask(f"unit-{i:02}").arm, exp.tell(f"unit-{i:02}", i % 2).status, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_an_ask_is_durable_when_answered(place):
+    exp = place.create()
+    with run(KILLED, place.url) as process:
+        said = [line.split() for line in process.stdout]
+    assert process.returncode == -signal.SIGKILL
+    assert [status for _, status in said] == ["new"] * 5
+    replies = exp.ask_many(UNITS[:5])
+    assert [reply.arm for reply in replies] == [arm for arm, _ in said]
+    assert all(reply.repeated for reply in replies)
+    assert [each.status for each in exp.tell_many((f"unit-{i:02}", i % 2) for i in range(5))] == ["repeated"] * 5
+
+
+def test_the_same_unit_gets_the_same_reply(place):
+    exp = place.create(policy=bl.policies.fixed({"A": 0.25, "B": 0.75}))
+    first = exp.ask("unit-1")
+    exp.set_policy(bl.policies.fixed({"A": 0.5, "B": 0.5}))
+    again = place.again().ask("unit-1")
+    assert (first.repeated, again.repeated) == (False, True)
+    assert again.probabilities == first.probabilities == {"A": 0.25, "B": 0.75}
+    assert (again.arm, again.version, again.assigned_at) == (first.arm, first.version, first.assigned_at)
+
+
+ASKS = """
+import sys, belated as bl
+exp = bl.live.open(sys.argv[1], ticking=False).experiment("button")
+print(*(exp.ask(f"unit-{i:02}").arm for i in range(40)))
+"""
+
+
+def test_the_same_unit_from_many_threads_and_processes_makes_one_row(place):
+    exp, other = place.create(), place.again()
+    processes = [run(ASKS, place.url) for _ in range(2)]
+    with ThreadPoolExecutor(16) as pool:
+        jobs = [pool.submit(each.ask, unit) for unit in UNITS for each in (exp, other) * 2]
+        replies = [job.result() for job in jobs]
+    said = []
+    for process in processes:
+        with process:
+            said.append(process.stdout.read().split())
+    arms = {reply.unit: reply.arm for reply in replies}
+    assert all(reply.arm == arms[reply.unit] for reply in replies)
+    assert said == [[arms[unit] for unit in UNITS]] * 2
+    assert len(rows(exp)) == len(UNITS)
+    assert sum(not reply.repeated for reply in replies) <= len(UNITS)
+
+
+def test_crossing_batches_do_not_deadlock(place):
+    exp, other = place.create(), place.again()
+
+    def work(one, units):
+        for _ in range(10):
+            one.ask_many(units)
+            said = one.tell_many((unit, 1) for unit in units)
+            assert all(each.taken for each in said)
+
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(work, one, units) for one in (exp, other) for units in (UNITS, UNITS[::-1])]
+        for job in jobs:
+            job.result(60)
+    assert len(rows(exp)) == len(rows(exp, "outcome")) == len(UNITS)
+
+
+def test_duplicates_within_a_batch(place):
+    exp = place.create()
+    replies = exp.ask_many(["x", "y", "x"])
+    assert [reply.repeated for reply in replies] == [False, False, True]
+    assert replies[0].arm == replies[2].arm
+    said = exp.tell_many([("x", 1), ("x", 1), ("x", 0), ("x", 0, "", None, True), ("z", 1), ("z", 1), ("z", 0)])
+    assert [each.status for each in said] == [
+        "new", "repeated", "contradiction", "corrected", "parked", "parked", "contradiction",
+    ]  # fmt: skip
+    assert len(rows(exp)) == len(rows(exp, "outcome")) == 2
+
+
+def test_a_decision_refers_to_a_committed_version(place):
+    exp = place.create()
+    with exp._store.storage.writing() as session:  # a version that is not committed yet
+        session.run("update experiment set problem = 'x' where id = ?", exp._id)
+        session.run("insert into version select experiment, 2, rule, step, watermark, made_at, offered, '[1.0, 0.0]', "
+                    "counts, totals, cause from version where experiment = ?", exp._id)  # fmt: skip
+        assert snapshot(session, "button").version.number == 2
+        with place.open().storage.reading() as other:
+            assert snapshot(other, "button").version.number == 1
+        session.run("delete from version where number = 2")
+    exp.ask_many(UNITS)
+    known = {version.number for version in stored(exp)}
+    assert {row[4] for row in rows(exp)} <= known == {1}
+
+
+def test_an_arm_of_probability_0_is_never_drawn(place):
+    most = 1 - 2**-53
+    assert choose(most, [0.3, 0.7, 0.0]) == 1
+    short = [1 / 3, 1 / 3, 1 / 3 - 1e-12, 0.0, 0.0]  # the sum is below the largest draw
+    assert choose(most, short) == 2
+    assert choose(0.0, [0.0, 1.0]) == 1
+    exp = place.create(arms=["A", "B", "C"], policy=bl.policies.fixed({"A": 0.0, "B": 1.0, "C": 0.0}))
+    assert {reply.arm for reply in exp.ask_many(UNITS)} == {"B"}
+
+
+def test_draws_follow_the_probabilities(place):
+    shares = {"A": 0.1, "B": 0.2, "C": 0.7}
+    exp = place.create(arms=list(shares), policy=bl.policies.fixed(shares))
+    drawn = Counter(reply.arm for reply in exp.ask_many(f"person {i}" for i in range(4000)))
+    chi2 = sum((drawn[arm] - 4000 * p) ** 2 / (4000 * p) for arm, p in shares.items())
+    assert chi2 < 27.6  # the 1 - 1e-6 quantile with 2 degrees of freedom: the salt is a new one in every run
+
+
+def test_every_arm_recomputes_from_the_salt(place):
+    exp = place.create(policy=bl.policies.fixed({"A": 0.4, "B": 0.6}))
+    replies = exp.ask_many(UNITS)
+    salt = about(exp).salt
+    assert [reply.arm for reply in replies] == ["AB"[uniform(salt, unit) >= 0.4] for unit in UNITS]
+    assert exp._store.verify().clean
+    place.sql("update decision set arm = 1 - arm where unit = ?", UNITS[3])
+    (finding,) = exp._store.verify().findings
+    assert "1 decision that its unit and the salt do not give" in finding
+    assert UNITS[3] not in finding
+
+
+# ---------------------------------------------------------------- telling
+
+
+def test_telling_twice_counts_once(place):
+    exp = place.create()
+    exp.ask("x")
+    assert [exp.tell("x", 1).status, exp.tell("x", 1).status, place.again().tell("x", 1.0).status] == [
+        "new", "repeated", "repeated",
+    ]  # fmt: skip
+    assert sum(exp.tick().counts) == 1
+    assert exp.answer().counts.told == 1
+
+
+def test_a_contradicting_tell_is_refused_and_changes_nothing(place):
+    exp = place.create()
+    exp.ask("x")
+    exp.tell("x", 1)
+    before = rows(exp, "outcome")
+    with pytest.raises(bl.live.ContradictionError, match="say that this one is a correction"):
+        exp.tell("x", 0)
+    assert rows(exp, "outcome") == before
+    assert exp.answer().counts.corrected == 0
+
+
+def test_a_correction_keeps_the_first_arrival(place):
+    exp = place.create()
+    exp.ask("x")
+    place.clock.forward(10)
+    exp.tell("x", 1)
+    first = exp.tick()
+    place.clock.forward(50)
+    assert exp.tell("x", 0, correct=True).status == "corrected"
+    log = exp.log()
+    assert log.outcome.tolist() == [0.0]
+    assert (log.arrived_at - log.assigned_at).tolist() == [np.timedelta64(10, "s")]
+    assert sum(first.totals) == 1
+    second = exp.tick()
+    assert (sum(second.counts), sum(second.totals)) == (1, 0)
+    assert exp.answer().counts.corrected == 1
+
+
+def test_an_unknown_tell_is_parked_then_adopted(place):
+    exp = place.create()
+    assert exp.tell("x", 1).status == "parked"
+    assert exp.tell("x", 1).status == "parked"
+    assert exp.answer().counts == bl.live.Counts(parked=1)
+    place.clock.forward(5)
+    exp.ask("x")
+    log, counts = exp.log(), exp.answer().counts
+    assert (counts.parked, counts.told) == (0, 1)
+    assert log.outcome.tolist() == [1.0]
+    assert log.arrived_at.tolist() == log.assigned_at.tolist()
+    assert exp.tell("x", 1).status == "repeated"
+
+
+def test_a_unit_that_is_asked_while_its_outcome_is_parked_elsewhere_gets_it(place):
+    exp = place.create()
+    exp.ask("x")
+    place.sql("insert into parked values (?, 'x', '', 1.0, null, 0)", exp._id)  # as a process that saw no decision did
+    exp.tick()
+    assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
+
+
+def test_no_outcome_before_its_assignment(place):
+    exp = place.create()
+    exp.ask("x")
+    place.clock.forward(-3600)
+    exp.tell("x", 1)
+    ((*_, arrived),) = rows(exp, "outcome")
+    assert arrived == rows(exp)[0][-1]
+    assert exp._store.verify().clean
+
+
+def test_a_clock_set_back_an_hour_keeps_order(place):
+    exp = place.create()
+    for i in range(6):
+        exp.ask(f"unit-{i}")
+        exp.tell(f"unit-{i}", i % 2)
+        exp.tick()
+        place.clock.forward(-3600 if i == 2 else 7)
+    made = stored(exp)
+    assert [version.number for version in made] == [1, 2, 3, 4, 5, 6, 7]
+    times = {version.number: version.made_at for version in made}
+    assert list(times.values()) == sorted(times.values())
+    arrived = {row[2]: row[-1] for row in rows(exp, "outcome")}
+    for key, _, _, _, version, assigned in rows(exp):
+        assert assigned >= times[version]
+        assert arrived[key] >= assigned
+    for version in made[1:]:  # after every outcome that it has seen
+        seen = [row[-1] for row in rows(exp, "outcome") if row[0] < version.watermark]
+        assert version.made_at > max(seen)
+    assert exp._store.verify().clean
+
+
+# ---------------------------------------------------------------- ticks
+
+
+def test_a_slow_commit_is_not_skipped_by_a_tick(place):
+    exp, slow = place.create(), place.again()
+    exp.ask_many(UNITS[:2])
+    exp.tick()
+    writing, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with slow._store.storage.writing() as session:
+            tell(session, "button", [bl.live.Tell(UNITS[0], 1)])
+            writing.set()
+            go_on.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(work)
+        writing.wait(30)
+        second = pool.submit(exp.tell, UNITS[1], 1)  # a later transaction, which PostgreSQL commits before the first
+        time.sleep(0.2)
+        ticked = exp.tick()
+        assert sum(ticked.counts) == 0  # nothing that a slower transaction could still come before
+        go_on.set()
+        first.result(30)
+        assert second.result(30).status == "new"
+    assert sum(exp.tick().counts) == 2
+    assert exp._store.verify().clean
+
+
+def test_two_ticks_at_once_make_one_version(place):
+    exp, other = place.create(), place.again()
+    for i in range(5):
+        exp.ask(f"unit-{i}")
+        together = threading.Barrier(2)
+
+        def tick(one, together=together):
+            together.wait(10)
+            return one.tick()
+
+        with ThreadPoolExecutor(2) as pool:
+            made = [job.result(30) for job in [pool.submit(tick, exp), pool.submit(tick, other)]]
+        assert made[0].number == made[1].number == i + 2
+    assert [version.number for version in stored(exp)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("policy", [bl.policies.thompson_normal(burn_in=10), bl.policies.ucb()], ids=["ts", "ucb"])
+def test_replay_gives_the_same_versions_bit_for_bit(place, policy):
+    exp = place.create(policy=policy, outcome=bl.live.real(), arms=["A", "B", "C"])
+    rng = np.random.default_rng(3)
+    for batch in range(12):
+        units = [f"{batch}-{i}" for i in range(7)]
+        exp.ask_many(units)
+        exp.tell_many((unit, value) for unit, value in zip(units, rng.normal(size=7).tolist(), strict=True))
+        if batch > 3:
+            exp.tell(f"{batch - 2}-1", float(rng.normal()), correct=True)
+        exp.tick()
+    made = stored(exp)
+    assert len(made) == 13
+    assert place.again().replay() == made
+    assert len({version.probabilities for version in made}) > 8
+    assert exp._store.verify().clean
+
+
+CRASHES = """
+import os, signal, sys, belated as bl
+exp = bl.live.open(sys.argv[1], ticking=False).experiment("button")
+exp.ask("x"); exp.tell("x", 1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_crash_between_outcome_and_tick_loses_neither(place):
+    exp = place.create()
+    with run(CRASHES, place.url) as process:
+        pass
+    assert process.returncode == -signal.SIGKILL
+    made = exp.tick()
+    assert (made.number, made.step, sum(made.counts), sum(made.totals)) == (2, 2, 1, 1)
+    assert exp.tick() == made
+    assert exp._store.verify().clean
+
+
+def test_never_told_stays_out(place):
+    exp = place.create()
+    exp.ask_many(UNITS)
+    exp.tell(UNITS[0], 0)
+    place.clock.forward(10**7)
+    assert exp.answer().counts == bl.live.Counts(asked=40, told=1, out=39)
+    assert np.isnan(exp.log().outcome).sum() == 39
+    exp.close()
+    assert exp.answer().counts == bl.live.Counts(asked=40, told=1, never=39)
+    assert sum(exp.tick().counts) <= 1
+
+
+def test_a_window_closes_to_zero_only_for_events(place):
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS[:4])
+    place.clock.forward(60)
+    exp.tell(UNITS[0], key="order 1")
+    exp.tell(UNITS[0], key="order 2")
+    assert sum(exp.tick().counts) == 0  # known when the window closes, not before
+    place.clock.forward(1800)
+    exp.ask_many(UNITS[4:8])
+    place.clock.forward(1800)
+    made = exp.tick()
+    assert (sum(made.counts), sum(made.totals)) == (4, 1)
+    answer = exp.answer()
+    assert (answer.counts.asked, answer.counts.told, answer.counts.out) == (8, 4, 4)
+    assert sorted(answer.log.log().outcome.tolist()) == [0, 0, 0, 1]
+    place.clock.forward(1801)
+    exp.tell(UNITS[4])  # after its window
+    exp.tell(UNITS[5], happened_at=bl.live.records.moment(place.clock.now - 1802 * 10**6))  # told late, inside
+    made = exp.tick()
+    assert (sum(made.counts), sum(made.totals)) == (8, 2)
+    assert exp.answer().log.log().outcome.sum() == 2
+    assert exp.replay() == stored(exp)
+    plain = place.create("other")
+    plain.ask("x")
+    place.clock.forward(10**6)
+    assert plain.answer().counts.out == 1
+
+
+# ---------------------------------------------------------------- changes
+
+
+def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
+    exp = place.create()
+    exp.ask_many(UNITS)
+    exp.add_arm("C", reason="an idea", author="Ada")
+    assert exp.ask("1").probabilities == pytest.approx(dict.fromkeys("ABC", 1 / 3))
+    exp.pause_arm("A")
+    assert exp.ask("2").probabilities == {"A": 0, "B": 0.5, "C": 0.5}
+    exp.resume_arm("A")
+    exp.drop_arm("B", reason="it hurts")
+    assert exp.ask("3").probabilities == {"A": 0.5, "B": 0, "C": 0.5}
+    exp.set_policy(bl.policies.fixed({"A": 0.9, "C": 0.1}))
+    replies = exp.ask_many(f"later {i}" for i in range(50))
+    assert {reply.arm for reply in replies} <= {"A", "C"}
+    assert replies[0].probabilities == {"A": 0.9, "B": 0, "C": 0.1}
+    with pytest.raises(bl.live.LiveError, match="dropped, which is for good"):
+        exp.resume_arm("B")
+    with pytest.raises(bl.OptionError, match="choose a new name"):
+        exp.add_arm("B")
+    what = ["create", "start", "add arm", "pause arm", "resume arm", "drop arm", "set policy"]
+    changes = exp.changes()
+    assert [change.what for change in changes] == what
+    assert (changes[2].author, changes[2].reason, json.loads(changes[2].detail)) == ("Ada", "an idea", {"arm": "C"})
+    assert [version.cause for version in stored(exp)] == [
+        "start", "arm added: C", "pause arm: A", "resume arm: A", "drop arm: B", "policy set",
+    ]  # fmt: skip
+    log = exp.log()
+    assert log.arms == ("A", "B", "C")
+    assert log.propensity[0].tolist() == [0.5, 0.5, 0.0]
+    assert np.allclose(log.propensity.sum(axis=1), 1)
+    assert exp._store.verify().clean
+    assert exp.replay() == stored(exp)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (lambda *_: 1 / 0, "ZeroDivisionError"),
+        (lambda *_: [math.nan, 1.0], "must be 2 probabilities"),
+        (lambda *_: [-0.5, 1.5], "must be 2 probabilities"),
+        (lambda *_: [0.0, 0.0], "must sum to 1"),
+        (lambda *_: [1.0], "must be 2 probabilities"),
+        (lambda *_: "heads", "ValueError"),
+    ],
+    ids=["raises", "nan", "negative", "zero", "short", "text"],
+)
+def test_a_bad_policy_keeps_the_last_good_version(place, bad, words):
+    behaves = True
+    own = bl.policies.own(lambda count, total, t: [0.25, 0.75] if behaves else bad(count, total, t))
+    exp = place.create(policy=own)
+    assert exp.ask("x").probabilities == {"A": 0.25, "B": 0.75}
+    good, behaves = exp.tick(), False
+    exp.ask_many(UNITS)
+    assert exp.tick() == good
+    assert words in exp.status().problem
+    assert exp.ask("y").probabilities == {"A": 0.25, "B": 0.75}
+    exp.pause_arm("A")  # what is paused is not chosen, whatever the policy does
+    assert exp.ask("z").probabilities == {"A": 0.0, "B": 1.0}
+    exp.resume_arm("A")
+    behaves = True
+    exp.ask("more")
+    assert exp.tick().number == good.number + 3
+    assert exp.status().problem is None
+    assert exp._store.verify().clean
+
+
+def test_a_policy_function_that_this_process_lacks_keeps_the_last_good_version(place):
+    exp = place.create(policy=bl.policies.own(lambda count, total, t: [0.25, 0.75]))
+    other = place.again()
+    other.ask("x")
+    assert other.tick().number == 1
+    assert "give it again" in other.status().problem
+    assert exp.tick().number == 2
+    assert other.status().problem is None
+
+
+def test_stopped_takes_tells_and_refuses_new_units(place):
+    exp = place.create()
+    arm = exp.ask("x").arm
+    exp.stop(final="B", reason="enough")
+    assert exp.ask("x").arm == arm
+    later = exp.ask("y")
+    assert (later.arm, later.logged, later.assigned_at) == ("B", False, None)
+    assert exp.tell("x", 1).status == "new"
+    assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
+    plain = place.create("other")
+    plain.stop()
+    with pytest.raises(bl.live.NotRunningError, match="takes no new units"):
+        plain.ask("x")
+    exp.close()
+    for act in (lambda: exp.ask("x"), lambda: exp.tell("x", 1)):
+        with pytest.raises(bl.live.ClosedError, match="takes neither units nor outcomes"):
+            act()
+    with pytest.raises(bl.live.NotRunningError, match="call start"):
+        place.create("draft", start=False).ask("x")
+
+
+# ---------------------------------------------------------------- erasing and keeping
+
+
+def learned(exp, units=UNITS):
+    exp.ask_many(units)
+    exp.tell_many((unit, i % 3 == 0) for i, unit in enumerate(units))
+    exp.tick()
+
+
+def test_an_erased_unit_is_gone_and_answers_are_unchanged(place):
+    exp = place.create()
+    learned(exp)
+    exp.tell("waiting", 1)
+    before = exp.answer()
+    assert exp.erase(UNITS[3])
+    assert exp.erase("waiting")
+    assert not exp.erase("nobody")
+    after = place.again().answer()
+    assert after.estimate.to_json() == before.estimate.to_json()
+    assert after.sequence.to_json() == before.sequence.to_json()
+    assert UNITS[3] not in str(rows(exp)) + str(rows(exp, "change"))
+    assert after.counts.parked == 0
+    assert exp._store.verify().clean
+    assert [change.what for change in exp.changes()][-3:] == ["erase"] * 3
+    if place.kind == "sqlite":
+        files = [path.read_bytes() for path in place.folder.glob("shop.belated*")]
+        assert not any(UNITS[3].encode() in content for content in files)
+        assert any(UNITS[4].encode() in content for content in files)
+
+
+def test_a_backup_under_load_restores_and_verifies(place):
+    exp = place.create()
+    learned(exp)
+    stop = threading.Event()
+
+    def load():
+        for i in range(100_000):
+            if stop.is_set():
+                return
+            exp.ask(f"load-{i}")
+            exp.tell(f"load-{i}", i % 2)
+
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(load)
+        time.sleep(0.1)
+        path = exp._store.backup(place.folder / "copy.belated")
+        stop.set()
+        job.result(30)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not list(place.folder.glob("*copy.belated[-.]*"))
+    home = place.folder / "restored.belated" if place.kind == "sqlite" else place.url
+    if place.kind == "postgres":
+        with pytest.raises(bl.live.StorageError, match="say that they are to be replaced"):
+            bl.live.restore(path, home)
+    assert bl.live.restore(path, home, replace=place.kind == "postgres") == 0
+    with bl.live.open(home, ticking=False) as store:
+        assert store.verify().clean
+        again = store.experiment("button")
+        assert again.ask_many(UNITS)[0].repeated
+        assert len(rows(again)) >= len(UNITS)
+        again.ask("new")
+        assert not again.tell("new", 1).why
+        assert again.tick().number == 3
+        assert store.verify().clean
+
+
+def test_a_restore_forgets_again_what_was_erased(place):
+    exp = place.create()
+    learned(exp)
+    path = exp._store.backup(place.folder / "copy.belated")
+    assert UNITS[5].encode() in path.read_bytes()
+    exp.erase(UNITS[5])
+    place.clock.forward(60)
+    exp.ask("after")
+    place.close()
+    assert bl.live.restore(path, place.url, replace=True) == 1
+    exp = place.again()
+    assert len(rows(exp)) == len(UNITS)
+    assert UNITS[5] not in str(rows(exp))
+    assert not exp.ask(UNITS[5]).repeated
+    assert exp._store.verify().clean
+
+
+NEXT = "alter table experiment add column note text"
+
+
+def test_every_older_schema_upgrades(place, monkeypatch):
+    exp = place.create()
+    learned(exp)
+    place.close()
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, [NEXT]])
+    with pytest.raises(bl.live.SchemaError, match="has schema 1, older than 2; upgrade it with `belated live migrate`"):
+        place.open()
+    assert bl.live.migrate(place.url) == 2
+    assert bl.live.migrate(place.url) == 2
+    exp = place.again()
+    assert exp.ask(UNITS[0]).repeated
+    assert exp._store.verify().clean
+    assert place.sql("select note from experiment") == [(None,)]
+
+
+def test_a_newer_schema_is_refused_in_a_sentence(place):
+    place.create()
+    place.sql("update meta set value = '7' where key = 'schema'")
+    place.close()
+    for act in (place.open, lambda: bl.live.migrate(place.url)):
+        with pytest.raises(bl.live.SchemaError, match=r"has schema 7, and this version .* install the newer belated"):
+            act()
+
+
+MIGRATES = f"""
+import sys, belated as bl
+from belated.live import schema
+schema.MIGRATIONS.append([{NEXT!r}])
+sys.stdin.read()
+print(bl.live.migrate(sys.argv[1]))
+"""
+
+
+def test_two_processes_migrating_at_once(place):
+    exp = place.create()
+    learned(exp)
+    place.close()
+    start = [sys.executable, "-c", MIGRATES, place.url]
+    both = [subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        process.stdin.close()
+    for process in both:
+        with process:
+            process.stdin = None
+            assert process.stdout.read() == "2\n"
+    with pytest.raises(bl.live.SchemaError, match="install the newer"):
+        place.open()
+
+
+# ---------------------------------------------------------------- answers and failures
+
+
+def test_the_log_read_and_answer_agree(place):
+    exp = place.create(policy=bl.policies.thompson_beta(), arms=["A", "B", "C d"])
+    rng = np.random.default_rng(1)
+    for batch in range(10):
+        units = [f"{batch}-{i}" for i in range(40)]
+        replies = exp.ask_many(units)
+        place.clock.forward(60)
+        chance = {"A": 0.2, "B": 0.5, "C d": 0.4}
+        exp.tell_many((each.unit, rng.random() < chance[each.arm]) for each in replies if rng.random() < 0.8)
+        exp.tick()
+    answer, read = exp.answer(), bl.read(place.url, table="button")
+    assert read.arms == ("A", "B", "C d")
+    assert bl.estimate(read, level=0.95).to_json() == answer.estimate.to_json() == bl.estimate(exp.log()).to_json()
+    followed = bl.sequence(read, **exp.setup.sequence_options)
+    assert followed.kind == "beta_binomial"
+    assert followed.to_json() == answer.sequence.to_json()
+    assert bl.diagnose(read).to_json() == answer.diagnosis.to_json()
+    assert answer.best.to_json() == answer.estimate.best().to_json()
+    assert exp.answer() is answer
+
+
+@pytest.mark.parametrize("measure", ["indicator", "count", "sum"])
+def test_the_log_read_and_answer_agree_on_events(place, measure):
+    exp = place.create(outcome=bl.live.events("10min", measure))
+    for batch in range(6):
+        units = [f"{batch}-{i}" for i in range(20)]
+        exp.ask_many(units)
+        place.clock.forward(200)
+        exp.tell_many((unit, k + 0.5, f"order {k}") for unit in units[::3] for k in range(2))
+    answer = exp.answer()
+    read = bl.read(place.url, table="button", as_of=answer.as_of)
+    assert answer.counts.told == len(read) == len(read.log()) == 80
+    assert bl.estimate(read).to_json() == answer.estimate.to_json()
+    assert bl.sequence(read, **exp.setup.sequence_options).to_json() == answer.sequence.to_json()
+    made = exp.tick()
+    assert (sum(made.counts), sum(made.totals)) == (80, answer.log.log().outcome.sum())
+
+
+FULL = """
+create function belated_live.full_disk() returns trigger language plpgsql as
+$$ begin raise exception using errcode = '53100'; end $$
+"""
+
+
+def test_a_full_disk_loses_nothing(place):
+    exp = place.create()
+    exp.ask("x")
+    if place.kind == "sqlite":
+        connection = exp._store.storage._connections[True]
+        ((pages,),) = connection.execute("pragma page_count").fetchall()
+        connection.execute(f"pragma max_page_count = {pages}")
+        units = [f"{'long' * 100} {i}" for i in range(500)]
+    else:
+        beside = psycopg.connect(place.url, autocommit=True)
+        beside.execute(FULL)
+        beside.execute(
+            "create trigger full_disk before insert on belated_live.decision execute function belated_live.full_disk()"
+        )
+        units = UNITS
+    with pytest.raises(bl.live.StorageError, match="the disk is full; free some space"):
+        exp.ask_many(units)
+    assert len(rows(exp)) == 1
+    if place.kind == "sqlite":
+        connection.execute("pragma max_page_count = 1000000")
+    else:
+        beside.execute("drop trigger full_disk on belated_live.decision")
+        beside.close()
+    assert not any(reply.repeated for reply in exp.ask_many(units))
+    assert exp.ask("x").repeated
+    assert exp._store.verify().clean
+
+
+class CancelledError(Exception):
+    """Raised by a signal while a caller waits."""
+
+
+def test_a_cancelled_caller_leaves_no_open_transaction(place, monkeypatch):
+    exp = place.create()
+    go_on, storage = threading.Event(), exp._store.storage
+    writing = storage.writing
+
+    def slowly():
+        go_on.wait(30)
+        return writing()
+
+    def cancel(*_):
+        raise CancelledError
+
+    monkeypatch.setattr(storage, "writing", slowly)
+    before = signal.signal(signal.SIGALRM, cancel)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(CancelledError):
+            exp.ask("x")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    go_on.set()
+    other = place.again()
+    with other._store.storage.writing() as session:  # nobody holds it
+        ask(session, "button", ["y"])
+    assert exp.ask("x").repeated  # it was stored all the same, once
+    assert len(rows(exp)) == 2

@@ -1,0 +1,168 @@
+"""Processes that ask and tell the same units are killed, stopped and cut off at random: nothing acknowledged is lost.
+
+``BELATED_KILL_SECONDS=600`` makes it last longer than the few seconds of an ordinary run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+
+import belated as bl
+from belated.live.design import versions
+
+SECONDS = float(os.environ.get("BELATED_KILL_SECONDS", "6"))
+WORKERS, UNITS = 3, 400
+
+#: Imports everything once, then forks a worker for each line: a new process is there in milliseconds.
+NURSERY = """
+import os, random, signal, sys
+import belated as bl
+import belated.live, belated.simulation.description
+try:
+    import psycopg
+except ImportError:
+    pass
+place, folder = sys.argv[1:]
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+def work(seed):
+    rng = random.Random(seed)
+    acks = os.open(f"{folder}/acks-{seed}", os.O_WRONLY | os.O_CREAT)
+    exp = bl.live.open(place, ticking=False).experiment("kills")
+    while True:
+        number = rng.randrange(UNITS)
+        unit = f"unit-{number}"
+        try:
+            if rng.random() < 0.1:
+                batch = sorted({f"unit-{rng.randrange(UNITS)}" for _ in range(20)}, key=lambda _: rng.random())
+                for reply in exp.ask_many(batch):
+                    os.write(acks, f"ask {reply.unit} {reply.arm} {reply.version}\\n".encode())
+            reply = exp.ask(unit)
+            os.write(acks, f"ask {unit} {reply.arm} {reply.version}\\n".encode())
+            if rng.random() < 0.5:
+                assert exp.tell(unit, number % 2).taken
+                os.write(acks, f"tell {unit} {number % 2} 0\\n".encode())
+            if rng.random() < 0.1:
+                os.write(acks, f"tick {exp.tick().number} 0 0\\n".encode())
+        except bl.live.StorageError:
+            os.write(acks, b"error 0 0 0\\n")
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        try:
+            work(int(line))
+        finally:
+            os._exit(1)
+    print(child, flush=True)
+""".replace("UNITS", str(UNITS))
+
+
+class Nursery:
+    """Starts workers, and does harm to them."""
+
+    def __init__(self, place, folder: Path) -> None:
+        self.place, self.started = place, 0
+        command = [sys.executable, "-c", NURSERY, place.url, str(folder)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.workers: list[int] = []
+
+    def start(self) -> None:
+        self.started += 1
+        self.process.stdin.write(f"{self.started}\n")
+        self.process.stdin.flush()
+        self.workers.append(int(self.process.stdout.readline()))
+
+    def kill(self, which: int) -> None:
+        os.kill(self.workers.pop(which), signal.SIGKILL)
+
+    def close(self) -> None:
+        while self.workers:
+            self.kill(0)
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(30)
+
+
+def test_nothing_acknowledged_is_lost(place, capsys, tmp_path):
+    exp = place.create("kills", policy=bl.policies.fixed({"A": 0.3, "B": 0.7}))
+    folder = tmp_path / "acks"
+    folder.mkdir()
+    rng, done = random.Random(7), Counter()  # noqa: S311
+    nursery = Nursery(place, folder)
+    try:
+        for _ in range(WORKERS):
+            nursery.start()
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            time.sleep(rng.uniform(0.02, 0.3))
+            _harm(place, nursery, rng, done)
+    finally:
+        nursery.close()
+    time.sleep(0.2)  # PostgreSQL notices that they are gone
+    said = _acknowledged(folder)
+    with capsys.disabled():
+        counts = ", ".join(f"{n} {what}" for what, n in sorted((done + Counter(row[0] for row in said)).items()))
+        print(f"\n  {place.kind}: {counts}")  # noqa: T201
+    _check(exp, said)
+    assert done["killed"] >= 3
+
+
+def _harm(place, nursery: Nursery, rng: random.Random, done: Counter) -> None:
+    """Kill a worker, stop it for a while, or cut its connections."""
+    which = rng.randrange(len(nursery.workers))
+    act = rng.random()
+    if act < 0.6:
+        nursery.kill(which)
+        nursery.start()
+        done["killed"] += 1
+    elif act < 0.8 or place.kind == "sqlite":
+        os.kill(nursery.workers[which], signal.SIGSTOP)
+        time.sleep(rng.uniform(0.01, 0.1))
+        os.kill(nursery.workers[which], signal.SIGCONT)
+        done["stopped"] += 1
+    else:
+        with psycopg.connect(place.url, autocommit=True) as connection:
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and "
+                "query like '%decision%' order by random() limit 1"
+            )
+        done["cut"] += 1
+
+
+def _acknowledged(folder: Path) -> list[list[str]]:
+    """Return what workers were told; the last line of one that was killed may be cut short."""
+    lines = [line for path in folder.iterdir() for line in path.read_bytes().decode().split("\n")[:-1]]
+    return [line.split() for line in lines]
+
+
+def _check(exp: bl.live.Experiment, said: list[list[str]]) -> None:
+    asked = {(unit, arm, int(version)) for what, unit, arm, version in said if what == "ask"}
+    told = {(unit, float(value)) for what, unit, value, _ in said if what == "tell"}
+    ticked = {int(number) for what, number, *_ in said if what == "tick"}
+    assert len({unit for unit, *_ in asked}) == len(asked)  # no unit was ever told of two arms
+    replies = exp.ask_many(sorted(unit for unit, *_ in asked))
+    assert {(reply.unit, reply.arm, reply.version) for reply in replies} == asked
+    assert all(reply.repeated for reply in replies)
+    assert all(each.status == "repeated" for each in exp.tell_many(told))
+    with exp._store.storage.reading() as session:
+        ((units, rows),) = session.run("select count(distinct unit), count(*) from decision")
+        ((outcomes, decisions),) = session.run("select count(*), count(distinct decision) from outcome")
+        made = versions(session, exp._id)
+    assert units == rows <= UNITS
+    assert outcomes == decisions >= len(told)
+    assert ticked <= {version.number for version in made}
+    assert exp.replay() == made
+    final = exp.tick()
+    assert (final.step - 1, sum(final.counts)) == (rows, outcomes)
+    assert exp._store.verify().clean
+    assert exp.answer().counts.told == outcomes
