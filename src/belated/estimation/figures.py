@@ -74,7 +74,7 @@ def answers_figure(answers: Answers) -> Figure:
     """Draw one question's answers: by estimator below each other, over moments as a band."""
     given = list(answers.answers.values())
     reference = 0.0 if len(given[-1].parts) > 1 else None
-    if answers.by == "estimator":
+    if answers.by != "as_of":
         lines = _lines(answers.answers, given)
         return plots.forest(lines, answers._title(), unit=given[-1].unit, xlabel=given[-1].name, reference=reference)
     title = f"{given[-1].name}: {percent(given[-1].level)} intervals, each for a single look"

@@ -46,6 +46,7 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         if compared is None:
             compared = compare(source, level=level, interval=questions.interval)
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
+        buildup = None if result.maturity is None else result.buildup()
         evidence = source.evidence()
         if followed is None and len(source) <= _MOST_FOLLOWED:
             kind = _sequence_kind(source, evidence)
@@ -59,9 +60,11 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         comparison=compared,
         trajectory=moved if len(moved) > 1 else None,
         sequence=followed if len(moved) > 1 else None,
-        arrivals=arrivals(evidence, dates=source.clock.unit is not None),
+        arrivals=None if buildup else arrivals(evidence, dates=source.clock.unit is not None),
         chosen=chosen(source, evidence),
-        within=source.within,
+        buildup=buildup,
+        windows=analysis.windows,
+        within=analysis.within,
         outcome=source.outcome_name,
         warnings=analysis.warnings,
         notes=(*source.notes, *_segment_notes(result)),
