@@ -212,7 +212,9 @@ class Source(Data, Table):
 
     def closed(self) -> Source:
         """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
-        return self._again(maturing=False, lag=self.query.lag, recorded_at=None) if self.is_maturing else self
+        if not self.is_maturing:
+            return self
+        return self._again(maturing=False, window=self.query.window, windows=None, lag=self.query.lag, recorded_at=None)
 
     def log(self) -> Log:
         """Return the log in memory."""

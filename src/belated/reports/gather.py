@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from contextlib import suppress
 
 import numpy as np
 
 from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
-from belated.base.errors import without_warnings
+from belated.base.errors import LogError, without_warnings
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
 from belated.estimation.estimate import Estimate
@@ -50,7 +51,8 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         evidence = source.evidence()
         if followed is None and len(source) <= _MOST_FOLLOWED:
             kind = _sequence_kind(source, evidence)
-            followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
+            with suppress(LogError):  # no window has closed yet
+                followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
     return Report(
         title=_title(source, result) if title is None else title,
         estimate=result,

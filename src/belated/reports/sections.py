@@ -54,6 +54,8 @@ MATURING_REMARKS = {
     f"dipw, {CLOSED}": "The same without an outcome model.",
 }
 
+_CLOSED_WINDOWS = " Both bands use only assignments whose window has closed."
+
 _MOST_ROWS, _MOST_RIBBONS = 24, 6
 
 
@@ -293,7 +295,7 @@ def looked_section(report: Report) -> Section | None:
         link="Every look",
         heading="If you look more than once",
         intro="The band for every look holds at all moments together: you may look as often as you like, and stop when "
-        "it excludes 0.",
+        f"it excludes 0.{_CLOSED_WINDOWS if report.within else ''}",
         parts=(
             Part(
                 charts=drawn,

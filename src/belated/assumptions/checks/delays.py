@@ -59,8 +59,7 @@ def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
         return Verdict(
             "red",
             f"{finding}. Too many outcomes arrive very late for the theory to hold.",
-            "Set a window within which outcomes count (events and window, or --events --window 7d). Only rows whose "
-            "window has closed are then used.",
+            "Set a window within which outcomes count (events and window, or --events --window 7d).",
             numbers,
         )
     if tails.exponent[k] < 0.5:
