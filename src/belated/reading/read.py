@@ -230,8 +230,8 @@ def _event_window(
         raise OptionError(f"{argument('window')} and {argument('windows')} are both given; give one of them.")
     if windows is not None and not maturing:
         raise OptionError(
-            f"{argument('windows')} needs rows whose window is still open; give one {argument('window')} if only closed "
-            "windows count."
+            f"{argument('windows')} needs rows whose window is still open; give one {argument('window')} if only "
+            "closed windows count."
         )
     if not events and (lag is not None or recorded_at is not None):
         name = "lag" if lag is not None else "recorded_at"

@@ -501,6 +501,7 @@ class Source(Data, Table):
             ("rows", count(len(self), "row")),
             ("as of", self.as_of_text or "everything that has arrived"),
             *([] if self.cap is None else [("cap", cap_text(self.cap))]),
+            *([] if self.query.lag is None else [("lag", f"events are recorded within {self.query.lag.text}")]),
             ("engine", f"{self.engine}, {how}"),
         ]
 

@@ -56,6 +56,9 @@ MATURING_REMARKS = {
 
 _CLOSED_WINDOWS = " Both bands use only assignments whose window has closed."
 
+#: The most arms whose bands can be told apart in one chart.
+_MOST_BANDS = 3
+
 _MOST_ROWS, _MOST_RIBBONS = 24, 6
 
 
@@ -365,22 +368,22 @@ def buildup_section(report: Report) -> Section | None:
     buildup, maturity = report.buildup, report.estimate.maturity
     if buildup is None or maturity is None:
         return None
-    arms, unit = buildup.arms, report.estimate.unit
-    size, name = maturity.scale
-    drawn = charts.curves(
-        np.array([0.0, *buildup.ages]) / size,
-        [_rising(arms[k], buildup.arm(arms[k]), k) for k in _by_weight(report, arms)],
-        title=f"{upper(report.quantity)}{report.comma} by time since assignment",
-        xlabel=f"time since assignment, {name}",
-        ylabel=report.quantity,
-        unit=unit,
-    )
+    size, unit = maturity.scale
+    ages, shown = np.array([0.0, *buildup.ages]) / size, report.ranked[:_MOST_RIBBONS]
+    series = [_rising(buildup.arms[k], buildup.arm(buildup.arms[k]), look(report, buildup.arms[k])) for k in shown]
+    title = f"{upper(report.quantity)}{report.comma} up to each age"
+    xlabel = f"time since assignment, {unit}"
+    if len(series) <= _MOST_BANDS:
+        drawn = [
+            charts.curves(ages, series, title=title, xlabel=xlabel, ylabel=report.quantity, unit=report.estimate.unit)
+        ]
+    else:
+        drawn = charts.ribbons(ages, series, title=title, level=report.level, xlabel=xlabel)
     what = "events build up" if report.outcome == SHARE_WITH_EVENT else f"{one_line(report.outcome, 60)} builds up"
-    bands = f"{percent(report.level)} intervals, each for one arm and one age"
-    more = f" Bands are those of the first {LOOKS} arms." if len(arms) > LOOKS else ""
+    more = f" The {len(shown)} highest of {len(buildup.arms)} arms are drawn." if len(shown) < len(buildup.arms) else ""
     part = Part(
-        charts=[drawn],
-        caption=f"{upper(report.quantity)}{report.comma} up to each age, with {bands}.{more}",
+        charts=drawn,
+        caption=f"{title}, with {percent(report.level)} intervals, each for one arm and one age.{more}",
         sheet=_by_age(report, buildup) if report.windows is None else _by_window(report.windows),
     )
     several = [] if report.windows is None or report.contrasts is None else [_window_contrasts(report, report.windows)]
