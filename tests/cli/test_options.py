@@ -71,7 +71,8 @@ NONE = {field.name: None for field in dataclasses.fields(LogOptions)} | {
 
 def test_they_are_the_arguments_of_read():
     arguments = set(inspect.signature(bl.read).parameters)
-    assert {field.name for field in dataclasses.fields(LogOptions)} == arguments - {"maturing"} | {"measure", "closed_only"}
+    expected = arguments - {"maturing"} | {"measure", "closed_only"}
+    assert {field.name for field in dataclasses.fields(LogOptions)} == expected
 
 
 def test_a_log_is_read_and_what_was_guessed_is_said(log, capsys):

@@ -65,7 +65,7 @@ def analyze(
         str | None,
         option(
             "The estimator: daipw, daipw_paper, dipw, mean, hajek, nh, nh0, iad, or all (side by side). Default: "
-            "daipw, or dipw if only the chosen arm's probability is known.",
+            "daipw, or dipw if only the chosen arm's probability is known or windows of events may be open.",
             QUESTIONS,
         ),
     ] = None,
@@ -137,7 +137,8 @@ def analyze(
 
     The table has one row per assignment: the arm, the probabilities and, if it has arrived, the outcome and its time of
     arrival. Columns that are not named are guessed, and the guess is printed. Outcomes may be in a second table, joined
-    by a key; with --events they are events within a window.
+    by a key; with --events they are events within a window, and assignments whose window is still open count for the
+    ages they have reached.
 
     Results go to stdout; guesses and warnings go to stderr. The exit code is 2 if the options or the data are invalid,
     with an error message of one sentence.
@@ -172,7 +173,7 @@ def analyze(
     if report is not None:
         check_place(report, tables.files)
     log = tables.read()
-    if estimator is None and not log.has_all_propensities:
+    if estimator is None and not log.has_all_propensities and not log.is_maturing:
         typer.echo("Only the chosen arm's probability is known, so the estimator is dipw.", err=True)
     questions = Questions(
         estimator=chosen,

@@ -212,7 +212,7 @@ class Contrasts(Table):
 
 @dataclass(frozen=True, repr=False)
 class Answers(Table):
-    """The answers for one arm, contrast or policy, by estimator or by time; prints as a table."""
+    """The answers for one arm, contrast or policy, by estimator, window or time; prints as a table."""
 
     by: str
     answers: Mapping[Hashable, Answer]
@@ -229,7 +229,7 @@ class Answers(Table):
         return self.answers[key]
 
     def plot(self) -> Figure:
-        """Draw the answers, one row per estimator or a band over time; a matplotlib figure, which notebooks show."""
+        """Draw the answers, one below the other or a band over time; a matplotlib figure, which notebooks show."""
         from belated.estimation.figures import answers_figure
 
         return answers_figure(self)

@@ -72,7 +72,7 @@ def estimates_within(estimate: Estimate, windows: Sequence[Any]) -> Windows:
     if isinstance(windows, (str, bytes)) or not windows:
         raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")
     maturity = estimate._maturing
-    lengths = sorted({maturity.length(window) for window in windows})
+    lengths = sorted({window.length if isinstance(window, Age) else maturity.length(window) for window in windows})
     return Windows({maturity.text(length): estimate.window(Age(length)) for length in lengths})
 
 

@@ -210,7 +210,9 @@ class Mix(Table):
         segments = self.estimate.sums.segments
         if segments is None:
             return []
+        maturity = self.estimate.maturity
         counts = [segments.cells[name].reshape(-1, segments.arms).sum(axis=1) for name in ("assigned", "arrived")]
+        counts[1] = counts[1] if maturity is None else maturity.closed.sum(axis=1)
         return [
             {"segment": label, "share": share, "assigned": int(assigned), "arrived": int(arrived)}
             for (label, share), assigned, arrived in zip(self.estimate.shares.items(), *counts, strict=True)
@@ -223,7 +225,8 @@ class Mix(Table):
     def columns(self) -> list[Column]:
         """The values of the segments, as columns to show."""
         kinds: dict[str, CellKind] = {"segment": "label", "share": "share", "assigned": "count", "arrived": "count"}
-        return [Column(name, [row[name] for row in self.rows], kind) for name, kind in kinds.items()]
+        shown = {} if self.estimate.maturity is None else {"arrived": "closed"}
+        return [Column(shown.get(name, name), [row[name] for row in self.rows], kind) for name, kind in kinds.items()]
 
     def _columns(self) -> list[Column]:
         return self.columns

@@ -335,8 +335,11 @@ class Estimate(Table):
 
     @property
     def arrived(self) -> Array:
-        """The number of arrived outcomes, by arm, of the segments that the estimate is about."""
-        return self._counts("arrived")
+        """The number of arrived outcomes, of events that of closed windows, by arm.
+
+        They are of the segments that the estimate is about.
+        """
+        return self._counts("arrived") if self.maturity is None else self._of_segments(self.maturity.closed)
 
     def _counts(self, name: str) -> Array:
         if self.sums.segments is None or self.population is None:
@@ -628,14 +631,15 @@ class Estimate(Table):
             words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
             warnings.warn(words, BelatedWarning, stacklevel=3)
             return
-        outcome, come = ("outcome", "has arrived") if self.maturity is None else ("row", "has lived so long")
-        equal = "All arrived outcomes of" if self.maturity is None else "All outcomes so far of"
+        one, all_, come = "outcome", "arrived outcomes", "arrived"
+        if self.maturity is not None:  # outcomes of rows whose window is open count, too
+            one, all_, come = "row", "outcomes so far", "lived so long"
         for chosen, before, after in (
-            (arrived == 0, f"No {outcome} of", f"{come}; the estimate is NaN."),
+            (arrived == 0, f"No {one} of", f"has {come}; the estimate is NaN."),
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
-            (arrived == 1, f"Only one {outcome} of", f"{come}; there is no interval."),
-            (constant & (arrived > 1), equal, self._constant_words()),
-            (empty, f"In a segment no {outcome} of", f"{come}; the estimate is NaN."),
+            (arrived == 1, f"Only one {one} of", f"has {come}; there is no interval."),
+            (constant & (arrived > 1), f"All {all_} of", self._constant_words()),
+            (empty, f"In a segment no {one} of", f"has {come}; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
@@ -658,9 +662,9 @@ class Estimate(Table):
         moved = np.abs(self.statistics.augmentation)
         robust = self.statistics.robust if self.estimator.start == "zero" and not self.segments else None
         far = np.zeros(len(self.arms), dtype=bool) if robust is None else 2 * moved**2 > robust
-        capped = [] if self.sums.cap is None else [self.sums.cap.note(self.sums["arrived"].sum())]
+        capped = self.cap_notes()
         capped += [] if self.sums.segments is None else segment_notes(self.sums.segments, self.estimator)
-        capped += self._maturity_notes()
+        capped += self.maturity_notes()
         if not far.any():
             return capped
         return [
@@ -669,8 +673,13 @@ class Estimate(Table):
             f"{self._listed(far)}. This causes most of the uncertainty; use 'daipw' or 'dipw'.",
         ]
 
-    def _maturity_notes(self) -> list[str]:
-        """Return what to say of windows that are open."""
+    def cap_notes(self) -> list[str]:
+        """Return a sentence on how many outcomes are above the cap; none without a cap."""
+        noun = "arrived outcome" if self.maturity is None else "outcome"
+        return [] if self.sums.cap is None else [self.sums.cap.note(self.sums["arrived"].sum(), noun)]
+
+    def maturity_notes(self) -> list[str]:
+        """Return sentences on windows that are still open; none for other outcomes."""
         maturity = self.maturity
         if maturity is None:
             return []
@@ -682,8 +691,8 @@ class Estimate(Table):
             )
         elif open_rows:
             notes.append(
-                f"What happens within {text(maturity.window)} of assignment. {count(open_rows, 'row')} whose "
-                f"window is still open {'counts' if open_rows == 1 else 'count'} for the ages reached so far."
+                f"The outcome is what happens within {text(maturity.window)} of assignment; {count(open_rows, 'row')} "
+                f"whose window is still open {'counts' if open_rows == 1 else 'count'} for the ages reached so far."
             )
         if maturity.covered is not None and maturity.covered > 0:
             shorter = self.window(Age(maturity.covered))
@@ -714,7 +723,7 @@ class Estimate(Table):
         columns = [Column("arm", list(self.arms), "label"), *answer_columns(self.arm_answers, test=False)]
         columns.append(Column("assigned", self.assigned.astype(int).tolist(), "count"))
         if self.maturity is not None:
-            columns.append(Column("closed", self._of_segments(self.maturity.closed).tolist(), "count"))
+            columns.append(Column("closed", self.arrived.tolist(), "count"))
             columns.append(Column("events", self._of_segments(self.maturity.events).tolist(), "count"))
         else:
             columns.append(Column("arrived", self.arrived.astype(int).tolist(), "count"))

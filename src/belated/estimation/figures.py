@@ -9,7 +9,7 @@ import numpy as np
 
 from belated.base import figures as plots
 from belated.base.columns import Label
-from belated.base.figures import COLOURS, GREY, Whisker
+from belated.base.figures import COLOURS, GREY, INK, Whisker
 from belated.base.names import shorten_all
 from belated.base.text import count, percent
 from belated.summaries.caps import capped_at
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: The most arms that a figure of several estimators, and of several moments in colour, shows.
 _MOST_FACETS, _MOST_PATHS = 12, len(COLOURS)
+
+#: The most arms whose bands can be told apart in one facet.
+_MOST_BANDS = 3
 
 #: Columns of text that an arm's name takes in a legend.
 _LEGEND = 24
@@ -74,7 +77,7 @@ def answers_figure(answers: Answers) -> Figure:
     """Draw one question's answers: by estimator below each other, over moments as a band."""
     given = list(answers.answers.values())
     reference = 0.0 if len(given[-1].parts) > 1 else None
-    if answers.by == "estimator":
+    if answers.by != "as_of":
         lines = _lines(answers.answers, given)
         return plots.forest(lines, answers._title(), unit=given[-1].unit, xlabel=given[-1].name, reference=reference)
     title = f"{given[-1].name}: {percent(given[-1].level)} intervals, each for a single look"
@@ -96,22 +99,29 @@ def trajectory_figure(trajectory: Trajectory) -> Figure:
 
 
 def buildup_figure(buildup: Buildup) -> Figure:
-    """Draw how every arm's mean builds up by age, with bands; of many arms those that ended highest."""
+    """Draw how every arm's mean builds up by age, with bands: few arms together, more in a facet each."""
     last, maturity = buildup.estimates[-1], buildup.estimates[-1].maturity
     chosen = _highest(last)
     names = shorten_all((last.arms[k] for k in chosen), _LEGEND)
     scale, unit = (1.0, "steps") if maturity is None else maturity.scale
     more = f", the {len(chosen)} highest of {len(last.arms)} arms" if len(chosen) < len(last.arms) else ""
-    title = f"How {last.estimand} builds up after assignment: {percent(last.level)} intervals{more}"
-    figure, (axes,) = plots.new_figure([""], title, (7.2, 4.4))
+    title = f"{last.estimand} after assignment: {percent(last.level)} intervals, each for one age{more}"
+    together = len(chosen) <= _MOST_BANDS
+    figure, facets = plots.new_figure([""] if together else names, title, (7.2, 4.4) if together else None)
     ages = [0.0, *(age / scale for age in buildup.ages)]
-    for place, (name, k) in enumerate(zip(names, chosen, strict=True)):
-        lines = [Whisker("", 0.0, 0.0, 0.0), *_lines(buildup.names, (e.arm_answers[k] for e in buildup.estimates))]
+    answers = [[estimate.arm_answers[k] for estimate in buildup.estimates] for k in chosen]
+    low, high = (np.array([[0.0, *(a.shown[end] for a in own)] for own in answers]).T for end in (0, 1))
+    means = np.array([[0.0, *(a.estimate for a in own)] for own in answers]).T
+    for place, (name, own) in enumerate(zip(names, answers, strict=True)):
+        lines = [Whisker("", 0.0, 0.0, 0.0), *_lines(buildup.names, own)]
+        axes = facets[0 if together else place]
         plots.draw_path(axes, ages, lines, COLOURS[place % len(COLOURS)], plots.safe_label(name))
-    plots.scale_in(axes.yaxis, last.unit)
-    axes.set_xlabel(f"age in {unit}")
-    axes.set_xlim(0.0, ages[-1])
-    if len(chosen) > 1:
+    for axes in facets:
+        plots.cut_height(axes, low, high, means)
+        plots.scale_in(axes.yaxis, last.unit)
+        axes.set_xlabel(f"{unit} since assignment", fontsize=9, color=INK)
+        axes.set_xlim(0.0, ages[-1])
+    if together and len(chosen) > 1:
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
     return figure
 

@@ -161,5 +161,9 @@ class Trajectory(Table):
             Column("as_of", [m for m in self.moments for _ in range(n)], "label"),
             Column("arm", [arm for e in self.estimates for arm in e.arms], "label"),
             *answer_columns(answers, test=False),
-            Column("arrived", [int(x) for e in self.estimates for x in e.sums["arrived"]], "count"),
+            Column(
+                "arrived" if self.estimates[-1].maturity is None else "closed",
+                [int(x) for e in self.estimates for x in e.arrived],
+                "count",
+            ),
         ]

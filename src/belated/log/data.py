@@ -36,6 +36,8 @@ class Data(ABC):
         The name of the log in messages.
     within : str or None
         The window in words, if outcomes are events within a window.
+    windows : tuple
+        The windows that were asked for, if there are several.
     cap : float or None
         The cap on outcomes; None if there is none.
     notes : tuple of str
@@ -55,6 +57,7 @@ class Data(ABC):
     moment: int | float | None
     name: str
     within: str | None
+    windows: tuple[Any, ...] = ()
     cap: float | None
     notes: tuple[str, ...]
     files: tuple[str, ...] = ()

@@ -367,12 +367,14 @@ class Log(Data, Table):
     @property
     def how_read(self) -> list[tuple[str, str]]:
         """Names and values for a report: where the rows are, and how they were summed."""
+        lag = 0 if self.events is None else self.events.lag
         return [
             ("source", self.name),
             *([("propensities", "a fixed split (declared)")] if self.declared else []),
             ("rows", count(len(self), "row")),
             ("as of", self.as_of_text or "everything that has arrived"),
             *([] if self.cap is None else [("cap", cap_text(self.cap))]),
+            *([] if not lag else [("lag", f"events are recorded within {length_text(self.clock, lag)}")]),
             ("engine", "memory, summed by the compiled kernel"),
         ]
 

@@ -161,7 +161,7 @@ def read(
     form = TextFormat(encoding, decimal, date_format)
     if cap is not None:
         read_cap(cap)
-    window = _event_window(events, window, windows, lag=lag, recorded_at=recorded_at)
+    window = _event_window(events, window, windows, maturing=maturing, lag=lag, recorded_at=recorded_at)
     assignments = open_input(source, table, role="source", form=form)
     deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes", form=form)
     files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
@@ -221,13 +221,24 @@ def read(
 
 
 def _event_window(
-    events: bool | Measure, window: Any, windows: Sequence[Any] | None, *, lag: Any, recorded_at: str | None
+    events: bool | Measure,
+    window: Any,
+    windows: Sequence[Any] | None,
+    *,
+    maturing: bool,
+    lag: Any,
+    recorded_at: str | None,
 ) -> Window | None:
     """Return the window of events, the longest of several; None if outcomes are not events."""
     if isinstance(events, str):
         one_of("events", events, MEASURES)
     if window is not None and windows is not None:
         raise OptionError(f"{argument('window')} and {argument('windows')} are both given; give one of them.")
+    if windows is not None and not maturing:
+        raise OptionError(
+            f"{argument('windows')} needs rows whose window is still open; give one {argument('window')} if only "
+            "closed windows count."
+        )
     if not events and (lag is not None or recorded_at is not None):
         name = "lag" if lag is not None else "recorded_at"
         raise OptionError(f"{argument(name)} is given without {argument('events')}; it is about events in a window.")

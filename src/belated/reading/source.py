@@ -224,7 +224,9 @@ class Source(Data, Table):
 
     def closed(self) -> Source:
         """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
-        return self._again(maturing=False, lag=self.query.lag, recorded_at=None) if self.is_maturing else self
+        if not self.is_maturing:
+            return self
+        return self._again(maturing=False, window=self.query.window, windows=None, lag=self.query.lag, recorded_at=None)
 
     def assignments(self) -> pa.Table:
         """Return the table of the assignments in memory, with all its columns."""
@@ -539,6 +541,7 @@ class Source(Data, Table):
             ("rows", count(len(self), "row")),
             ("as of", self.as_of_text or "everything that has arrived"),
             *([] if self.cap is None else [("cap", cap_text(self.cap))]),
+            *([] if self.query.lag is None else [("lag", f"events are recorded within {self.query.lag.text}")]),
             ("engine", f"{self.engine}, {how}"),
         ]
 

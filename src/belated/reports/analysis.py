@@ -13,6 +13,7 @@ from belated.base.errors import LogError, OptionError, argument, recorded_warnin
 from belated.base.tables import Table
 from belated.base.text import one_line
 from belated.estimation.answers import Answer, Answers, Contrasts
+from belated.estimation.buildup import Windows
 from belated.estimation.by_segment import (
     Heterogeneity,
     Mix,
@@ -30,6 +31,7 @@ from belated.log.labels import arm_index
 from belated.reports import formats
 from belated.reports.formats import PolicyAsked
 from belated.summaries.caps import capped_at, no_cap
+from belated.summaries.maturing import Age
 from belated.summaries.signs import single_value, single_value_words
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class Questions:
     Attributes
     ----------
     estimator : str, Estimator or None
-        None: "daipw", or "dipw" if only the chosen arm's propensity is known; "all": every one, side by side.
+        None: "daipw", or "dipw" if only the chosen arm's propensity is known or outcomes are events whose windows may
+        be open; "all": every one, side by side.
     baseline : label or None
         The arm that the others are compared with.
     contrasts : tuple of (arm, arm)
@@ -242,11 +245,29 @@ class Analysis:
         answers = tuple(self.sequence.contrast(a, b, together=together) for a, b in self.pairs)
         return SequenceAnswers(answers=answers, kind=kind, level=level, simultaneous=joint, cap=self.sequence.cap)
 
+    @cached_property
+    def windows(self) -> Windows | None:
+        """The estimates for several windows, if several were asked for; those that rows have lived through."""
+        return self._windows(self.result)
+
+    def _windows(self, result: Estimate) -> Windows | None:
+        maturity = result.maturity
+        if maturity is None or len(self.source.windows) < 2:
+            return None
+        lengths = [min(maturity.length(window), maturity.window) for window in self.source.windows]
+        return result.windows([Age(length) for length in lengths])
+
+    @property
+    def within(self) -> str | None:
+        """The window that the answers are about, in words; None if outcomes are not events."""
+        maturity = self.result.maturity
+        return self.source.within if maturity is None else maturity.text(maturity.window)
+
     @property
     def estimand(self) -> str:
         """What is estimated, in words."""
         name = one_line(self.source.outcome_name)
-        within = f" within {self.source.within} of assignment" if self.source.within else ""
+        within = f" within {self.within} of assignment" if self.within else ""
         return f"{name}{within}{capped_at(self.source.cap)}"
 
     # ---------------------------------------------------------------- formats
@@ -261,6 +282,8 @@ class Analysis:
             tables += [self.comparison.policy(policy) for policy in self.questions.policies]
         else:
             tables = [self.result, *([] if self.contrasts is None else [self.contrasts]), *self.policy_answers]
+        if self.windows is not None:
+            tables += [self.windows, *(self.windows.contrast(*pair) for pair in self.pairs)]
         tables += [Mix(self.result), *self.by_segment] if self.questions.by_segment else []
         tables += [] if self.sequence is None else [self.sequence]
         tables += [] if self.sequence_contrasts is None else [self.sequence_contrasts]
@@ -283,6 +306,7 @@ class Analysis:
             for row in [
                 *formats.estimate_rows(name, result, _by_pair(self.pairs, contrasts), self.questions.policies),
                 *formats.segment_rows(name, result, dict(zip(self.pairs, self._by_segment(result), strict=False))),
+                *formats.window_rows(name, self._windows(result), self.pairs),
             ]
         ]
         if self.sequence is not None:
@@ -293,6 +317,7 @@ class Analysis:
             simultaneous=self.questions.simultaneous,
             capped=self.source.cap is not None,
             by_segment=self.questions.by_segment,
+            windows=self.windows is not None,
         )
 
     def to_json(self) -> str:
@@ -302,6 +327,7 @@ class Analysis:
             {
                 **formats.estimate_json(name, result, _by_pair(self.pairs, contrasts), self.questions.policies),
                 **self._segments_json(result),
+                **formats.windows_json(self._windows(result), self.pairs),
             }
             for name, (result, contrasts) in self._by_estimator.items()
         ]
@@ -310,6 +336,7 @@ class Analysis:
             contrasts = _by_pair(self.pairs, self.sequence_contrasts)
             followed = {"sequence": formats.sequence_json(self.sequence, contrasts)}
         sums = self.result.sums
+        arrived = int(self.result.arrived.sum())
         capped = no_cap() if sums.cap is None else sums.cap.to_dict(sums["arrived"].sum())
         return json_text(
             "analysis",
@@ -318,13 +345,14 @@ class Analysis:
                     "name": source.name,
                     "engine": source.engine,
                     "rows": len(source),
-                    "arrived": int(self.result.sums["arrived"].sum()),
+                    "arrived": arrived,
                     "as_of": self.result.as_of,
                     "columns": source.columns,
                     "notes": list(source.notes),
                 },
-                "outcome": {"name": source.outcome_name, "within": source.within, **capped},
+                "outcome": {"name": source.outcome_name, "within": self.within, **capped},
                 "level": self.result.level,
+                **formats.maturity_json(self.result),
                 **self._mix_json(),
                 "answers": answers,
                 **followed,

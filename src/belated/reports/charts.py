@@ -244,6 +244,15 @@ def ribbons(
 def _ribbon(axes: _Axes, band: _Band, across: Across, scale: Scale) -> bool:
     """Draw a band with its line; return whether there is any interval to draw."""
     style = svg.style_of(band.look)
+    has_band = _fill(axes, band, across, scale, style)
+    _curve(axes.lines, across.places, scale.down(band.values), f"{style} solid")
+    for last in _ends(band.values)[-1:]:
+        svg.marker(axes.plot, across.places[last] / WIDE * 100, scale.down(float(band.values[last])), band.look)
+    return has_band
+
+
+def _fill(axes: _Axes, band: _Band, across: Across, scale: Scale, style: str) -> bool:
+    """Draw a band without its line; return whether there is any interval to draw."""
     runs = _runs(np.isfinite(band.values) & ~np.isnan(band.low) & ~np.isnan(band.high))
     for run in runs:
         x = across.places[run]
@@ -253,9 +262,6 @@ def _ribbon(axes: _Axes, band: _Band, across: Across, scale: Scale) -> bool:
         top, bottom = (scale.down(np.clip(part[run], -LARGEST, LARGEST)) for part in (band.high, band.low))
         d = _path(np.concatenate([x, x[::-1]]), np.concatenate([top, bottom[::-1]])) + "z"
         svg.add(axes.lines, "path", {"class": f"band {style}", "d": d})
-    _curve(axes.lines, across.places, scale.down(band.values), f"{style} solid")
-    for last in _ends(band.values)[-1:]:
-        svg.marker(axes.plot, across.places[last] / WIDE * 100, scale.down(float(band.values[last])), band.look)
     return bool(runs)
 
 
@@ -294,18 +300,21 @@ def curves(
     xlabel: str = "",
     ylabel: str = "",
     steps: bool = False,
+    unit: Unit = "percent",
 ) -> str:
-    """Draw shares over moments or delays, one line for each series, labelled at its end.
+    """Draw shares or means over moments or ages, one line for each series, labelled at its end.
 
     Parameters
     ----------
     moments : array of numbers, datetime64 or timedelta64
     series : sequence of Series
-        Of shares, NaN where unknown, the most important first: beyond seven, the others are grey.
+        NaN where unknown, the most important first: beyond seven, the others are grey. Bands are drawn below the lines.
     title : str
     xlabel, ylabel : str
     steps : bool
         Whether a share holds until the next is known.
+    unit : str
+        Of the values: "percent" if they are shares.
 
     Returns
     -------
@@ -316,12 +325,15 @@ def curves(
     coloured, others = series[: svg.LOOKS], series[svg.LOOKS :]
     labels = fit_all((line.label for line in coloured), 12) + ([_others(len(others))] if others else [])
     shares = [_shares(across.read(line.values)) for line in series]
-    scale = _share_scale(shares)
+    bands = [_Band.of(line, across) for line in coloured if line.low is not None]
+    scale = _curve_scale(shares, bands, unit)
     right = 22 + math.ceil(max((width(label) for label in labels), default=0))
-    words = _described(series, shares, across)
+    words = _described(series, shares, across, unit)
     axes = _axes(title, words, across, scale, xlabel=xlabel, right=right)
     if ylabel:
         svg.text(axes.image, fit(ylabel, 48), "axis", -_left(scale), 14)
+    for k, band in enumerate(bands):
+        _fill(axes, band, across, scale, svg.style_of(k if others else band.look))
     for values in shares[len(coloured) : _MOST_LINES]:
         _curve(axes.lines, across.places, scale.down(values), "rest", steps=steps)
     ends = []
@@ -358,17 +370,22 @@ def _shares(values: Array) -> Array:
     return np.where(np.isinf(values), math.nan, values)
 
 
-def _share_scale(shares: Sequence[Array]) -> Scale:
-    top = max((float(np.nanmax(values)) for values in shares if not np.isnan(values).all()), default=1.0)
-    return Scale(0.0, min(1.0, top * 1.05) if top > 0 else 1.0, unit="percent", spare=False)
+def _curve_scale(values: Sequence[Array], bands: Sequence[_Band], unit: Unit) -> Scale:
+    """Return the range from 0 that shows every curve, and the bands but for the widest tenth."""
+    low, high = _ribbon_range(bands, None) if bands else (0.0, 0.0)
+    ends = [float(end(each)) for each in values if not np.isnan(each).all() for end in (np.nanmin, np.nanmax)]
+    low, high = min([low, 0.0, *ends]), max([high, 0.0, *ends])
+    high = (high * 1.05 if high > 0 else high) if ends else 1.0
+    low, high = low * 1.05, high if high > low else low + 1.0
+    return Scale(low, min(1.0, high) if unit == "percent" else high, unit=unit, spare=False)
 
 
-def _described(series: Sequence[Series], shares: Sequence[Array], across: Across) -> str:
+def _described(series: Sequence[Series], shares: Sequence[Array], across: Across, unit: Unit) -> str:
     """Return in words where the first of many curves begin and end."""
     described = []
     for line, values in zip(series[:_MOST_DESCRIBED], shares, strict=False):
         ends = _ends(values)
-        texts = Column("", [values[i] for i in ends], "share").texts()
+        texts = Column("", [values[i] for i in ends], "share" if unit == "percent" else "number").texts()
         moved = [f"{text} at {across.text(i)}" for text, i in zip(texts, ends, strict=True)]
         described.append(f"{fit(line.label, 60)}: {', '.join(moved) or 'unknown'}")
     more = "" if len(series) <= _MOST_DESCRIBED else f"; and {_others(len(series) - _MOST_DESCRIBED)}"

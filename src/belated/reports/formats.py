@@ -14,6 +14,7 @@ from belated.estimation.lift import Lift
 from belated.estimation.target import Pair
 
 if TYPE_CHECKING:
+    from belated.estimation.buildup import Windows
     from belated.estimation.by_segment import Heterogeneity
     from belated.sequences.answers import SequenceAnswer
     from belated.sequences.sequence import ConfidenceSequence
@@ -36,9 +37,13 @@ def write_csv(
     simultaneous: bool = False,
     capped: bool = False,
     by_segment: bool = False,
+    windows: bool = False,
 ) -> str:
-    """Return rows as CSV; a sequence, contrasts that hold together, a cap and segments need a column more each."""
-    more = {"simultaneous": simultaneous, "excluded_at": sequential, "cap": capped, "segment": by_segment}
+    """Return rows as CSV; each option that is true needs a column more."""
+    more = {
+        "simultaneous": simultaneous, "excluded_at": sequential, "cap": capped, "segment": by_segment,
+        "window": windows,
+    }  # fmt: skip
     names = (*_CSV_NAMES, *(name for name, wanted in more.items() if wanted))
     return csv_text({name: [_blank(row.get(name)) for row in rows] for name in names})
 
@@ -77,6 +82,19 @@ def segment_rows(estimator: str, result: Estimate, by_segment: Mapping[Pair, Het
     return rows
 
 
+def window_rows(estimator: str, windows: Windows | None, pairs: Sequence[Pair]) -> list[dict[str, object]]:
+    """Return a row for each arm and contrast in every window but the longest, which the other rows are about."""
+    if windows is None:
+        return []
+    return [
+        {**row, "window": window}
+        for window in list(windows)[:-1]
+        for row in estimate_rows(
+            estimator, windows[window], {pair: windows[window].contrast(*pair) for pair in pairs}, ()
+        )
+    ]
+
+
 def sequence_rows(sequence: ConfidenceSequence, contrasts: Mapping[Pair, SequenceAnswer]) -> list[dict[str, object]]:
     """Return a row for each arm and contrast of a confidence sequence."""
     answers = [("arm", str(arm), sequence.arm(arm)) for arm in sequence.arms]
@@ -113,9 +131,10 @@ def estimate_json(
 ) -> dict[str, object]:
     """Return what an estimator says of arms, contrasts and policies."""
     sums = result.sums
-    shares = [None] * len(result.arms) if math.isnan(sums["h"].sum()) else result.observed_share.tolist()
+    unknown = math.isnan(sums["h"].sum()) or result.maturity is not None
+    shares = [None] * len(result.arms) if unknown else result.observed_share.tolist()
     above = [None] * len(result.arms) if sums.cap is None else sums.cap.above.astype(int).tolist()
-    numbers = zip(sums["assigned"], sums["arrived"], above, shares, result.effective_size.tolist(), strict=True)
+    numbers = zip(sums["assigned"], result.arrived, above, shares, result.effective_size.tolist(), strict=True)
     return {
         "estimator": estimator,
         "interval": result.interval,
@@ -174,6 +193,43 @@ def segments_json(result: Estimate, by_segment: Mapping[Pair, Heterogeneity]) ->
             for i, (segment, own) in enumerate((each, result.segment(each)) for each in result.segments)
         ],
         "heterogeneity": [{"arm": a, "baseline": b, **test.to_dict()} for (a, b), test in by_segment.items()],
+    }
+
+
+def maturity_json(result: Estimate) -> dict[str, object]:
+    """Return how far the rows of events have lived, if windows may be open."""
+    maturity = result.maturity
+    if maturity is None:
+        return {}
+    counts = {name: getattr(maturity, name).sum(axis=0).tolist() for name in ("closed", "open", "events")}
+    return {
+        "maturity": {
+            "window": maturity.text(maturity.window),
+            "asked": maturity.text(maturity.asked),
+            "covered": None if maturity.covered is None else maturity.text(maturity.covered),
+            "measure": maturity.measure,
+            "arms": [
+                {"arm": arm, **{name: int(counts[name][k]) for name in counts}} for k, arm in enumerate(result.arms)
+            ],
+        }
+    }
+
+
+def windows_json(windows: Windows | None, pairs: Sequence[Pair]) -> dict[str, object]:
+    """Return what an estimator says of each window, if several were asked for."""
+    if windows is None:
+        return {}
+    return {
+        "windows": [
+            {
+                "window": window,
+                "arms": [
+                    {"arm": arm, **_numbers(answer)} for arm, answer in zip(own.arms, own.arm_answers, strict=True)
+                ],
+                "contrasts": [_contrast(pair, own.contrast(*pair)) for pair in pairs],
+            }
+            for window, own in windows.estimates.items()
+        ]
     }
 
 

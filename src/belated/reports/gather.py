@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from contextlib import suppress
 
 import numpy as np
 
 from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
-from belated.base.errors import without_warnings
+from belated.base.errors import LogError, without_warnings
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
 from belated.estimation.estimate import Estimate
@@ -46,10 +47,12 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         if compared is None:
             compared = compare(source, level=level, interval=questions.interval)
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
+        buildup = None if result.maturity is None else result.buildup()
         evidence = source.evidence()
         if followed is None and len(source) <= _MOST_FOLLOWED:
             kind = _sequence_kind(source, evidence)
-            followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
+            with suppress(LogError):  # no window has closed yet
+                followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
     return Report(
         title=_title(source, result) if title is None else title,
         estimate=result,
@@ -59,9 +62,11 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
         comparison=compared,
         trajectory=moved if len(moved) > 1 else None,
         sequence=followed if len(moved) > 1 else None,
-        arrivals=arrivals(evidence, dates=source.clock.unit is not None),
+        arrivals=None if buildup else arrivals(evidence, dates=source.clock.unit is not None),
         chosen=chosen(source, evidence),
-        within=source.within,
+        buildup=buildup,
+        windows=analysis.windows,
+        within=analysis.within,
         outcome=source.outcome_name,
         warnings=analysis.warnings,
         notes=(*source.notes, *_segment_notes(result)),

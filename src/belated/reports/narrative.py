@@ -37,7 +37,7 @@ def answer(report: Report) -> list[str]:
     sentences = _differences(report)
     if report.ranked and (len(report.estimate.arms) != 2 or not sentences):
         sentences.insert(0, _best(report))
-    sentences += _by_segment(report)
+    sentences += [*_by_segment(report), *report.estimate.maturity_notes()]
     asked = report.further[:_MOST_SENTENCES]
     sentences += [f"{one_line(further.name, 120)}: {_interval(further)}{_lift(further)}." for further in asked]
     return sentences + _unanswered(report)
@@ -153,11 +153,12 @@ def _unanswered(report: Report) -> list[str]:
     estimate = report.estimate
     groups: dict[str, list[Label]] = {}
     for arm, own, arrived in zip(estimate.arms, estimate.arm_answers, estimate.sums["arrived"], strict=True):
+        one, come = ("outcomes", "arrived") if estimate.maturity is None else ("rows", "lived so long")
         if math.isnan(own.estimate):
-            why = "none of its outcomes has arrived" if arrived == 0 else "none of its outcomes has any weight"
+            why = f"none of its {one} has {come}" if arrived == 0 else f"none of its {one} has any weight"
             groups.setdefault(f"has no answer: {why}.", []).append(arm)
         elif math.isnan(own.low):
-            why = "only one of its outcomes has arrived" if arrived == 1 else "its outcomes do not show their variance"
+            why = f"only one of its {one} has {come}" if arrived == 1 else "its outcomes do not show their variance"
             groups.setdefault(f"has an estimate, but no interval: {why}.", []).append(arm)
     return [f"{'' if len(arms) == 1 else 'Each of '}{_listed(report, arms)} {what}" for what, arms in groups.items()]
 

@@ -51,7 +51,7 @@ def report(
     title : str, optional
         The title of the report; by default the name of the table.
     estimator, level, interval
-        As in `estimate`; by default "daipw", or "dipw" if only the chosen arm's propensity is known.
+        As in `estimate`.
     baseline : label, optional
         The arm to compare the others with. By default all pairs are compared or, with more than 8 arms, every other
         arm with the first.
@@ -115,15 +115,21 @@ def render(report: Report) -> str:
 
 
 def _facts(report: Report) -> list[str]:
-    assigned, arrived = (int(report.estimate.sums[name].sum()) for name in ("assigned", "arrived"))
+    estimate, maturity = report.estimate, report.estimate.maturity
+    assigned, arrived = int(estimate.sums["assigned"].sum()), int(estimate.arrived.sum())
     share = f" ({arrived / assigned:.1%})" if assigned else ""
-    as_of, cap = report.estimate.as_of, report.estimate.sums.cap
+    as_of = estimate.as_of
+    come = [f"{count(arrived, 'outcome')} arrived{share}"]
+    if maturity is not None:
+        come = [f"{count(arrived, 'window')} closed{share}", count(int(maturity.events.sum()), "event")]
+    elif report.within is not None:
+        come = ["whose windows have closed"]
     return [
         count(assigned, "assignment"),
-        f"{count(arrived, 'outcome')} arrived{share}",
-        *([] if cap is None else [cap.note(arrived).removesuffix(".")]),
+        *come,
+        *(note.removesuffix(".") for note in estimate.cap_notes()),
         *([f"as of {as_of}"] if as_of else []),
-        f"{report.estimate.estimator.name}, {percent(report.level)} intervals",
+        f"{estimate.estimator.name}, {percent(report.level)} intervals",
     ]
 
 

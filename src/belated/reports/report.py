@@ -15,6 +15,7 @@ from belated.base.errors import OptionError
 from belated.base.names import shorten_all
 from belated.base.text import count
 from belated.estimation.answers import Answer, Contrasts
+from belated.estimation.buildup import Buildup, Windows
 from belated.estimation.by_segment import Heterogeneity, differences_by_segment
 from belated.estimation.comparison import Comparison
 from belated.estimation.estimate import Estimate
@@ -89,8 +90,12 @@ class Report:
     sequence : ConfidenceSequence or None
     arrivals : Arrivals or None
     chosen : Chosen or None
+    buildup : Buildup or None
+        How each arm's mean builds up after the assignment, if outcomes are events whose windows may be open.
+    windows : Windows or None
+        Estimates for several windows, if they were asked for.
     within : str or None
-        Such as "7 days": outcomes count if they arrived within this time of their assignment.
+        Such as "7 days": events count if they happened within this time of their assignment.
     outcome : str
         What the outcome is called, such as "revenue".
     warnings, notes : tuple of str
@@ -116,6 +121,8 @@ class Report:
     sequence: ConfidenceSequence | None = None
     arrivals: Arrivals | None = None
     chosen: Chosen | None = None
+    buildup: Buildup | None = None
+    windows: Windows | None = None
     within: str | None = None
     outcome: str = "outcome"
     warnings: tuple[str, ...] = ()

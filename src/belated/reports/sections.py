@@ -6,7 +6,7 @@ A new section is a function here and its place in `SECTIONS`; the template shows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,10 @@ from belated.base.names import shorten_all
 from belated.base.tables import Column
 from belated.base.text import NOTHING, count, in_unit, one_line, p_words, percent, with_unit
 from belated.estimation.answers import Answer, Answers, answer_columns, lift_notes, name_column
+from belated.estimation.buildup import Buildup, Windows
 from belated.estimation.by_segment import Heterogeneity, Mix
+from belated.estimation.comparison import CLOSED
+from belated.estimation.estimate import Estimate
 from belated.reports import charts
 from belated.reports.layout import EstimatorRemark, Part, Section, Sheet
 from belated.reports.narrative import strongest, upper
@@ -25,6 +28,7 @@ from belated.reports.svg import LOOKS, fit_all
 from belated.sequences.answers import SequenceAnswer, Track
 from belated.sequences.design import kind_text
 from belated.sequences.sequence import ConfidenceSequence
+from belated.summaries.evidence import SHARE_WITH_EVENT
 
 #: What to know about each estimator beside the others.
 REMARKS = {
@@ -37,6 +41,23 @@ REMARKS = {
     "nh0": "The usual IPW. Wrong when outcomes are late or never come: it counts them as 0.",
     "iad": "Assumes that all arms lose the same share of their outcomes. Wrong when the shares differ.",
 }
+
+#: The same of events, of which rows whose windows are open count as well.
+MATURING_REMARKS = {
+    "dipw": "Counts every assignment for the ages it has reached, and adjusts for the policy's choices.",
+    "mean": "Counts every assignment for the ages it has reached, without adjusting for the policy's choices. Right if "
+    "one arm is clearly better or probabilities are fixed. It fails when arms are nearly equal: the policy gives up an "
+    "arm after bad luck, and its average stays too low.",
+    "hajek": REMARKS["hajek"],
+    f"daipw, {CLOSED}": "Waits for windows to close, and leaves out younger assignments: also right, but wide while "
+    "many windows are open.",
+    f"dipw, {CLOSED}": "The same without an outcome model.",
+}
+
+_CLOSED_WINDOWS = " Both bands use only assignments whose window has closed."
+
+#: The most arms whose bands can be told apart in one chart.
+_MOST_BANDS = 3
 
 _MOST_ROWS, _MOST_RIBBONS = 24, 6
 
@@ -60,9 +81,14 @@ def arms_section(report: Report) -> Section:
         more = f" The {len(shown)} highest of {len(answers)} arms are drawn."
     rows = [_row(estimate.arms[k], answers[k], look(report, estimate.arms[k])) for k in shown]
     columns = [Column("arm", list(estimate.arms), "label"), *_answer_columns(answers)]
-    columns += [Column(name, sums[name].astype(int).tolist(), "count") for name in ("assigned", "arrived")]
+    columns.append(Column("assigned", sums["assigned"].astype(int).tolist(), "count"))
+    if estimate.maturity is not None:
+        columns.append(Column("closed", estimate.arrived.astype(int).tolist(), "count"))
+        columns.append(Column("events", estimate.maturity.events.sum(axis=0).astype(int).tolist(), "count"))
+    elif report.within is None:
+        columns.append(Column("arrived", sums["arrived"].astype(int).tolist(), "count"))
     columns += [] if sums.cap is None else [Column("capped", sums.cap.above.astype(int).tolist(), "count")]
-    if not np.isnan(sums["h"]).any():
+    if report.within is None and not np.isnan(sums["h"]).any():
         columns.append(Column("ever arrives", estimate.observed_share.tolist(), "share"))
     columns.append(Column("eff. size", estimate.effective_size.tolist(), "count"))
     title = f"{upper(report.measure)}{report.comma} by arm"
@@ -219,20 +245,25 @@ def moved_section(report: Report) -> Section | None:
     drawn = charts.ribbons(
         np.array(trajectory.moments),
         series,
-        title=f"{what}{report.comma} as outcomes came in",
+        title=f"{what}{report.comma} as {'events' if report.within else 'outcomes'} came in",
         level=report.level,
         xlabel="as of",
         reference=reference,
     )
     more = f" The {len(series)} clearest of {possible} are drawn." if len(series) < possible else ""
     moments = count(len(trajectory), "moment")
+    heading, known = "How the answer changed as outcomes arrived", "what had arrived by then"
+    if report.buildup is not None:
+        heading, known = "How the answer changed as events came in", "what had happened by then"
+    elif report.within is not None:
+        heading, known = "How the answer changed as windows closed", "the windows that had closed by then"
     return Section(
         name="moved",
         link="Over time",
-        heading="How the answer changed as outcomes arrived",
+        heading=heading,
         intro="Each interval holds for one look, at its own moment, and not for all moments together. Do not stop at "
         "the first that looks decisive.",
-        parts=(Part(charts=drawn, caption=f"{what}, estimated at {moments} from what had arrived by then.{more}"),),
+        parts=(Part(charts=drawn, caption=f"{what}, estimated at {moments} from {known}.{more}"),),
     )
 
 
@@ -267,7 +298,7 @@ def looked_section(report: Report) -> Section | None:
         link="Every look",
         heading="If you look more than once",
         intro="The band for every look holds at all moments together: you may look as often as you like, and stop when "
-        "it excludes 0.",
+        f"it excludes 0.{_CLOSED_WINDOWS if report.within else ''}",
         parts=(
             Part(
                 charts=drawn,
@@ -330,6 +361,112 @@ def _one_of_several(answer: SequenceAnswer, sequence: ConfidenceSequence, report
 
 
 # ---------------------------------------------------------------- the experiment
+
+
+def buildup_section(report: Report) -> Section | None:
+    """Show how each arm's mean builds up after the assignment, while windows are open."""
+    buildup, maturity = report.buildup, report.estimate.maturity
+    if buildup is None or maturity is None:
+        return None
+    size, unit = maturity.scale
+    ages, shown = np.array([0.0, *buildup.ages]) / size, report.ranked[:_MOST_RIBBONS]
+    series = [_rising(buildup.arms[k], buildup.arm(buildup.arms[k]), look(report, buildup.arms[k])) for k in shown]
+    title = f"{upper(report.quantity)}{report.comma} up to each age"
+    xlabel = f"time since assignment, {unit}"
+    if len(series) <= _MOST_BANDS:
+        drawn = [
+            charts.curves(ages, series, title=title, xlabel=xlabel, ylabel=report.quantity, unit=report.estimate.unit)
+        ]
+    else:
+        drawn = charts.ribbons(ages, series, title=title, level=report.level, xlabel=xlabel)
+    what = "events build up" if report.outcome == SHARE_WITH_EVENT else f"{one_line(report.outcome, 60)} builds up"
+    more = f" The {len(shown)} highest of {len(buildup.arms)} arms are drawn." if len(shown) < len(buildup.arms) else ""
+    part = Part(
+        charts=drawn,
+        caption=f"{title}, with {percent(report.level)} intervals, each for one arm and one age.{more}",
+        sheet=_by_age(report, buildup) if report.windows is None else _by_window(report.windows),
+    )
+    several = [] if report.windows is None or report.contrasts is None else [_window_contrasts(report, report.windows)]
+    return Section(
+        name="buildup",
+        link="Build-up",
+        heading=f"How {what} after assignment",
+        intro=_open_words(report),
+        parts=(part, *several),
+    )
+
+
+def _open_words(report: Report) -> str:
+    """Say which windows are closed, and how rows whose window is open count."""
+    maturity = report.estimate.maturity
+    closed, still = (0, 0) if maturity is None else (int(maturity.closed.sum()), int(maturity.open.sum()))
+    if not still:
+        return f"All {count(closed, 'window')} of {report.within} have closed."
+    return (
+        f"{upper(count(closed, 'assignment'))} {'has' if closed == 1 else 'have'} lived {report.within} or longer; "
+        f"{still:,} {'is' if still == 1 else 'are'} younger. A younger assignment counts for the ages it has reached, "
+        "and says nothing about later ones. This is right if events come as soon after assignment for late "
+        "assignments as for early ones."
+    )
+
+
+def _by_age(report: Report, buildup: Buildup) -> Sheet:
+    """Return the build-up at four ages."""
+    shown = sorted({max(0, round(len(buildup) * quarter / 4) - 1) for quarter in (1, 2, 3, 4)})
+    estimates = {buildup.names[i]: buildup.estimates[i] for i in shown}
+    return Sheet(f"The build-up in numbers; {percent(report.level)} intervals", _arm_columns("age", estimates))
+
+
+def _by_window(windows: Windows) -> Sheet:
+    level = next(iter(windows.estimates.values())).level
+    return Sheet(f"The windows in numbers; {percent(level)} intervals", _arm_columns("window", windows.estimates))
+
+
+def _arm_columns(name: str, estimates: Mapping[str, Estimate]) -> list[Column]:
+    rows = [(text, arm, a) for text, e in estimates.items() for arm, a in zip(e.arms, e.arm_answers, strict=True)]
+    return [
+        Column(name, [text for text, _, _ in rows], "label"),
+        Column("arm", [arm for _, arm, _ in rows], "label"),
+        *_answer_columns([answer for _, _, answer in rows]),
+    ]
+
+
+def _window_contrasts(report: Report, windows: Windows) -> Part:
+    """Show the main differences in each window."""
+    answers = [] if report.contrasts is None else list(report.contrasts.answers)
+    pairs = [report.pairs[i] for i in strongest(answers, _MOST_RIBBONS)]
+    rows = [(window, pair, windows[window].contrast(*pair)) for pair in pairs for window in windows]
+    drawn = [
+        _row(f"{_label(report, *pair)}, {window}" if len(pairs) > 1 else window, answer, look(report, pair[0]))
+        for window, pair, answer in rows[:_MOST_ROWS]
+    ]
+    what = f"Differences in {report.quantity}" if len(pairs) > 1 else _label(report, *pairs[0])
+    title = f"{what} by window"
+    more = f" The {len(pairs)} clearest of {len(answers)} differences are shown." if len(pairs) < len(answers) else ""
+    columns = [
+        Column("window", [window for window, _, _ in rows], "label"),
+        Column("difference", [_label(report, *pair) for _, pair, _ in rows], "label"),
+        *_answer_columns([answer for _, _, answer in rows], test=True),
+    ]
+    return Part(
+        heading="Differences by window",
+        charts=[charts.forest(drawn, title=title, level=report.level, reference=0.0)],
+        caption=f"{title}, with {percent(report.level)} intervals, each by itself.{more}",
+        sheet=Sheet("The differences by window in numbers; each interval by itself, tests against 0", columns),
+    )
+
+
+def _rising(label: Label, answers: Sequence[Answer], line_look: int) -> charts.Series:
+    """Return a curve that begins at 0 with its band."""
+    return charts.Series(
+        label=label,
+        values=[0.0, *(answer.estimate for answer in answers)],
+        low=[0.0, *(answer.shown[0] for answer in answers)],
+        high=[0.0, *(answer.shown[1] for answer in answers)],
+        std_error=answers[-1].std_error,
+        look=line_look,
+        unit=answers[-1].unit,
+    )
 
 
 def arrivals_section(report: Report) -> Section | None:
@@ -400,6 +537,7 @@ def estimators_section(report: Report) -> Section | None:
     rows = [_row(name, answer, 0 if name == used else -1) for name, answer in answers.items()]
     title = f"{one_line(next(iter(answers.values())).name, 120)} by estimator"
     alone = f", not adjusted for the {len(report.pairs)} differences" if len(report.pairs) > 1 else ""
+    remarks = REMARKS if report.estimate.maturity is None else MATURING_REMARKS
     columns = [
         Column("estimator", list(answers), "label"),
         *_answer_columns(list(answers.values())),
@@ -416,9 +554,9 @@ def estimators_section(report: Report) -> Section | None:
         heading="The estimators side by side",
         parts=(part,),
         remarks=tuple(
-            EstimatorRemark(estimator=name, words=REMARKS[name], is_used=name == used)
+            EstimatorRemark(estimator=name, words=remarks[name], is_used=name == used)
             for name in answers
-            if name in REMARKS
+            if name in remarks
         ),
     )
 
@@ -428,6 +566,7 @@ SECTIONS: tuple[Callable[[Report], Section | None], ...] = (
     arms_section,
     differences_section,
     segments_section,
+    buildup_section,
     moved_section,
     looked_section,
     arrivals_section,

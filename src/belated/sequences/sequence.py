@@ -60,7 +60,8 @@ def sequence(
     Parameters
     ----------
     log : Log or Source
-        A log in memory, or a table from `read`; the chosen arm's propensity is enough.
+        A log in memory, or a table from `read`; the chosen arm's propensity is enough. Of events, only assignments
+        whose window has closed are used.
     kind : {"auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"}
         ``"beta_binomial"`` is for 0/1 outcomes, ``"bernstein"`` for outcomes within `bounds`, ``"sub_gaussian"`` for
         outcomes with tails no heavier than a normal distribution with standard deviation `sigma`. ``"asymptotic"``
@@ -104,7 +105,7 @@ def sequence(
     ('beta_binomial', True)
     """
     data = require_data(log, cap)
-    memory = data.log()
+    memory = data.log().closed()
     if memory.segments or segment is not None:
         _require_by_segment(memory)
     if segment is not None:
@@ -244,7 +245,7 @@ class ConfidenceSequence(Table):
         if isinstance(arm, Data):
             if outcome is not None or propensity is not None or at is not None:
                 raise OptionError("`update` takes either a log, or arms, outcomes and propensities.")
-            memory = arm.log()
+            memory = arm.log().closed()
             if memory.cap is None and self.cap is not None:
                 memory = memory.capped(self.cap)
             if memory.cap != self.cap:
@@ -423,7 +424,8 @@ class StandardisedSequence(ConfidenceSequence):
                 "`update` of a sequence over segments takes a later version of the log; a sequence of one segment, "
                 "sequence(log, segment=...), takes outcomes one by one."
             )
-        memory = arm.log() if arm.cap == self.cap else arm.log().capped(self.cap)
+        memory = arm.log().closed()
+        memory = memory if arm.cap == self.cap else memory.capped(self.cap)
         if memory.segments:
             _require_by_segment(memory)
         self._looked.follow_later(memory)

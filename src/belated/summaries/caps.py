@@ -28,10 +28,10 @@ class Cap:
         """The number of outcomes above the cap."""
         return int(self.above.sum())
 
-    def note(self, arrived: float) -> str:
+    def note(self, arrived: float, noun: str = "arrived outcome") -> str:
         """Return a sentence on how many arrived outcomes are above the cap."""
         lies, counts = ("lies", "counts") if self.total == 1 else ("lie", "count")
-        of, cap = count(int(arrived), "arrived outcome"), cap_text(self.value)
+        of, cap = count(int(arrived), noun), cap_text(self.value)
         share = f" ({self.total / arrived:.2%})" if arrived else ""
         return f"{self.total:,} of {of}{share} {lies} above {cap} and {counts} as {cap}."
 

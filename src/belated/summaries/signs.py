@@ -356,7 +356,7 @@ def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array
 
 DEPENDENCE_ADVICE = (
     "If outcomes are events or amounts that grow over time, set a window with events and window (--events --window "
-    "7d): only rows whose window has closed are then used. Otherwise use only rows so old that nearly all of their "
+    "7d): each row then counts for the ages it has reached. Otherwise use only rows so old that nearly all of their "
     "outcomes have arrived."
 )
 CALIBRATION_ADVICE = (

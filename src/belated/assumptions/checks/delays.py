@@ -18,7 +18,7 @@ from belated.assumptions.checks.check import (
     no_outcome,
 )
 from belated.base.columns import Array, Label
-from belated.base.text import p_words
+from belated.base.text import count, p_words
 from belated.summaries.delay_tails import Tails, delay_tails
 from belated.summaries.evidence import FEW, ArrivalCounts, Evidence
 from belated.summaries.signs import DEPENDENCE_ADVICE, direction, outcome_dependence
@@ -59,8 +59,7 @@ def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
         return Verdict(
             "red",
             f"{finding}. Too many outcomes arrive very late for the theory to hold.",
-            "Set a window within which outcomes count (events and window, or --events --window 7d). Only rows whose "
-            "window has closed are then used.",
+            "Set a window within which outcomes count (events and window, or --events --window 7d).",
             numbers,
         )
     if tails.exponent[k] < 0.5:
@@ -78,11 +77,15 @@ def _tail_numbers(evidence: Evidence, tails: Tails) -> dict[str, dict[Label, flo
     return {name: by_arm(evidence, values) for name, values in ends.items()}
 
 
-@check("still out", condition="A2", asks="Most outcomes have arrived.")
+@check("still out", condition="A2", asks="Outcomes that are still out do not mislead.")
 def still_out(evidence: Evidence) -> Verdict:
     """Judge the shares of outcomes that may still arrive, and that are overdue."""
     if evidence.within is not None:
-        return known_within(evidence)
+        closed, rows = (int(evidence.totals[name].sum()) for name in ("arrived", "assigned"))
+        if closed == rows:
+            return known_within(evidence)
+        words = f"{closed:,} of {count(rows, 'window')} of {evidence.within} have closed"
+        return Verdict("green", f"{words}; younger rows count for the ages they have reached.")
     arrived, still, overdue = where_outcomes_are(evidence)
     numbers = {
         "arrived": by_arm(evidence, arrived),

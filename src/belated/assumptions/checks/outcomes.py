@@ -50,6 +50,15 @@ def arrivals(evidence: Evidence) -> Verdict:
     numbers = {"arrived": by_arm(evidence, arrived)}
     k = int(np.argmin(arrived))
     finding = f"{arm_name_first(evidence, k)} has {count(int(arrived[k]), 'outcome')}"
+    if evidence.within is not None:
+        finding = f"{arm_name_first(evidence, k)} has {count(int(arrived[k]), 'closed window')}"
+        if arrived[k] < FEW:
+            return Verdict(
+                "amber",
+                f"{finding} of {evidence.within}; the end of the window rests on few rows of the arm.",
+                "Wait for windows to close, or choose a shorter window.",
+                numbers,
+            )
     if (arrived < 2).all():
         return Verdict(
             "red",
