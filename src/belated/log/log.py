@@ -660,6 +660,10 @@ class Log(Data, Table):
         rows = self.only(chosen, segments=True)
         return Log.of_numbers(replace(rows._given, events=None, layout=None), parts=(rows,))
 
+    def known_at_closing(self) -> Log:
+        """Return the same rows with outcomes that are known when windows close, for a log of events."""
+        return self if self.events is None else Log.of_numbers(replace(self._given, events=None), parts=(self,))
+
     def within_window(self, window: int | float) -> Log:
         """Return the same log of events with a shorter window, in numbers of the clock."""
         if self.events is None:
