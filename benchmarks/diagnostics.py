@@ -13,11 +13,13 @@ import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
+import event_logs
 import numpy as np
 import scipy
 from scipy import special
 
 import belated as bl
+from belated.assumptions.checks.cohorts import same_build_up
 from belated.reports.narrative import answer
 from belated.reports.report import Report
 from belated.simulation.stage import Stage
@@ -523,13 +525,58 @@ def print_best(pool: ProcessPoolExecutor, replications: int) -> None:
         print(f"| {rows:,} | {policy} | {outcomes} | {figures} |", flush=True)
 
 
+# ---------------------------------------------------------------- events
+
+
+def cohorts(job: tuple) -> tuple[float, float, float]:
+    """Return the shares of logs of events whose build-up over time is tested, amber or red, and red."""
+    (rows, rate, policy, measure, as_of), change, replications, seed = job
+    rng, lights = np.random.default_rng(seed), Counter()
+    for _ in range(replications):
+        columns = event_logs.experiment(rng, rows, (rate, 1.2 * rate), policy=policy, measure=measure, change=change)
+        evidence = columns.log(as_of, measure).evidence()
+        lights[same_build_up(evidence).light] += 1
+    found = replications - lights["grey"], lights["amber"] + lights["red"], lights["red"]
+    return tuple(100 * n / replications for n in found)
+
+
+def print_cohorts(pool: ProcessPoolExecutor, replications: int) -> None:
+    """Print how often the build-up over time is amber or red, in healthy logs and in faulty ones."""
+    print("## Events: build-up over time\n\nRows are assigned over three windows. Arms have mean delays of 0.2 and 0.5 "
+          "windows, and the second converts 1.2 times as often; the policy learns from the events so far. "
+          f"Percentage of {replications:,} logs.\n")  # fmt: skip
+    faults = {"none": None, "half as often": event_logs.Change(rate=0.5), "twice as fast": event_logs.Change(delay=0.5)}
+    print("| rows | rate | policy | measure | as of, windows | change in the second half | tested | amber or red | red "
+          "|\n|--:|--:|:--|:--|--:|:--|--:|--:|--:|")  # fmt: skip
+    grid = itertools.product(
+        (200, 1000, 5000), (0.01, 0.1, 0.3), ("eps-greedy", "thompson"), ("indicator", "count", "sum"), (1.1, 2.0)
+    )
+    cells = [(cell, "none") for cell in grid if cell[0] * cell[1] >= 20]
+    changed = itertools.product((1000, 5000), (0.1, 0.3), ("eps-greedy",), ("indicator", "sum"), (3.0,))
+    cells += [(cell, fault) for cell in changed for fault in list(faults)[1:]]
+    jobs = [(cell, faults[fault], replications, i) for i, (cell, fault) in enumerate(cells)]
+    healthy_logs = []
+    for (cell, fault), shares in zip(cells, pool.map(cohorts, jobs), strict=True):
+        print(
+            f"| {' | '.join(map(str, cell))} | {fault} | " + " | ".join(f"{x:.3g}" for x in shares) + " |", flush=True
+        )
+        if fault == "none":
+            healthy_logs.append(shares)
+    amber, red = np.mean(healthy_logs, axis=0)[1:]
+    print(
+        f"\nOf {len(healthy_logs) * replications:,} healthy logs {amber:.2g} % are amber or red and {red:.2g} % red.\n"
+    )
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=2000, help="of each line of a table")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--horizons", type=int, nargs="*", default=[200, 1000, 10_000])
-    parser.add_argument("--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "units", "best"])
+    parser.add_argument(
+        "--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "units", "best", "cohorts"]
+    )
     options = parser.parse_args()
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     print(f"# Diagnosis\n\nHow often `bl.diagnose` reports a problem. {versions}.\n")
@@ -546,6 +593,8 @@ def main() -> None:
             print_units(pool, options.replications)
         if "best" in options.parts:
             print_best(pool, max(options.replications // 4, 1))
+        if "cohorts" in options.parts:
+            print_cohorts(pool, max(options.replications // 4, 1))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
+from event_logs import experiment
 from numba import njit
 from scipy import special, stats
 
@@ -243,6 +244,60 @@ def print_over_segments(replications: int, pool: ProcessPoolExecutor) -> None:
     print()
 
 
+# ---------------------------------------------------------------- events
+
+#: What is measured, the standard deviation of the logarithm of values, and the rate of events.
+EVENTS = [
+    ("indicator", 1.0, 0.02), ("indicator", 1.0, 0.1), ("indicator", 1.0, 0.3),
+    ("count", 1.0, 0.1), ("count", 1.0, 0.5), ("sum", 1.0, 0.1), ("sum", 1.0, 0.5), ("sum", 1.5, 0.3),
+]  # fmt: skip
+
+
+def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
+    """Return how often arms and contrast were ever wrong, finite contrasts at 1.5 windows, and width against closed."""
+    (measure, values, rate), policy, rows, replications, seed = job
+    jit.compile_kernels()
+    rng, wrong, widths = np.random.default_rng(seed), np.zeros(3), []
+    truth, finite = {0: rate, 1: 1.2 * rate}, 0
+    for _ in range(replications):
+        columns = experiment(rng, rows, tuple(truth.values()), policy=policy, measure=measure, values=values)
+        log = columns.log(4.0, measure)
+        found = bl.sequence(log, null=truth, looks=200)
+        wrong += [a.excluded_at is not None for a in (found.arm(0), found.arm(1), found.contrast(1, 0))]
+        at = next(look for look, moment in enumerate(found.moments) if moment >= 1.5)
+        threshold = found.design.threshold()
+        _, low, high = found._interval(at, 1, 0, threshold)
+        finite += np.isfinite(high - low) and high - low < 2
+        closed = bl.sequence(log.known_at_closing(), found.kind, looks=[found.moments[at]])
+        _, bottom, top = closed._interval(0, 1, 0, threshold)
+        widths.append((high - low) / (top - bottom) if np.isfinite([low, high, bottom, top]).all() else np.nan)
+    known = np.array(widths)[np.isfinite(widths)]
+    return wrong / replications, finite / replications, float(np.median(known)) if len(known) else np.nan
+
+
+def print_with_events(replications: int, pool: ProcessPoolExecutor) -> None:
+    """Print how often sequences of events are ever wrong while windows are open."""
+    jobs = [
+        (events, policy, rows, few(replications, rows), 7 * i + rows)
+        for i, events in enumerate(EVENTS)
+        for policy in ("uniform", "eps-greedy", "thompson")
+        for rows in (500, 3000)
+    ]
+    print("## Events while windows are open\n\nRows are assigned over three windows; the policy learns from the events "
+          "so far; mean delays of 0.2 and 0.5 windows; 200 looks from the first closing to 4 windows. Last columns: "
+          "the share of runs in which the contrast is finite at 1.5 windows, and there its width over that of the "
+          "sequence of closed windows (median).\n")  # fmt: skip
+    print("| measure | sd of log values | rate | policy | rows | runs | A, % | B, % | contrast, % | finite, % | width "
+          "/ closed |\n|:--|--:|--:|:--|--:|--:|--:|--:|--:|--:|--:|")  # fmt: skip
+    worst = np.zeros(3)
+    for (events, *rest, _), (wrong, finite, width) in zip(jobs, pool.map(wrong_with_events, jobs), strict=True):
+        shares = " | ".join(f"{100 * share:.1f}" for share in (*wrong, finite))
+        ratio = "–" if np.isnan(width) else f"{width:.2f}"
+        print(f"| {' | '.join(map(str, (*events, *rest)))} | {shares} | {ratio} |", flush=True)
+        worst = np.maximum(worst, wrong)
+    print(f"\nWorst: arms {100 * worst[:2].max():.1f} %, contrast {100 * worst[2]:.1f} %.\n")
+
+
 # ---------------------------------------------------------------- kinds, policies, delays, widths
 
 
@@ -359,11 +414,12 @@ def main() -> None:
     parser.add_argument("--arrivals", type=int, default=10_000_000)
     parser.add_argument("--speed", action="store_true", help="only the speed")
     parser.add_argument("--segments", action="store_true", help="only sequences over segments")
+    parser.add_argument("--events", action="store_true", help="only sequences of events while windows are open")
     parser.add_argument("--machine", default="", help="on which it runs, for the report")
     options = parser.parse_args()
-    if options.segments:
+    if options.segments or options.events:
         with ProcessPoolExecutor(options.workers) as pool:
-            print_over_segments(options.replications, pool)
+            (print_over_segments if options.segments else print_with_events)(options.replications, pool)
         return
     if not options.speed:
         print(f"# Confidence sequences\n{options.machine and f'{chr(10)}Machine: {options.machine}.{chr(10)}'}")
@@ -371,6 +427,7 @@ def main() -> None:
             if not options.only:
                 print_ever_wrong(options.replications, pool)
                 print_over_segments(options.replications, pool)
+                print_with_events(options.replications, pool)
             print_kinds(few(options.replications, options.horizon), options.horizon, options.only, pool)
         print("## Speed\n")
     print(f"{options.arrivals:,} arrivals, two arms, both timed from the same log in one run.\n")

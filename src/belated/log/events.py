@@ -16,6 +16,8 @@ from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock, read_times
 from belated.log.durations import length_on, length_scale, length_text
 from belated.log.row_summaries import row_weights, sums_of_rows
+from belated.summaries.cohorts import Exposed, cohort_scores
+from belated.summaries.evidence import CohortEvidence
 from belated.summaries.maturing import Exposure, Happened, Maturity, Measure, Reach, matured_outcomes, reach
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.sums import Parts, Sums
@@ -257,6 +259,21 @@ def ages_of(log: Log) -> Ages:
     at = place[events.row]
     counts = (at >= 0) & (events.age <= np.append(age, -1.0)[at])
     return Ages(rows, age, place, counts)
+
+
+def cohorts_of(log: Log) -> CohortEvidence | None:
+    """Return how the build-up of events goes with the time of assignment; None for a log without events."""
+    if log.events is None:
+        return None
+    exposed = ages_of(log)
+    place, values = exposed.events(log.events, log.events.capped(log.cap))
+    rows = Exposed(
+        log.cell[exposed.rows].astype(np.intp), log.assigned_numbers[exposed.rows], exposed.age,
+        np.ones(len(exposed.rows)),
+    )  # fmt: skip
+    happened = Happened(place, exposed.event_age(log.events), values)
+    shape = len(log.cell_anchor) // len(log.arms), len(log.arms)
+    return cohort_scores(rows, happened, shape, lambda age: length_text(log.clock, age))
 
 
 def rows_above(log: Log) -> Array:

@@ -20,7 +20,7 @@ from belated.kernels import rows as kernel
 from belated.log.clock import NEVER, Clock, as_float_times, read_times
 from belated.log.data import Data
 from belated.log.durations import length_text
-from belated.log.events import Events, matured_sums, read_events, rows_above
+from belated.log.events import Events, cohorts_of, matured_sums, read_events, rows_above
 from belated.log.labels import encode
 from belated.log.row_checks import Columns, check_rows
 from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
@@ -38,7 +38,7 @@ from belated.log.splits import UNIFORM, is_split, shares_of
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, cut, read_cap
 from belated.summaries.covariates import Covariates
-from belated.summaries.evidence import Evidence, event_outcome
+from belated.summaries.evidence import CohortEvidence, Evidence, event_outcome
 from belated.summaries.maturing import MEASURES, Measure
 from belated.summaries.segments import ALL, Layout, lay_out, segment_index
 from belated.summaries.sums import Parts, Sums, with_cap
@@ -662,6 +662,10 @@ class Log(Data, Table):
         rows = self.only(chosen, segments=True)
         return Log.of_numbers(replace(rows._given, events=None, layout=None), parts=(rows,))
 
+    def known_at_closing(self) -> Log:
+        """Return the same rows with outcomes that are known when windows close, for a log of events."""
+        return self if self.events is None else Log.of_numbers(replace(self._given, events=None), parts=(self,))
+
     def within_window(self, window: int | float) -> Log:
         """Return the same log of events with a shorter window, in numbers of the clock."""
         if self.events is None:
@@ -726,6 +730,10 @@ class Log(Data, Table):
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
         return RowEvidence(self).evidence()
+
+    def cohorts(self) -> CohortEvidence | None:
+        """Return how the build-up of events goes with the time of assignment; None without events."""
+        return cohorts_of(self)
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""

@@ -137,6 +137,7 @@ class RowEvidence:
             swings=contexts.swings(glimpse(log)),
             segments=self._segments(),
             covariates=self._covariates(),
+            cohorts=log.cohorts(),
         )
 
     @cached_property

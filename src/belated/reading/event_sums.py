@@ -23,11 +23,13 @@ from belated.reading.engines import fetch, sentences
 from belated.reading.evidence_query import length_between, span_of
 from belated.reading.sums_query import chosen
 from belated.summaries.caps import Cap
+from belated.summaries.cohorts import Exposed, cohort_scores
+from belated.summaries.evidence import CohortEvidence
 from belated.summaries.maturing import Exposure, Happened, Maturity, Reach, matured_outcomes, reach
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.segments import Segments, cell_labels
 from belated.summaries.sums import Sums, empty_bins
-from belated.summaries.weights import Weights
+from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -69,6 +71,13 @@ def grouped_sums(
         [_Matured(source, weights, each).sums(float(moment), cut=moments is None) for moment in at]
         for (weights, _), each in zip(parts, entries, strict=True)
     ]
+
+
+def grouped_cohorts(source: Source) -> CohortEvidence:
+    """Return how the build-up of events goes with the time of assignment."""
+    weights = read_weights("sqrt")
+    with sentences(source.name):
+        return _Matured(source, weights, _entries(source, weights)).cohorts(float(source.last_look))
 
 
 # ---------------------------------------------------------------- queries
@@ -165,21 +174,13 @@ class _Matured:
         """Return the sums as of a moment for a window, cut to the longest age that every cell has reached."""
         window = self.window if window is None else window
         e, length = self.entries, span_of(self.source, 0, window)
-        age = span_of(self.source, self.source.span[0] + self.lag, moment) - e.since
-        there = np.flatnonzero(age >= 0)
-        place = np.full(len(e.cell), -1)
-        place[there] = np.arange(len(there))
-        age = np.minimum(age[there], length)
-        exposure = Exposure(e.cell[there], age, e.w[there])
+        there, exposure, events = self._lived(moment, length)
         known = reach(exposure, e.w2[there], self.cells, length)
         if cut and (usable := self._usable(known)) < window:
             shorter = self.sums(moment, usable)
             if shorter.maturing is None:
                 return shorter
             return replace(shorter, maturing=replace(shorter.maturing, asked=window))
-        counts = place[e.entry] >= 0
-        counts[counts] = e.age[counts] <= age[place[e.entry[counts]]]
-        events = Happened(place[e.entry[counts]], e.age[counts], e.value[counts])
         cap = self.source.cap
         above = np.zeros(self.cells)
         if cap is not None:
@@ -194,6 +195,28 @@ class _Matured:
         if self.source.units is not None and self.source.units.has_cells:
             sums = Segments(layout.labels, sums, None, layout.merged).total()
         return replace(sums, maturing=self._maturity(moment, window, known, exposure, there, events))
+
+    def _lived(self, moment: float, length: float) -> tuple[Array, Exposure, Happened]:
+        """Return the entries that had been assigned, the ages that they have reached, and their events by then."""
+        e = self.entries
+        age = span_of(self.source, self.source.span[0] + self.lag, moment) - e.since
+        there = np.flatnonzero(age >= 0)
+        place = np.full(len(e.cell), -1)
+        place[there] = np.arange(len(there))
+        age = np.minimum(age[there], length)
+        counts = place[e.entry] >= 0
+        counts[counts] = e.age[counts] <= age[place[e.entry[counts]]]
+        events = Happened(place[e.entry[counts]], e.age[counts], e.value[counts])
+        return there, Exposure(e.cell[there], age, e.w[there]), events
+
+    def cohorts(self, moment: float) -> CohortEvidence:
+        """Return how the build-up of events goes with the time of assignment."""
+        there, exposure, events = self._lived(moment, span_of(self.source, 0, self.window))
+        if self.source.cap is not None:
+            events = events._replace(value=_capped(events, self.source.cap))
+        rows = Exposed(exposure.cell, self.entries.since[there], exposure.age, self.entries.n[there])
+        shape, scale = (len(self.source.layout.labels), len(self.source.arms)), span_of(self.source, 0, 1)
+        return cohort_scores(rows, events, shape, lambda age: length_text(self.source.clock, age / scale))
 
     def _usable(self, known: Reach) -> int | float:
         """Return the longest age that every cell has reached, in numbers of the clock."""

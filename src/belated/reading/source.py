@@ -24,7 +24,7 @@ from belated.reading import evidence_query, sums_query
 from belated.reading.columns import floats, literal
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.event_rows import with_events
-from belated.reading.event_sums import grouped_sums
+from belated.reading.event_sums import grouped_cohorts, grouped_sums
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
@@ -564,10 +564,13 @@ class Source(Data, Table):
 
     def evidence(self) -> Evidence:
         """Return the counts and sums from which every check is computed."""
+        if self.is_maturing:
+            self.hold()
         if self._held is None:
             with sentences(self.name):
                 self._check()
-            return evidence_query.evidence(self)
+            found = evidence_query.evidence(self)
+            return replace(found, cohorts=grouped_cohorts(self)) if self.is_maturing else found
         return replace(self._held.evidence(), within=self.within)
 
     @cached_property

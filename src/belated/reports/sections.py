@@ -293,6 +293,7 @@ def looked_section(report: Report) -> Section | None:
     words = _what_is_known(answer, error, is_contrast=report.main is not None)
     if report.main is not None and len(report.pairs) > 1:
         words = f"{words} {_one_of_several(answer, sequence, report)}"
+    words = words if sequence.basis is None else f"{words} {sequence.basis}"
     return Section(
         name="looked",
         link="Every look",

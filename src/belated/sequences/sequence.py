@@ -13,7 +13,7 @@ from belated.base.checks import whole
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
-from belated.base.text import Unit, one_line, percent
+from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import contrast_name, default_pairs
 from belated.log.clock import Moment
@@ -33,8 +33,10 @@ from belated.sequences.design import (
 )
 from belated.sequences.history import History, later_arrivals, read_arrivals
 from belated.sequences.intervals import BandPoint, interval, score_null, silence
+from belated.sequences.looks import Followed, Looks
+from belated.sequences.maturing import MaturingLooks, maturing_kind
 from belated.sequences.record import ArrivedRows
-from belated.sequences.standardised import Followed, StandardisedLooks, standardised_kind
+from belated.sequences.standardised import StandardisedLooks, standardised_kind
 from belated.summaries.segments import NO_SEGMENTS, segment_index
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ def sequence(
     Parameters
     ----------
     log : Log or Source
-        A log in memory, or a table from `read`; the chosen arm's propensity is enough. Of events, only assignments
-        whose window has closed are used.
+        A log in memory, or a table from `read`; the chosen arm's propensity is enough. Of events, assignments
+        whose window is open count for the ages they have reached, unless the log is `closed`.
     kind : {"auto", "asymptotic", "sub_gaussian", "bernstein", "beta_binomial"}
         ``"beta_binomial"`` is for 0/1 outcomes, ``"bernstein"`` for outcomes within `bounds`, ``"sub_gaussian"`` for
         outcomes with tails no heavier than a normal distribution with standard deviation `sigma`. ``"asymptotic"``
@@ -78,7 +80,8 @@ def sequence(
         The smallest and largest possible outcome.
     looks : int or sequence of times
         The looks that `track` and `plot` show: a number of looks, evenly spaced over the rows, or the times. The
-        sequence itself is tested at every arrival.
+        sequence itself is tested at every arrival; but that of a log of events, while rows whose window is open count,
+        only at the looks, evenly spaced from the first closing of a window on.
     baseline : optional
         The arm to compare the others with. Without it, all pairs are tested at every arrival, for up to 32 arms.
     null : float or mapping, default 0
@@ -89,7 +92,7 @@ def sequence(
     segment : optional
         The segment whose rows to follow, in a log with segments. By default the sequence of such a log is standardised
         to its mix of segments: it is tested at the looks, its kind is ``"asymptotic"`` or ``"beta_binomial"``, and
-        `update` takes later versions of the log.
+        `update` takes later versions of the log. Of events, only rows whose window has closed then count.
 
     Returns
     -------
@@ -105,16 +108,21 @@ def sequence(
     ('beta_binomial', True)
     """
     data = require_data(log, cap)
-    memory = data.log().closed()
+    memory = data.log()
     if memory.segments or segment is not None:
         _require_by_segment(memory)
     if segment is not None:
         memory = _rows_of_segment(memory, segment)
+    if memory.segments:
+        memory = memory.known_at_closing()
     arrivals, limits = ArrivedRows.of(memory), read_bounds(bounds)
+    events = memory.events
+    if events is not None:
+        kind, limits = maturing_kind(kind, events, limits, sigma), None
     if memory.segments:
         kind = standardised_kind(kind, memory, arrivals, limits, sigma)
         limits = None
-    if memory.cap is not None and kind != "asymptotic" and not memory.segments:
+    if memory.cap is not None and kind != "asymptotic" and not memory.segments and events is None:
         limits = bounds_with_cap(limits, memory.cap, arrivals)
         kind = "bernstein" if kind == "auto" else kind
     design = plan_design(
@@ -127,13 +135,18 @@ def sequence(
         baseline=baseline,
         null=null,
     )
+    design, moments = replace(design, cap=memory.cap), _read_looks(memory, looks, arrivals)
+    if events is not None:
+        matured = MaturingLooks(design, memory.clock, data.outcome_name, events)
+        matured.follow(memory, moments)
+        return MaturingSequence(matured)
     if memory.segments:
-        looked = StandardisedLooks(replace(design, cap=memory.cap), memory.clock, data.outcome_name, memory.segments)
-        looked.follow(memory, _read_looks(memory, looks, arrivals))
-        return StandardisedSequence(looked)
-    history = History(replace(design, cap=memory.cap), memory.clock, data.outcome_name)
-    history.follow(memory, arrivals, _read_looks(memory, looks, arrivals))
-    return ConfidenceSequence(history)
+        looked = StandardisedLooks(design, memory.clock, data.outcome_name, memory.segments)
+        looked.follow(memory, moments)
+        return StandardisedSequence(looked, memory.within)
+    history = History(design, memory.clock, data.outcome_name)
+    history.follow(memory, arrivals, moments)
+    return ConfidenceSequence(history, memory.within)
 
 
 def _require_by_segment(log: Log) -> None:
@@ -180,8 +193,8 @@ class ConfidenceSequence(Table):
         The times of the looks; the sequence itself is tested at every arrival.
     """
 
-    def __init__(self, history: History) -> None:
-        self._history = history
+    def __init__(self, history: History, within: str | None = None) -> None:
+        self._history, self._within = history, within
 
     @property
     def _followed(self) -> Followed:
@@ -391,45 +404,41 @@ class ConfidenceSequence(Table):
         arrived = self._followed.arrived.astype(int).tolist()
         return [*columns, Column("arrived", arrived, "count")]
 
+    @property
+    def basis(self) -> str | None:
+        """Which rows of a log of events count, and in what sense the sequence holds; None for other logs."""
+        return None if self._within is None else f"Only rows whose window of {self._within} has closed count."
+
     def _notes(self) -> list[str]:
         fixed, said = self.fixed().sums, reasons(self._silence(arm) for arm in range(len(self.arms)))
+        said = said if self.basis is None else [self.basis, *said]
         return said if fixed.cap is None else [*said, fixed.cap.note(fixed["arrived"].sum())]
 
 
-class StandardisedSequence(ConfidenceSequence):
-    """A sequence of means over all segments of a log, which is tested at its looks.
+class LookedSequence(ConfidenceSequence):
+    """A sequence that is tested at its looks."""
 
-    Attributes
-    ----------
-    segments : tuple
-        The segments, after small ones were merged.
-    """
+    #: Which sequence takes outcomes one by one, in words.
+    _singly: str
 
-    def __init__(self, looked: StandardisedLooks) -> None:
-        self._looked = looked
+    def __init__(self, looked: Looks, within: str | None = None) -> None:
+        self._looked, self._within = looked, within
 
     @property
     def _followed(self) -> Followed:
         return self._looked
 
-    @property
-    def segments(self) -> tuple[Label, ...]:
-        """The segments, after small ones were merged."""
-        return self._looked.labels
-
     def update(self, arm: Any, outcome: Any = None, propensity: Any = None, *, at: Any = None) -> ConfidenceSequence:
         """Look at a later version of the same log, and return the sequence itself; earlier looks stay as they were."""
         if not isinstance(arm, Data) or outcome is not None or propensity is not None or at is not None:
-            raise OptionError(
-                "`update` of a sequence over segments takes a later version of the log; a sequence of one segment, "
-                "sequence(log, segment=...), takes outcomes one by one."
-            )
-        memory = arm.log().closed()
-        memory = memory if arm.cap == self.cap else memory.capped(self.cap)
-        if memory.segments:
-            _require_by_segment(memory)
-        self._looked.follow_later(memory)
+            raise OptionError(f"`update` of this sequence takes a later version of the log; {self._singly}")
+        memory = arm.log() if arm.cap == self.cap else arm.log().capped(self.cap)
+        self._looked.follow_later(self._ready(memory))
         return self
+
+    def _ready(self, log: Log) -> Log:
+        """Return a later version of the log in the form that is looked at."""
+        return log
 
     def _interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
         return self._looked.interval(look, a, b, threshold)
@@ -440,6 +449,58 @@ class StandardisedSequence(ConfidenceSequence):
     def _silence(self, arm: int) -> str | None:
         return self._looked.silence(arm)
 
+
+class StandardisedSequence(LookedSequence):
+    """A sequence of means over all segments of a log, which is tested at its looks.
+
+    Attributes
+    ----------
+    segments : tuple
+        The segments, after small ones were merged.
+    """
+
+    _looked: StandardisedLooks
+    _singly = "a sequence of one segment, sequence(log, segment=...), takes outcomes one by one."
+
+    @property
+    def segments(self) -> tuple[Label, ...]:
+        """The segments, after small ones were merged."""
+        return self._looked.labels
+
+    def _ready(self, log: Log) -> Log:
+        if log.segments:
+            _require_by_segment(log)
+        return log.known_at_closing()
+
     def _title(self) -> str:
         of = f", standardised to the log's mix of {len(self.segments)} segments, tested at {len(self.moments)} looks"
         return super()._title() + of
+
+
+class MaturingSequence(LookedSequence):
+    """A sequence of events whose windows may still be open, which is tested at its looks."""
+
+    _looked: MaturingLooks
+    _singly = "a sequence of rows whose window has closed, sequence(log.closed()), takes outcomes one by one."
+
+    @property
+    def basis(self) -> str | None:
+        """Which rows count, and in what sense the sequence holds."""
+        return (
+            "Rows whose window is open count for the ages they have reached. The sequence is asymptotic, checked by "
+            "simulation at looks; sequence(log.closed()) counts only closed windows."
+        )
+
+    def _title(self) -> str:
+        kind = f"{percent(self.level)} {kind_text(self.kind)} confidence sequence"
+        what = "" if self.cap is None else f" of {self.fixed().estimand},"
+        last, now = self._followed.clock.text(self._followed.times[-1]), self._looked.seen[-1]
+        windows = f"{count(int(now.rows.sum()), 'closed window')} and {int(now.open.sum()):,} open"
+        looks = count(len(self.moments), "look")
+        return f"{kind}{what} as of {last}, {windows}; tested at {looks}; narrowest at {self.target:,} assignments"
+
+    def _columns(self) -> list[Column]:
+        answers, now = [self.arm(arm) for arm in self.arms], self._looked.seen[-1]
+        counts = [Column(name, getattr(now, at).tolist(), "count") for name, at in
+                  (("closed", "rows"), ("open", "open"), ("events", "events"))]  # fmt: skip
+        return [Column("arm", list(self.arms), "label"), *answer_columns(answers)[:3], *counts]

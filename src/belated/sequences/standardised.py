@@ -8,27 +8,23 @@ docs/sequences.md has the formulas and the simulations.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.roots import bisect
-from belated.base.text import Unit, one_line
-from belated.estimation.estimate import Estimate
+from belated.base.text import one_line
 from belated.estimation.estimators import ESTIMATORS, evaluate
-from belated.estimation.intervals import resolve_interval
 from belated.kernels import jit
 from belated.kernels import sequence_bounds as kernel
 from belated.kernels.sequence_bounds import ROUNDING
 from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.sequences.design import Design, KindOption, SequenceKind, resolve_kind
-from belated.sequences.intervals import BandPoint
+from belated.sequences.looks import Looks, Reach
 from belated.sequences.record import ArrivedRows
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -40,25 +36,6 @@ LEAST_SIZE, MOST_SKEW, MOST_DOUBT = 10.0, 0.5, 0.2
 
 #: The work of finding a p-value of one cell, in units of `jit.ready`.
 _LIMIT_STEPS = 30_000
-
-
-class Followed(Protocol):
-    """What was seen at the looks of a sequence."""
-
-    design: Design
-    clock: Clock
-    times: list[int | float]
-
-    @property
-    def unit(self) -> Unit:
-        """The unit of means for display."""
-
-    @property
-    def arrived(self) -> Array:
-        """The number of arrivals of each arm so far."""
-
-    def fixed(self, look: int) -> Estimate:
-        """Return the estimate at a look, with single-look intervals."""
 
 
 def standardised_kind(
@@ -123,16 +100,7 @@ class Cells(NamedTuple):
         )
 
 
-class Reach(NamedTuple):
-    """An answer at one look: squared scales A of the lower and the upper reach, and their prices L."""
-
-    estimate: float
-    lower: Array
-    upper: Array
-    price: Array
-
-
-class StandardisedLooks:
+class StandardisedLooks(Looks):
     """What the looks at a log with segments showed.
 
     Attributes
@@ -148,8 +116,8 @@ class StandardisedLooks:
     """
 
     def __init__(self, design: Design, clock: Clock, outcome: str, labels: tuple[Label, ...]) -> None:
-        self.design, self.clock, self.outcome, self.labels = design, clock, outcome, labels
-        self.times: list[int | float] = []
+        super().__init__(design, clock, outcome)
+        self.labels = labels
         self._sums: list[Sums] = []
         self._cells: list[Cells] = []
 
@@ -184,29 +152,9 @@ class StandardisedLooks:
                 )
         self.follow(log, now)
 
-    @property
-    def unit(self) -> Unit:
-        """The unit of means for display."""
-        return self._sums[-1].unit
-
-    @property
-    def arrived(self) -> Array:
-        """The number of arrivals of each arm so far."""
-        return self._sums[-1]["arrived"]
-
-    def fixed(self, look: int) -> Estimate:
-        """Return the standardised DIPW estimate at a look, with single-look intervals."""
-        dipw = ESTIMATORS["dipw"]
-        sums = self._sums[look]
-        return Estimate(
-            sums=sums,
-            estimator=dipw,
-            level=self.design.level,
-            interval=resolve_interval("auto", self._sums[-1], dipw),
-            as_of=self.clock.text(self.times[look]),
-            outcome=self.outcome,
-            unit=self.unit,
-        )
+    def sums(self, look: int) -> Sums:
+        """Return the sums of the DIPW estimate at a look."""
+        return self._sums[look]
 
     # ---------------------------------------------------------------- intervals and tests
 
@@ -287,59 +235,6 @@ class StandardisedLooks:
                 end = kernel.limit(float(k), float(n - k), threshold, upper, self._plan)
                 reaches[side, i] = (each * (end - k / n)) ** 2
         return reaches[0], reaches[1]
-
-    def interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
-        """Return the estimate and limits of an arm, or of one minus another, at a look."""
-        reach = self._reach(look, a, b, threshold)
-        bottom, top = (-math.inf, math.inf) if self.design.bounds is None else self.design.bounds
-        if b is not None:
-            bottom, top = bottom - top, top - bottom
-        binary = self.design.kind == "beta_binomial"
-        factor = 1.0 if binary else 2 * threshold + reach.price
-        below, above = (math.sqrt(float(np.sum(side * factor))) for side in (reach.lower, reach.upper))
-        if math.isnan(reach.estimate):
-            return BandPoint(reach.estimate, bottom, top)
-        return BandPoint(reach.estimate, max(reach.estimate - below, bottom), min(reach.estimate + above, top))
-
-    def score_null(self, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
-        """Return the largest score of a look against the null, and the first look whose score exceeds the threshold."""
-        null, threshold = self.design.null_of(a, b), self.design.threshold(together)
-        looks = range(len(self.times))
-        if self.design.kind == "beta_binomial":
-            excluded = self._excluding(looks, a, b, threshold)
-            return self._largest_threshold(a, b), self.times[excluded[0]] if excluded else None
-        scores = [self._score(look, a, b, null) for look in looks]
-        first = next((look for look in looks if scores[look] >= threshold), None)
-        return max(scores), None if first is None else self.times[first]
-
-    def _score(self, look: int, a: int, b: int | None, null: float) -> float:
-        """Return the logarithm of 1 / alpha at which a look just excludes the null; 0: at none."""
-        reach = self._reach(look, a, b, 0.0)
-        away = reach.estimate - null
-        scale = reach.lower if away > 0 else reach.upper
-        total = float(scale.sum())
-        if not total < math.inf or math.isnan(away):
-            return 0.0
-        return max((away**2 - float(scale @ reach.price)) / (2 * total), 0.0) if total > 0 else math.inf
-
-    def _excluding(self, looks: Sequence[int], a: int, b: int | None, threshold: float) -> list[int]:
-        """Return the looks whose intervals exclude the null."""
-        null = self.design.null_of(a, b)
-        points = [(look, self.interval(look, a, b, threshold)) for look in looks]
-        return [look for look, (at, low, high) in points if not (math.isnan(at) or low <= null <= high)]
-
-    def _largest_threshold(self, a: int, b: int | None) -> float:
-        """Return the largest threshold at which some look excludes the null."""
-        looks: Sequence[int] = self._excluding(range(len(self.times)), a, b, 0.0)
-        outside, inside = 0.0, 1.0
-        while looks and inside < 700:
-            later = self._excluding(looks, a, b, inside)
-            if not later:
-                break
-            outside, inside, looks = inside, 2 * inside, later
-        if not looks:
-            return 0.0
-        return bisect(lambda threshold: bool(self._excluding(looks, a, b, threshold)), outside, inside, steps=30)[0]
 
     def silence(self, arm: int) -> str | None:
         """Return the reason why an arm's interval is infinite; None if it is finite."""

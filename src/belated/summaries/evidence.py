@@ -145,6 +145,27 @@ class CovariateEvidence(NamedTuple):
     choice: Array | None
 
 
+class CohortEvidence(NamedTuple):
+    """How the build-up of events by age goes with the time of assignment; `summaries.cohorts` has the formula.
+
+    Attributes
+    ----------
+    ages : tuple of str
+        The ages at which the bins end, in words.
+    events : array (arms,)
+        The number of events.
+    score : array (arms, bins)
+        Positive if rows that were assigned later have more events at these ages.
+    spread : array (arms, bins, bins)
+        The covariances of the scores.
+    """
+
+    ages: tuple[str, ...]
+    events: Array
+    score: Array
+    spread: Array
+
+
 def mean_and_sd(totals: Mapping[str, Array]) -> tuple[Array, Array]:
     """Return, by arm, the mean about the shift and the standard deviation of `Shape`; 0 and 1 without outcomes."""
     n = np.maximum(totals["arrived"], 1)
@@ -200,6 +221,8 @@ class Evidence:
         None if the log has no segments.
     covariates : CovariateEvidence or None
         None if the log has no covariates.
+    cohorts : CohortEvidence or None
+        None unless outcomes are events, and rows whose window is open count too.
     """
 
     arms: tuple[Label, ...]
@@ -227,6 +250,7 @@ class Evidence:
     swings: Swings
     segments: SegmentEvidence | None = None
     covariates: CovariateEvidence | None = None
+    cohorts: CohortEvidence | None = None
 
     @property
     def cells(self) -> Mapping[str, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belated.assumptions.checks import delays, outcomes, probabilities, segments
+from belated.assumptions.checks import cohorts, delays, outcomes, probabilities, segments
 from belated.assumptions.checks.check import Check
 from belated.summaries.evidence import Evidence
 
@@ -26,7 +26,8 @@ CHECKS: tuple[Callable[[Evidence], Check], ...] = (
     outcomes.drift_over_time,
 )
 
-#: The further checks of a log with segments, and of one with covariates.
+#: The further checks of a log of events, with segments, and with covariates.
+EVENT_CHECKS = (cohorts.same_build_up,)
 SEGMENT_CHECKS = (segments.arms_in_segments,)
 COVARIATE_CHECKS = (segments.covariates_and_arrival, segments.covariates_and_choice)
 
@@ -35,6 +36,7 @@ def checks_of(evidence: Evidence) -> tuple[Check, ...]:
     """Return every check that concerns a log."""
     checks = (
         *CHECKS,
+        *(() if evidence.cohorts is None else EVENT_CHECKS),
         *(() if evidence.segments is None else SEGMENT_CHECKS),
         *(() if evidence.covariates is None else COVARIATE_CHECKS),
     )

@@ -1,0 +1,168 @@
+"""`Looks`: a sequence that is tested at its looks, rather than at every arrival."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.base.roots import bisect
+from belated.base.text import Unit
+from belated.estimation.estimate import Estimate
+from belated.estimation.estimators import ESTIMATORS
+from belated.estimation.intervals import resolve_interval
+from belated.log.clock import Clock
+from belated.log.log import Log
+from belated.sequences.design import Design
+from belated.sequences.intervals import BandPoint
+from belated.summaries.sums import Sums
+
+
+class Followed(Protocol):
+    """What was seen at the looks of a sequence."""
+
+    design: Design
+    clock: Clock
+    times: list[int | float]
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of means for display."""
+
+    @property
+    def arrived(self) -> Array:
+        """The number of arrivals of each arm so far."""
+
+    def fixed(self, look: int) -> Estimate:
+        """Return the estimate at a look, with single-look intervals."""
+
+
+class Reach(NamedTuple):
+    """An answer at one look: squared scales A of the lower and the upper reach, and their prices L."""
+
+    estimate: float
+    lower: Array
+    upper: Array
+    price: Array
+
+
+class Looks(ABC):
+    """What looks at a log showed.
+
+    Attributes
+    ----------
+    design : Design
+    clock : Clock
+    outcome : str
+        The name of the outcome.
+    times : list
+        The times of the looks, as numbers of the clock.
+    """
+
+    def __init__(self, design: Design, clock: Clock, outcome: str) -> None:
+        self.design, self.clock, self.outcome = design, clock, outcome
+        self.times: list[int | float] = []
+
+    # ---------------------------------------------------------------- looking
+
+    @abstractmethod
+    def follow(self, log: Log, moments: Array) -> None:
+        """Look at a log at some times."""
+
+    @abstractmethod
+    def follow_later(self, log: Log) -> None:
+        """Look at a later version of the log at its as-of time; raise if it is another log."""
+
+    @abstractmethod
+    def sums(self, look: int) -> Sums:
+        """Return the sums of the DIPW estimate at a look."""
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of means for display."""
+        return self.sums(-1).unit
+
+    @property
+    def arrived(self) -> Array:
+        """The number of arrivals of each arm so far."""
+        return self.sums(-1)["arrived"]
+
+    def fixed(self, look: int) -> Estimate:
+        """Return the DIPW estimate at a look, with single-look intervals."""
+        dipw = ESTIMATORS["dipw"]
+        return Estimate(
+            sums=self.sums(look),
+            estimator=dipw,
+            level=self.design.level,
+            interval=resolve_interval("auto", self.sums(-1), dipw),
+            as_of=self.clock.text(self.times[look]),
+            outcome=self.outcome,
+            unit=self.unit,
+        )
+
+    # ---------------------------------------------------------------- intervals and tests
+
+    @abstractmethod
+    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> Reach:
+        """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
+
+    @abstractmethod
+    def silence(self, arm: int) -> str | None:
+        """Return the reason why an arm's interval is infinite; None if it is finite."""
+
+    def interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
+        """Return the estimate and limits of an arm, or of one minus another, at a look."""
+        reach = self._reach(look, a, b, threshold)
+        bottom, top = (-math.inf, math.inf) if self.design.bounds is None else self.design.bounds
+        if b is not None:
+            bottom, top = bottom - top, top - bottom
+        binary = self.design.kind == "beta_binomial"
+        factor = 1.0 if binary else 2 * threshold + reach.price
+        below, above = (math.sqrt(float(np.sum(side * factor))) for side in (reach.lower, reach.upper))
+        if math.isnan(reach.estimate):
+            return BandPoint(reach.estimate, bottom, top)
+        return BandPoint(reach.estimate, max(reach.estimate - below, bottom), min(reach.estimate + above, top))
+
+    def score_null(self, a: int, b: int | None, together: int) -> tuple[float, int | float | None]:
+        """Return the largest score of a look against the null, and the first look whose score exceeds the threshold."""
+        null, threshold = self.design.null_of(a, b), self.design.threshold(together)
+        looks = range(len(self.times))
+        if self.design.kind == "beta_binomial":
+            excluded = self._excluding(looks, a, b, threshold)
+            return self._largest_threshold(a, b), self.times[excluded[0]] if excluded else None
+        scores = [self._score(look, a, b, null) for look in looks]
+        first = next((look for look in looks if scores[look] >= threshold), None)
+        return max(scores), None if first is None else self.times[first]
+
+    def _score(self, look: int, a: int, b: int | None, null: float) -> float:
+        """Return the logarithm of 1 / alpha at which a look just excludes the null; 0: at none."""
+        reach = self._reach(look, a, b, 0.0)
+        away = reach.estimate - null
+        scale = reach.lower if away > 0 else reach.upper
+        total = float(scale.sum())
+        if not total < math.inf or math.isnan(away):
+            return 0.0
+        return max((away**2 - float(scale @ reach.price)) / (2 * total), 0.0) if total > 0 else math.inf
+
+    def _excluding(self, looks: Sequence[int], a: int, b: int | None, threshold: float) -> list[int]:
+        """Return the looks whose intervals exclude the null."""
+        null = self.design.null_of(a, b)
+        points = [(look, self.interval(look, a, b, threshold)) for look in looks]
+        return [look for look, (at, low, high) in points if not (math.isnan(at) or low <= null <= high)]
+
+    def _largest_threshold(self, a: int, b: int | None) -> float:
+        """Return the largest threshold at which some look excludes the null."""
+        looks: Sequence[int] = self._excluding(range(len(self.times)), a, b, 0.0)
+        outside, inside = 0.0, 1.0
+        while looks and inside < 700:
+            later = self._excluding(looks, a, b, inside)
+            if not later:
+                break
+            outside, inside, looks = inside, 2 * inside, later
+        if not looks:
+            return 0.0
+        return bisect(lambda threshold: bool(self._excluding(looks, a, b, threshold)), outside, inside, steps=30)[0]
