@@ -221,6 +221,12 @@ def test_what_is_wrong_is_said(events: Any, options: dict[str, Any], words: str)
         bl.Log.of_events(["A", "B", "A"], [0.5] * 3, events, window=5, **options)
 
 
+def test_rows_that_have_not_lived_say_nothing() -> None:
+    log = bl.Log.of_events(["A", "B"] * 3, [0.5] * 6, {"unit": [0], "age": [1]}, window=5, lag=9, as_of=6)
+    with pytest.raises(bl.LogError, match="has lived beyond its assignment and its lag of 9 steps"):
+        bl.estimate(log)
+
+
 def test_a_window_must_be_of_the_kind_of_the_times() -> None:
     with pytest.raises(bl.OptionError, match="but the times are numbers"):
         bl.Log.of_events(["A", "B"], [0.5] * 2, {"unit": [0], "age": [1]}, window="7d")

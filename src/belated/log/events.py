@@ -209,6 +209,7 @@ def _sums_at(log: Log, weights: Weights, *, plain: bool, cut: bool) -> Sums:
     exposure = Exposure(log.cell[exposed.rows].astype(np.intp), exposed.age, w[exposed.rows])
     known = reach(exposure, exposure.w**2, cells, window)
     if cut and (usable := longest_window(known, log.clock)) < window:
+        require_age(usable, log.clock, events.lag)
         shorter = _sums_at(log.within_window(usable), weights, plain=plain, cut=False)
         if shorter.maturing is None:
             return shorter
@@ -293,6 +294,16 @@ def longest_window(known: Reach, clock: Clock) -> int | float:
     """Return the longest age that rows of every cell have reached."""
     longest = float(np.nanmin(known.longest)) if np.isfinite(known.longest).any() else 0.0
     return math.floor(longest) if clock.whole or clock.unit is not None else longest
+
+
+def require_age(window: int | float, clock: Clock, lag: int | float) -> None:
+    """Raise if no row of some arm has lived at all, so that nothing can be said."""
+    if window <= 0:
+        since = f" and its lag of {length_text(clock, lag)}" if lag else ""
+        raise LogError(
+            f"Some arm has no row that has lived beyond its assignment{since}; wait, or give a later "
+            f"{argument('as_of')}."
+        )
 
 
 def _maturity(log: Log, known: Reach, exposed: Ages, weights: Weights) -> Maturity:

@@ -17,7 +17,7 @@ from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.kernels.fields import OWN_FIELDS
 from belated.log.durations import length_on, length_scale, length_text
-from belated.log.events import MATURING_ESTIMATORS, longest_window
+from belated.log.events import MATURING_ESTIMATORS, Events, longest_window, require_age
 from belated.reading.columns import floats, literal
 from belated.reading.engines import fetch, sentences
 from belated.reading.evidence_query import length_between, span_of
@@ -177,6 +177,7 @@ class _Matured:
         there, exposure, events = self._lived(moment, length)
         known = reach(exposure, e.w2[there], self.cells, length)
         if cut and (usable := self._usable(known)) < window:
+            require_age(usable, self.source.clock, self.lag)
             shorter = self.sums(moment, usable)
             if shorter.maturing is None:
                 return shorter
@@ -278,6 +279,4 @@ class _Matured:
 
 def _capped(events: Happened, cap: float) -> Array:
     """Return what each event adds to its row's total, if that counts at most as the cap; rows are in order."""
-    from belated.log.events import Events
-
     return Events(events.entry, events.age, events.value, 0, "sum").capped(cap)
