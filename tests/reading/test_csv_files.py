@@ -246,3 +246,29 @@ def test_what_only_a_late_line_shows():
     assert bl.estimate(bl.read(half)).values == pytest.approx([1.0, 1.0], abs=1e-3)
     quoted = changed('"A, or\nso",' + ",".join(fields[1:]))
     assert bl.read(quoted, propensity="p_A").arms == ("A", "A, or\nso", "B")
+
+
+HEAD = "arm,outcome,p_A,p_B,assigned_at,arrived_at\n\nA,1,0.5,0.5,{first},9\n"
+
+
+@pytest.mark.parametrize("first", [1, 7])  # in order of assignment, and not
+@pytest.mark.parametrize("as_of", [None, 8])
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [("B,0,0.6,0.5,5,9", "sums to 1.1"), ("B,inf,0.5,0.5,5,6", "is inf"), ("B,0,0.5,0.5,5,4", "before its assignment")],
+)
+def test_errors_name_the_line(tmp_path, row, what, first, as_of):
+    path = tmp_path / "log.csv"
+    later = "" if as_of is None else "A,1,0.5,0.5,9,9\n"
+    path.write_text(HEAD.format(first=first) + later + row + "\n")
+    line = 4 if as_of is None else 5
+    for ask in (bl.estimate, bl.diagnose):
+        with pytest.raises(bl.LogError, match=f"in line {line} .*{what}"):
+            ask(bl.read(path, as_of=as_of))
+
+
+def test_an_impossible_chance_of_arrival_names_its_line(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("arm,outcome,p_A,p_B,q\nA,1,0.5,0.5,1\nB,0,0.5,0.5,2\n")
+    with pytest.raises(bl.LogError, match="in line 3 is 2.0"):
+        bl.read(path, arrival_probability="q")
