@@ -199,7 +199,7 @@ def test_a_log_with_every_row_twice_is_named(tmp_path):
 def test_a_log_with_an_invalid_row_is_refused(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("arm,outcome,p_A,p_B,assigned_at\nA,1,0.5,0.5,1\nB,0,-0.5,1.5,2\n")
-    with pytest.raises(bl.LogError, match="`propensity` in line 3 for arm 'A' is -0.5"):
+    with pytest.raises(bl.LogError, match=r"`propensity` in line 3 for arm 'A' is -0\.5"):
         bl.diagnose(bl.read(path))
 
 
