@@ -179,3 +179,34 @@ def test_the_text_is_no_wider_than_the_screen(monkeypatch, columns):
     lines = str(found).splitlines()[1 : -len(found._notes())]
     assert max(map(len, lines)) <= columns
     assert all(word in str(found) for check in found for word in check.finding.split())
+
+
+def test_a_log_with_every_row_twice_is_named(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = pa.table(
+        {"arm": rng.choice(["A", "B"], 300), "outcome": rng.normal(size=300), "assigned_at": np.arange(300.0)}
+        | {"p_A": np.full(300, 0.5), "p_B": np.full(300, 0.5)}
+    )
+    once, twice = bl.read(rows), bl.read(pa.concat_tables([rows, rows]))
+    assert bl.diagnose(once).copies == 1
+    assert "every row" not in bl.diagnose(once).to_text()
+    for log in (twice, twice.log()):
+        found = bl.diagnose(log)
+        assert "The log contains every row twice." in found.to_text()
+        assert json.loads(found.to_json())["copies"] == 2
+
+
+def test_a_log_with_an_invalid_row_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("arm,outcome,p_A,p_B,assigned_at\nA,1,0.5,0.5,1\nB,0,-0.5,1.5,2\n")
+    with pytest.raises(bl.LogError, match=r"`propensity` in line 3 for arm 'A' is -0\.5"):
+        bl.diagnose(bl.read(path))
+
+
+def test_emoji_in_findings_stay_whole():
+    family = "\N{WOMAN}\u200d\N{GIRL}"
+    log = bl.Log([family, "b\u202e"] * 4, [0.0, 1.0] * 4, np.full((8, 2), 0.5), arms=[family, "b\u202e"])
+    text = bl.diagnose(log).to_text()
+    assert family in text
+    assert "\\u200d" not in text
+    assert "\u202e" not in text

@@ -171,4 +171,6 @@ def test_values_in_their_units():
 def test_what_joins_emoji_stays_and_what_turns_text_around_does_not():
     assert text.printable("👨‍👩‍👧") == "👨‍👩‍👧"
     assert text.printable("a\u200db") == "a\\u200db"
+    assert text.shown("\N{WOMAN}\u200d\N{GIRL}") == "'\N{WOMAN}\u200d\N{GIRL}'"
+    assert text.shown("a\u200db") == "'a\\u200db'"
     assert text.printable("a\u202eb") == "a\\u202eb"

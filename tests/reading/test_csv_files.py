@@ -87,21 +87,21 @@ def test_what_is_no_number(text):
 @pytest.mark.parametrize(
     ("row", "column", "text", "words"),
     [
-        (WITH_OUTCOME, "outcome", "NA", f"`outcome` in row {WITH_OUTCOME} is nan although it has arrived"),
-        (WITH_OUTCOME, "outcome", "NaN", f"`outcome` in row {WITH_OUTCOME} is nan although it has arrived"),
-        (WITH_OUTCOME, "outcome", "inf", f"`outcome` in row {WITH_OUTCOME} is inf"),
-        (WITHOUT_OUTCOME, "outcome", "Infinity", f"`outcome` in row {WITHOUT_OUTCOME} is inf"),
-        (WITHOUT_OUTCOME, "outcome", "3", f"`outcome` in row {WITHOUT_OUTCOME} is 3.0 but has no arrival"),
-        (WITH_OUTCOME, "assigned_at", "", f"`assigned_at` in row {WITH_OUTCOME} is missing"),
-        (WITH_OUTCOME, "assigned_at", "nan", f"`assigned_at` in row {WITH_OUTCOME} is missing"),
-        (WITH_OUTCOME, "assigned_at", "inf", f"`assigned_at` in row {WITH_OUTCOME} is inf"),
+        (WITH_OUTCOME, "outcome", "NA", f"`outcome` in line {WITH_OUTCOME + 2} is nan although it has arrived"),
+        (WITH_OUTCOME, "outcome", "NaN", f"`outcome` in line {WITH_OUTCOME + 2} is nan although it has arrived"),
+        (WITH_OUTCOME, "outcome", "inf", f"`outcome` in line {WITH_OUTCOME + 2} is inf"),
+        (WITHOUT_OUTCOME, "outcome", "Infinity", f"`outcome` in line {WITHOUT_OUTCOME + 2} is inf"),
+        (WITHOUT_OUTCOME, "outcome", "3", f"`outcome` in line {WITHOUT_OUTCOME + 2} is 3.0 but has no arrival"),
+        (WITH_OUTCOME, "assigned_at", "", f"`assigned_at` in line {WITH_OUTCOME + 2} is missing"),
+        (WITH_OUTCOME, "assigned_at", "nan", f"`assigned_at` in line {WITH_OUTCOME + 2} is missing"),
+        (WITH_OUTCOME, "assigned_at", "inf", f"`assigned_at` in line {WITH_OUTCOME + 2} is inf"),
         (WITH_OUTCOME, "assigned_at", "abc", f"line {WITH_OUTCOME + 2} has 'abc' in column 'assigned_at'"),
         (WITH_OUTCOME, "arrived_at", "abc", f"line {WITH_OUTCOME + 2} has 'abc' in column 'arrived_at'"),
-        (WITH_OUTCOME, "arrived_at", "", f"`outcome` in row {WITH_OUTCOME} is .* but has no arrival"),
-        (WITH_OUTCOME, "arrived_at", "-5", f"`arrived_at` in row {WITH_OUTCOME} is -5, before its assignment"),
-        (WITH_OUTCOME, "p_A", "", f"`propensity` in row {WITH_OUTCOME} for arm 'A' is nan"),
-        (WITH_OUTCOME, "p_A", "-0.5", f"`propensity` in row {WITH_OUTCOME} for arm 'A' is -0.5"),
-        (WITH_OUTCOME, "p_A", "0.99999", f"`propensity` in row {WITH_OUTCOME} sums to"),
+        (WITH_OUTCOME, "arrived_at", "", f"`outcome` in line {WITH_OUTCOME + 2} is .* but has no arrival"),
+        (WITH_OUTCOME, "arrived_at", "-5", f"`arrived_at` in line {WITH_OUTCOME + 2} is -5, before its assignment"),
+        (WITH_OUTCOME, "p_A", "", f"`propensity` in line {WITH_OUTCOME + 2} for arm 'A' is nan"),
+        (WITH_OUTCOME, "p_A", "-0.5", f"`propensity` in line {WITH_OUTCOME + 2} for arm 'A' is -0.5"),
+        (WITH_OUTCOME, "p_A", "0.99999", f"`propensity` in line {WITH_OUTCOME + 2} sums to"),
         (WITH_OUTCOME, "arm", "", "`arm` is missing in 1 row"),
         (WITH_OUTCOME, "p_B", "0.5,9", f"line {WITH_OUTCOME + 2} has 7 fields, but the first line has 6"),
     ],
@@ -240,9 +240,35 @@ def test_what_only_a_late_line_shows():
     fields = good.split(",")
     refused(f"line {bad + 2:,} has 'x' in column 'outcome'", changed(",".join([fields[0], "x", *fields[2:]])))
     refused(f"line {bad + 2:,} is not like the others", changed(good + ",9"))
-    refused(f"`assigned_at` in row {bad} is missing", changed(",".join([*fields[:2], "", *fields[3:]])))
-    refused(f"`propensity` in row {bad} sums to 1.4", changed(",".join([*fields[:4], "0.9", "0.5"])))
+    refused(f"`assigned_at` in line {bad + 2:,} is missing", changed(",".join([*fields[:2], "", *fields[3:]])))
+    refused(f"`propensity` in line {bad + 2:,} sums to 1.4", changed(",".join([*fields[:4], "0.9", "0.5"])))
     half = changed(",".join([fields[0], "1.5", f"{fields[2]}.5", *fields[3:]]))
     assert bl.estimate(bl.read(half)).values == pytest.approx([1.0, 1.0], abs=1e-3)
     quoted = changed('"A, or\nso",' + ",".join(fields[1:]))
     assert bl.read(quoted, propensity="p_A").arms == ("A", "A, or\nso", "B")
+
+
+HEAD = "arm,outcome,p_A,p_B,assigned_at,arrived_at\n\nA,1,0.5,0.5,{first},9\n"
+
+
+@pytest.mark.parametrize("first", [1, 7])  # in order of assignment, and not
+@pytest.mark.parametrize("as_of", [None, 8])
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [("B,0,0.6,0.5,5,9", "sums to 1.1"), ("B,inf,0.5,0.5,5,6", "is inf"), ("B,0,0.5,0.5,5,4", "before its assignment")],
+)
+def test_errors_name_the_line(tmp_path, row, what, first, as_of):
+    path = tmp_path / "log.csv"
+    later = "" if as_of is None else "A,1,0.5,0.5,9,9\n"
+    path.write_text(HEAD.format(first=first) + later + row + "\n")
+    line = 4 if as_of is None else 5
+    for ask in (bl.estimate, bl.diagnose):
+        with pytest.raises(bl.LogError, match=f"in line {line} .*{what}"):
+            ask(bl.read(path, as_of=as_of))
+
+
+def test_an_impossible_chance_of_arrival_names_its_line(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("arm,outcome,p_A,p_B,q\nA,1,0.5,0.5,1\nB,0,0.5,0.5,2\n")
+    with pytest.raises(bl.LogError, match=r"in line 3 is 2\.0"):
+        bl.read(path, arrival_probability="q")

@@ -61,3 +61,16 @@ def test_an_engine_s_sums_are_those_of_the_kernel(model, moments):
     for one, other in zip(got, wanted, strict=True):
         np.testing.assert_allclose(one.spread, other.recentred(shift).spread, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(one.own, other.recentred(shift).own, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_arms_are_asked_for_some_at_a_time(monkeypatch, at_once):
+    monkeypatch.setattr("belated.reading.sums_query._MOST_ARMS", at_once)
+    about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model("running_mean"), full=True, plain=True)
+    shift = np.array([1.0, 5.0])
+    tables = sums_tables(CODED, ["A", "B"], about, shift)
+    assert len(tables) == 4 // at_once
+    (got,) = sums_of_tables([fetch(table) for table in tables], about, shift)
+    wanted = LOG.sums([("sqrt", "running_mean")])[0][0].recentred(shift)
+    np.testing.assert_allclose(got.spread, wanted.spread, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(got.own, wanted.own, rtol=1e-12, atol=1e-12)

@@ -204,9 +204,10 @@ class RowReader:
                 try:
                     self.batch(record).check(self.opened.arms, self.opened.clock, before)
                 except LogError as first:
-                    return self.opened.query.in_file(first, self.opened.moment)
+                    error = first
+                    break
                 before += len(record)
-        return error
+        return self.opened.query.in_file(error, self.opened.moment)
 
 
 # ---------------------------------------------------------------- sums of a stream
