@@ -63,6 +63,8 @@ _BEGIN_READING = (
 class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
 
+    inserts_first = True
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self.now = system_clock()
@@ -130,6 +132,7 @@ class PostgresStorage(Storage):
         self._url, self.clock = url, clock
         self.name = "the database"
         self._locks = {True: threading.RLock(), False: threading.RLock()}
+        self._known: dict[tuple[int, int], Any] = {}
         self._connections: dict[bool, psycopg.Connection[Any]] = {}
         self._prepare(make=make, upgrade=upgrade)
 
@@ -194,6 +197,7 @@ class PostgresStorage(Storage):
             connection.execute("begin" if writes else "begin isolation level repeatable read read only")
             try:
                 session = PostgresSession(connection)
+                session.known = self._known
                 session.begin(self.clock, writes=writes)
                 yield session
                 connection.execute("commit")

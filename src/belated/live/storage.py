@@ -31,9 +31,14 @@ class Session(ABC):
         Every row whose number is below it is committed and visible, and none will be added below it.
     """
 
+    #: Whether it is quicker to insert decisions at once than to look for them first.
+    inserts_first = False
+
     now: int
     watermark: int
     transaction: int
+    #: What does not change while a version is the latest, by experiment and version; None if this may be undone.
+    known: dict[tuple[int, int], Any] | None = None
     _place: int = 0
 
     @abstractmethod

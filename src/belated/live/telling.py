@@ -100,7 +100,9 @@ def _checked(about: Snapshot, tell: Tell) -> Tell | Told:
         unit = read_unit(tell.unit)
         value = about.setup.outcome.read(tell.value)
         key = read_text("key", tell.key) if tell.key else ""
-        if key and not about.setup.outcome.is_events:
+        if not key:
+            return tell if unit is tell.unit and value is tell.value else tell._replace(unit=unit, value=value)
+        if not about.setup.outcome.is_events:
             return Told(unit, "refused", "`key` tells events apart; this outcome is not of events")
     except BelatedError as error:
         return Told(str(tell.unit), "refused", str(error).rstrip("."))
@@ -119,8 +121,6 @@ def _outcomes(session: Session, decisions: list[int]) -> Known:
 
 def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None) -> int:
     """Give parked outcomes to their units, which have been asked since; return their number."""
-    if not session.run("select 1 from parked where experiment = ? limit 1", about.id):
-        return 0
     query = (
         "select p.unit, p.key, p.value, p.happened_at, d.id, d.assigned_at from parked p join decision d "
         "on d.experiment = p.experiment and d.unit = p.unit where p.experiment = ?"
