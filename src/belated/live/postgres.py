@@ -64,6 +64,7 @@ class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
 
     inserts_first = True
+    and_lock = " for update"
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -90,11 +91,6 @@ class PostgresSession(Session):
         statement = _insert("decision") + b" on conflict (experiment, unit) do nothing returning unit"
         cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
         return {unit for (unit,) in cursor.fetchall()}
-
-    def lock(self, decisions: list[int]) -> None:
-        """Lock decisions, in the order of their numbers."""
-        if decisions:
-            self.run("select id from decision where id in (?*) order by id for update", decisions)
 
     def own_types(self, statement: str) -> str:
         """Return a statement with PostgreSQL's types."""

@@ -59,9 +59,6 @@ class SQLiteSession(Session):
         self.add("decision", rows)
         return {row[2] for row in rows}
 
-    def lock(self, decisions: list[int]) -> None:
-        """Do nothing: one transaction writes at a time."""
-
     def own_types(self, statement: str) -> str:
         """Return a statement with SQLite's types."""
         return typed(statement, _TYPES)
