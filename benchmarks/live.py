@@ -204,6 +204,27 @@ def answers(folder: str, rows: int) -> list[Line]:
     ]  # fmt: skip
 
 
+# ---------------------------------------------------------------- coverage
+
+
+def coverage(runs: int) -> list[Line]:
+    """Rehearse an experiment many times: how often its intervals hold the truth, at the end and at every look."""
+    from belated.live.rehearsal import covers, rehearsal
+
+    arms = {"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.45)}
+    bandit, held = bl.Bandit(arms, bl.delays.geometric(20).censored(0.1)), []
+    policy = bl.policies.thompson_beta(burn_in=20)
+    for seed in range(runs):
+        with rehearsal(bandit, policy, 400, seed=seed, every=20, baseline="A") as exp:
+            held.append(covers(exp.answer(), bandit))
+    end, always = np.mean(held, axis=0)
+    shares = f"{runs:,} rehearsals of 400 units"
+    return [
+        (f"answer() holds the difference at the end, {shares}", f"{end:.1%}", "95 %", None, "at least 94 %"),
+        ("its sequence misses it at any look", f"{1 - always:.1%}", "5 %", None, "at most 5 %"),
+    ]
+
+
 # ---------------------------------------------------------------- the table
 
 
@@ -211,12 +232,14 @@ def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--runs", type=int, default=1000)
+    rows, runs = parser.parse_args().rows, parser.parse_args().runs
     with tempfile.TemporaryDirectory(prefix="belated-") as folder:
         lines = asks(f"{folder}/asks.belated", "SQLite", 0.3)
         with postgres() as url:
             lines += [] if url is None else asks(url, "PostgreSQL", 0.25)
         lines += [ticks(folder, rows // 5), *answers(folder, rows)]
+    lines += coverage(runs)
     table = [f"| {a} | {b} | {c} | {'-' if d is None else f'{d:.2f}'} | {e} |" for a, b, c, d, e in lines]
     machine = _MACHINE.format(cores=os.cpu_count(), python=platform.python_version(), load=os.getloadavg()[2])
     text = "\n".join([_HEAD, *table, "", machine, ""])
