@@ -273,12 +273,15 @@ def log(
 ) -> None:
     """Write the log: an arm, its probabilities, the outcome and their times in each row, without units.
 
+    Of events, units whose window has closed.
+
     Example: `belated live log shop.belated "subject line" -o log.parquet`
     """
     from belated.live.exporting import log_text, write_log
 
     with _store(place) as store:
-        data = store.experiment(name).log().log()
+        exp = store.experiment(name)
+        data = (exp.log().closed() if exp.setup.outcome.is_events else exp.log()).log()
     if output is None:
         typer.echo(log_text(data).rstrip("\n"))
     else:
