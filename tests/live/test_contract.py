@@ -20,7 +20,7 @@ import belated as bl
 from belated.live import schema
 from belated.live.asking import ask
 from belated.live.design import snapshot, versions
-from belated.live.draws import choose, uniform
+from belated.live.draws import choose, cumulative, uniform
 from belated.live.telling import tell
 
 UNITS = [f"unit-{i:02}" for i in range(40)]
@@ -148,10 +148,11 @@ def test_a_decision_refers_to_a_committed_version(place):
 
 def test_an_arm_of_probability_0_is_never_drawn(place):
     most = 1 - 2**-53
-    assert choose(most, [0.3, 0.7, 0.0]) == 1
+    assert choose(most, cumulative([0.3, 0.7, 0.0])) == 1
     short = [1 / 3, 1 / 3, 1 / 3 - 1e-12, 0.0, 0.0]  # the sum is below the largest draw
-    assert choose(most, short) == 2
-    assert choose(0.0, [0.0, 1.0]) == 1
+    assert choose(most, cumulative(short)) == 2
+    assert choose(0.0, cumulative([0.0, 1.0])) == 1
+    assert [choose(u, cumulative([0.25, 0.0, 0.75])) for u in (0.0, 0.2499, 0.25, 0.5)] == [0, 0, 2, 2]
     exp = place.create(arms=["A", "B", "C"], policy=bl.policies.fixed({"A": 0.0, "B": 1.0, "C": 0.0}))
     assert {reply.arm for reply in exp.ask_many(UNITS)} == {"B"}
 
@@ -378,13 +379,13 @@ def test_a_window_closes_to_zero_only_for_events(place):
     assert (sum(made.counts), sum(made.totals)) == (4, 1)
     answer = exp.answer()
     assert (answer.counts.asked, answer.counts.told, answer.counts.out) == (8, 4, 4)
-    assert sorted(answer.log.log().outcome.tolist()) == [0, 0, 0, 1]
+    assert sorted(answer.log.closed().log().outcome.tolist()) == [0, 0, 0, 1]
     place.clock.forward(1801)
     exp.tell(UNITS[4])  # after its window
     exp.tell(UNITS[5], happened_at=bl.live.records.moment(place.clock.now - 1802 * 10**6))  # told late, inside
     made = exp.tick()
     assert (sum(made.counts), sum(made.totals)) == (8, 2)
-    assert exp.answer().log.log().outcome.sum() == 2
+    assert exp.answer().log.closed().log().outcome.sum() == 2
     assert exp.replay() == stored(exp)
     plain = place.create("other")
     plain.ask("x")
@@ -660,11 +661,12 @@ def test_the_log_read_and_answer_agree_on_events(place, measure):
         exp.tell_many((unit, k + 0.5, f"order {k}") for unit in units[::3] for k in range(2))
     answer = exp.answer()
     read = bl.read(place.url, table="button", as_of=answer.as_of)
-    assert answer.counts.told == len(read) == len(read.log()) == 80
+    assert answer.counts.told == len(read.closed()) == 80
+    assert answer.counts.asked == len(read) == 120  # open windows count for the ages that they have reached
     assert bl.estimate(read).to_json() == answer.estimate.to_json()
     assert bl.sequence(read, **exp.setup.sequence_options).to_json() == answer.sequence.to_json()
     made = exp.tick()
-    assert (sum(made.counts), sum(made.totals)) == (80, answer.log.log().outcome.sum())
+    assert (sum(made.counts), sum(made.totals)) == (80, answer.log.closed().log().outcome.sum())
 
 
 FULL = """

@@ -52,17 +52,11 @@ Level = Annotated[float, typer.Option(help="The level of the intervals.")]
 @contextmanager
 def opened(place: str, name: str) -> Iterator[Experiment]:
     """Open an experiment, and make the version that is due when it is closed."""
-    from belated.live.storage import system_clock
     from belated.live.store import open as open_store
 
     with open_store(place, make=False, ticking=False) as store:
-        exp = store.experiment(name)
-        yield exp
-        status = exp.status()
-        if status.made_at is not None and status.state == "running":
-            age = system_clock() / 1e6 - status.made_at.timestamp()
-            if age > exp.setup.seconds:
-                exp.tick()
+        yield store.experiment(name)
+        store.tick_if_due(name)
 
 
 def read_policy(text: str, outcome: Outcome) -> Policy:
@@ -279,12 +273,15 @@ def log(
 ) -> None:
     """Write the log: an arm, its probabilities, the outcome and their times in each row, without units.
 
+    Of events, units whose window has closed.
+
     Example: `belated live log shop.belated "subject line" -o log.parquet`
     """
     from belated.live.exporting import log_text, write_log
 
     with _store(place) as store:
-        data = store.experiment(name).log().log()
+        exp = store.experiment(name)
+        data = (exp.log().closed() if exp.setup.outcome.is_events else exp.log()).log()
     if output is None:
         typer.echo(log_text(data).rstrip("\n"))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from belated.live.design import Snapshot, snapshot, versions
-from belated.live.draws import choose, uniform
+from belated.live.draws import choose, cumulative, uniform
 from belated.live.errors import ClosedError, LiveError, NotRunningError
 from belated.live.records import Decision, Version, moment
 from belated.live.storage import Session
@@ -23,14 +23,16 @@ def ask(session: Session, name: str, units: Sequence[str]) -> list[Decision | Li
     about = snapshot(session, name)
     _check_takes_asks(about)
     wanted = sorted(set(units))  # in one order everywhere: transactions that cross do not wait in a circle
-    known = find(session, about.id, wanted)
+    runs = about.state == "running"
+    known = {} if runs and session.inserts_first else find(session, about.id, wanted)
     unknown = [unit for unit in wanted if unit not in known] if len(known) < len(wanted) else []
-    if unknown and about.state == "stopped":
+    if unknown and not runs:
         return [_reply(about, unit, known.get(unit), session) for unit in units]
     new: set[str] = set()
     if unknown:
         new = _decide(session, about, unknown, known)
-        adopt(session, about, new)
+        if about.waiting:
+            adopt(session, about, new)
     return [*_replies(about, units, known, new, session)]
 
 
@@ -48,14 +50,17 @@ def _decide(session: Session, about: Snapshot, units: list[str], known: dict[str
     version, salt = about.version, about.salt
     if version is None:
         raise NotRunningError(f"{about.name!r} has no policy version.")
-    now, p = max(session.now, version.made_at), version.probabilities
-    ids = session.new_ids(len(units))
-    drawn = {unit: (i, choose(uniform(salt, unit), p), version.number, now) for i, unit in zip(ids, units, strict=True)}
-    new = session.add_decisions([(row[0], about.id, unit, *row[1:]) for unit, row in drawn.items()])
+    now, number, sums = max(session.now, version.made_at), version.number, cumulative(version.probabilities)
+    drawn = {
+        unit: (key, choose(uniform(salt, unit), sums), number, now)
+        for key, unit in zip(session.new_ids(len(units)), units, strict=True)
+    }
+    new = session.add_decisions([(key, about.id, unit, arm, number, now) for unit, (key, arm, *_) in drawn.items()])
+    if len(new) == len(units):
+        known.update(drawn)
+        return new
     known |= {unit: drawn[unit] for unit in new}
-    lost = [unit for unit in units if unit not in new]
-    if lost:
-        known |= find(session, about.id, lost)
+    known |= find(session, about.id, [unit for unit in units if unit not in new])
     return new
 
 
@@ -63,19 +68,17 @@ def _replies(
     about: Snapshot, units: Sequence[str], known: dict[str, Row], new: set[str], session: Session
 ) -> list[Decision]:
     labels, current = about.labels, about.version
-    used = {row[2] for row in known.values()}
     listed: list[Version] = [] if current is None else [current]
-    older = sorted(used - {version.number for version in listed})
+    older = sorted({row[2] for row in known.values()} - {version.number for version in listed})
     if older:
         listed += versions(session, about.id, older)
     chances = {version.number: about.probabilities(version) for version in listed}
-    times = {row[3]: moment(row[3]) for row in known.values()}
-    replies, seen = [], set()
+    times = {at: moment(at) for at in {row[3] for row in known.values()}}
+    fresh, replies = set(new), []
     for unit in units:
         _, arm, version, at = known[unit]
-        fresh = unit in new and unit not in seen
-        seen.add(unit)
-        replies.append(Decision(unit, labels[arm], chances[version], version, times[at], not fresh))
+        replies.append(Decision(unit, labels[arm], chances[version], version, times[at], unit not in fresh))
+        fresh.discard(unit)
     return replies
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
+from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
 from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_text, snapshot
 from belated.live.draws import SALT
@@ -41,8 +42,8 @@ def create(session: Session, name: str, arms: Sequence[str], policy: Policy, set
     session.add("experiment", [(key, name, "draft", salt, setup.to_json(), None, None, session.now)])
     session.add("arm", [(key, number, label, "offered") for number, label in enumerate(arms)])
     session.add("rule", [(key, 1, policy_text(policy), session.now)])
-    if setup.outcome.is_events:  # windows close in the order of assignment
-        session.run("create index if not exists decision_assigned on decision (experiment, assigned_at)")
+    if setup.outcome.is_events:
+        session.run(schema.BY_TIME)
     who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)))
 
 

@@ -155,6 +155,7 @@ class Snapshot:
     setup: Setup
     final: int | None
     problem: str | None
+    waiting: bool  # whether outcomes are parked
     arms: tuple[ArmRow, ...]
     version: Version | None
 
@@ -189,7 +190,10 @@ class Snapshot:
 _SETUPS: dict[str, Setup] = {}
 
 _VERSION = "number, rule, step, watermark, made_at, offered, probabilities, counts, totals, cause"
-_LATEST = f"select {_VERSION} from version where experiment = ? order by number desc limit 1"
+_EXPERIMENT = (
+    "select e.id, e.name, e.state, e.salt, e.about, e.final, e.problem, (select max(number) from version where "
+    "experiment = e.id), (select 1 from parked where experiment = e.id limit 1) from experiment e where e.name = ?"
+)
 _ONE = f"select {_VERSION} from version where experiment = ? and number = ?"
 _SOME = f"select {_VERSION} from version where experiment = ? and number in (?*)"
 _ALL = f"select {_VERSION} from version where experiment = ? order by number"
@@ -197,21 +201,36 @@ _ALL = f"select {_VERSION} from version where experiment = ? order by number"
 
 def snapshot(session: Session, name: str) -> Snapshot:
     """Return an experiment by its name; raise if there is none."""
-    rows = session.run("select id, name, state, salt, about, final, problem from experiment where name = ?", name)
+    rows = session.run(_EXPERIMENT, name)
     if not rows:
         known = [row[0] for row in session.run("select name from experiment order by id limit 20")]
         listed = f" It has {', '.join(repr(one_line(each)) for each in known)}." if known else " It has none yet."
         raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.{listed}")
-    key, name, state, salt, about, final, problem = rows[0]
-    arms = session.run("select number, label, state from arm where experiment = ? order by number", key)
-    found = session.run(_LATEST, key)
+    key, name, state, salt, about, final, problem, latest, waiting = rows[0]
+    arms, version = _arms_and_version(session, key, latest, state)
     setup = _SETUPS.get(about)
     if setup is None:
         setup = _SETUPS[about] = Setup.from_json(about)
-    return Snapshot(
-        key, name, state, bytes(salt), setup, final, problem, tuple(ArmRow(*row) for row in arms),
-        _version(found[0]) if found else None,
-    )  # fmt: skip
+    return Snapshot(key, name, state, bytes(salt), setup, final, problem, bool(waiting), arms, version)
+
+
+def _arms_and_version(
+    session: Session, key: int, latest: int | None, state: State
+) -> tuple[tuple[ArmRow, ...], Version | None]:
+    """Return the arms and the latest version; arms of a running experiment change only with a new version."""
+    kept = session.known if state == "running" else None
+    place = (key, latest or 0)
+    if kept is not None and place in kept:
+        known: tuple[tuple[ArmRow, ...], Version | None] = kept[place]
+        return known
+    rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
+    made = [] if latest is None else session.run(_ONE, key, latest)
+    found = tuple(ArmRow(*row) for row in rows), _version(made[0]) if made else None
+    if kept is not None:
+        if len(kept) > 1000:
+            kept.clear()
+        kept[place] = found
+    return found
 
 
 def versions(session: Session, experiment: int, numbers: list[int] | None = None) -> list[Version]:
@@ -222,6 +241,7 @@ def versions(session: Session, experiment: int, numbers: list[int] | None = None
 
 def add_version(session: Session, experiment: int, version: Version) -> bool:
     """Insert a version; return whether it is there now: False if another one took its number."""
+    session.known = None  # until it is committed, nobody may rely on it
     lists = (version.offered, version.probabilities, version.counts, version.totals)
     offered, probabilities, counts, totals = (json.dumps(list(values)) for values in lists)
     rows = session.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import accumulate
@@ -19,12 +20,16 @@ def uniform(salt: bytes, unit: str) -> float:
     return (int.from_bytes(digest, "big") >> 11) / 9007199254740992.0
 
 
-def choose(u: float, probabilities: Sequence[float]) -> int:
+def cumulative(probabilities: Sequence[float]) -> list[float]:
+    """Return the sums up to every arm; the last arm that can be chosen has all that rounding left."""
+    sums = list(accumulate(probabilities))
+    last = max(arm for arm, p in enumerate(probabilities) if p > 0)
+    return [*sums[:last], *[1.0] * (len(sums) - last)]
+
+
+def choose(u: float, sums: Sequence[float]) -> int:
     """Return the first arm whose cumulative probability exceeds `u`; never one of probability 0."""
-    for arm, below in enumerate(accumulate(probabilities)):
-        if u < below:
-            return arm
-    return max(arm for arm, p in enumerate(probabilities) if p > 0)  # rounding left the sum below u
+    return bisect_right(sums, u)
 
 
 def erased_digest(salt: bytes, unit: str) -> bytes:

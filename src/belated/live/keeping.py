@@ -11,6 +11,7 @@ from typing import Any
 
 from belated.base.text import one_line
 from belated.live import schema
+from belated.live.design import Setup
 from belated.live.erasing import erased_units, forget_again
 from belated.live.errors import StorageError
 from belated.live.schema import COLUMNS, PLACES, TABLES
@@ -141,6 +142,8 @@ def _copy(source: Storage, target: Storage) -> None:
                 new.add(table, rows)
                 if COLUMNS[table][0] == "id":
                     highest = max(highest, rows[-1][0])
+        if any(Setup.from_json(about).outcome.is_events for (about,) in new.run("select about from experiment")):
+            new.run(schema.BY_TIME)
         if isinstance(target, SQLiteStorage):
             new.run("update meta set value = ? where key = 'transaction'", str((highest >> PLACES) + 1))
 

@@ -61,7 +61,8 @@ class Outcome:
 
     def read(self, value: object) -> float:
         """Return a value as a number if it is one that such an outcome can have."""
-        number = float(value) if isinstance(value, bool) else finite("value", value)
+        is_plain = isinstance(value, (int, float)) and abs(value) <= LARGEST_OUTCOME
+        number = float(value) if is_plain else finite("value", value)  # type: ignore[arg-type]
         if self.kind == "binary" and number not in (0.0, 1.0):
             raise OptionError(f"{argument('value')} is {number:g}; a binary outcome must be 0 or 1.")
         if not self.low <= number <= self.high:

@@ -63,6 +63,9 @@ _BEGIN_READING = (
 class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
 
+    inserts_first = True
+    and_lock = " for update"
+
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self.now = system_clock()
@@ -88,11 +91,6 @@ class PostgresSession(Session):
         statement = _insert("decision") + b" on conflict (experiment, unit) do nothing returning unit"
         cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
         return {unit for (unit,) in cursor.fetchall()}
-
-    def lock(self, decisions: list[int]) -> None:
-        """Lock decisions, in the order of their numbers."""
-        if decisions:
-            self.run("select id from decision where id in (?*) order by id for update", decisions)
 
     def own_types(self, statement: str) -> str:
         """Return a statement with PostgreSQL's types."""
@@ -130,6 +128,7 @@ class PostgresStorage(Storage):
         self._url, self.clock = url, clock
         self.name = "the database"
         self._locks = {True: threading.RLock(), False: threading.RLock()}
+        self._known: dict[tuple[int, int], Any] = {}
         self._connections: dict[bool, psycopg.Connection[Any]] = {}
         self._prepare(make=make, upgrade=upgrade)
 
@@ -194,6 +193,7 @@ class PostgresStorage(Storage):
             connection.execute("begin" if writes else "begin isolation level repeatable read read only")
             try:
                 session = PostgresSession(connection)
+                session.known = self._known
                 session.begin(self.clock, writes=writes)
                 yield session
                 connection.execute("commit")

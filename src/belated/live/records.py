@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 State = Literal["draft", "running", "stopped", "closed"]
 ArmState = Literal["offered", "paused", "dropped"]
@@ -25,8 +25,7 @@ def stamp(time: dt.datetime) -> int:
     return (aware - _EPOCH) // dt.timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The reply to an ask.
 
     Attributes
@@ -60,8 +59,7 @@ class Decision:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """The acknowledgement of a tell.
 
     Attributes
@@ -83,8 +81,7 @@ class Told:
         return self.status not in ("contradiction", "refused")
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(NamedTuple):
     """An outcome to be stored.
 
     Attributes

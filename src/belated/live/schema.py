@@ -74,6 +74,9 @@ COLUMNS = {
     "erasure": ["experiment", "digest", "erased_at"],
 }
 
+#: Windows close in the order of assignment; only experiments with events need it.
+BY_TIME = "create index if not exists decision_assigned on decision (experiment, assigned_at)"
+
 META = "create table if not exists meta (key text primary key, value text not null)"
 
 

@@ -59,9 +59,6 @@ class SQLiteSession(Session):
         self.add("decision", rows)
         return {row[2] for row in rows}
 
-    def lock(self, decisions: list[int]) -> None:
-        """Do nothing: one transaction writes at a time."""
-
     def own_types(self, statement: str) -> str:
         """Return a statement with SQLite's types."""
         return typed(statement, _TYPES)
@@ -106,6 +103,7 @@ class SQLiteStorage(Storage):
         self.name = f"`{one_line(self.path.name)}`"
         _check_place(self.path, self.name, make=make)
         self._locks = {True: threading.RLock(), False: threading.RLock()}
+        self._known: dict[tuple[int, int], Any] = {}
         with _sentences(self.name):
             self._connections = {writes: self._connect(writes=writes) for writes in (True, False)}
         try:
@@ -154,6 +152,7 @@ class SQLiteStorage(Storage):
             connection = self._connections[writes]
             with _transaction(connection, begin):
                 session = SQLiteSession(connection, self.clock or system_clock)
+                session.known = self._known
                 session.begin(writes=writes)
                 yield session
 

@@ -31,9 +31,17 @@ class Session(ABC):
         Every row whose number is below it is committed and visible, and none will be added below it.
     """
 
+    #: Whether it is quicker to insert decisions at once than to look for them first.
+    inserts_first = False
+
+    #: What a query of decisions ends with so that no other transaction adds outcomes to them until this one ends.
+    and_lock = ""
+
     now: int
     watermark: int
     transaction: int
+    #: What does not change while a version is the latest, by experiment and version; None if this may be undone.
+    known: dict[tuple[int, int], Any] | None = None
     _place: int = 0
 
     @abstractmethod
@@ -47,10 +55,6 @@ class Session(ABC):
     @abstractmethod
     def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
         """Insert decisions unless their units have one; return the units that are new. Units are in order."""
-
-    @abstractmethod
-    def lock(self, decisions: list[int]) -> None:
-        """Let no other transaction add outcomes to these decisions until this one ends."""
 
     @abstractmethod
     def own_types(self, statement: str) -> str:

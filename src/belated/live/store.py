@@ -246,6 +246,13 @@ class Store:
         """Make the next policy version if anything is new; return the current one."""
         return tick(self.storage, name, self.find_policy)
 
+    def tick_if_due(self, name: str) -> None:
+        """Make a version if the last one is older than the experiment's `seconds`: for processes that end at once."""
+        with self.storage.reading() as session:
+            about, now = snapshot(session, name), session.now
+        if about.version is not None and now - about.version.made_at > about.setup.seconds * 1e6:
+            self.tick(name)
+
     def find_policy(self, session: Session, experiment: int, rule: int) -> Policy:
         """Return a policy with the function that this process was given for it."""
         policy = changing.rule_of(session, experiment, rule)

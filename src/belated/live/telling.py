@@ -25,11 +25,11 @@ class _Batch:
         self.session, self.about = session, about
         units = sorted({tell.unit for tell in tells})
         rows = session.run(
-            "select unit, id, assigned_at from decision where experiment = ? and unit in (?*)", about.id, units
-        )
+            "select unit, id, assigned_at from decision where experiment = ? and unit in (?*) order by id"
+            + session.and_lock, about.id, units,
+        )  # fmt: skip
         self.decisions: dict[str, tuple[int, int]] = {unit: (key, at) for unit, key, at in rows}
-        keys = sorted(key for key, _ in self.decisions.values())
-        session.lock(keys)
+        keys = [row[1] for row in rows]
         self.known = _outcomes(session, keys)
         self.parked: dict[ParkedKey, float] = {}
         if len(self.decisions) < len(units):
@@ -53,7 +53,7 @@ class _Batch:
         revision = 0 if before is None else before[0] + 1
         self.known[decision, tell.key] = revision, tell.value
         arrived = max(self.session.now, assigned_at)
-        self.added.append((decision, tell.key, revision, tell.value, happened, arrived))
+        self.added.append((decision, tell.key, revision, float(tell.value), happened, arrived))
         return Told(tell.unit, "corrected" if revision else "new")
 
     def _park(self, tell: Tell, happened: int | None) -> Told:
@@ -64,7 +64,7 @@ class _Batch:
             self.session.run(
                 "insert into parked (experiment, unit, key, value, happened_at, arrived_at) values (?, ?, ?, ?, ?, ?) "
                 "on conflict (experiment, unit, key) do update set value = excluded.value",
-                self.about.id, tell.unit, tell.key, tell.value, happened, self.session.now,
+                self.about.id, tell.unit, tell.key, float(tell.value), happened, self.session.now,
             )  # fmt: skip
             self.parked[tell.unit, tell.key] = tell.value
         return Told(tell.unit, "parked")
@@ -76,6 +76,9 @@ class _Batch:
         if rows:
             self.session.add("outcome", rows)
 
+
+#: Types of numbers that need no conversion before they are stored.
+_PLAIN = {float, int, bool}
 
 _CONTRADICTION = "another value was told before; if it was wrong, say that this one is a correction"
 
@@ -100,7 +103,9 @@ def _checked(about: Snapshot, tell: Tell) -> Tell | Told:
         unit = read_unit(tell.unit)
         value = about.setup.outcome.read(tell.value)
         key = read_text("key", tell.key) if tell.key else ""
-        if key and not about.setup.outcome.is_events:
+        if not key:
+            return tell if unit is tell.unit and type(tell.value) in _PLAIN else tell._replace(unit=unit, value=value)
+        if not about.setup.outcome.is_events:
             return Told(unit, "refused", "`key` tells events apart; this outcome is not of events")
     except BelatedError as error:
         return Told(str(tell.unit), "refused", str(error).rstrip("."))
@@ -119,19 +124,16 @@ def _outcomes(session: Session, decisions: list[int]) -> Known:
 
 def adopt(session: Session, about: Snapshot, units: Iterable[str] | None = None) -> int:
     """Give parked outcomes to their units, which have been asked since; return their number."""
-    if not session.run("select 1 from parked where experiment = ? limit 1", about.id):
-        return 0
     query = (
         "select p.unit, p.key, p.value, p.happened_at, d.id, d.assigned_at from parked p join decision d "
         "on d.experiment = p.experiment and d.unit = p.unit where p.experiment = ?"
     )
     if units is None:
-        rows = session.run(query + " order by d.id", about.id)
+        rows = session.run(query + " order by d.id" + session.and_lock, about.id)
     else:
-        rows = session.run(query + " and p.unit in (?*) order by d.id", about.id, sorted(units))
+        rows = session.run(query + " and p.unit in (?*) order by d.id" + session.and_lock, about.id, sorted(units))
     if not rows:
         return 0
-    session.lock(sorted({row[4] for row in rows}))
     known = _outcomes(session, sorted({row[4] for row in rows}))
     fresh = [row for row in rows if (row[4], row[1]) not in known]
     session.add(

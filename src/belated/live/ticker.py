@@ -50,7 +50,7 @@ class Ticker:
             self._wake.set()
 
     def close(self) -> None:
-        """Stop, having made the versions that are due."""
+        """Stop; what is due is made by whoever opens the store next."""
         self._open = False
         self._wake.set()
         if self._thread is not None:

@@ -29,14 +29,13 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
         about = snapshot(session, name)
         if about.version is None or about.state != "running":
             return about.version
-        waiting = bool(session.run("select 1 from parked where experiment = ? limit 1", about.id))
         made, problem = _next(session, about, about.version, find_policy)
-    if made is None and problem == about.problem and not waiting:
+    if made is None and problem == about.problem and not about.waiting:
         return about.version
     with storage.writing() as session:
         hold(session, about.id)
         now = snapshot(session, name)
-        if waiting:
+        if about.waiting:
             adopt(session, now)  # a unit that was asked while its outcome was parked elsewhere
         if problem != now.problem:
             session.run("update experiment set problem = ? where id = ?", problem, about.id)
@@ -49,6 +48,7 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
 
 def hold(session: Session, experiment: int) -> None:
     """Let no other transaction change the experiment or add versions until this one ends."""
+    session.known = None  # what it changes may be undone
     session.run("update experiment set state = state where id = ?", experiment)
 
 

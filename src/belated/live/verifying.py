@@ -10,7 +10,7 @@ from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.deciding import decide
 from belated.live.design import Snapshot, snapshot, versions
-from belated.live.draws import choose, uniform
+from belated.live.draws import choose, cumulative, uniform
 from belated.live.erasing import is_tombstone
 from belated.live.learning import Knowledge, learn, nothing
 from belated.live.records import Version
@@ -157,7 +157,7 @@ def _fault(about: Snapshot, version: Version | None, unit: str, arm: int, at: in
         return "for an arm of probability 0"
     if version.cause == "import" or is_tombstone(unit):
         return None
-    drawn = choose(uniform(about.salt, unit), version.probabilities)
+    drawn = choose(uniform(about.salt, unit), cumulative(version.probabilities))
     return None if drawn == arm else "that its unit and the salt do not give"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
@@ -16,6 +16,9 @@ from belated.live.telling import tell
 
 #: Rows of one transaction, at most about so many.
 _MOST = 20_000
+
+#: How long callers of the last commit are given to come back, in seconds and times: less than a flush of the disk.
+_MOMENT, _MOMENTS = 0.0001, 10
 
 Kind = Literal["ask", "tell"]
 
@@ -72,22 +75,37 @@ class Writer:
             self._thread.join()
 
     def _work(self) -> None:
-        ended = False
+        ended, last = False, 1
         while not ended:
             first = self._queue.get()
             if first is None:
                 return
             group = [first]
-            rows = len(first.items)
-            with suppress(Empty):
-                while rows < _MOST:
-                    request = self._queue.get_nowait()
-                    if request is None:
-                        ended = True
-                        break
-                    group.append(request)
-                    rows += len(request.items)
+            ended = self._gather(group, last)
+            last = len(group)
             self._commit(group)
+
+    def _gather(self, group: list[_Request], last: int) -> bool:
+        """Take what is queued; return whether the end is.
+
+        The callers of the last commit are just waking up. Without a moment for them, every other commit would be of
+        the first of them alone. A single caller waits for nobody.
+        """
+        rows, patience = len(group[0].items), _MOMENTS
+        while rows < _MOST:
+            try:
+                request = self._queue.get_nowait()
+            except Empty:
+                if len(group) >= last or not patience:
+                    break
+                patience -= 1
+                time.sleep(_MOMENT)
+                continue
+            if request is None:
+                return True
+            group.append(request)
+            rows += len(request.items)
+        return False
 
     def _transact(self, parts: dict[tuple[Kind, str], list[_Request]]) -> None:
         """Store everything in one transaction; try again if the storage ended it because others crossed it."""
