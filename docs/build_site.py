@@ -37,7 +37,8 @@ REFERENCE = {
         "Estimates, intervals, tests, the best arm.",
         [
             "estimate", "Estimate", "Answer", "Answers", "Contrasts", "Best", "Lift", "Heterogeneity", "compare",
-            "Comparison", "trajectory", "Trajectory", "Estimator", "ESTIMATORS", "OutcomeModel", "Weights", "two_point",
+            "Comparison", "trajectory", "Trajectory", "Buildup", "Windows", "Maturity", "Estimator", "ESTIMATORS",
+            "OutcomeModel", "Weights", "two_point",
         ],
     ),
     "looking": ("Look often", "Intervals that hold at every look.", ["sequence", "ConfidenceSequence"]),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from belated.estimation.answers import Answer, Answers, Contrasts
     from belated.estimation.best import Best
+    from belated.estimation.buildup import Buildup, Windows
     from belated.estimation.by_segment import Heterogeneity
     from belated.estimation.comparison import Comparison, compare
     from belated.estimation.estimate import Estimate, estimate
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from belated.simulation.simulate import simulate
     from belated.simulation.study import study
     from belated.simulation.views import in_segment
+    from belated.summaries.maturing import Maturity
     from belated.summaries.outcome_models import OutcomeModel
     from belated.summaries.sums import Sums
     from belated.summaries.weights import Weights, two_point
@@ -66,6 +68,7 @@ __all__ = [
     "BelatedError",
     "BelatedWarning",
     "Best",
+    "Buildup",
     "Check",
     "Comparison",
     "ConfidenceSequence",
@@ -79,6 +82,7 @@ __all__ = [
     "Lift",
     "Log",
     "LogError",
+    "Maturity",
     "MergeError",
     "MissingLibraryError",
     "OptionError",
@@ -94,6 +98,7 @@ __all__ = [
     "Trajectory",
     "UnknownArmError",
     "Weights",
+    "Windows",
     "__version__",
     "arms",
     "compare",
@@ -124,6 +129,7 @@ _MODULES = {
     "PropensitiesNeededError UnknownArmError",
     "estimation.answers": "Answer Answers Contrasts",
     "estimation.best": "Best",
+    "estimation.buildup": "Buildup Windows",
     "estimation.by_segment": "Heterogeneity",
     "estimation.comparison": "Comparison compare",
     "estimation.estimate": "Estimate estimate",
@@ -149,6 +155,7 @@ _MODULES = {
     "simulation.simulate": "simulate",
     "simulation.study": "study",
     "simulation.views": "in_segment",
+    "summaries.maturing": "Maturity",
     "summaries.outcome_models": "OutcomeModel",
     "summaries.sums": "Sums",
     "summaries.weights": "Weights two_point",

@@ -79,6 +79,9 @@ def test_a_report_is_written_and_named_on_stderr(call, log, tmp_path):
         (("--report", "/nowhere/r.html"), "there is no folder"),
         (("--measure", "sum"), "--measure is given without --events"),
         (("--duplicates", "frist"), "Did you mean 'first'?"),
+        (("--closed-only",), "--closed-only is given without --events"),
+        (("--events", "--windows", "1d,7d", "--window", "7d"), "--window and --windows are both given"),
+        (("--events", "--windows", "1d,7d", "--closed-only"), "give one --window if only closed windows count"),
     ],
 )
 def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, sentence):

@@ -88,6 +88,44 @@ def sample_report(names=("A", "B"), means=(1.0, 2.0), rows=240, dates=False, arr
     return Report(**{"title": "Spring campaign", "estimate": estimate, **parts, **changes})
 
 
+def event_columns(names=("A", "B"), rows=1_500, whole=False):
+    """Return assignments over 20 steps: times, arms and probabilities, and the age of each row's event or infinity."""
+    rng = np.random.default_rng(3)
+    time = np.sort(rng.uniform(0, 20, rows))
+    code = rng.integers(len(names), size=rows)
+    age = np.where(rng.random(rows) < 0.15 + 0.05 * code, rng.exponential(2.0 + 2 * code), math.inf)
+    if whole:
+        time, age = np.floor(time).astype(int), np.floor(age)
+    return time, np.array(names)[code], np.full((rows, len(names)), 1 / len(names)), age
+
+
+def event_log(names=("A", "B"), as_of=14.0, window=10.0, whole=False, arms=None, **options):
+    """Return a log of events with many open windows; `arms` may have more than there are rows of."""
+    time, arm, propensity, age = event_columns(names, whole=whole)
+    there = time <= as_of
+    happened = np.flatnonzero(there & (time + age <= as_of))
+    chances = np.column_stack([propensity[there], np.zeros((there.sum(), len(arms or names) - len(names)))])
+    ages = age[happened].astype(int) if whole else age[happened]
+    return bl.Log.of_events(
+        arm[there], chances, {"unit": happened, "age": ages}, window=int(window) if whole else window,
+        assigned_at=time[there], as_of=int(as_of) if whole else as_of, arms=arms, **options,
+    )  # fmt: skip
+
+
+def event_tables(folder):
+    """Write the same experiment as two tables with dates from 1 March 2026 on, and return their paths."""
+    time, arm, propensity, age = event_columns()
+    start, day = np.datetime64("2026-03-01", "us"), np.timedelta64(86_400_000_000, "us")
+    sent = {"id": np.arange(len(time)), "arm": arm, "sent_at": start + time * day}
+    sent |= {f"p_{name}": propensity[:, k] for k, name in enumerate("AB")}
+    rows = np.flatnonzero(np.isfinite(age))
+    bought = {"id": rows, "bought_at": start + (time + age)[rows] * day, "amount": np.round(1 + age[rows], 2)}
+    paths = folder / "sent.parquet", folder / "bought.parquet"
+    for path, columns in zip(paths, (sent, bought), strict=True):
+        parquet.write_table(pa.table(columns), path)
+    return paths
+
+
 class Reader(HTMLParser):
     def __init__(self):
         super().__init__()

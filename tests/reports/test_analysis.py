@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
-from reports.samples import many_arms
+from reports.samples import event_log, event_tables, many_arms
 from typer.testing import CliRunner
 
 import belated as bl
@@ -127,6 +127,54 @@ def test_two_tables_and_events(tmp_path):
     # steps 0 to 6 have matured: A has events 2, 0, 0, 1, and B's event at 9 came too late
     assert [row["estimate"] for row in document["answers"][0]["arms"]] == [0.75, 0.0]
     assert "1 event belongs to no assignment" in done.stderr
+
+
+def test_several_windows_are_in_every_format(tmp_path):
+    sent, bought = event_tables(tmp_path)
+    options = ("--outcomes", bought, "--events", "--measure", "indicator", "--arrived-at", "bought_at",
+               "--windows", "1d,3d,10d", "--as-of", "2026-03-15")  # fmt: skip
+    source = bl.read(sent, bought, events="indicator", windows=["1d", "3d", "10d"], as_of="2026-03-15",
+                     arrived_at="bought_at")  # fmt: skip
+    est = bl.estimate(source)
+    document = json.loads(call(sent, *options, "--format", "json", "--estimator", "all").stdout)
+    assert document["outcome"]["within"] == "10 days"
+    assert document["source"]["arrived"] == est.arrived.sum() < document["source"]["rows"]
+    maturity = document["maturity"]
+    assert [maturity[name] for name in ("window", "asked", "covered", "measure")] == [
+        "10 days", "10 days", None, "indicator"
+    ]  # fmt: skip
+    for k, row in enumerate(maturity["arms"]):
+        counts = [int(each[0, k]) for each in (est.maturity.closed, est.maturity.open, est.maturity.events)]
+        assert row == {"arm": "AB"[k], **dict(zip(("closed", "open", "events"), counts, strict=True))}
+    answers = {each["estimator"]: each for each in document["answers"]}
+    assert "dipw, closed only" in answers
+    assert "windows" not in answers["dipw, closed only"]
+    first, second, last = answers["dipw"]["windows"]
+    assert [each["window"] for each in (first, second, last)] == ["1 day", "3 days", "10 days"]
+    assert second["arms"][1]["estimate"] == pytest.approx(est.window("3d").arm("B").estimate)
+    assert last["contrasts"][0]["low"] == pytest.approx(answers["dipw"]["contrasts"][0]["low"])
+    assert answers["dipw"]["arms"][0]["observed_share"] is None
+
+    rows = list(csv.DictReader(io.StringIO(call(sent, *options, "--format", "csv").stdout)))
+    assert [(row["question"], row["window"]) for row in rows[:4]] == [
+        ("A", ""), ("B", ""), ("B - A", ""), ("A", "1 day")
+    ]  # fmt: skip
+    assert float(rows[5]["estimate"]) == pytest.approx(est.window("1d").contrast("B", "A").estimate)
+    text = call(sent, *options).stdout
+    assert "dipw in 3 windows: 95% intervals" in text
+    assert "B - A: 95% intervals, by window" in text
+
+
+def test_windows_that_no_row_has_lived_are_cut_to_the_longest_age():
+    log = event_log(as_of=6.0)
+    log.windows = (1, 3, 10)
+    analysis = analyse(log, Questions())
+    assert analysis.within == analysis.result.maturity.text(analysis.result.maturity.window)
+    assert list(analysis.windows) == ["1 step", "3 steps", analysis.within]
+    document = json.loads(analysis.to_json())
+    assert document["maturity"]["asked"] == "10 steps"
+    assert document["maturity"]["window"] == document["outcome"]["within"] == analysis.within
+    assert analyse(event_log(), Questions()).windows is None
 
 
 def test_a_log_of_what_only_happens_is_refused(tmp_path):

@@ -102,6 +102,22 @@ def test_curves_label_their_ends_without_touching():
     assert "80%" in ticks(root)
 
 
+def test_curves_may_have_bands_and_any_unit():
+    ages = [0.0, 5.0, 10.0]
+    series = [
+        Series("A", [0.0, 2.0, 3.0], [0.0, 1.0, 2.0], [0.0, 3.0, 4.0]),
+        Series("B", [0.0, 3.0, 5.0], [0.0, 2.0, 4.0], [0.0, 4.0, 6.0], look=1),
+    ]
+    drawn = charts.curves(ages, series, title="x", unit="number")
+    root = parsed(drawn)
+    assert ticks(root)[:4] == ["0", "2", "4", "6"]
+    assert [path.get("class") for path in root.iter("path") if "band" in path.get("class")] == ["band s0", "band s1"]
+    assert drawn.index("band s1") < drawn.index("line s0")  # bands lie below the lines
+    assert "5 at 10" in root.find("desc").text
+    below = charts.curves(ages, [Series("A", [0.0, -2.0, -3.0])], title="x", unit="number")
+    assert "-3" in ticks(parsed(below))
+
+
 def test_beyond_seven_series_the_others_are_grey():
     series = [Series(f"arm {k:02}", [0.5, k / 100], look=k) for k in range(100)]
     root = parsed(charts.curves([0, 1], series, title="t"))

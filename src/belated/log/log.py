@@ -819,7 +819,7 @@ class Log(Data, Table):
                       for k in range(len(self.arms))), default=first)  # fmt: skip
         start, end = float(latest + events.window + events.lag), float(self.last_look)
         moments = np.linspace(min(start, end), end, how_many + 1)[1:] if how_many > 1 else np.array([end])
-        return np.unique(np.floor(moments).astype(np.int64)) if self.clock.whole or self.clock.unit else moments
+        return np.unique(np.floor(moments).astype(np.int64) if self.clock.whole or self.clock.unit else moments)
 
     # ---------------------------------------------------------------- display
 

@@ -121,7 +121,10 @@ def _facts(report: Report) -> list[str]:
     as_of = estimate.as_of
     come = [f"{count(arrived, 'outcome')} arrived{share}"]
     if maturity is not None:
-        come = [f"{count(arrived, 'window')} closed{share}", count(int(maturity.events.sum()), "event")]
+        come = [
+            f"{count(arrived, 'window')} of {report.within} closed{share}",
+            count(int(maturity.events.sum()), "event"),
+        ]
     elif report.within is not None:
         come = ["whose windows have closed"]
     return [

@@ -54,8 +54,6 @@ MATURING_REMARKS = {
     f"dipw, {CLOSED}": "The same without an outcome model.",
 }
 
-_CLOSED_WINDOWS = " Both bands use only assignments whose window has closed."
-
 #: The most arms whose bands can be told apart in one chart.
 _MOST_BANDS = 3
 
@@ -299,7 +297,7 @@ def looked_section(report: Report) -> Section | None:
         link="Every look",
         heading="If you look more than once",
         intro="The band for every look holds at all moments together: you may look as often as you like, and stop when "
-        f"it excludes 0.{_CLOSED_WINDOWS if report.within else ''}",
+        "it excludes 0.",
         parts=(
             Part(
                 charts=drawn,
