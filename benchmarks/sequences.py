@@ -262,7 +262,7 @@ def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
     for _ in range(replications):
         columns = experiment(rng, rows, tuple(truth.values()), policy=policy, measure=measure, values=values)
         log = columns.log(4.0, measure)
-        found = bl.sequence(log, null=truth, looks=200)
+        found = bl.sequence(log, null=truth, looks=100)
         wrong += [a.excluded_at is not None for a in (found.arm(0), found.arm(1), found.contrast(1, 0))]
         at = next(look for look, moment in enumerate(found.moments) if moment >= 1.5)
         threshold = found.design.threshold()
@@ -270,7 +270,7 @@ def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
         finite += np.isfinite(high - low) and high - low < 2
         closed = bl.sequence(log.known_at_closing(), found.kind, looks=[found.moments[at]])
         _, bottom, top = closed._interval(0, 1, 0, threshold)
-        widths.append((high - low) / (top - bottom) if np.isfinite([low, high, bottom, top]).all() else np.nan)
+        widths.append((high - low) / (top - bottom) if max(high - low, top - bottom) < 2 else np.nan)
     known = np.array(widths)[np.isfinite(widths)]
     return wrong / replications, finite / replications, float(np.median(known)) if len(known) else np.nan
 
@@ -284,7 +284,7 @@ def print_with_events(replications: int, pool: ProcessPoolExecutor) -> None:
         for rows in (500, 3000)
     ]
     print("## Events while windows are open\n\nRows are assigned over three windows; the policy learns from the events "
-          "so far; mean delays of 0.2 and 0.5 windows; 200 looks from the first closing to 4 windows. Last columns: "
+          "so far; mean delays of 0.2 and 0.5 windows; 100 looks from the first closing to 4 windows. Last columns: "
           "the share of runs in which the contrast is finite at 1.5 windows, and there its width over that of the "
           "sequence of closed windows (median).\n")  # fmt: skip
     print("| measure | sd of log values | rate | policy | rows | runs | A, % | B, % | contrast, % | finite, % | width "
