@@ -275,11 +275,12 @@ def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
     return wrong / replications, finite / replications, float(np.median(known)) if len(known) else np.nan
 
 
-def print_with_events(replications: int, pool: ProcessPoolExecutor) -> None:
+def print_with_events(replications: int, only: str, pool: ProcessPoolExecutor) -> None:
     """Print how often sequences of events are ever wrong while windows are open."""
     jobs = [
         (events, policy, rows, few(replications, rows), 7 * i + rows)
         for i, events in enumerate(EVENTS)
+        if events[0].startswith(only)
         for policy in ("uniform", "eps-greedy", "thompson")
         for rows in (500, 3000)
     ]
@@ -410,7 +411,7 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=1000, help="three tenths of these at 20,000 rows")
     parser.add_argument("--horizon", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--only", default="", help="settings whose family begins so")
+    parser.add_argument("--only", default="", help="settings whose family, or measure of events, begins so")
     parser.add_argument("--arrivals", type=int, default=10_000_000)
     parser.add_argument("--speed", action="store_true", help="only the speed")
     parser.add_argument("--segments", action="store_true", help="only sequences over segments")
@@ -419,7 +420,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.segments or options.events:
         with ProcessPoolExecutor(options.workers) as pool:
-            (print_over_segments if options.segments else print_with_events)(options.replications, pool)
+            if options.segments:
+                print_over_segments(options.replications, pool)
+            if options.events:
+                print_with_events(options.replications, options.only, pool)
         return
     if not options.speed:
         print(f"# Confidence sequences\n{options.machine and f'{chr(10)}Machine: {options.machine}.{chr(10)}'}")
@@ -427,7 +431,7 @@ def main() -> None:
             if not options.only:
                 print_ever_wrong(options.replications, pool)
                 print_over_segments(options.replications, pool)
-                print_with_events(options.replications, pool)
+                print_with_events(options.replications, "", pool)
             print_kinds(few(options.replications, options.horizon), options.horizon, options.only, pool)
         print("## Speed\n")
     print(f"{options.arrivals:,} arrivals, two arms, both timed from the same log in one run.\n")
