@@ -262,7 +262,7 @@ def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
     for _ in range(replications):
         columns = experiment(rng, rows, tuple(truth.values()), policy=policy, measure=measure, values=values)
         log = columns.log(4.0, measure)
-        found = bl.sequence(log, null=truth, looks=200)
+        found = bl.sequence(log, null=truth, looks=100)
         wrong += [a.excluded_at is not None for a in (found.arm(0), found.arm(1), found.contrast(1, 0))]
         at = next(look for look, moment in enumerate(found.moments) if moment >= 1.5)
         threshold = found.design.threshold()
@@ -270,21 +270,22 @@ def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
         finite += np.isfinite(high - low) and high - low < 2
         closed = bl.sequence(log.known_at_closing(), found.kind, looks=[found.moments[at]])
         _, bottom, top = closed._interval(0, 1, 0, threshold)
-        widths.append((high - low) / (top - bottom) if np.isfinite([low, high, bottom, top]).all() else np.nan)
+        widths.append((high - low) / (top - bottom) if max(high - low, top - bottom) < 2 else np.nan)
     known = np.array(widths)[np.isfinite(widths)]
     return wrong / replications, finite / replications, float(np.median(known)) if len(known) else np.nan
 
 
-def print_with_events(replications: int, pool: ProcessPoolExecutor) -> None:
+def print_with_events(replications: int, only: str, pool: ProcessPoolExecutor) -> None:
     """Print how often sequences of events are ever wrong while windows are open."""
     jobs = [
         (events, policy, rows, few(replications, rows), 7 * i + rows)
         for i, events in enumerate(EVENTS)
+        if events[0].startswith(only)
         for policy in ("uniform", "eps-greedy", "thompson")
         for rows in (500, 3000)
     ]
     print("## Events while windows are open\n\nRows are assigned over three windows; the policy learns from the events "
-          "so far; mean delays of 0.2 and 0.5 windows; 200 looks from the first closing to 4 windows. Last columns: "
+          "so far; mean delays of 0.2 and 0.5 windows; 100 looks from the first closing to 4 windows. Last columns: "
           "the share of runs in which the contrast is finite at 1.5 windows, and there its width over that of the "
           "sequence of closed windows (median).\n")  # fmt: skip
     print("| measure | sd of log values | rate | policy | rows | runs | A, % | B, % | contrast, % | finite, % | width "
@@ -410,7 +411,7 @@ def main() -> None:
     parser.add_argument("--replications", type=int, default=1000, help="three tenths of these at 20,000 rows")
     parser.add_argument("--horizon", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--only", default="", help="settings whose family begins so")
+    parser.add_argument("--only", default="", help="settings whose family, or measure of events, begins so")
     parser.add_argument("--arrivals", type=int, default=10_000_000)
     parser.add_argument("--speed", action="store_true", help="only the speed")
     parser.add_argument("--segments", action="store_true", help="only sequences over segments")
@@ -419,7 +420,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.segments or options.events:
         with ProcessPoolExecutor(options.workers) as pool:
-            (print_over_segments if options.segments else print_with_events)(options.replications, pool)
+            if options.segments:
+                print_over_segments(options.replications, pool)
+            if options.events:
+                print_with_events(options.replications, options.only, pool)
         return
     if not options.speed:
         print(f"# Confidence sequences\n{options.machine and f'{chr(10)}Machine: {options.machine}.{chr(10)}'}")
@@ -427,7 +431,7 @@ def main() -> None:
             if not options.only:
                 print_ever_wrong(options.replications, pool)
                 print_over_segments(options.replications, pool)
-                print_with_events(options.replications, pool)
+                print_with_events(options.replications, "", pool)
             print_kinds(few(options.replications, options.horizon), options.horizon, options.only, pool)
         print("## Speed\n")
     print(f"{options.arrivals:,} arrivals, two arms, both timed from the same log in one run.\n")
