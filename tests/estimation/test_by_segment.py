@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from reports.samples import event_log
 from scipy import stats
 from segment_logs import LABELS, columns, contextual_experiments, log_with_segments
 
 import belated as bl
+from belated.estimation.by_segment import Mix
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +159,12 @@ def test_the_figure_of_heterogeneity_names_the_segments():
     log = bl.Log(rng.choice(["A", "B"], 400), rng.normal(size=400), "uniform", segment=segment)
     (axes,) = bl.estimate(log).heterogeneity("B", "A").plot().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["B - A in DE", "B - A in FR"]
+
+
+def test_the_mix_of_events_counts_closed_windows():
+    log = event_log(segment=np.where(np.arange(len(event_log())) % 3, "DE", "FR"))
+    est = bl.estimate(log)
+    mix = Mix(est)
+    assert [column.name for column in mix.columns] == ["segment", "share", "assigned", "closed"]
+    assert [row["arrived"] for row in mix.rows] == est.maturity.closed.sum(axis=1).tolist()
+    assert est.segment("DE").arrived.tolist() == est.maturity.closed[0].tolist()

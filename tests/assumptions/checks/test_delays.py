@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reports.samples import event_log
 from simulated_logs import changed, played
 
 import belated as bl
@@ -50,3 +51,13 @@ def test_delays_that_depend_on_outcomes():
     check = bl.diagnose(changed(log, delay=late))["outcome and delay"]
     assert (check.light, check.numbers["z"][0] > 3) == ("red", True)
     assert check.finding == "Early and late outcomes differ: larger outcomes arrive later (p < 0.0001)."
+
+
+def test_windows_of_events_that_are_open_do_not_mislead():
+    log = event_log()
+    check = bl.diagnose(log)["still out"]
+    assert check.light == "green"
+    closed = bl.estimate(log).arrived.sum()
+    assert check.finding.startswith(f"{closed:,} of {len(log):,} windows of 10 steps have closed; younger rows count")
+    done = bl.diagnose(event_log(as_of=40.0))["still out"]
+    assert done.finding == "Every outcome is known 10 steps after its assignment."

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from reports.samples import event_log
 from scipy import stats
 from simulated_logs import changed, played
 
@@ -158,3 +159,16 @@ def test_two_values_have_no_tail_and_one_alone_may_have():
     assert light(np.where(code == 0, rare, 50 * rare)) == "green"  # no arm 1 outcome is rare
     assert light(rare + np.where(np.arange(400) == 7, 30.0, 0.0)) == "amber"
     assert bl.diagnose(bl.Log(code[:40], rare[:40] + code[:40] * 1e-3, half[:40]))["largest outcomes"].light == "grey"
+
+
+# ---------------------------------------------------------------- events
+
+
+def test_of_events_closed_windows_are_counted():
+    light = bl.diagnose(event_log())
+    closed = bl.estimate(event_log()).arrived
+    assert light["arrivals"].light == "green"
+    assert light["arrivals"].finding == f"Arm 'B' has {closed[1]:,} closed windows, the fewest of all arms."
+    early = bl.diagnose(event_log(as_of=6.0))["arrivals"]
+    assert early.light == "amber"  # there are intervals, of a shorter window
+    assert early.finding.startswith("Arm 'A' has 0 closed windows of 10 steps; the end of the window rests on few rows")
