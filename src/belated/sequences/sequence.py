@@ -488,7 +488,7 @@ class MaturingSequence(LookedSequence):
         """Which rows count, and in what sense the sequence holds."""
         return (
             "Rows whose window is open count for the ages they have reached. The sequence is asymptotic, checked by "
-            "simulation at looks; sequence(log.closed()) counts only closed windows."
+            "simulation at looks."
         )
 
     def _title(self) -> str:
