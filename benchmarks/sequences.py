@@ -2,6 +2,7 @@
 
 python benchmarks/sequences.py --machine "..." > benchmarks/SEQUENCES.md    # an hour on one core
 python benchmarks/sequences.py --speed                                      # only the time of ten million arrivals
+python benchmarks/sequences.py --events                                     # only events while windows are open
 """
 
 from __future__ import annotations
@@ -287,7 +288,8 @@ def print_with_events(replications: int, only: str, pool: ProcessPoolExecutor) -
     print("## Events while windows are open\n\nRows are assigned over three windows; the policy learns from the events "
           "so far; mean delays of 0.2 and 0.5 windows; 100 looks from the first closing to 4 windows. Last columns: "
           "the share of runs in which the contrast is finite at 1.5 windows, and there its width over that of the "
-          "sequence of closed windows (median).\n")  # fmt: skip
+          "sequence of closed windows (median). Policies with the same number of rows share their random "
+          "numbers.\n")  # fmt: skip
     print("| measure | sd of log values | rate | policy | rows | runs | A, % | B, % | contrast, % | finite, % | width "
           "/ closed |\n|:--|--:|--:|:--|--:|--:|--:|--:|--:|--:|--:|")  # fmt: skip
     worst = np.zeros(3)

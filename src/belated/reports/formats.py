@@ -237,6 +237,7 @@ def sequence_json(sequence: ConfidenceSequence, contrasts: Mapping[Pair, Sequenc
     """Return what a confidence sequence says of arms and contrasts."""
     return {
         "kind": sequence.kind,
+        "basis": sequence.basis,
         "target": sequence.target,
         "bounds": sequence.design.bounds,
         "arms": [{"arm": arm, **_limits(sequence.arm(arm))} for arm in sequence.arms],
