@@ -261,7 +261,7 @@ def _of_database(url: str, table: str | None) -> LiveLog | None:
     except ImportError:
         return None
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=15)
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=15, client_encoding="utf8")
     except psycopg.Error:
         return None  # said, without its password, when the table is looked for
     with connection:
