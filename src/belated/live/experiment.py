@@ -230,12 +230,7 @@ class Experiment:
         """Return how the experiment is doing: its state, arms, probabilities and counts."""
         with self._store.storage.reading() as session:
             about, waiting = snapshot(session, self.name), self._parked(session)
-            asked = told = 0
-            if about.version is not None:
-                since = (self._id, about.version.watermark)
-                ((new,),) = session.run("select count(*) from decision where experiment = ? and id >= ?", *since)
-                asked = about.version.step - 1 + new
-            ((told,),) = session.run("select count(*) from outcome where experiment = ? and revision = 0", self._id)
+            asked, told = self._so_far(session, about)
         version = about.version
         chances = about.probabilities(version) if version is not None else dict.fromkeys(about.labels, 0.0)
         return Status(
@@ -324,6 +319,18 @@ class Experiment:
 
     def _parked(self, session: Session) -> int:
         return int(session.run("select count(*) from parked where experiment = ?", self._id)[0][0])
+
+    def _so_far(self, session: Session, about: Snapshot) -> tuple[int, int]:
+        """Return how many units were asked and outcomes told: what the version knows, and the rows since."""
+        if about.version is None:
+            return 0, 0
+        since, known = about.version.watermark, int(sum(about.version.counts))
+        if self.setup.outcome.is_events:  # a version knows only those whose window has closed
+            since, known = 0, 0
+        told = "select count(*) from outcome where experiment = ? and id >= ? and revision = 0"
+        asked = "select count(*) from decision where experiment = ? and id >= ?"
+        new = session.run(asked, self._id, about.version.watermark)[0][0]
+        return about.version.step - 1 + new, known + session.run(told, self._id, since)[0][0]
 
     def _closed(self, now: int) -> Array | None:
         """Return whether each unit's window has closed; None without windows."""
