@@ -328,7 +328,7 @@ class Experiment:
         if self.setup.outcome.is_events:  # a version knows only those whose window has closed
             since, known = 0, 0
         told = "select count(*) from outcome where experiment = ? and id >= ? and revision = 0"
-        asked = "select count(*) from decision where experiment = ? and id >= ?"
+        asked = "select count(*) from decision where +experiment = ? and id >= ?"
         new = session.run(asked, self._id, about.version.watermark)[0][0]
         return about.version.step - 1 + new, known + session.run(told, self._id, since)[0][0]
 

@@ -98,7 +98,7 @@ class LiveRows:
         """Add the rows up to a watermark; return whether there were any."""
         bounds = (experiment, self.watermark, watermark)
         decided = run(
-            "select id, arm, version, assigned_at from decision where experiment = ? and id >= ? and id < ? "
+            "select id, arm, version, assigned_at from decision where +experiment = ? and id >= ? and id < ? "
             "order by id", *bounds,
         )  # fmt: skip
         told = run(
