@@ -282,7 +282,7 @@ def test_a_slow_commit_is_not_skipped_by_a_tick(place):
 
     def work():
         with slow._store.storage.writing() as session:
-            tell(session, "button", [bl.live.Tell(UNITS[0], 1)])
+            tell(session, "button", [bl.live.Tell(UNITS[0], 1.0)])
             writing.set()
             go_on.wait(30)
 

@@ -24,6 +24,7 @@ from belated.live.errors import ContradictionError, LiveError
 from belated.live.records import Change, Decision, State, Tell, Told, Version, moment
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Session
+from belated.live.telling import checked
 from belated.live.verifying import replay
 from belated.reading.live_logs import LiveRows
 
@@ -181,8 +182,14 @@ class Experiment:
         outcomes : iterable of Tell or tuple
             Tuples are (unit, value), in the order of the fields of `Tell`.
         """
-        tells = [each if isinstance(each, Tell) else Tell(*each) for each in outcomes]
-        return self._store.submit("tell", self.name, tells) if tells else []
+        outcome = self.setup.outcome
+        tells = [checked(outcome, each if isinstance(each, Tell) else Tell(*each)) for each in outcomes]
+        possible = [each for each in tells if isinstance(each, Tell)]
+        said = self._store.submit("tell", self.name, possible) if possible else []
+        if len(possible) == len(tells):
+            return said
+        rest = iter(said)
+        return [next(rest) if isinstance(each, Tell) else each for each in tells]
 
     def tick(self) -> Version | None:
         """Make the next policy version now if anything is new; return the current one."""

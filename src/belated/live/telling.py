@@ -11,6 +11,7 @@ from belated.live.errors import ClosedError, NotRunningError
 from belated.live.records import Tell, Told, stamp
 
 if TYPE_CHECKING:
+    from belated.live.outcomes import Outcome
     from belated.live.storage import Session
 
 #: An outcome that is known: its revision and value.
@@ -53,7 +54,7 @@ class _Batch:
         revision = 0 if before is None else before[0] + 1
         self.known[decision, tell.key] = revision, tell.value
         arrived = max(self.session.now, assigned_at)
-        self.added.append((decision, tell.key, revision, float(tell.value), happened, arrived))
+        self.added.append((decision, tell.key, revision, tell.value, happened, arrived))
         return Told(tell.unit, "corrected" if revision else "new")
 
     def _park(self, tell: Tell, happened: int | None) -> Told:
@@ -64,7 +65,7 @@ class _Batch:
             self.session.run(
                 "insert into parked (experiment, unit, key, value, happened_at, arrived_at) values (?, ?, ?, ?, ?, ?) "
                 "on conflict (experiment, unit, key) do update set value = excluded.value",
-                self.about.id, tell.unit, tell.key, float(tell.value), happened, self.session.now,
+                self.about.id, tell.unit, tell.key, tell.value, happened, self.session.now,
             )  # fmt: skip
             self.parked[tell.unit, tell.key] = tell.value
         return Told(tell.unit, "parked")
@@ -77,36 +78,30 @@ class _Batch:
             self.session.add("outcome", rows)
 
 
-#: Types of numbers that need no conversion before they are stored.
-_PLAIN = {float, int, bool}
-
 _CONTRADICTION = "another value was told before; if it was wrong, say that this one is a correction"
 
 
 def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
-    """Store outcomes; return an acknowledgement of each, in their order."""
+    """Store outcomes that were `checked`; return an acknowledgement of each, in their order."""
     about = snapshot(session, name)
     if about.state == "closed":
         raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")
     if about.state == "draft":
         raise NotRunningError(f"{about.name!r} has not started; call start() first.")
-    checked = [_checked(about, each) for each in tells]
-    batch = _Batch(session, about, [each for each in checked if isinstance(each, Tell)])
-    said = [batch.take(each) if isinstance(each, Tell) else each for each in checked]
+    batch = _Batch(session, about, tells)
+    said = [batch.take(each) for each in tells]
     batch.store()
     return said
 
 
-def _checked(about: Snapshot, tell: Tell) -> Tell | Told:
+def checked(outcome: Outcome, tell: Tell) -> Tell | Told:
     """Return a tell whose parts are all possible; or why it is refused."""
+    unit, value, key, *_ = tell
     try:
-        unit = read_unit(tell.unit)
-        value = about.setup.outcome.read(tell.value)
-        key = read_text("key", tell.key) if tell.key else ""
-        if not key:
-            return tell if unit is tell.unit and type(tell.value) in _PLAIN else tell._replace(unit=unit, value=value)
-        if not about.setup.outcome.is_events:
+        unit, value = read_unit(unit), outcome.read(value)
+        if key and not outcome.is_events:
             return Told(unit, "refused", "`key` tells events apart; this outcome is not of events")
+        key = read_text("key", key) if key else ""
     except BelatedError as error:
         return Told(str(tell.unit), "refused", str(error).rstrip("."))
     return Tell(unit, value, key, tell.happened_at, tell.correct)
