@@ -67,7 +67,6 @@ class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
 
     inserts_first = True
-    and_lock = " for update"
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -94,6 +93,12 @@ class PostgresSession(Session):
         statement = _insert("decision") + b" on conflict (experiment, unit) do nothing returning unit"
         cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
         return {unit for (unit,) in cursor.fetchall()}
+
+    def add_outcomes(self, rows: Sequence[tuple[Any, ...]]) -> set[int]:
+        """Insert outcomes unless they are there; wait for those who are about to insert them."""
+        statement = _insert("outcome") + b" on conflict (decision, key, revision) do nothing returning id"
+        cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+        return {key for (key,) in cursor.fetchall()}
 
     def own_types(self, statement: str) -> str:
         """Return a statement with PostgreSQL's types."""
