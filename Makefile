@@ -42,6 +42,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/commands.py
+	$(BIN)/python benchmarks/live.py
 
 # The simulations that show the statistics work, some hours; each alone: python benchmarks/winner.py
 evidence: $(READY)

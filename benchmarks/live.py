@@ -228,6 +228,18 @@ def coverage(runs: int) -> list[Line]:
 # ---------------------------------------------------------------- the table
 
 
+def missed(lines: list[Line]) -> list[str]:
+    """Return a sentence on the targets that this run does not meet."""
+    names, before = [], ""
+    for what, _, compared, ratio, target in lines:
+        before = before if what == "the same" else what
+        word, _, number = target.rpartition(" ")
+        if ratio is not None and word in ("at least", "at most"):
+            met = ratio >= float(number) if word == "at least" else ratio <= float(number)
+            names += [] if met else [f"{before} against {compared.partition(', ')[2] or compared}"]
+    return [f"Not met in this run: {'; '.join(names)}.", ""] if names else []
+
+
 def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -242,7 +254,7 @@ def main() -> None:
     lines += coverage(runs)
     table = [f"| {a} | {b} | {c} | {'-' if d is None else f'{d:.2f}'} | {e} |" for a, b, c, d, e in lines]
     machine = _MACHINE.format(cores=os.cpu_count(), python=platform.python_version(), load=os.getloadavg()[2])
-    text = "\n".join([_HEAD, *table, "", machine, ""])
+    text = "\n".join([_HEAD, *table, "", *missed(lines), machine, ""])
     (Path(__file__).parent / "LIVE.md").write_text(text)
     print(text)
 

@@ -282,7 +282,7 @@ def test_a_slow_commit_is_not_skipped_by_a_tick(place):
 
     def work():
         with slow._store.storage.writing() as session:
-            tell(session, "button", [bl.live.Tell(UNITS[0], 1)])
+            tell(session, "button", [bl.live.Tell(UNITS[0], 1.0)])
             writing.set()
             go_on.wait(30)
 
@@ -733,3 +733,27 @@ def test_a_cancelled_caller_leaves_no_open_transaction(place, monkeypatch):
         ask(session, "button", ["y"])
     assert exp.ask("x").repeated  # it was stored all the same, once
     assert len(rows(exp)) == 2
+
+
+def test_who_tells_second_at_the_same_time_learns_what_the_first_said(place):
+    """Two transactions look for the same outcomes before either has stored them."""
+    exp, other = place.create(), place.again()
+    exp.ask_many(UNITS[:3])
+    looked, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with other._store.storage.writing() as session:
+            tell(session, "button", [bl.live.Tell(unit, 1.0) for unit in UNITS[:2]])
+            looked.set()
+            go_on.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(work)
+        looked.wait(30)
+        second = pool.submit(exp.tell_many, [(UNITS[0], 1), (UNITS[1], 0), (UNITS[2], 1)])
+        time.sleep(0.2)
+        go_on.set()
+        first.result(30)
+        assert [each.status for each in second.result(30)] == ["repeated", "contradiction", "new"]
+    assert len(rows(exp, "outcome")) == 3
+    assert exp._store.verify().clean

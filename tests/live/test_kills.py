@@ -5,26 +5,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
+import engines
 import psycopg
+import pytest
 
 import belated as bl
 from belated.live.design import versions
+from tests.live.conftest import Place
 
-SECONDS = float(os.environ.get("BELATED_KILL_SECONDS", "6"))
+SECONDS = float(os.environ.get("BELATED_KILL_SECONDS", "4"))
 WORKERS, UNITS = 3, 400
 
 #: Imports everything once, then forks a worker for each line: a new process is there in milliseconds.
 NURSERY = """
-import os, random, signal, sys
+import os, random, signal, sys, time
 import belated as bl
 import belated.live, belated.simulation.description
 try:
@@ -55,6 +60,7 @@ def work(seed):
                 os.write(acks, f"tick {exp.tick().number} 0 0\\n".encode())
         except bl.live.StorageError:
             os.write(acks, b"error 0 0 0\\n")
+            time.sleep(0.01)
 
 for line in sys.stdin:
     child = os.fork()
@@ -166,3 +172,63 @@ def _check(exp: bl.live.Experiment, said: list[list[str]]) -> None:
     assert (final.step - 1, sum(final.counts)) == (rows, outcomes)
     assert exp._store.verify().clean
     assert exp.answer().counts.told == outcomes
+
+
+class Server:
+    """A PostgreSQL server that can be stopped without a word, and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.binaries, user = engines._postgres_binaries(), engines._unprivileged()
+        self.run_as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if user else {}
+        self.folder = folder
+        if user:
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        make = [self.binaries / "initdb", "-D", folder / "data", "-U", "postgres", "-A", "trust", "-N", "--locale=C"]
+        subprocess.run(make, cwd=folder, check=True, capture_output=True, **self.run_as)
+        self.start()
+
+    def start(self) -> None:
+        serve = [self.binaries / "postgres", "-D", self.folder / "data", "-k", self.folder, "-c", "listen_addresses="]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(serve, cwd=self.folder, **quiet, **self.run_as)
+        ready = self.folder / "data" / "postmaster.pid"
+        while not (ready.exists() and "ready" in ready.read_text()):
+            assert self.process.poll() is None
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGQUIT)  # at once: no checkpoint, no goodbye
+        self.process.wait(60)
+
+
+@pytest.mark.parametrize("engine", ["postgres"], indirect=True)
+def test_a_server_that_stops_at_once_loses_nothing(engine, capsys):
+    with tempfile.TemporaryDirectory(prefix="belated-") as home:
+        server = Server(Path(home))
+        place = Place(engine, f"postgresql://postgres@/postgres?host={home}", Path(home))
+        folder = Path(home, "acks")
+        folder.mkdir()
+        exp = place.create("kills", policy=bl.policies.fixed({"A": 0.3, "B": 0.7}))
+        nursery = Nursery(place, folder)
+        try:
+            for _ in range(2):
+                nursery.start()
+            for _ in range(2):
+                time.sleep(SECONDS / 6)
+                server.stop()
+                server.start()
+            time.sleep(SECONDS / 6)
+        finally:
+            nursery.close()
+        said = _acknowledged(folder)
+        counts = Counter(row[0] for row in said)
+        with capsys.disabled():
+            print(f"\n  postgres, 2 stops: {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}")  # noqa: T201
+        with contextlib.suppress(bl.live.StorageError):
+            exp.status()  # its connection is of the first server; the next one is new
+        with contextlib.suppress(bl.live.StorageError):
+            exp.tell("nobody", 1)
+        _check(exp, said)
+        assert counts["error"]
+        place.close()
+        server.stop()

@@ -212,29 +212,36 @@ def test_a_burn_in_is_a_share_of_the_planned_rows(store):
     assert exp.tick().probabilities != (0.5, 0.5)
 
 
-def test_a_tick_reads_only_what_is_new(store):
-    exp = create(store)
-    exp.ask_many(f"u{i}" for i in range(500))
-    exp.tell_many((f"u{i}", 1) for i in range(500))
-    exp.tick()
-    exp.tell("later", 1)
-    exp.ask("later")
-    seen = []
-    with store.storage.reading() as session:
-        kind = type(session)
-    run = kind.run
+@pytest.mark.parametrize("outcome", [bl.live.binary(), bl.live.events("1h")], ids=["binary", "events"])
+def test_a_tick_and_an_answer_read_only_what_is_new(tmp_path, outcome):
+    """SQLite's own steps, with a history and with ten times as much."""
+    steps = {}
+    for history in (300, 3000):
+        clock = [10**15]
+        with bl.live.open(tmp_path / f"{history}.belated", ticking=False, clock=lambda clock=clock: clock[0]) as store:
+            exp = create(store, outcome=outcome)
+            for first, size in ((0, history), (history, 20)):
+                units = [f"u{i}" for i in range(first, first + size)]
+                exp.ask_many(units)
+                exp.tell_many((unit, 1) for unit in units[::2])
+                clock[0] += 4 * 3600 * 10**6
+                if first == 0:
+                    exp.tick()
+                    exp.answer()
+            reader, count = store.storage._connections[False], [0, 0]
 
-    def watched(self, statement, *values):
-        rows = run(self, statement, *values)
-        seen.append(len(rows))
-        return rows
+            def more(count=count):
+                count[0] += 1
 
-    kind.run = watched
-    try:
-        assert exp.tick().step == 502
-    finally:
-        kind.run = run
-    assert max(seen) < 10
+            reader.set_progress_handler(more, 1)
+            exp.tick()
+            count[1] = count[0]
+            exp.answer()
+            reader.set_progress_handler(None, 1)
+            steps[history] = count[1], count[0] - count[1]
+    for few, many in zip(steps[300], steps[3000], strict=True):
+        assert few > 100
+        assert many < 1.2 * few
 
 
 def test_threads_may_answer_while_others_ask(store):

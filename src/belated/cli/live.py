@@ -241,10 +241,7 @@ def answer(
         check_place(report)
     with opened(place, name) as exp:
         found = exp.answer()
-        if form == "json":
-            typer.echo(json.dumps(found.to_dict(), indent=1))
-        else:
-            show(found, form)
+        show(found, form)
         if report is not None:
             found.report(report)
             typer.echo(f"Report written to {report}", err=True)

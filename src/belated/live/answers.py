@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belated.base.documents import plain
+from belated.base.documents import json_text, plain
 from belated.base.errors import LogError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -158,3 +158,7 @@ class LiveAnswer(Table):
         columns = {column.name: list(column.values) for column in self._columns()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return {**content, "contrasts": plain(rows)}
+
+    def to_json(self) -> str:
+        """Return the answer as JSON, as docs/json.md describes it."""
+        return json_text("live", self.to_dict())

@@ -24,6 +24,7 @@ from belated.live.errors import ContradictionError, LiveError
 from belated.live.records import Change, Decision, State, Tell, Told, Version, moment
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Session
+from belated.live.telling import checked
 from belated.live.verifying import replay
 from belated.reading.live_logs import LiveRows
 
@@ -181,8 +182,14 @@ class Experiment:
         outcomes : iterable of Tell or tuple
             Tuples are (unit, value), in the order of the fields of `Tell`.
         """
-        tells = [each if isinstance(each, Tell) else Tell(*each) for each in outcomes]
-        return self._store.submit("tell", self.name, tells) if tells else []
+        outcome = self.setup.outcome
+        tells = [checked(outcome, each if isinstance(each, Tell) else Tell(*each)) for each in outcomes]
+        possible = [each for each in tells if isinstance(each, Tell)]
+        said = self._store.submit("tell", self.name, possible) if possible else []
+        if len(possible) == len(tells):
+            return said
+        rest = iter(said)
+        return [next(rest) if isinstance(each, Tell) else each for each in tells]
 
     def tick(self) -> Version | None:
         """Make the next policy version now if anything is new; return the current one."""
@@ -230,12 +237,7 @@ class Experiment:
         """Return how the experiment is doing: its state, arms, probabilities and counts."""
         with self._store.storage.reading() as session:
             about, waiting = snapshot(session, self.name), self._parked(session)
-            asked = told = 0
-            if about.version is not None:
-                since = (self._id, about.version.watermark)
-                ((new,),) = session.run("select count(*) from decision where experiment = ? and id >= ?", *since)
-                asked = about.version.step - 1 + new
-            ((told,),) = session.run("select count(*) from outcome where experiment = ? and revision = 0", self._id)
+            asked, told = self._so_far(session, about)
         version = about.version
         chances = about.probabilities(version) if version is not None else dict.fromkeys(about.labels, 0.0)
         return Status(
@@ -324,6 +326,18 @@ class Experiment:
 
     def _parked(self, session: Session) -> int:
         return int(session.run("select count(*) from parked where experiment = ?", self._id)[0][0])
+
+    def _so_far(self, session: Session, about: Snapshot) -> tuple[int, int]:
+        """Return how many units were asked and outcomes told: what the version knows, and the rows since."""
+        if about.version is None:
+            return 0, 0
+        since, known = about.version.watermark, int(sum(about.version.counts))
+        if self.setup.outcome.is_events:  # a version knows only those whose window has closed
+            since, known = 0, 0
+        told = "select count(*) from outcome where experiment = ? and id >= ? and revision = 0"
+        asked = "select count(*) from decision where +experiment = ? and id >= ?"
+        new = session.run(asked, self._id, about.version.watermark)[0][0]
+        return about.version.step - 1 + new, known + session.run(told, self._id, since)[0][0]
 
     def _closed(self, now: int) -> Array | None:
         """Return whether each unit's window has closed; None without windows."""

@@ -45,7 +45,7 @@ def learn(session: Session, experiment: int, outcome: Outcome, before: Version, 
     """
     since, below = before.watermark, after.watermark
     rows = session.run(
-        "select count(*) from decision where experiment = ? and id >= ? and id < ?", experiment, since, below
+        "select count(*) from decision where +experiment = ? and id >= ? and id < ?", experiment, since, below
     )
     counts, totals = [*before.counts], [*before.totals]
     counts += [0.0] * (arms - len(counts))
@@ -83,7 +83,7 @@ def _closed(
     first, last = before.made_at - length, after.made_at - length
     newly = session.run(
         "select id, arm, assigned_at from decision where experiment = ? and assigned_at >= ? and assigned_at < ? "
-        "and id < ? union select id, arm, assigned_at from decision where experiment = ? and id >= ? and id < ? "
+        "and id < ? union select id, arm, assigned_at from decision where +experiment = ? and id >= ? and id < ? "
         "and assigned_at < ? order by id",
         experiment, first, last, below, experiment, since, below, last,
     )  # fmt: skip

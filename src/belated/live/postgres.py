@@ -49,6 +49,9 @@ _KINDS = {
 #: A number of our own for the lock under which the tables are made.
 _LOCK = 0x626C7464
 
+#: Text is UTF-8 whatever the database's encoding is; statements that a pool of connections may drop are not prepared.
+_OPTIONS: dict[str, Any] = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
+
 _TIME = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 _BEGIN_WRITING = (
     f"select pg_current_xact_id()::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
@@ -64,7 +67,6 @@ class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
 
     inserts_first = True
-    and_lock = " for update"
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -91,6 +93,12 @@ class PostgresSession(Session):
         statement = _insert("decision") + b" on conflict (experiment, unit) do nothing returning unit"
         cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
         return {unit for (unit,) in cursor.fetchall()}
+
+    def add_outcomes(self, rows: Sequence[tuple[Any, ...]]) -> set[int]:
+        """Insert outcomes unless they are there; wait for those who are about to insert them."""
+        statement = _insert("outcome") + b" on conflict (decision, key, revision) do nothing returning id"
+        cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+        return {key for (key,) in cursor.fetchall()}
 
     def own_types(self, statement: str) -> str:
         """Return a statement with PostgreSQL's types."""
@@ -140,7 +148,7 @@ class PostgresStorage(Storage):
                 "A store in PostgreSQL needs psycopg; run `pip install 'belated[postgres]'`."
             ) from None
         try:
-            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=15, prepare_threshold=None)
+            connection = psycopg.connect(self._url, autocommit=True, **_OPTIONS)
         except psycopg.Error:
             where = one_line(masked(self._url), 200)
             raise StorageError(f"`{where}` cannot be reached; check the address, the user and the password.") from None

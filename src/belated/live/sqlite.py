@@ -59,6 +59,11 @@ class SQLiteSession(Session):
         self.add("decision", rows)
         return {row[2] for row in rows}
 
+    def add_outcomes(self, rows: Sequence[tuple[Any, ...]]) -> set[int]:
+        """Insert outcomes; nobody else can have told them since they were looked for."""
+        self.add("outcome", rows)
+        return {row[0] for row in rows}
+
     def own_types(self, statement: str) -> str:
         """Return a statement with SQLite's types."""
         return typed(statement, _TYPES)

@@ -34,9 +34,6 @@ class Session(ABC):
     #: Whether it is quicker to insert decisions at once than to look for them first.
     inserts_first = False
 
-    #: What a query of decisions ends with so that no other transaction adds outcomes to them until this one ends.
-    and_lock = ""
-
     now: int
     watermark: int
     transaction: int
@@ -55,6 +52,10 @@ class Session(ABC):
     @abstractmethod
     def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
         """Insert decisions unless their units have one; return the units that are new. Units are in order."""
+
+    @abstractmethod
+    def add_outcomes(self, rows: Sequence[tuple[Any, ...]]) -> set[int]:
+        """Insert outcomes unless another transaction has stored the same revision; return the numbers of the new."""
 
     @abstractmethod
     def own_types(self, statement: str) -> str:

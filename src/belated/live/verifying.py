@@ -135,7 +135,7 @@ def _check_decisions(session: Session, about: Snapshot, listed: list[Version]) -
     checked, last = 0, -1
     while True:
         rows = session.run(
-            "select id, unit, arm, version, assigned_at from decision where experiment = ? and id > ? order by id "
+            "select id, unit, arm, version, assigned_at from decision where +experiment = ? and id > ? order by id "
             "limit ?", about.id, last, _BATCH,
         )  # fmt: skip
         if not rows:

@@ -98,7 +98,7 @@ class LiveRows:
         """Add the rows up to a watermark; return whether there were any."""
         bounds = (experiment, self.watermark, watermark)
         decided = run(
-            "select id, arm, version, assigned_at from decision where experiment = ? and id >= ? and id < ? "
+            "select id, arm, version, assigned_at from decision where +experiment = ? and id >= ? and id < ? "
             "order by id", *bounds,
         )  # fmt: skip
         told = run(
@@ -261,7 +261,7 @@ def _of_database(url: str, table: str | None) -> LiveLog | None:
     except ImportError:
         return None
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=15)
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=15, client_encoding="utf8")
     except psycopg.Error:
         return None  # said, without its password, when the table is looked for
     with connection:
