@@ -51,7 +51,7 @@ def table(tmp_path):
         (
             [("0.5", "50")],
             [],
-            "--propensity in row 0 .* is 50.0; .* seem to be per cent: use --propensity-unit percent",
+            "--propensity in line 2 .* is 50.0; .* seem to be per cent: use --propensity-unit percent",
         ),
         ([("0.5", "0,5"), (",", ";"), ("0;5", "0,5")], [], "decimal mark, use --decimal ,"),
         ([("p_A,p_B", "u,v")], [], "--propensity uniform or --propensity A=0.5,B=0.5"),
@@ -101,7 +101,16 @@ def complete(words, place):
 
 
 def test_shells_complete_commands_and_options():
-    assert complete("belated ", 1) == ["analyze", "diagnose", "sensitivity", "plan", "simulate", "study", "paper"]
+    assert complete("belated ", 1) == [
+        "analyze",
+        "diagnose",
+        "sensitivity",
+        "plan",
+        "simulate",
+        "study",
+        "paper",
+        "live",
+    ]
     assert complete("belated an", 1) == ["analyze"]
     assert complete("belated analyze x.csv --propensity", 3) == ["--propensity", "--propensity-unit"]
 

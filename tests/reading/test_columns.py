@@ -32,7 +32,7 @@ from belated.reading.columns import (
 
 def test_every_role_has_names_and_kinds():
     assert set(KINDS) == set(ROLES)
-    assert set(ROLES) - set(NAMES) == {"segment", "covariates", "arrival_probability"}  # never guessed
+    assert set(ROLES) - set(NAMES) == {"segment", "covariates", "arrival_probability", "recorded_at"}  # never guessed
     assert {role for role, _ in ONLY} <= set(ROLES)
     for pattern in (*(pattern for tiers in NAMES.values() for pattern in tiers), *LATER):
         re.compile(pattern)

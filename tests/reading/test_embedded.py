@@ -83,7 +83,7 @@ def test_one_table(columns, tmp_path, kind, clock):
 
 @pytest.mark.parametrize("options", [
     {}, {"as_of": 400}, {"duplicates": "first"}, {"duplicates": "last"}, {"duplicates": "sum"}, {"cap": 1.0},
-    {"events": "indicator", "window": 20}, {"events": "count", "window": 30}, {"events": "sum", "window": 30},
+    *({"events": measure, "window": 20, "maturing": False} for measure in ("indicator", "count", "sum")),
 ])  # fmt: skip
 def test_two_tables(columns, tmp_path, options):
     sent = {name: columns[name] for name in ("id", "arm", "assigned_at")} | propensities("wide", columns["p"])

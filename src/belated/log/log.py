@@ -612,8 +612,8 @@ class Log(Data, Table):
         >>> import belated as bl
         >>> log = bl.Log.of_events(["A", "B", "A", "A", "B"], "uniform", {"unit": [0, 1], "age": [2, 1]},
         ...                        assigned_at=[0, 0, 0, 6, 0], window=5, as_of=8)
-        >>> bl.estimate(log).arm("A").estimate
-        0.3333333333333333
+        >>> round(bl.estimate(log).arm("A").estimate, 4)
+        0.3333
         """
         if measure is not None:
             one_of("measure", measure, MEASURES)
