@@ -97,10 +97,9 @@ def plan_setup(
         raise OptionError(f"{argument('baseline')} is {one_line(repr(baseline))}; it must be one of the arms {known}.")
     planned = whole("planned_rows", planned_rows, least=1)
     own: KindOption = outcome.sequence[0]
-    if kind is not None:
-        from belated.sequences.design import KIND_OPTIONS
-
-        own = one_of("kind", kind, KIND_OPTIONS)
+    if kind is not None:  # others would need what is not declared, such as bounds
+        kinds: tuple[KindOption, ...] = ("auto", "asymptotic", own)
+        own = one_of("kind", kind, tuple(dict.fromkeys(kinds)))
     return Setup(
         outcome=outcome,
         level=fraction("level", level),
