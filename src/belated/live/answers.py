@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,16 +121,18 @@ class LiveAnswer(Table):
             return [Column("contrast", [], "label")]
         if len(self.estimate.arms) < 2:
             return [Column("arm", list(self.estimate.arms), "label")]
+        from belated.estimation.answers import answer_columns
+        from belated.sequences.answers import answer_columns as sequence_columns
+
         baseline = self.setup.baseline
         fixed = self.estimate.contrasts(baseline).answers
         followed = self.sequence.contrasts(baseline).answers
+        once = {column.name: column for column in answer_columns(list(fixed), test=False)}
+        always = {column.name: column for column in sequence_columns(list(followed))}
         return [
             Column("contrast", [each.name for each in fixed], "label"),
-            Column("estimate", [each.estimate for each in fixed], "number"),
-            Column("low", [each.low for each in fixed], "number"),
-            Column("high", [each.high for each in fixed], "number"),
-            Column("low_at_every_look", [each.low for each in followed], "number"),
-            Column("high_at_every_look", [each.high for each in followed], "number"),
+            *(once[name] for name in ("estimate", "low", "high")),
+            *(replace(always[name], name=f"{name}_at_every_look") for name in ("low", "high")),
             Column("excluded_at", [self._excluded(each.name) for each in fixed], "label"),
         ]
 

@@ -52,7 +52,7 @@ class Verification(Table):
         return f"{checked} checked: {'clean' if self.clean else count(len(self.findings), 'finding')}"
 
     def _columns(self) -> list[Column]:
-        return [Column("finding", list(self.findings), "sentence")]
+        return [] if self.clean else [Column("finding", list(self.findings), "sentence")]
 
 
 def verify(session: Session, find_policy: FindPolicy) -> Verification:
