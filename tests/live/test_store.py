@@ -270,7 +270,11 @@ def test_threads_may_answer_while_others_ask(store):
 
 @pytest.mark.parametrize(
     ("outcome", "kind"),
-    [(bl.live.binary(), "sub_gaussian"), (bl.live.real(), "bernstein"), (bl.live.events("5d", "count"), "beta_binomial")],
+    [
+        (bl.live.binary(), "sub_gaussian"),
+        (bl.live.real(), "bernstein"),
+        (bl.live.events("5d", "count"), "beta_binomial"),
+    ],
 )
 def test_a_kind_of_sequence_that_the_outcome_cannot_have_is_refused_at_once(tmp_path, outcome, kind):
     with bl.live.open(tmp_path / "shop.belated") as store, pytest.raises(bl.OptionError, match="`kind`"):

@@ -139,6 +139,7 @@ def test_a_table_that_may_not_be_read(postgres_engine: Engine) -> None:
     postgres_engine.sql("DROP ROLE IF EXISTS eve")
     postgres_engine.sql("CREATE ROLE eve LOGIN")
     url = url_of(postgres_engine).replace("//postgres@", "//eve@")
+    bl.live.open(url_of(postgres_engine)).close()  # live experiments, which she may not read either
     with pytest.raises(bl.LogError, match=r"^`locked` cannot be read: permission denied for table locked\.$"):
         bl.read(url, table="locked", assigned_at="t")
 

@@ -270,11 +270,12 @@ def _of_database(url: str, table: str | None) -> LiveLog | None:
         def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
             return connection.execute(statement.replace("?", "%s"), values).fetchall()
 
-        if not run("select 1 from pg_catalog.pg_tables where schemaname = ? and tablename = 'experiment'", SCHEMA):
-            return None
+        try:
+            if not run(f"select 1 from {SCHEMA}.experiment where name = ?", table):  # noqa: S608
+                return None
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
+            return None  # there are no live experiments, or none that this user may read
         run("select set_config('search_path', ?, false)", SCHEMA)
-        if not run("select 1 from experiment where name = ?", table):
-            return None
         with connection.transaction():
             connection.execute("set transaction isolation level repeatable read")
             ((transaction, now),) = run(
