@@ -79,6 +79,19 @@ def test_events_in_the_table_of_assignments() -> None:
     np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
 
 
+def test_an_event_at_the_moment_of_its_assignment_counts() -> None:
+    when = np.datetime64("2026-03-01T00:00:00.123456789", "ns") + np.arange(40) * np.timedelta64(
+        3_600_000_000_001, "ns"
+    )
+    table = pa.table({
+        "arm": ["A", "B"] * 20, "p_A": [0.5] * 40, "p_B": [0.5] * 40, "sent_at": when,
+        "bought_at": pa.array([t if i % 4 < 2 else None for i, t in enumerate(when)], pa.timestamp("ns")),
+        "amount": [1.0] * 40,
+    })  # fmt: skip
+    source = bl.read(table, **options(events="indicator", outcome="amount", as_of="2026-03-20"))
+    np.testing.assert_allclose(bl.estimate(source).values, [0.5, 0.5])
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_every_precision_of_times_says_the_same(unit: str) -> None:
     sent, bought = tables()

@@ -10,7 +10,7 @@ import numpy as np
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
-from belated.log.clock import Clock
+from belated.log.clock import NEVER, Clock
 from belated.log.durations import Window, length_on, length_text
 from belated.log.events import Events
 from belated.log.log import Log
@@ -41,34 +41,29 @@ def with_events(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch], c
 
 def _own(log: Log, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:
     """Return the row, age and value of events that are in the table of assignments, at most one a row."""
-    when = np.concatenate([floats_of(record, "first", log) for record in records])
+    when = np.concatenate([clock_times(record["first"], log.clock) for record in records])
     value = np.concatenate([floats(record["total"]) for record in records])
-    row = np.flatnonzero(np.isfinite(when))
-    return row, when[row] - log.assigned_numbers[row], value[row]
-
-
-def floats_of(record: pa.RecordBatch, name: str, log: Log) -> Array:
-    """Return times of a column, NaN where there is none, as exact as floats are."""
-    times = clock_times(record[name], log.clock)
-    return np.where(record[name].is_valid().to_numpy(zero_copy_only=False), times.astype(float), math.nan)
+    row = np.flatnonzero(when != NEVER if when.dtype.kind == "i" else np.isfinite(when))
+    return row, (when[row] - log.assigned_numbers[row]).astype(float), value[row]
 
 
 def _delivered(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch]) -> tuple[Array, Array, Array]:
     """Return the row, age and value of events that are in a table of their own."""
     import pyarrow as pa
+
+    events = fetch(query.events())
+    row, there = rows_of_keys(events["key"], pa.chunked_array([record["key"] for record in records]))
+    when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[there]
+    return row, (when - log.assigned_numbers[row]).astype(float), floats(events["value"])[there]
+
+
+def rows_of_keys(theirs: pa.ChunkedArray, ours: pa.ChunkedArray) -> tuple[Array, Array]:
+    """Return the rows with the keys of events, and which events have one: others were assigned after the as-of time."""
     import pyarrow.compute as pc
 
-    keys = pa.chunked_array([record["key"] for record in records])
-    events = fetch(query.events())
-    theirs = events["key"]
-    if theirs.type != keys.type:
-        theirs = theirs.cast(keys.type)
-    place = pc.index_in(theirs, value_set=keys.combine_chunks())
-    there = place.is_valid().to_numpy(zero_copy_only=False)  # others were assigned after the as-of time
-    row = np.asarray(place.fill_null(0).to_numpy(zero_copy_only=False))[there].astype(np.intp)
-    when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[there]
-    value = floats(events["value"])[there]
-    return row, (when - log.assigned_numbers[row]).astype(float), value
+    place = pc.index_in(theirs.cast(ours.type), value_set=ours.combine_chunks())
+    there = place.is_valid().to_numpy()
+    return place.fill_null(0).to_numpy()[there].astype(np.intp), there
 
 
 # ---------------------------------------------------------------- lags

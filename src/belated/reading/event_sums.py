@@ -20,12 +20,13 @@ from belated.log.durations import length_on, length_scale, length_text
 from belated.log.events import MATURING_ESTIMATORS, Events, longest_window, require_age
 from belated.reading.columns import floats, literal
 from belated.reading.engines import fetch, sentences
+from belated.reading.event_rows import rows_of_keys
 from belated.reading.evidence_query import length_between, span_of
 from belated.reading.sums_query import chosen
 from belated.summaries.caps import Cap
 from belated.summaries.cohorts import Exposed, cohort_scores
 from belated.summaries.evidence import CohortEvidence
-from belated.summaries.maturing import Exposure, Happened, Maturity, Reach, matured_outcomes, reach
+from belated.summaries.maturing import Exposure, Happened, Maturity, Measure, Reach, matured_outcomes, reach
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.segments import Segments, cell_labels
 from belated.summaries.sums import Sums, empty_bins
@@ -33,6 +34,7 @@ from belated.summaries.weights import Weights, read_weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
     from belated.reading.source import Source
 
@@ -103,10 +105,10 @@ def _entries(source: Source, weights: Weights) -> Entries:
     singles = [floats(loud["cell"]), floats(loud["since"]), one, w, w**2, w**3, w]
     names = ("cell", "since", "n", "w", "w2", "w3", "w_max")
     joined = [np.concatenate([single, floats(groups[name])]) for single, name in zip(singles, names, strict=True)]
-    if source.query.deliveries is None:
+    if source.query.deliveries is None or source.query.measure is None:
         events = [np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])]
     else:
-        events = _events(source, loud)
+        events = _events(source, loud, source.query.measure)
     return Entries(joined[0].astype(np.intp), *joined[1:], *events)
 
 
@@ -132,26 +134,13 @@ def _with_age(rows: ir.Table) -> ir.Table:
     return rows.select(cell=rows.cell, since=rows.since, w=rows.w, total=rows.total, age=age, **key)
 
 
-def _events(source: Source, loud: object) -> list[Array]:
+def _events(source: Source, loud: pa.Table, measure: Measure) -> list[Array]:
     """Return the row among `loud`, the age and the value of each event."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not isinstance(loud, pa.Table):
-        raise TypeError("`loud` must be an Arrow table.")
     table = source.query.events()
     events = fetch(table.select("key", "value", age=length_between(table.when, table.assigned)))
-    theirs = events["key"] if events["key"].type == loud["key"].type else events["key"].cast(loud["key"].type)
-    place = pc.index_in(theirs, value_set=loud["key"].combine_chunks())
-    there = place.is_valid().to_numpy()
-    row = place.fill_null(0).to_numpy()[there].astype(np.intp)
-    age, value = floats(events["age"])[there], floats(events["value"])[there]
-    order = np.lexsort((age, row))
-    row, age, value = row[order], age[order], value[order]
-    if source.query.measure == "indicator":
-        first = np.append(True, row[1:] != row[:-1]) if len(row) else np.zeros(0, bool)
-        return [row[first], age[first], np.ones(int(first.sum()))]
-    return [row, age, value]
+    row, there = rows_of_keys(events["key"], loud["key"])
+    known = Events.of(row, floats(events["age"])[there], floats(events["value"])[there], math.inf, measure)
+    return [known.row, known.age, known.value]
 
 
 # ---------------------------------------------------------------- sums
