@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,12 @@ def test_sums_of_open_windows_cannot_be_merged() -> None:
     sums = bl.estimate(log).sums
     with pytest.raises(bl.MergeError, match="merge the logs"):
         sums + sums
+
+
+def test_an_estimate_can_be_pickled() -> None:
+    estimate = bl.estimate(drawn()[0])
+    again = pickle.loads(pickle.dumps(estimate))  # noqa: S301
+    np.testing.assert_array_equal(again.window(3.0).values, estimate.window(3.0).values)
 
 
 def test_units_may_have_names() -> None:

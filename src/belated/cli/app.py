@@ -91,7 +91,7 @@ def main(
 
     `analyze` estimates the arms of an experiment from its tables; `diagnose` checks its assumptions; `sensitivity`
     shows how much missing outcomes could matter; `plan` finds how long to run; `simulate` and `study` simulate an
-    experiment described in a file; `paper` reproduces the simulation study of the paper.
+    experiment described in a file; `paper` reproduces the simulation study of the paper; `live` runs an experiment.
 
     Example: `belated analyze sent.parquet --outcomes bought.csv --baseline A --report report.html`
     """

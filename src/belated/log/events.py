@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -306,6 +307,11 @@ def require_age(window: int | float, clock: Clock, lag: int | float) -> None:
         )
 
 
+def _sums_within(log: Log, weights: Weights, window: int | float) -> Sums:
+    """Return the sums for a shorter window."""
+    return _sums_at(log.within_window(window), weights, plain=False, cut=False)
+
+
 def _maturity(log: Log, known: Reach, exposed: Ages, weights: Weights) -> Maturity:
     events = _events(log)
     cell, shape = log.cell[exposed.rows].astype(np.intp), (len(log.cell_anchor) // len(log.arms), len(log.arms))
@@ -316,15 +322,6 @@ def _maturity(log: Log, known: Reach, exposed: Ages, weights: Weights) -> Maturi
     def counts(cells: Array) -> Array:
         return np.bincount(cells, minlength=len(log.cell_anchor)).reshape(shape)
 
-    def within(window: int | float) -> Sums:
-        return _sums_at(log.within_window(window), weights, plain=False, cut=False)
-
-    def text(length: int | float) -> str:
-        return length_text(log.clock, length)
-
-    def length(window: object) -> int | float:
-        return length_on(log.clock, window)
-
     return Maturity(
         window=events.window,
         asked=events.window,
@@ -334,8 +331,8 @@ def _maturity(log: Log, known: Reach, exposed: Ages, weights: Weights) -> Maturi
         open=counts(cell[~closed]),
         events=counts(happened),
         effective=known.closed.reshape(shape),
-        within=within,
-        length=length,
-        text=text,
+        within=partial(_sums_within, log, weights),  # not functions of here, so that estimates can be pickled
+        length=partial(length_on, log.clock),
+        text=partial(length_text, log.clock),
         scale=length_scale(log.clock, events.window),
     )

@@ -152,8 +152,3 @@ class Maturity:
     length: Callable[[object], int | float]
     text: Callable[[int | float], str]
     scale: tuple[float, str]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any window is still open."""
-        return bool(self.open.sum() > 0)
