@@ -7,7 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import belated as bl
 from belated.base import checks
+from belated.base.checks import nearest
 from belated.base.errors import OptionError
 
 
@@ -83,3 +85,51 @@ def test_whole_numbers(value):
 def test_what_is_not_whole_or_too_small(value):
     with pytest.raises(OptionError, match="it must be a whole number, 3 or more"):
         checks.whole("x", value, least=3)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda deep: bl.estimate(LOG, level=deep),
+        lambda deep: bl.estimate(LOG, interval=deep),
+        lambda deep: bl.estimate(LOG).policy(deep),
+        lambda deep: bl.estimate(LOG).contrast(*deep, "A"),
+        lambda deep: bl.sensitivity(LOG, ("B", "A"), gammas=deep),
+        lambda deep: bl.sequence(LOG, bounds=deep),
+        lambda deep: bl.arms.bernoulli(deep),
+        lambda deep: bl.delays.geometric(deep),
+        lambda deep: bl.policies.fixed(deep),
+        lambda deep: bl.policies.own(deep),
+        lambda deep: bl.policies.epsilon_greedy(burn_in=deep),
+        lambda deep: bl.Bandit({"A": bl.arms.bernoulli(0.1)}, deep),
+        lambda deep: bl.simulate(deep, deep, 10),
+        lambda deep: bl.Log(arm=["A"], outcome=[1], propensity=deep),
+    ],
+)
+def test_an_option_that_is_nested_too_deep_has_its_sentence(ask):
+    deep = [1.0]
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(bl.BelatedError) as caught:
+        ask(deep)
+    assert len(str(caught.value)) < 300
+
+
+LOG = bl.Log(arm=["A", "B"] * 5, outcome=[0, 1, 1, 0, 1] * 2, propensity=[0.5] * 10)
+ESTIMATORS = ["daipw", "daipw_paper", "dipw", "mean", "hajek", "nh", "nh0", "iad", "all"]
+
+
+@pytest.mark.parametrize(
+    ("word", "names", "wanted"),
+    [
+        ("diapw", ESTIMATORS, "daipw"), ("DAIPW", ESTIMATORS, "daipw"), ("maen", ESTIMATORS, "mean"),
+        ("hayek", ESTIMATORS, "hajek"), ("median_of_means", ESTIMATORS, None), ("x", ESTIMATORS, None),
+        ("", ESTIMATORS, None), ("variants", ["Variant", "outcome"], "Variant"), ("a", [], None),
+    ],
+)  # fmt: skip
+def test_what_is_meant(word, names, wanted):
+    assert nearest(word, names) == wanted
+
+
+def test_long_names_are_compared_by_their_beginnings():
+    assert nearest("x" * 10_000, ["y" * 10_000, "x" * 9_000]) == "x" * 9_000

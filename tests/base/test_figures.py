@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
@@ -84,7 +86,14 @@ def test_facets_stand_in_two_columns():
 
 @pytest.mark.parametrize(
     ("label", "shown"),
-    [("$x^", "\\$x^"), ("two\nlines", "two\\nlines"), ("é 漢", "é \\u6f22"), ("x" * 30, "x" * 21 + "…"), (3, "3")],
+    [
+        ("$x^", "\\$x^"),
+        ("two\nlines", "two\\nlines"),
+        ("é 漢", "é □"),
+        ("👩\u200d👩\u200d👧 family", "□ family"),
+        ("x" * 30, "x" * 14 + "…" + "x" * 7),
+        (3, "3"),
+    ],
 )
 def test_labels_are_text(label, shown):
     assert figures.safe_label(label, 22) == shown
@@ -134,3 +143,26 @@ def test_the_scale_keeps_near_points_apart_and_far_ones_in_view(points, ideal, s
 def test_a_suffix_that_a_figure_has_anyway_is_not_doubled(tmp_path, name):
     assert [path.name for path in figures.save(drawn("t"), tmp_path / name, "t")] == ["plot.png", "plot.svg"]
     assert [path.name for path in figures.figure_files("plot.v1").values()] == ["plot.v1.png", "plot.v1.svg"]
+
+
+def test_labels_that_the_font_lacks_stay_different():
+    assert figures.safe_labels(["漢", "字", "plain", "漢"], 22) == ["□ (1)", "□ (2)", "plain", "□ (1)"]
+
+
+def test_a_long_title_and_the_name_of_a_single_facet_keep_their_ends():
+    arms = [f"{'free shipping on orders ' * 3}({colour})" for colour in ("blue", "green")]
+    figure, (axes,) = figures.new_figure([arms[1]], " - ".join(arms), (7.2, 4.2))
+    lines = figure.get_suptitle().splitlines()
+    assert len(lines) == 2
+    assert "(blue)" in figure.get_suptitle()
+    assert lines[1].endswith("(green)")
+    assert axes.get_title(loc="left").endswith("(green)")
+
+
+def test_a_setting_that_matplotlib_refuses_is_a_sentence():
+    code = "from belated.base.figures import check_library as check\ncheck()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "MPLBACKEND": "nonsense"}, capture_output=True, text=True
+    )
+    assert "OptionError: matplotlib cannot be used: " in done.stderr
+    assert "'nonsense'" in done.stderr

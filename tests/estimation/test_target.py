@@ -146,3 +146,9 @@ def test_an_average_of_shares_is_in_percent_and_other_combinations_are_in_points
     assert Target.contrast(arms, "A", "B").unit("percent") == "points"
     assert Target.linear(arms, {"A": 1, "B": 1}).unit("percent") == "points"
     assert Target.contrast(arms, "A", "B").unit("number") == "number"
+
+
+def test_spaces_around_names_may_be_part_of_them():
+    assert read_contrast(("A", "A "), "A - A ") == ("A", "A ")
+    assert read_contrast((" A", "B"), "B- A") == ("B", " A")
+    assert read_contrast(("A", "B"), " A  -  B ") == ("A", "B")

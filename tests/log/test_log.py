@@ -78,14 +78,6 @@ def test_an_empty_log_is_refused():
         bl.Log(np.array([], dtype=int), [], np.full((2, 2), 0.5), arms=[0, 1])
 
 
-def test_what_lies_after_as_of_is_not_looked_at():
-    columns = {"outcome": [1.0, np.nan, np.nan, np.nan], "arrived_at": [1, 9, 9, 9]}
-    assert log_of(**columns, as_of=4).arrived.tolist() == [True, False, False, False]
-    assert log_of(**columns, as_of=8).at(5).as_of == 5
-    with pytest.raises(bl.LogError, match="although it has arrived"):
-        log_of(**columns, as_of=8).at(9)
-
-
 def test_masked_values_are_missing():
     mask = [False, True, False, True]
     came = np.ma.masked_array([1, 2, 3, 4], mask)
@@ -105,21 +97,3 @@ def test_propensities_in_a_frame_follow_their_names():
     assert log.arms == ("B", "A")
     assert log.propensity[0].tolist() == [0.1, 0.9]
     assert log_of(propensity=pi, arms=["A", "B"]).propensity[0].tolist() == [0.9, 0.1]
-
-
-def test_a_log_shows_what_it_is():
-    log = log_of(6, outcome=[1, None, 2, 3, None, 4], arrived_at=[3, None, 3, 6, None, 7])
-    text = str(log)
-    assert text.startswith("Log of 6 rows and 2 arms: 66.7% arrived, assigned from 1 to 6")
-    columns = log.to_dict()
-    assert columns["arm"] == ["A", "B"]
-    assert columns["assigned"] == [3, 3]
-    assert columns["share_arrived"] == pytest.approx([2 / 3, 2 / 3])
-    assert columns["median_delay"] == [1.0, 1.5]
-    assert columns["smallest_propensity"] == [0.5, 0.5]
-
-
-def test_a_log_does_not_change_with_the_arrays_it_was_given():
-    log = log_of()
-    with pytest.raises(ValueError, match="read-only"):
-        log.outcome[0] = 2.0

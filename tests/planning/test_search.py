@@ -48,3 +48,9 @@ def test_power_is_straight_on_its_scale(asked):
 
     found = solve(measure, goal, 100, 4, 100_000)
     assert found.horizon == pytest.approx(1000 * ((special.ndtri(asked) + z) / 2.8) ** 2, rel=0.01)
+
+
+def test_a_goal_that_is_never_quite_reached_ends_the_search():
+    goal = HalfWidth(asked=0.1, level=0.95)
+    found = solve(lambda h: Point(h, 0.0, 0.1 * (1 + 1e-9), 0.0, 0.0, 0.0, 0.0, 100), goal, 100, 4, 1_000_000)
+    assert not found.reached

@@ -11,7 +11,7 @@ from engines import Engine
 
 import belated as bl
 from belated.base.text import masked
-from belated.reading.databases import is_url
+from belated.reading.inputs import is_url
 
 pytestmark = [
     pytest.mark.usefixtures("empty_folder"),

@@ -213,6 +213,8 @@ def test_ctrl_c_stops_the_reading_of_a_long_file(name):
             "IO Error: No magic bytes found at end of file '/tmp/x/a.parquet'",
             "it is not a Parquet file, or it is incomplete.",
         ),
+        ("IO Error: TProtocolException: Invalid data", "it is a damaged Parquet file."),
+        ("Invalid Input Error: don't know what type: \x0f", "it is a damaged Parquet file."),
         ("[Errno 13] Permission denied: '/root/a.csv'", "that is not permitted."),
         ("Something else. See also https://x.org", "Something else."),
     ],

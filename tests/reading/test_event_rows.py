@@ -209,3 +209,15 @@ def test_a_source_in_memory_and_in_files_is_as_its_table() -> None:
     assert source.is_maturing
     assert "of windows closed" in str(source)
     assert [c.light for c in bl.diagnose(source).checks] == [c.light for c in bl.diagnose(log).checks]
+
+
+def test_rows_assigned_at_the_same_time_are_read_in_one_order(engine: Engine) -> None:
+    sent, bought = tables(600)
+    dates = sent["sent_at"].cast("date32").cast("timestamp[us]")
+    sent = sent.set_column(2, "sent_at", dates)
+    rng, answers = np.random.default_rng(3), set()
+    for _ in range(3):  # engines give rows that are alike in another order each time
+        first, second = (each.take(rng.permutation(len(each))) for each in (sent, bought))
+        log = bl.read(engine.table(first), outcomes=engine.table(second), **options()).log()
+        answers.add((tuple(log.code.tolist()), bl.diagnose(log).to_json(), bl.estimate(log).to_json()))
+    assert len(answers) == 1

@@ -59,7 +59,7 @@ def test_recorded_counts_the_rows_followed_longest(pair):
 def test_nothing_to_count(pair):
     _, source = pair
     with pytest.raises(bl.LogError, match="no rows at its as-of time"):
-        evidence_query.evidence(source.at(0))
+        source.at(0).evidence()
 
 
 @pytest.mark.parametrize("timed", [True, False])

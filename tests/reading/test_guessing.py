@@ -217,13 +217,16 @@ def test_a_named_time_decides_the_clock():
         ),
         (table(s="arm", n="y propensity pscore"), "'propensity', 'pscore' could each be `propensity`"),
         (table(s="arm Arm", n="y p"), "'arm', 'Arm' could each be `arm`"),
-        (table(t="arm", n="y p"), "No column is named like an arm; name it with `arm`; 'arm' is of kind time"),
+        (
+            table(t="arm", n="y p"),
+            "'arm' is named like an arm, but is of kind time, which it cannot be; name another column with `arm`",
+        ),
         (
             table(s="arm outcome", n="p"),
-            "No column is named like an outcome; .* 'outcome' is of kind text, .*"
+            "Column 'outcome' is named like an outcome, but is of kind text, which it cannot be; "
             "write numbers or, in a CSV file, true/false, t/f, yes/no or y/n",
         ),
-        (table(n="y p treatment"), "No column is named like an arm; .* 'treatment' is of kind number"),
+        (table(n="y p treatment"), "Column 'treatment' is named like an arm, but is of kind number"),
         (
             table(s="age_group product_variant", n="y p"),
             "No column is named like an arm; .* the columns are 'age_group'",
@@ -312,6 +315,8 @@ def test_exact_names_win_over_patterns():
     assert find(kinds, None, {"propensity": "p,q"}).propensity.kind == "column"
     assert propensity_option('"Hi, Anna=p_A",B=p_B', kinds) == {"Hi, Anna": "p_A", "B": "p_B"}
     assert propensity_option("x=1=p_A", kinds) == {"x=1": "p_A"}
+    assert propensity_option("A=1/3,B=2/3", kinds) == {"A": 1 / 3, "B": 2 / 3}
+    assert propensity_option("A=20%,B=80%", kinds) == {"A": 0.2, "B": 0.8}
     assert propensity_option("p=*", ["p=A", "p=B"]) == "p=*"
     with pytest.raises(OptionError, match="cannot be read"):
         propensity_option("A=p_A,\n,B", kinds)

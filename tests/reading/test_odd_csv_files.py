@@ -200,7 +200,7 @@ REFUSED = {
     "empty": ("", {}, "has no rows"),
     "blank": ("\n\n\n", {}, "has no rows"),
     "names only": (PLAIN.splitlines()[0] + "\n", {}, "has no rows"),
-    "no names": (PLAIN.partition("\n")[2], {}, "several columns named '2026-03-20'"),
+    "no names": (PLAIN.partition("\n")[2], {}, "its first line seems to hold values"),
     "a name twice": (PLAIN.replace("p_B", "p_A", 1), {}, "several columns named 'p_A'"),
     "names that differ in case": (PLAIN.replace("p_B", "P_A", 1), {}, "differ only in case"),
     "a field too many": (PLAIN + "A,True,2026-05-01,2026-05-01,0.5,0.5,9\n", {}, "line 26 has 7 fields, but .* 6"),
@@ -230,7 +230,8 @@ REFUSED = {
     "not day first": (text_of(columns(when="%m/%d/%Y")), {"date_format": "day-first"},
                       "has '03/20/2026' in column 'assigned_at'; it must be a time"),
     "another pattern": (PLAIN, {"date_format": "%d.%m.%Y"}, "has '2026-03-20' in column 'assigned_at'"),
-    "no such pattern": (PLAIN, {"date_format": "%Q"}, "%Q"),
+    "no such pattern": (PLAIN, {"date_format": "%Q"}, "`date_format` is '%Q'; it must be 'day-first', "),
+    "afternoons": (text_of(columns(when="%m/%d/%Y %I:%M %p")), {}, "`date_format`, such as '%m/%d/%Y %I:%M %p'"),
     "no pattern": (PLAIN, {"date_format": "dd.mm.yyyy"}, "'day-first', 'month-first' or a pattern"),
     "two digits of the year": (text_of(columns(when="%d.%m.%y")), {}, "give another with `date_format`"),
     "names of months": (text_of(columns(when="%d %b %Y")), {}, "give another with `date_format`"),
@@ -253,6 +254,28 @@ REFUSED = {
 def test_it_is_refused_in_a_sentence(name):
     text, options, words = REFUSED[name]
     refused(words, write("a.csv", text), **options)
+
+
+def test_a_comma_that_may_separate_thousands_is_not_called_decimal():
+    file = write("a.csv", one("outcome", "1,500").replace("True", "1").replace("False", "0"))
+    refused("if the comma separates thousands, write the number without it; if it is a decimal mark, use", file)
+
+
+@pytest.mark.parametrize("text", ["26:00:00", "1 day 02:00:00", "1 day, 2:00:00"])
+def test_durations_of_python_and_spreadsheets(text):
+    table = columns()
+    del table["arrived_at"]
+    file = write("a.csv", text_of({**table, "delay": ["" if out else text for out in OUT]}))
+    for hours, last in ((25, 1), (26, 0)):  # the last row's outcome is not there, and then it is
+        whole = bl.read(file, as_of=str(SENT[-1] + dt.timedelta(hours=hours)))
+        assert bl.estimate(whole).sums["arrived"].sum() == ROWS - sum(OUT) - last * (not OUT[-1])
+
+
+def test_a_first_line_for_spreadsheets_names_the_separator():
+    write("b.csv", PLAIN)
+    for mark in ("sep=;", '"SEP=;"'):
+        write("a.csv", f"{mark}\n" + PLAIN.replace(",", ";"))
+        assert bl.estimate(bl.read("a.csv")).values.tolist() == bl.estimate(bl.read("b.csv")).values.tolist()
 
 
 @pytest.mark.parametrize("value", ["1,000", "1.000,5", "1'000", "$5", "5 €", "1 000", "5%", "0x10", "1e", "१२"])

@@ -59,7 +59,7 @@ def test_arms_of_any_type(labels):
 
 def test_dates_and_bytes_are_no_arms():
     for labels in ((dt.date(2026, 1, 1), dt.date(2026, 1, 2)), (b"a", b"b")):
-        refused("'arm' is of kind", Drawn(labels).table(), propensity="p0")
+        refused("'arm' is named like an arm, but is of kind", Drawn(labels).table(), propensity="p0")
 
 
 def chosen(name):

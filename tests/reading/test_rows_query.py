@@ -565,7 +565,9 @@ def test_two_point_weights_of_events_follow_the_rows_that_exist(duckdb_engine):
 
 
 def test_a_window_of_another_kind_of_time(duckdb_engine):
-    with pytest.raises(bl.OptionError, match="`window` is 7 days, but the times are numbers; try 100"):
+    with pytest.raises(
+        bl.OptionError, match="`window` is 7 days, but the times are numbers; try 604800 if they are seconds"
+    ):
         drawn_events(25, given="7d").read(duckdb_engine)
     with pytest.raises(bl.OptionError, match="`window` is 7 steps, but the times are datetimes; try '7d'"):
         drawn_events(25, "zoned", given=7).read(duckdb_engine)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import belated as bl
 from belated.estimation.estimators import ESTIMATORS
 from belated.log.clock import NEVER
-from belated.log.log import LogColumns
+from belated.log.rows import LogColumns
 from belated.reading.stream import Batch, OutOfOrderError, StreamPlan, row_name, stream_sums
 
 PARTS = list(dict.fromkeys(estimator.parts for estimator in ESTIMATORS.values()))
@@ -182,3 +182,16 @@ def test_a_row_without_a_time_is_named():
 def test_rows_are_named_by_key_or_time():
     assert row_name({"key": "a\nb", "assigned": 3}) == "the row of key 'a\\nb'"
     assert row_name({"key": None, "assigned": 3}) == row_name({"assigned": 3}) == "the row assigned at 3"
+
+
+def test_rows_of_one_time_stay_in_the_order_of_their_table(tmp_path):
+    rng = np.random.default_rng(5)
+    rows = 4000
+    frame = pa.table({
+        "arm": rng.choice(["A", "B"], rows), "p_A": np.full(rows, 0.5), "p_B": np.full(rows, 0.5),
+        "assigned_at": rng.integers(0, 9, rows), "outcome": np.arange(rows, dtype=float),
+    })  # fmt: skip
+    source = bl.read(frame)
+    order = np.argsort(frame["assigned_at"].to_numpy(), kind="stable")
+    batches = [source._reader.batch(record) for record in source._reader.records(ordered=True)]
+    assert np.concatenate([batch.outcome for batch in batches]).tolist() == order.tolist()

@@ -7,7 +7,7 @@ import pytest
 import belated as bl
 from belated.log.clock import Clock
 from belated.reading.engines import fetch
-from belated.reading.sums_query import Cuts, anchors, chosen, faulty, sums_of_tables, sums_tables, with_codes
+from belated.reading.sums_query import Cuts, chosen, faulty, first_pass, sums_of_tables, sums_tables, with_codes
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.sums import SumsOf
 from belated.summaries.weights import read_weights
@@ -32,8 +32,10 @@ def test_codes_and_the_chosen_arm_s_propensity():
     assert in_order(CODED)["code"].to_pylist() == [0, 1, 0, 1]
     own = in_order(CODED.mutate(own=chosen(CODED, 2)))["own"].to_pylist()
     assert own == pytest.approx([0.5, 0.2, 0.4, 0.9])
-    least = anchors(CODED, 2).order_by("code").to_pyarrow().to_pydict()
-    assert least == {"code": [0, 1], "anchor": [1.0, 5.0]}
+    found = first_pass(CODED, 2).order_by("code").to_pyarrow().to_pydict()
+    assert (found["anchor"], found["faulty"]) == ([1.0, 5.0], [0, 0])
+    wrong = first_pass(CODED.mutate(arrived=CODED.arrived - 1), 2).order_by("code")
+    assert wrong.to_pyarrow()["faulty"].to_pylist() == [1, 1]
 
 
 def test_sound_rows_have_no_fault_and_others_are_returned():
@@ -55,7 +57,7 @@ def test_an_engine_s_sums_are_those_of_the_kernel(model, moments):
     about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model(model), full=True, plain=True)
     cuts = None if moments is None else Cuts(np.array(moments), Clock(), matured=False)
     shift = np.array([1.0, 5.0])
-    tables = [fetch(table) for table in sums_tables(CODED, ["A", "B"], about, shift, cuts)]
+    tables = [fetch(table) for table in sums_tables(CODED, about, shift, cuts)]
     got = sums_of_tables(tables, about, shift, 1 if moments is None else len(moments))
     wanted = LOG.sums([("sqrt", model)], None if moments is None else np.array(moments))[0]
     for one, other in zip(got, wanted, strict=True):
@@ -68,7 +70,7 @@ def test_arms_are_asked_for_some_at_a_time(monkeypatch, at_once):
     monkeypatch.setattr("belated.reading.sums_query._MOST_ARMS", at_once)
     about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model("running_mean"), full=True, plain=True)
     shift = np.array([1.0, 5.0])
-    tables = sums_tables(CODED, ["A", "B"], about, shift)
+    tables = sums_tables(CODED, about, shift)
     assert len(tables) == 4 // at_once
     (got,) = sums_of_tables([fetch(table) for table in tables], about, shift)
     wanted = LOG.sums([("sqrt", "running_mean")])[0][0].recentred(shift)

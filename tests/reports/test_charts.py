@@ -213,3 +213,26 @@ def test_delays_have_a_unit():
     root = parsed(charts.curves(delays, [Series("A", np.linspace(0, 1, 11))], title="t", xlabel="delay"))
     assert "delay, days" in texts(root)
     assert "A: 0.0% at 0 days, 100.0% at 10 days." in root.find("desc").text
+
+
+# ---------------------------------------------------------------- marks
+
+
+def test_marks_are_lines_at_their_moments_and_those_beyond_are_left_out():
+    moments = np.array(["2026-01-01", "2026-01-03"], "datetime64[us]")
+    marks = [charts.Mark(np.datetime64(day), label) for day, label in (("2026-01-02", "1"), ("2026-01-09", "<b>"))]
+    line = Series("A", [0.1, 0.2], [0.0, 0.1], [0.2, 0.3])
+    for drawn in (
+        charts.curves(moments, [line], title="t", marks=marks),
+        *charts.ribbons(moments, [line], title="t", level=0.9, marks=marks),
+    ):
+        (event,) = [each for each in parsed(drawn).iter("line") if each.get("class") == "event"]
+        assert (event.get("x1"), event.get("x2")) == ("50.00%", "50.00%")
+        assert "1" in texts(parsed(drawn))
+
+
+def test_labels_of_marks_do_not_touch():
+    marks = [charts.Mark(at, str(label)) for label, at in enumerate((5.0, 5.01, 9.0))]
+    drawn = parsed(charts.curves([0.0, 10.0], [Series("A", [0.1, 0.2])], title="t", marks=marks))
+    assert len([each for each in drawn.iter("line") if each.get("class") == "event"]) == 3
+    assert [each for each in texts(drawn) if each in "012"][-2:] == ["0", "2"]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import shutil
 from dataclasses import replace
 from html import unescape
 from itertools import product
 
 import numpy as np
 import pytest
+from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST
 from reports.samples import (
     CHECKS,
     HOSTILE,
@@ -310,28 +309,12 @@ def test_a_question_that_cannot_be_writes_nothing(ten_arms, tmp_path):
 # ---------------------------------------------------------------- a real browser
 
 
-@pytest.fixture(scope="module")
-def browser():
-    path = shutil.which("chromium")
-    missing = None if path else "chromium is not installed"
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing = "playwright is not installed"
-    if missing:
-        pytest.fail(missing) if os.environ.get("BELATED_ALL_ENGINES") else pytest.skip(missing)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.mark.parametrize("names", [("A", "B"), HOSTILE, tuple(f"a_rather_long_name_{k:02}" for k in range(20))])
-def test_in_a_browser(browser, tmp_path, names):
+def test_in_a_browser(chromium, tmp_path, names):
     count = len(names)
     report = sample_report(names, range(count), rows=80 * count, dates=count == 2, warnings=(HOSTILE[1],))
     file = write_whole(tmp_path / "report.html", render(replace(report, title=" ".join(names[:2]))))
-    context = browser.new_context()
+    context = chromium.new_context()
     try:
         page = context.new_page()
         trouble, requests = [], []
@@ -345,31 +328,20 @@ def test_in_a_browser(browser, tmp_path, names):
             page.goto(file.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             assert page.evaluate("typeof window.pwned") == "undefined"
-            assert (page.evaluate(_BACKGROUND) == "rgb(255, 255, 255)") == (scheme == "light")
+            assert (page.evaluate(BACKGROUND) == "rgb(255, 255, 255)") == (scheme == "light")
             # no text of a chart leaves the page, and none is smaller than can be read
-            assert page.evaluate(_OUTSIDE, width) == []
-            assert page.evaluate(_SMALLEST) >= 12
-            assert page.evaluate(_HIDDEN, width) == []
+            assert page.evaluate(OUTSIDE, width) == []
+            assert page.evaluate(SMALLEST) >= 12
+            assert page.evaluate(HIDDEN, width) == []
         page.set_viewport_size({"width": 680, "height": 900})  # A4 without its margins
         page.emulate_media(media="print", color_scheme="dark")
-        assert page.evaluate(_HIDDEN, 680) == []
-        assert page.evaluate(_BACKGROUND) == "rgb(255, 255, 255)"
+        assert page.evaluate(HIDDEN, 680) == []
+        assert page.evaluate(BACKGROUND) == "rgb(255, 255, 255)"
         assert page.pdf().startswith(b"%PDF")
         assert trouble == []
         assert set(requests) == {file.as_uri()}
     finally:
         context.close()
-
-
-_BACKGROUND = "getComputedStyle(document.body).backgroundColor"
-_OUTSIDE = """width => [...document.querySelectorAll('.chart text')]
-    .map(t => [t.textContent, t.getBoundingClientRect()])
-    .filter(([_, box]) => box.width && (box.left < 0 || box.right > width)).map(([text]) => text)"""
-_HIDDEN = """width => [...document.querySelectorAll('td, tbody th')]
-    .map(cell => [cell.textContent, cell.getBoundingClientRect()])
-    .filter(([_, box]) => box.width && (box.left < 0 || box.right > width)).map(([text]) => text)"""
-_SMALLEST = """() => Math.min(...[...document.querySelectorAll('.chart text')]
-    .map(t => parseFloat(getComputedStyle(t).fontSize) * Math.abs(t.getScreenCTM().a)))"""
 
 
 def test_a_report_is_never_written_over_the_log(tmp_path):

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from belated.base.documents import _templates
 from belated.reports import svg
 from belated.reports.svg import fit, fit_all, width
 
@@ -69,3 +70,14 @@ def test_long_labels_are_cut_where_they_are_alike():
 def test_wide_characters_need_more_room():
     assert width("漢") > width("x")
     assert len(fit("漢" * 20, 12)) < len(fit("x" * 20, 12))
+
+
+def test_every_margin_has_a_class_and_no_chart_an_inline_style():
+    styles = _templates("belated.reports").get_template("charts.css").render()
+    for pixels in (0, 12, 13, 99.5, 1e6):
+        image = svg.chart("title", "words", height=1, left=pixels, right=pixels)
+        assert image.get("style") is None
+        _, left, right = image.get("class").split()
+        assert f".{left} {{ --left: {left.removeprefix('left-')}px; }}" in styles
+        assert f".{right} {{ --right: {right.removeprefix('right-')}px; }}" in styles
+        assert int(left.removeprefix("left-")) >= min(pixels, svg.MARGINS[-1])

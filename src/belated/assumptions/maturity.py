@@ -10,10 +10,11 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import number_text
+from belated.base.text import number_text, shown
 from belated.log.clock import Clock, Length
 from belated.log.durations import read_window
-from belated.log.log import Log, LogColumns
+from belated.log.log import Log
+from belated.log.rows import LogColumns
 
 #: An age as users give it: a number in the log's unit of time, a duration, or either as text.
 Age = int | float | str | dt.timedelta | np.timedelta64
@@ -68,7 +69,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
     chosen = rows[age >= least]
     if not len(chosen):
         raise OptionError(
-            f"{argument('mature')} is {mature!r}; no row was assigned that long before the log's as-of time."
+            f"{argument('mature')} is {shown(mature)}; no row was assigned that long before the log's as-of time."
         )
     columns = LogColumns(
         arms=log.arms,
@@ -115,7 +116,7 @@ def _show_age(clock: Clock, age: float) -> Length:
 def _read_age(clock: Clock, mature: Age) -> int | float:
     """Return an age as a number of the clock."""
     kind = "a duration such as '7d', because the log's times are datetimes" if clock.unit else "a number"
-    wrong = OptionError(f"{argument('mature')} is {mature!r}; it must be {kind}, 0 or more.")
+    wrong = OptionError(f"{argument('mature')} is {shown(mature)}; it must be {kind}, 0 or more.")
     if not isinstance(mature, (bool, str)) and isinstance(mature, (int, float, np.number)) and mature == 0:
         return 0
     try:

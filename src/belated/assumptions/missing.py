@@ -13,8 +13,7 @@ from scipy import special
 
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError
-from belated.base.limits import RANGES, shown_limit
-from belated.base.tables import Column, Table
+from belated.base.tables import RANGES, Column, Table, shown_limit
 from belated.base.text import Unit, percent
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, evaluate, leverage_slope
 from belated.estimation.intervals import KINDS, IntervalKind, combine, is_binary, student_degrees

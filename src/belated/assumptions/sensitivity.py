@@ -24,7 +24,7 @@ from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError, argument
 from belated.base.roots import bisect
 from belated.base.tables import Column, Table
-from belated.base.text import Unit, count, in_unit, one_line, percent, share_text
+from belated.base.text import Unit, count, in_unit, one_line, percent, share_text, shorten_all, shown
 from belated.estimation.target import read_target
 from belated.log.data import Data, require_data
 from belated.log.log import Log
@@ -40,6 +40,9 @@ _GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 #: The shifts that a table shows, in standard deviations.
 _SHIFTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0)
+
+#: Columns of text that an arm's name takes in a sentence.
+_NAME = 60
 
 #: The search for a tipping point stops at this factor, or at this shift in standard deviations.
 _MOST = 10_000.0
@@ -137,14 +140,16 @@ def _read_gammas(gammas: object) -> tuple[float, ...]:
     except TypeError:  # an array of no dimension
         several = []
     if not several:
-        raise OptionError(f"{argument('gammas')} is {gammas!r}; it must be a list of numbers, such as [1, 1.5, 2].")
+        raise OptionError(
+            f"{argument('gammas')} is {shown(gammas)}; it must be a list of numbers, such as [1, 1.5, 2]."
+        )
     return tuple(sorted({_read_gamma(gamma) for gamma in several}))
 
 
 def _read_gamma(value: object) -> float:
     number = real("gamma", value)
     if number < 1:
-        raise OptionError(f"{argument('gamma')} is {value!r}; it must be 1 or more.")
+        raise OptionError(f"{argument('gamma')} is {shown(value)}; it must be 1 or more.")
     return number
 
 
@@ -282,8 +287,8 @@ class Sensitivity(Table):
     def _claim(self) -> str:
         above = self.at(1).low > self.null
         if self.null == 0 and sorted(self.coefficients[self.coefficients != 0]) == [-1, 1]:
-            plus = one_line(self.arms[int(np.argmax(self.coefficients))])
-            minus = one_line(self.arms[int(np.argmin(self.coefficients))])
+            extremes = (int(np.argmax(self.coefficients)), int(np.argmin(self.coefficients)))
+            plus, minus = shorten_all((self.arms[k] for k in extremes), _NAME)
             return f"{plus} beats {minus}" if above else f"{minus} beats {plus}"
         what = f"The mean of {self.name}" if len(self.asked) == 1 else self.name
         return f"{what} is {'above' if above else 'below'} {in_unit(self.null, self.unit)}"
@@ -363,7 +368,9 @@ class Sensitivity(Table):
         return bounds_columns(self.rows, "gamma")
 
     def _notes(self) -> list[str]:
-        shares = " and ".join(f"{share_text(share)} of {one_line(arm)}'s" for arm, share in self.observed_share.items())
+        names = shorten_all(self.observed_share, _NAME)
+        observed = zip(names, self.observed_share.values(), strict=True)
+        shares = " and ".join(f"{share_text(share)} of {name}'s" for name, share in observed)
         rows = count(self.maturity.rows, "row")
         if self.maturity.text != "0":
             rows = f"{rows} assigned at least {self.maturity.text} before the end"
@@ -456,7 +463,7 @@ class Shift(Table):
         """Return the bounds if the means differ by at most `delta`, in units of the outcome."""
         size = real("delta", delta)
         if size < 0:
-            raise OptionError(f"`delta` is {delta!r}; it must be 0 or more.")
+            raise OptionError(f"`delta` is {shown(delta)}; it must be 0 or more.")
         bound_low, bound_high, low, high = self.missing.limits(Shifted(size))
         return Bounds(
             name=self.name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from belated.assumptions.missing import Size
 from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in
-from belated.base.limits import RANGES, shown_limit
+from belated.base.tables import RANGES, shown_limit
 from belated.base.text import Unit, in_unit, percent
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import SupportsFloat, SupportsIndex, TypeVar
 
 from belated.base.errors import OptionError, argument
-from belated.base.words import nearest
+from belated.base.text import shown
 
 #: How far rounding to 6 decimals takes a probability from what it was.
 ROUNDING = 0.5e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
@@ -19,6 +19,9 @@ TOLERANCE = 2 * ROUNDING
 
 #: The largest outcome, up or down: its fourth power, times any number of rows, is still a number.
 LARGEST_OUTCOME = 1e60
+
+#: Letters of a misspelt word that are looked at.
+_LONGEST = 60
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -45,14 +48,14 @@ def one_of(name: str, value: object, choices: Iterable[_Word]) -> _Word:
     near = nearest(value, options) if isinstance(value, str) else None
     hint = f" Did you mean {near!r}?" if near else ""
     known = ", ".join(map(repr, options))
-    raise OptionError(f"{argument(name)} is {value!r}; it must be one of {known}.{hint}")
+    raise OptionError(f"{argument(name)} is {shown(value)}; it must be one of {known}.{hint}")
 
 
 def fraction(name: str, value: object) -> float:
     """Return `value` as a float strictly between 0 and 1."""
     number = real(name, value)
     if not 0 < number < 1:
-        raise OptionError(f"{argument(name)} is {value!r}; it must lie strictly between 0 and 1.")
+        raise OptionError(f"{argument(name)} is {shown(value)}; it must lie strictly between 0 and 1.")
     return number
 
 
@@ -64,7 +67,7 @@ def real(name: str, value: object) -> float:
         with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
     if not math.isfinite(number):
-        raise OptionError(f"{argument(name)} is {value!r}; it must be a finite number.")
+        raise OptionError(f"{argument(name)} is {shown(value)}; it must be a finite number.")
     return number
 
 
@@ -72,7 +75,7 @@ def positive(name: str, value: object) -> float:
     """Return `value` as a float above 0."""
     number = real(name, value)
     if number <= 0:
-        raise OptionError(f"{argument(name)} is {value!r}; it must be above 0.")
+        raise OptionError(f"{argument(name)} is {shown(value)}; it must be above 0.")
     return number
 
 
@@ -80,7 +83,7 @@ def probability(name: str, value: object) -> float:
     """Return `value` as a float in [0, 1]."""
     number = real(name, value)
     if not 0 <= number <= 1:
-        raise OptionError(f"{argument(name)} is {value!r}; it must lie in [0, 1].")
+        raise OptionError(f"{argument(name)} is {shown(value)}; it must lie in [0, 1].")
     return number
 
 
@@ -91,5 +94,41 @@ def whole(name: str, value: object, *, least: int) -> int:
         with suppress(TypeError):
             number = operator.index(value)
     if number < least:
-        raise OptionError(f"{argument(name)} is {value!r}; it must be a whole number, {least} or more.")
+        raise OptionError(f"{argument(name)} is {shown(value)}; it must be a whole number, {least} or more.")
     return number
+
+
+# ---------------------------------------------------------------- misspelt words
+
+
+def nearest(word: object, names: Iterable[object]) -> str | None:
+    """Return the name that a misspelt word is most likely meant as, in any case; None: none is near.
+
+    Examples
+    --------
+    >>> nearest("diapw", ["mean", "dipw", "daipw"])
+    'daipw'
+    """
+    text = (word if isinstance(word, str) else shown(word)).casefold()[:_LONGEST]
+    most = max(1, len(text) // 3)
+    ranked = [
+        (_edits(text, name.casefold()[:_LONGEST]), abs(len(text) - len(name)), name)
+        for name in map(str, names)
+        if abs(len(text) - min(len(name), _LONGEST)) <= most
+    ]
+    edits, _, name = min(ranked, key=lambda rank: rank[:2], default=(most + 1, 0, ""))
+    return name if edits <= most and edits < len(text) else None
+
+
+def _edits(one: str, other: str) -> int:
+    """Return how many letters must be changed, added, left out or swapped with the next to get from word to word."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one):
+        last, before, row = before, row, [i + 1]
+        for j, b in enumerate(other):
+            least = min(before[j + 1] + 1, row[j] + 1, before[j] + (a != b))
+            if i and j and a == other[j - 1] and b == one[i - 1]:
+                least = min(least, last[j - 1] + 1)
+            row.append(least)
+    return row[-1]

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from belated.base.errors import LogError, argument
+from belated.base.text import shown
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +50,7 @@ def as_array(name: str, values: Any) -> Array:
             raise LogError(f"{argument(name)} {what}.", column=name) from None
     if array.ndim == 0:
         raise LogError(
-            f"{argument(name)} is {values!r}; it must be a column with one value for every row.", column=name
+            f"{argument(name)} is {shown(values)}; it must be a column with one value for every row.", column=name
         )
     if array.dtype.kind in "US" and isinstance(values, (list, tuple)):
         array = np.array(values, dtype=object)  # np.asarray(["a", 1]) turns 1 into "1"
@@ -89,7 +90,7 @@ def as_floats(name: str, array: Array) -> Array:
                 floats[i] = float(x)
             except (TypeError, ValueError, OverflowError):
                 row = i // array.shape[1] if array.ndim == 2 else i
-                raise LogError.of_row(name, row, f"is {x!r}; it must be a number.") from None
+                raise LogError.of_row(name, row, f"is {shown(x)}; it must be a number.") from None
         return floats.reshape(array.shape)
     raise LogError(f"{argument(name)} holds {kind_of(array)}; it must hold numbers.", column=name)
 
@@ -110,7 +111,7 @@ def is_missing(x: Any) -> bool:
 def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
     """Return a sample to draw from: a column of numbers, not empty, finite unless `infinite` is allowed."""
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
-        raise LogError(f"{argument(name)} is {values!r}; it must be a sample of numbers.", column=name)
+        raise LogError(f"{argument(name)} is {shown(values)}; it must be a sample of numbers.", column=name)
     drawn = numbers(name, list(values))
     if not len(drawn) or np.isnan(drawn).any() or (np.isinf(drawn).any() and not infinite):
         raise LogError(f"{argument(name)} must have at least one number, and no missing ones.", column=name)

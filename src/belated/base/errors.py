@@ -36,12 +36,12 @@ class BelatedError(ValueError):
     """The base class of all errors of belated."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(_ARGUMENT.sub(lambda found: f"`{found[1]}{'=' if found[2] else ''}{found[2]}`", message))
+        super().__init__(_ARGUMENT.sub(lambda match: f"`{match[1]}{'=' if match[2] else ''}{match[2]}`", message))
         self._message = message
 
     def told(self, show: Callable[[str, str], str]) -> str:
         """Return the message with every argument as `show(name, value)` writes it; the value is "" if there is none."""
-        return _ARGUMENT.sub(lambda found: show(found[1], found[3]), self._message)
+        return _ARGUMENT.sub(lambda match: show(match[1], match[3]), self._message)
 
 
 class LogError(BelatedError):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import math
 import re
+import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,8 +21,7 @@ from numpy.typing import ArrayLike
 from belated.base.columns import Array
 from belated.base.errors import MissingLibraryError, OptionError
 from belated.base.files import write_whole
-from belated.base.names import shorten_all
-from belated.base.text import Unit, one_line
+from belated.base.text import Unit, is_mark, one_line, printable, shorten_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,8 +35,11 @@ INK, GREY, FAINT = "#222222", "#777777", "#E6E6E6"
 #: From values to places on an axis, or back.
 _Scale: TypeAlias = Callable[[ArrayLike], Array]
 
-#: Values beyond this are not drawn, and labels longer than this are cut.
-LARGEST, LONGEST = 1e100, 22
+#: Values beyond this are not drawn, and labels longer than this are cut; the name of a single facet has more room.
+LARGEST, LONGEST, _LONGEST_ALONE = 1e100, 22, 60
+
+#: What stands for a letter that the font lacks.
+_BOX = "\u25a1"
 
 #: Columns of text that the labels of a forest take.
 ROW_LABEL = 34
@@ -48,6 +52,10 @@ def check_library() -> None:
     """Raise if matplotlib is not installed, before anything is computed."""
     if find_spec("matplotlib") is None:
         raise MissingLibraryError("matplotlib is not installed; run `pip install matplotlib`.")
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ValueError as error:  # a setting in the environment or in a file
+        raise OptionError(f"matplotlib cannot be used: {one_line(str(error), 200)}") from None
 
 
 def figure_files(path: str | Path) -> dict[str, Path]:
@@ -116,10 +124,11 @@ def new_figure(
     width, height = size or (4.2 * columns, 2.7 * rows + 0.8)
     figure = Picture(figsize=(width, height), facecolor="white", layout=layout)
     if title:
-        figure.suptitle(safe_label(title, int(12 * width)), fontsize=11, color=INK)
+        room = int(11 * width)
+        figure.suptitle("\n".join(textwrap.wrap(safe_label(title, 2 * room), room)[:2]), fontsize=11, color=INK)
     axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]
-    for name, facet in zip(facets, axes, strict=True):
-        facet.set_title(safe_label(name, LONGEST), loc="left", fontsize=10, color=INK)
+    for name, facet in zip(safe_labels(facets, LONGEST if len(facets) > 1 else _LONGEST_ALONE), axes, strict=True):
+        facet.set_title(name, loc="left", fontsize=10, color=INK)
         facet.spines[["top", "right"]].set_visible(False)
         facet.spines[["left", "bottom"]].set_color(GREY)
         facet.tick_params(colors=GREY, labelcolor=INK, labelsize=8.5, length=3)
@@ -172,7 +181,7 @@ def draw_forest(axes: Axes, lines: Sequence[Whisker], *, unit: Unit, reference: 
             axes.plot([line.estimate], [y], "o", color=colour, markersize=5.5, markeredgecolor="white", zorder=3)
     if reference is not None:
         axes.axvline(reference, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
-    axes.set_yticks(range(len(lines)), [safe_label(name) for name in shorten_all((x.label for x in lines), ROW_LABEL)])
+    axes.set_yticks(range(len(lines)), safe_labels((line.label for line in lines), ROW_LABEL))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -233,14 +242,32 @@ def scale_moments(figure: Figure, axes: Axes, moments: Sequence[object]) -> None
 
 def safe_label(label: object, longest: int = 60) -> str:
     """Return a label as matplotlib should show it: short, on one line, no mathematics, only letters the font has."""
+    return one_line(_drawn(label), longest).replace("$", r"\$")
+
+
+def safe_labels(labels: Iterable[object], room: int) -> list[str]:
+    """Return labels as matplotlib should show them; different ones stay different, also if the font lacks letters."""
+    texts = [printable(label) for label in labels]
+    drawn = {text: _drawn(text) for text in texts}
+    often = Counter(drawn.values())
+    numbers = {text: f" ({k})" if often[drawn[text]] > 1 else "" for k, text in enumerate(drawn, 1)}
+    return [safe_label(text) for text in shorten_all((drawn[text] + numbers[text] for text in texts), room)]
+
+
+def _drawn(label: object) -> str:
+    """Return a label with a box for every letter that the font lacks; one for an emoji that is made of several."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     fonts = [get_font(findfont(FontProperties(family=[family]))) for family in FontProperties().get_family()]
-    letters = (
-        c if any(font.get_char_index(ord(c)) for font in fonts) else c.encode("ascii", "backslashreplace").decode()
-        for c in str(label)[: longest + 1]
-    )
-    return one_line("".join(letters), longest).replace("$", r"\$")
+    letters, joined = "", False
+    for letter in printable(label):
+        if letter == "\u200d":  # joins two emoji
+            joined = True
+        elif any(font.get_char_index(ord(letter)) for font in fonts):
+            letters, joined = letters + letter, False
+        elif not is_mark(letter):
+            letters, joined = letters + ("" if joined else _BOX), False
+    return letters
 
 
 def drawable(values: ArrayLike) -> Array:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from belated.base import text
 from belated.base.columns import Array
 from belated.base.documents import csv_text, rows_text
 from belated.base.errors import MissingLibraryError
-from belated.base.names import columns_of, pad_left, pad_right, shorten_all
-from belated.base.text import Unit
+from belated.base.text import Unit, columns_of, pad_left, pad_right, shorten_all
 
 if TYPE_CHECKING:
     import pandas
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 #: How the values of a column are written: "sentence" is text of any length, "number" has four digits, "statistic" two
 #: decimals, the digits of an "estimate" follow those of its standard error, and a "change" is in percent, likewise.
 CellKind = Literal["label", "sentence", "count", "share", "number", "statistic", "p_value", "estimate", "change"]
+
+#: The least and the largest value that a quantity can have.
+Range: TypeAlias = tuple[float, float]
+
+#: The range of a number, of a rate, and of the difference of two rates.
+RANGES: dict[Unit, Range] = {"number": (-math.inf, math.inf), "percent": (0.0, 1.0), "points": (-1.0, 1.0)}
 
 #: Rows shown of a long table: this many from either end.
 _ENDS = 12
@@ -199,6 +206,9 @@ class Table:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns of the table by name, unrounded."""
+        return self._unrounded()
+
+    def _unrounded(self) -> dict[str, list[Any]]:
         return {column.name: list(column.values) for column in self._columns()}
 
     def to_csv(self) -> str:
@@ -207,7 +217,7 @@ class Table:
         In them, characters that are not printable are written as their escapes, and an apostrophe stands before what
         begins with =, +, - or @.
         """
-        return csv_text(self.to_dict())
+        return csv_text(self._unrounded())
 
     def to_json(self) -> str:
         """Return the rows of the table as JSON, unrounded, with null for NaN and infinity."""
@@ -342,10 +352,29 @@ def _library(name: str) -> Any:
 
 
 def _label(value: object) -> str:
-    return text.moment_text(value) if isinstance(value, np.datetime64) else text.printable(value)
+    if isinstance(value, np.datetime64):
+        return text.moment_text(value)
+    plain = text.printable(value)
+    seen = plain and plain == plain.strip()  # nothing, or spaces at its ends, would not be seen
+    return plain if seen else f"'{plain}'"
 
 
 def _markdown(words: str) -> str:
-    for character in "\\`*_|<>[]":
+    for character in "\\`*_|<>[]&~$":
         words = words.replace(character, "\\" + character)
     return words
+
+
+# ---------------------------------------------------------------- limits of rates
+
+
+def shown_limit(limit: ArrayLike, estimate: ArrayLike, possible: Range) -> Array:
+    """Return limits of intervals to show, cut at the range of what is possible, or at an estimate that is beyond it.
+
+    Examples
+    --------
+    >>> shown_limit([-8.0, 0.2, 1.3], [0.9, 0.5, 1.1], RANGES["percent"]).tolist()
+    [0.0, 0.2, 1.1]
+    """
+    least, most = possible
+    return np.asarray(np.clip(np.asarray(limit, float), np.fmin(least, estimate), np.fmax(most, estimate)))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
-from belated.base.limits import RANGES, shown_limit
-from belated.base.tables import CellKind, Column, Table
+from belated.base.tables import RANGES, CellKind, Column, Table, shown_limit
 from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind
 from belated.estimation.lift import Lift, lift_columns

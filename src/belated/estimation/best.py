@@ -11,10 +11,8 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
-from belated.base.limits import RANGES, shown_limit
-from belated.base.names import shorten_all
-from belated.base.tables import Column, Table
-from belated.base.text import Unit, count, one_line, percent
+from belated.base.tables import RANGES, Column, Table, shown_limit
+from belated.base.text import Unit, count, one_line, percent, shorten_all
 from belated.estimation.answers import Answer
 from belated.estimation.intervals import KINDS, Combination
 from belated.estimation.multiplicity import sidak_tail

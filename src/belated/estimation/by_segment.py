@@ -99,8 +99,8 @@ class Heterogeneity(Table):
         if math.isnan(self.p_value):
             return "Fewer than two segments have an interval, so nothing can be said about differences between them."
         numbers = f"F = {self.statistic:.3g} on {self.degrees[0]:.0f} and {self.degrees[1]:.0f} degrees of freedom"
-        found = "differs" if self.p_value < 1 - self.contrasts.level else "is not shown to differ"
-        return f"{self.name} {found} between segments: p {p_words(self.p_value)} ({numbers})."
+        verdict = "differs" if self.p_value < 1 - self.contrasts.level else "is not shown to differ"
+        return f"{self.name} {verdict} between segments: p {p_words(self.p_value)} ({numbers})."
 
     def plot(self) -> Figure:
         """Draw the contrast in every segment; a matplotlib figure, which notebooks show."""

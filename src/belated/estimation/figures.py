@@ -10,8 +10,7 @@ import numpy as np
 from belated.base import figures as plots
 from belated.base.columns import Label
 from belated.base.figures import COLOURS, GREY, INK, Whisker
-from belated.base.names import shorten_all
-from belated.base.text import count, percent
+from belated.base.text import count, percent, shorten_all
 from belated.summaries.caps import capped_at
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
     arms = first.arms[:_MOST_FACETS]
     more = f", the first {len(arms)} of {len(first.arms)} arms" if len(arms) < len(first.arms) else ""
     title = f"{first.estimand}: {percent(first.level)} intervals by estimator{more}"
-    figure, facets = plots.new_figure(shorten_all(arms, plots.LONGEST), title)
+    figure, facets = plots.new_figure(arms, title)
     for facet, arm in zip(facets, arms, strict=True):
         answers = {name: estimate.arm(arm) for name, estimate in estimates.items()}
         plots.draw_forest(facet, _lines(answers, answers.values()), unit=first.unit)
@@ -112,10 +111,10 @@ def buildup_figure(buildup: Buildup) -> Figure:
     answers = [[estimate.arm_answers[k] for estimate in buildup.estimates] for k in chosen]
     low, high = (np.array([[0.0, *(a.shown[end] for a in own)] for own in answers]).T for end in (0, 1))
     means = np.array([[0.0, *(a.estimate for a in own)] for own in answers]).T
-    for place, (name, own) in enumerate(zip(names, answers, strict=True)):
+    for place, (name, own) in enumerate(zip(plots.safe_labels(names, _LEGEND), answers, strict=True)):
         lines = [Whisker("", 0.0, 0.0, 0.0), *_lines(buildup.names, own)]
         axes = facets[0 if together else place]
-        plots.draw_path(axes, ages, lines, COLOURS[place % len(COLOURS)], plots.safe_label(name))
+        plots.draw_path(axes, ages, lines, COLOURS[place % len(COLOURS)], name)
     for axes in facets:
         plots.cut_height(axes, low, high, means)
         plots.scale_in(axes.yaxis, last.unit)
@@ -136,8 +135,8 @@ def _paths(
     moments: Sequence[Hashable], paths: Mapping[str, Sequence[Answer]], title: str, reference: float | None
 ) -> Figure:
     figure, (axes,) = plots.new_figure([""], title, (7.2, 4.4))
-    for k, (name, answers) in enumerate(paths.items()):
-        plots.draw_path(axes, moments, _lines(moments, answers), COLOURS[k % len(COLOURS)], plots.safe_label(name))
+    for k, (name, answers) in enumerate(zip(plots.safe_labels(paths, _LEGEND), paths.values(), strict=True)):
+        plots.draw_path(axes, moments, _lines(moments, answers), COLOURS[k % len(COLOURS)], name)
     low, high = (np.array([[a.shown[end] for a in answers] for answers in paths.values()]).T for end in (0, 1))
     estimate = np.array([[a.estimate for a in answers] for answers in paths.values()]).T
     plots.cut_height(axes, low, high, estimate)

@@ -152,9 +152,9 @@ class Ledger:
         """
         labels = list(arm)
         if (segment is None) != (self._by_segment is None):
-            made = "with" if segment is None else "without"
+            how = "with" if segment is None else "without"
             raise OptionError(
-                f"This ledger was made {made} segments: `assign` {'needs' if segment is None else 'takes no'} "
+                f"This ledger was made {how} segments: `assign` {'needs' if segment is None else 'takes no'} "
                 f"{argument('segment')}."
             )
         known = None if segment is None else segment if isinstance(segment, (np.ndarray, Sequence)) else list(segment)
@@ -300,7 +300,7 @@ class _BySegment:
         if empty.weights.name == "two_point":
             raise OptionError("A ledger with segments cannot have two-point weights.")
         if isinstance(segments, str) or not isinstance(segments, Sequence):
-            raise OptionError(f"`segments` is {segments!r}; it must be True, or a list such as ['DE', 'FR'].")
+            raise OptionError(f"`segments` is {shown(segments)}; it must be True, or a list such as ['DE', 'FR'].")
         self._empty = empty
         self._ledgers: dict[Label, tuple[Ledger, Ledger]] = {label: self._new() for label in segments}
         self.homes: dict[Hashable, Label] = {}

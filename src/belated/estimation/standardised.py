@@ -17,7 +17,7 @@ import numpy as np
 from belated.base.checks import real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
-from belated.base.text import count, one_line
+from belated.base.text import count, one_line, shown
 from belated.estimation.estimators import ArmStatistics, Common, Estimator, Moments, evaluate, leverage_slope
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.segments import ALL, FEWEST, MISSING, MOST, Segments, listed, segment_index
@@ -81,12 +81,12 @@ class Population(NamedTuple):
     def given(cls, labels: tuple[Label, ...], shares: ByArm[float]) -> Population:
         """Return a population whose shares are known."""
         if not isinstance(shares, Mapping):
-            raise OptionError(f"`shares` is {shares!r}; it must map segments to shares, such as {{'DE': 0.6}}.")
+            raise OptionError(f"`shares` is {shown(shares)}; it must map segments to shares, such as {{'DE': 0.6}}.")
         vector = np.zeros(len(labels))
         for label, share in shares.items():
             vector[segment_index(labels, label)] = real(f"shares[{label!r}]", share)
         if (vector < 0).any() or abs(vector.sum() - 1) > tolerance(len(vector)):
-            raise OptionError(f"`shares` is {dict(shares)!r}; shares must not be negative and must sum to 1.")
+            raise OptionError(f"`shares` is {shown(dict(shares))}; shares must not be negative and must sum to 1.")
         return cls(labels, vector, None, "standardised to given shares of segments")
 
     @property
@@ -110,11 +110,8 @@ class Population(NamedTuple):
         return cells.reshape(*arms.shape[:-1], -1), (self.shares[used, np.newaxis] * coefficients).ravel()
 
 
-def cell_statistics(sums: Sums, estimator: Estimator, population: Population | None) -> ArmStatistics:
-    """Return the statistics of each arm or, if sums are by segment, of each segment and arm."""
-    segments = sums.segments
-    if segments is None or population is None:
-        return evaluate(sums, estimator)
+def cell_statistics(segments: Segments, estimator: Estimator, population: Population) -> ArmStatistics:
+    """Return the statistics of each segment and arm."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         statistics, factors = evaluate(segments.cells, estimator), list[Array]()
         if segments.covariates is not None and not _why_unadjusted(segments, estimator):

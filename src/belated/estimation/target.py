@@ -13,12 +13,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from belated.base.checks import real, tolerance
+from belated.base.checks import nearest, real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, UnknownArmError, argument
-from belated.base.names import shorten_all
-from belated.base.text import Unit, count, one_line
-from belated.base.words import nearest
+from belated.base.text import Unit, count, one_line, shorten_all, shown
 from belated.log.labels import arm_index
 
 #: The valid forms of a target, for error messages.
@@ -98,7 +96,7 @@ class Target:
         weights = _numbers(option, shares)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > tolerance(len(weights)):
             raise OptionError(
-                f"{argument(option)} is {shares!r}; its probabilities must not be negative and must sum to 1."
+                f"{argument(option)} is {shown(shares)}; its probabilities must not be negative and must sum to 1."
             )
         return cls(name=_sum_name(weights, "{:.4g}", " + "), coefficients=_by_arm(arms, weights))
 
@@ -108,7 +106,7 @@ class Target:
         weights = _numbers(option, coefficients)
         vector = _by_arm(arms, weights)
         if not vector.any():
-            raise OptionError(f"`{option}` is {coefficients!r}; at least one coefficient must differ from 0.")
+            raise OptionError(f"`{option}` is {shown(coefficients)}; at least one coefficient must differ from 0.")
         return cls(name=_sum_name(weights, "{:+.4g}", " "), coefficients=vector)
 
 
@@ -130,10 +128,10 @@ def read_target(arms: tuple[Label, ...], given: object, *, option: str = "target
         return Target.linear(arms, given, option=option)
     if isinstance(given, (tuple, list)) and not _is_label(arms, given):
         if len(given) != 2:
-            raise OptionError(f"`{option}` is {given!r}, which is not a pair of arms; {_FORMS}.")
+            raise OptionError(f"`{option}` is {shown(given)}, which is not a pair of arms; {_FORMS}.")
         return Target.contrast(arms, *given)
     if not isinstance(given, Hashable):
-        raise OptionError(f"`{option}` is {given!r}; {_FORMS}.")
+        raise OptionError(f"`{option}` is {shown(given)}; {_FORMS}.")
     return Target.arm(arms, given)
 
 
@@ -165,7 +163,7 @@ def _is_label(arms: tuple[Label, ...], given: object) -> bool:
 
 def _numbers(option: str, given: object) -> dict[Label, float]:
     if not isinstance(given, Mapping):
-        raise OptionError(f"`{option}` is {given!r}; it must map arms to numbers, such as {{'A': 0.2, 'B': 0.8}}.")
+        raise OptionError(f"`{option}` is {shown(given)}; it must map arms to numbers, such as {{'A': 0.2, 'B': 0.8}}.")
     return {arm: real(f"{option}[{arm!r}]", number) for arm, number in given.items()}
 
 
@@ -214,8 +212,11 @@ def find_arm(arms: Sequence[Label], text: str) -> Label:
 def read_contrast(arms: Sequence[Label], text: str, *, option: str = "contrast") -> tuple[Label, Label]:
     """Return the two arms of a contrast such as B-A; names may contain dashes and spaces."""
     by_text = {str(arm): arm for arm in arms}
-    splits = [(text[:i].strip(), text[i + 1 :].strip()) for i, c in enumerate(text) if c == "-"]
-    pairs = [(by_text[a], by_text[b]) for a, b in splits if a in by_text and b in by_text and a != b]
+    whole = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "-"]
+    exact = [(a.removesuffix(" "), b.removeprefix(" ")) for a, b in whole]
+    splits = [(a.strip(), b.strip()) for a, b in whole]
+    read = ([(a, b) for a, b in ways if a in by_text and b in by_text and a != b] for ways in (splits, exact, whole))
+    pairs = [(by_text[a], by_text[b]) for a, b in next(filter(None, read), [])]
     if len(pairs) == 1:
         return pairs[0]
     if pairs:

@@ -14,7 +14,7 @@ import numpy as np
 from belated.base.checks import one_of
 from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import moment_text
+from belated.base.text import moment_text, shown
 
 #: The integer that means "never"; NumPy's NaT has the same bits.
 NEVER = np.iinfo(np.int64).min
@@ -48,7 +48,9 @@ class Clock:
         is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
         if self.unit is None:
             if not is_number or moment != moment:
-                raise OptionError(f"{argument(name)} is {moment!r}; it must be a number, like the times of this log.")
+                raise OptionError(
+                    f"{argument(name)} is {shown(moment)}; it must be a number, like the times of this log."
+                )
             if not self.whole:
                 return float(moment)
             # the last whole number not after it
@@ -62,7 +64,7 @@ class Clock:
                 raise ValueError
         except (TypeError, ValueError, LogError):
             raise OptionError(
-                f"{argument(name)} is {moment!r}; it must be a datetime, like the times of this log, "
+                f"{argument(name)} is {shown(moment)}; it must be a datetime, like the times of this log, "
                 "such as '2026-03-01' or datetime(2026, 3, 1)."
             ) from None
         return int(_in_unit(array, self.unit).view(np.int64)[0])
@@ -184,7 +186,7 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
         if x is not None and (not isinstance(x, kinds) or isinstance(x, bool)):
             what = "a number or a duration" if duration else "a number or a datetime"
             like = "" if x is present else ", like the others"
-            raise LogError(f"`{name}` in row {row} is {x!r}; it must be {what}{like}.", column=name, row=row)
+            raise LogError(f"`{name}` in row {row} is {shown(x)}; it must be {what}{like}.", column=name, row=row)
     if kinds[0] is dt.timedelta:
         return _common_array(values, "timedelta64")
     if kinds[0] is dt.date:

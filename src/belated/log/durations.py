@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from belated.base.errors import OptionError, argument
-from belated.base.text import count
+from belated.base.text import count, shown
 from belated.log.clock import Clock
 
 #: Units of time by short name: their length in microseconds, and their long name.
@@ -82,9 +82,20 @@ def _window(length: int | float, is_time: bool, text: str, given: object, name: 
 
 def _no_window(window: object, name: str) -> OptionError:
     return OptionError(
-        f"{argument(name)} is {window!r}; it must be a positive number of "
+        f"{argument(name)} is {shown(window)}; it must be a positive number of "
         "steps, such as 100, or a duration, such as '7d', "
         "'12h', '30min' or '90s'."
+    )
+
+
+def other_kind(name: str, given: Window) -> OptionError:
+    """Return the error that a length is a duration but times are numbers, or the other way round."""
+    if not given.is_time:
+        return OptionError(f"{argument(name)} is {given.text}, but the times are datetimes; try '7d'.")
+    seconds = given.length / 10**6
+    return OptionError(
+        f"{argument(name)} is {given.text}, but the times are numbers; try {seconds:.15g} if they are seconds, "
+        f"{1000 * seconds:.15g} if they are milliseconds."
     )
 
 
@@ -92,8 +103,7 @@ def length_on(clock: Clock, window: Any, name: str = "window") -> int | float:
     """Return a window in numbers of a clock; of a clock of whole numbers, the whole numbers that it contains."""
     given = read_window(window, name)
     if given.is_time != (clock.unit is not None):
-        kind, like = ("numbers", "100") if clock.unit is None else ("datetimes", "'7d'")
-        raise OptionError(f"{argument(name)} is {given.text}, but the times are {kind}; try {like}.")
+        raise other_kind(name, given)
     if clock.unit is None:
         return math.floor(given.length) if clock.whole else float(given.length)
     per_unit = Fraction(int(np.timedelta64(1, "s") // np.timedelta64(1, clock.unit)), 10**6)  # in a microsecond

@@ -147,13 +147,13 @@ def _rows_of(unit: Any, labels: Any, rows: int) -> Array:
     if len(place) < rows:
         twice = next(name for i, name in enumerate(names) if place[name] != i)
         raise LogError(f"`unit` must be different in every row; {one_line(repr(twice))} is in several.", column="unit")
-    found = [place.get(name, -1) for name in units.tolist()]
-    if -1 in found:
-        stray = units.tolist()[found.index(-1)]
+    row_of = [place.get(name, -1) for name in units.tolist()]
+    if -1 in row_of:
+        stray = units.tolist()[row_of.index(-1)]
         raise LogError(
-            f"`unit` of event {found.index(-1)} is {one_line(repr(stray))}, which no row has.", column="unit"
+            f"`unit` of event {row_of.index(-1)} is {one_line(repr(stray))}, which no row has.", column="unit"
         )
-    return np.array(found, dtype=np.intp)
+    return np.array(row_of, dtype=np.intp)
 
 
 def _ages(given: Mapping[str, Any], assigned: Array, clock: Clock) -> Array:

@@ -9,9 +9,9 @@ import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
 
+from belated.base.checks import nearest
 from belated.base.columns import Array, ByArm, Label, numbers
 from belated.base.errors import LogError, argument
-from belated.base.words import nearest
 from belated.log.splits import UNIFORM, is_split
 
 

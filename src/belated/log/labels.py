@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from belated.base.checks import nearest
 from belated.base.columns import Array, Label, as_array, is_missing
 from belated.base.errors import BelatedWarning, LogError, UnknownArmError, argument
 from belated.base.text import shown
-from belated.base.words import nearest
 
 #: Labels processed together; few enough to stay in the processor's cache.
 _BLOCK = 1 << 15
@@ -168,4 +168,4 @@ def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
         known = ", ".join(map(repr, arms[:10])) + (", ..." if len(arms) > 10 else "")
         near = nearest(arm, arms)
         hint = f" Did you mean {near!r}?" if near else ""
-        raise UnknownArmError(f"There is no arm {arm!r}; the arms are {known}.{hint}") from None
+        raise UnknownArmError(f"There is no arm {shown(arm)}; the arms are {known}.{hint}") from None

@@ -406,13 +406,13 @@ def _pairs_of_rows(log: Log, h: Array, m: Array, bins: kernel.Bins, chosen: Arra
     arrived = existing[log.schedule.due[existing] >= 0]
     arrives = bins.arrival[arrived] if len(bins.arrival) else np.zeros(len(arrived), np.intp)
     for bin_ in range(len(bins.edges)):
-        rows, landed = existing[begins == bin_], arrived[arrives == bin_]
-        rows, landed = rows[chosen[rows]], landed[chosen[landed]]
-        code = log.code[landed]
-        pi = log.propensity_matrix[landed, code if log.has_all_propensities else 0]
-        pi = pi if log.arrival_probability is None else pi * log.arrival_probability[landed]
-        y = log.outcome[landed] - log.cell_anchor[log.cell[landed]]
-        own = PairSums.of_arrived(h[landed], m[landed], code, h[landed, code] / pi, y - m[landed, code])
+        rows, arrivals = existing[begins == bin_], arrived[arrives == bin_]
+        rows, arrivals = rows[chosen[rows]], arrivals[chosen[arrivals]]
+        code = log.code[arrivals]
+        pi = log.propensity_matrix[arrivals, code if log.has_all_propensities else 0]
+        pi = pi if log.arrival_probability is None else pi * log.arrival_probability[arrivals]
+        y = log.outcome[arrivals] - log.cell_anchor[log.cell[arrivals]]
+        own = PairSums.of_arrived(h[arrivals], m[arrivals], code, h[arrivals, code] / pi, y - m[arrivals, code])
         yield PairSums.of(h[rows], m[rows]) + own
 
 

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from belated.base.checks import real, tolerance
-from belated.base.columns import Label
+import numpy as np
+
+from belated.base.checks import nearest, real, tolerance
+from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import one_line
-from belated.base.words import nearest
+from belated.base.text import one_line, shown
+from belated.log.labels import encode
 
 #: The split in which every arm has the same probability.
 UNIFORM = "uniform"
@@ -31,7 +33,7 @@ def is_split(given: Any) -> bool:
 
 
 def shares_of(
-    split: Mapping[Any, float] | str, found: Sequence[Label], arms: Sequence[Label] | None
+    split: Mapping[Any, float] | str, labels: Sequence[Label], arms: Sequence[Label] | None
 ) -> dict[Label, float]:
     """Return each arm's probability under a split.
 
@@ -46,10 +48,10 @@ def shares_of(
     """
     if isinstance(split, str):
         if arms is None:
-            _check_apart(found)
-        every = list(found if arms is None else arms)
+            _check_apart(labels)
+        every = list(labels if arms is None else arms)
         return {arm: 1 / len(every) for arm in every}
-    known = [*found, *(arm for arm in arms or () if arm not in found)]
+    known = [*labels, *(arm for arm in arms or () if arm not in labels)]
     texts = {str(arm): arm for arm in known}
     shares: dict[Label, float] = {}
     for label, given in split.items():
@@ -64,7 +66,7 @@ def shares_of(
             hint = f" Did you mean {_shown(near)}?" if near else ""
             raise LogError(
                 f"{argument('propensity')} gives arm {_shown(label)} a probability, but no row has this arm; the arms "
-                f"are {', '.join(map(_shown, found[:10]))}.{hint} If it was never chosen, list all arms with "
+                f"are {', '.join(map(_shown, labels[:10]))}.{hint} If it was never chosen, list all arms with "
                 f"{argument('arms')}.",
                 column="propensity",
             )
@@ -99,3 +101,19 @@ def _check_apart(arms: Sequence[Label]) -> None:
 
 def _shown(label: object) -> str:
     return one_line(repr(label))
+
+
+def split_matrix(
+    split: str | Mapping[Any, float], arm: Any, arms: Sequence[Label] | None
+) -> tuple[Array, Sequence[Label]]:
+    """Return the propensities of a split, the same in every row, and the arms in their order."""
+    if isinstance(split, str) and split != UNIFORM:
+        raise LogError(
+            f"{argument('propensity')} is {shown(split)}; it must hold probabilities, or be {UNIFORM!r} or a mapping "
+            "such as {'A': 0.5, 'B': 0.5}.",
+            column="propensity",
+        )
+    codes, labels = encode(arm, None, None)
+    shares = shares_of(split, labels, arms)
+    order = list(shares) if arms is None else list(arms)
+    return np.tile([shares[label] for label in order], (len(codes), 1)), order

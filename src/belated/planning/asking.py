@@ -62,7 +62,7 @@ def ask(
         wanted, named = (None, 0) if about.targets is None else (about.targets[0], len(about.targets))
     else:
         bandit = pilot(read_log(), per_day=options["per_day"])
-    found = plan(
+    answer = plan(
         bandit,
         chosen,
         wanted if target is None else _target(tuple(bandit.arms), target),
@@ -73,9 +73,9 @@ def ask(
         **options,
     )
     if target is None and named > 1:
-        first = f"This plan is for {one_line(found.target)}, the first of the file's {named} targets."
-        return replace(found, notes=(*found.notes, first))
-    return found
+        first = f"This plan is for {one_line(answer.target)}, the first of the file's {named} targets."
+        return replace(answer, notes=(*answer.notes, first))
+    return answer
 
 
 def read_policy_words(text: str) -> Policy:

@@ -20,7 +20,7 @@ from scipy import special
 from belated.base.checks import fraction, positive
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
-from belated.base.text import Unit, in_unit, one_line, percent
+from belated.base.text import Unit, in_unit, one_line, percent, shown
 from belated.simulation.cells import Cell
 
 #: If a larger share of runs has no interval, the mean over the others is not used.
@@ -303,7 +303,7 @@ def read_goal(
         )
     asked = fraction("power", power)
     if asked <= 1 - level:
-        raise OptionError(f"`power` is {power!r}; it must be above {1 - level:.6g}, 1 minus the level.")
+        raise OptionError(f"`power` is {shown(power)}; it must be above {1 - level:.6g}, 1 minus the level.")
     return Power(asked=asked, level=level, null=null, unit=unit)
 
 

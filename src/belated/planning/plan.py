@@ -10,7 +10,7 @@ from belated.base.checks import fraction, one_of, positive, real, whole
 from belated.base.errors import OptionError, argument, without_warnings
 from belated.base.progress import Bar
 from belated.base.tables import Column
-from belated.base.text import one_line
+from belated.base.text import one_line, shown
 from belated.estimation.estimate import estimate
 from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_estimator
 from belated.estimation.intervals import INTERVALS, Interval
@@ -109,7 +109,7 @@ def plan(
     if source.per_day is not None:
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
-        raise OptionError(f"{argument('patience')} is {patience!r}; it must be 1 or more (steps per assignment).")
+        raise OptionError(f"{argument('patience')} is {shown(patience)}; it must be 1 or more (steps per assignment).")
     most = whole("max_horizon", max_horizon, least=1)
     maturing = bool(maturing) and source.bandit.window is not None
     distance = true_value(source.bandit, wanted) - goal.null
@@ -191,7 +191,7 @@ def _wait(wait: float | str | None, bandit: AnyBandit, target: Target) -> float 
     if wait == "full":
         return max(arm_delays(bandit, target, 1.0))
     if isinstance(wait, str) or real("wait", wait) < 0:
-        raise OptionError(f"{argument('wait')} is {wait!r}; it must be a number of steps, 0 or more, or 'full'.")
+        raise OptionError(f"{argument('wait')} is {shown(wait)}; it must be a number of steps, 0 or more, or 'full'.")
     return float(wait)
 
 

@@ -75,7 +75,8 @@ def solve(
         if close or above - below <= 1:
             return Root(root if close else above, _slope(gaps, near), reached=True)
         horizon = min(max(round(root), below + 1), above - 1)
-    return Root(horizon, _slope(gaps, horizon), reached=True)
+    nearest = max(gaps) if above is None else above
+    return Root(nearest, _slope(gaps, nearest), reached=above is not None)
 
 
 def _slope(gaps: dict[int, float], horizon: int) -> float:

@@ -50,7 +50,9 @@ _TESTED = (
     r"(group|cell|arm|bucket|version|variant|condition))"
 )
 
-_SENT = r"(template|creative|offer|subject_line|banner|headline|cta)"
+_SENT = (
+    r"(template|creative|offer|subject_line|banner|headline|cta|ad|message|landing_page|design|layout|strategy|choice)"
+)
 
 _ACT = (
     r"(purchase|conversion|convert|click|open|order|sale|response|respond|pay|payment|reward|outcome|subscribe|sign_?up|"
@@ -60,7 +62,7 @@ _ACT = (
 _GAIN = (
     r"(revenue|amount|value|sales?|profit|gmv|ltv|orders?|order_value|order_total|purchased?|purchases|bought|"
     r"conversions?|converted|clicks?|clicked|opens?|opened|responded|subscribed|retained|churned|redeemed|installed|"
-    r"paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up|visits?|visited|spend|spent|"
+    r"success|paid|payment|activated|completed|recovered|survived|sign_?ups?|signed_up|visits?|visited|spend|spent|"
     r"retention(_\w+)?)"
 )
 
@@ -170,8 +172,8 @@ ONLY: Mapping[tuple[Role, ColumnKind], str] = {
 #: What looks like a time, whatever it is called.
 TIMELY: Mapping[ColumnKind, str] = {
     "time": ".*",
-    "text": r"(.*_)?(at|time|date|datetime|timestamp)",
-    **dict.fromkeys(NUMERIC, r"(.*_)?(at|date|datetime|timestamp)"),
+    **dict.fromkeys(("text", "duration"), r"(.*_)?(at|time|date|datetime|timestamp|when)"),
+    **dict.fromkeys(NUMERIC, r"(.*_)?(at|date|datetime|timestamp|ts|epoch|when)"),
 }
 
 

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 COPY_LIMIT = 10_000_000
 
 
-def can_copy(table: Input, limit: int) -> bool:
-    """Whether rows are to be copied, as far as their engine decides it."""
-    engine = engine_of(table.table)
-    return limit > 0 and engine.copies and not engine.is_embedded
-
-
 def copy_tables(
     assignments: Input, deliveries: Input | None, roles: Roles, chances: Sequence[str], limit: int
 ) -> tuple[Input, Input | None]:
@@ -81,7 +75,7 @@ def _settled_columns(assignments: Input, roles: Roles) -> list[str]:
         return []
     arms = fetch(assignments.table.select(arm=assignments.table[roles.arm]).distinct())["arm"].to_pylist()
     try:
-        found = roles.settled([arm for arm in arms if arm is not None]).propensity
+        propensity = roles.settled([arm for arm in arms if arm is not None]).propensity
     except LogError:  # said when they are looked at
         return []
-    return [] if found is None else [*found.columns, *found.extra.values()]
+    return [] if propensity is None else [*propensity.columns, *propensity.extra.values()]

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from belated.base.columns import Label
-from belated.base.errors import BelatedError, LogError, argument
+from belated.base.errors import BelatedError, LogError, OptionError, argument
 from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.csv_texts import (
@@ -39,8 +39,9 @@ from belated.reading.csv_texts import (
     kind_of_texts,
     truths_of,
 )
-from belated.reading.embedded import Connection, new_name, quoted
+from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import fetch, sentences, sql_text
+from belated.reading.expressions import quoted
 from belated.reading.inputs import FIRST_ROWS, Input
 
 if TYPE_CHECKING:
@@ -145,11 +146,11 @@ class CsvFile(Input):
         first, second = (
             f"TRY_CAST(regexp_extract({text}, '{YEAR_LAST_SQL}', {group}) AS INTEGER) > 12" for group in (1, 2)
         )
-        found = self.connection.con.execute(
+        examples = self.connection.con.execute(
             f"SELECT arg_min({text}, n) FILTER ({first}), arg_min({text}, n) FILTER ({second}) "  # noqa: S608
             f"FROM (SELECT {text}, row_number() OVER () AS n FROM {self._sql})"
         ).fetchone()
-        by_day, by_month = found or (None, None)
+        by_day, by_month = examples or (None, None)
         if (by_day is None) == (by_month is None):
             example = next(each.strip() for each in texts if has_year_last([each]))
             which = (
@@ -189,12 +190,12 @@ class CsvFile(Input):
         firsts = []
         for column, reading in readings.items():
             text = quoted(column)
-            found = self.connection.con.execute(
+            rejected = self.connection.con.execute(
                 f"SELECT min(n), arg_min({text}, n) FROM (SELECT {text}, row_number() OVER () - 1 AS n "  # noqa: S608
                 f"FROM {self._sql}) WHERE {reading.faulty(text)}"
             ).fetchone()
-            if found is not None and found[0] is not None:
-                firsts.append((found[0], column, found[1]))
+            if rejected is not None and rejected[0] is not None:
+                firsts.append((rejected[0], column, rejected[1]))
         if not firsts:
             return None
         row, column, text = min(firsts, key=lambda first: first[0])
@@ -210,6 +211,7 @@ class CsvFile(Input):
 def csv_file(connection: Connection, path: str, name: str, role: str, form: TextFormat) -> CsvFile:
     """Return a CSV file, after a look at its first rows: what they hold, as text, tells of which kind columns are."""
     _check_packed(path, name)
+    _check_pattern(connection, form)
     encoding = form.encoding or _marked_encoding(path)
     try:
         layout = _layout(path, encoding)
@@ -231,6 +233,18 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
     return CsvFile(table=table, name=name, ordered=True, path=path, form=form, first=first, guessed=kinds)
 
 
+def _check_pattern(connection: Connection, form: TextFormat) -> None:
+    """Refuse a pattern of dates that the engine cannot read."""
+    if form.pattern is not None:
+        try:
+            connection.con.execute("SELECT try_strptime('', ?)", [form.pattern]).fetchone()
+        except Exception:
+            raise OptionError(
+                f"{argument('date_format')} is {shown(form.pattern)}; it must be 'day-first', 'month-first' or a "
+                "pattern such as '%d.%m.%Y'."
+            ) from None
+
+
 # ---------------------------------------------------------------- how a file is laid out
 
 
@@ -247,8 +261,10 @@ def _layout(path: str, encoding: str | None) -> _Layout:
     with _opened(path, encoding) as file:
         lines = list(islice(file, 1_000))
     skip = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    named = re.fullmatch(r'"?sep=(.)"?\s*', lines[skip], re.IGNORECASE) if lines[skip:] else None
+    skip += named is not None  # spreadsheets are told so
     best: tuple[bool, int, list[str], str] | None = None
-    for separator in _SEPARATORS:
+    for separator in _SEPARATORS if named is None else named[1]:
         records = (record for record in csv.reader(lines[skip:], delimiter=separator) if record)
         try:
             names = next(records, [])
@@ -271,7 +287,7 @@ def _texts(
     connection: Connection, path: str, layout: _Layout, encoding: str | None, form: TextFormat, name: str
 ) -> ir.Table:
     """Return a file's columns as text: a view of it, or, if it is not in UTF-8, a table in the engine."""
-    made = new_name()
+    table = new_name()
 
     def sql(source: str) -> str:
         columns = ", ".join(f"'{sql_text(column)}': 'VARCHAR'" for column in layout.names)
@@ -283,11 +299,11 @@ def _texts(
 
     with sentences(name), _explained(path, form):
         if encoding is None:
-            connection.raw_sql(f"CREATE TEMP VIEW {made} AS {sql(path)}")
+            connection.raw_sql(f"CREATE TEMP VIEW {table} AS {sql(path)}")
         else:
             with _in_utf8(path, encoding, name, form) as copy:
-                connection.raw_sql(f"CREATE TEMP TABLE {made} AS {sql(copy)}")
-        return connection.table(made)
+                connection.raw_sql(f"CREATE TEMP TABLE {table} AS {sql(copy)}")
+        return connection.table(table)
 
 
 @contextmanager
@@ -364,6 +380,10 @@ def _check_names(name: str, columns: list[str]) -> None:
         )
     often = Counter(column.lower() for column in columns)
     alike = [column for column in columns if often[column.lower()] > 1]
+    if alike and 2 * sum(re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column) is not None for column in columns) >= len(
+        columns
+    ):
+        raise LogError(f"`{name}` cannot be read: its first line seems to hold values; it must hold the column names.")
     if alike:
         twice = [column for column in alike if column.lower() == alike[0].lower()]
         same = twice[0] == twice[1]
@@ -394,9 +414,9 @@ def _place(path: str, form: TextFormat, row: int) -> str:
             for _ in range(layout.skip):
                 next(file)
             reader = csv.reader(file, delimiter=layout.separator)
-            line, seen = 0, -1
+            line, record_number = 0, -1
             for record in reader:
-                if record and (seen := seen + 1) > row:
+                if record and (record_number := record_number + 1) > row:
                     return f"line {layout.skip + line + 1:,}"
                 line = reader.line_num
     except (csv.Error, UnicodeError, StopIteration):

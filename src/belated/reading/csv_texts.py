@@ -44,8 +44,8 @@ _YEAR_LAST = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-]\d{4}([ T,]+\d{1,2}:\d{2}.
 #: The same for DuckDB.
 YEAR_LAST_SQL = r"^\s*(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b"
 
-#: Durations as pandas writes them.
-_DURATION = r"\d+ days?( \d{2}:\d{2}:\d{2}(\.\d{1,6})?)?"
+#: Durations as pandas, Python and spreadsheets write them.
+_DURATION = r"\d+ days?|(\d+ days?,? )?\d{1,2}:\d{2}:\d{2}(\.\d{1,6})?"
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def as_number(use: Use, form: TextFormat, *, percent: bool = False) -> Reading:
             plain = f"CASE WHEN contains({plain}, '.') THEN NULL ELSE replace({plain}, ',', '.') END"
         return f"nullif(TRY_CAST({plain} AS DOUBLE), 'nan'::DOUBLE)"
 
-    return Reading(value, "a number", use)
+    return Reading(value, "a number or a time" if use == "time" else "a number", use)
 
 
 def as_whole(use: Use) -> Reading:
@@ -251,7 +251,10 @@ def as_time(use: Use, form: TextFormat, order: DateOrder | None) -> Reading:
 def as_duration(use: Use) -> Reading:
     """Return text as durations."""
     return Reading(
-        lambda text: f"CASE WHEN regexp_full_match(trim({text}), '{_DURATION}') THEN TRY_CAST({text} AS INTERVAL) END",
+        lambda text: (
+            f"CASE WHEN regexp_full_match(trim({text}), '{_DURATION}') "
+            f"THEN TRY_CAST(replace({text}, ',', '') AS INTERVAL) END"
+        ),
         "a duration such as 2 days 03:00:00",
         use,
     )
@@ -263,6 +266,8 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
     if bare in ("-", "--", "–", "—", "?", ".", "*"):
         return "leave the field empty if there is no value"
     if reading.use == "time":
+        if form.date_format is None and re.search(r"(?i)\d\s*[ap]m\b", bare):
+            return f"give the format with {argument('date_format')}, such as '%m/%d/%Y %I:%M %p'"
         if form.date_format is None and re.match(r"\d|\w+ \d|\w+, ", bare):
             return (
                 f"the default format is 2026-03-01; give another with {argument('date_format')}, such as '%d.%m.%Y' or "
@@ -273,6 +278,11 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
         return "" if "or" in reading.must else "the other rows hold numbers; write 1 and 0"
     if reading.use == "share" and bare.endswith("%"):
         return f"if these are per cent, use {argument('propensity_unit', 'percent')}"
+    if form.decimal == "." and re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", bare):
+        return (
+            "if the comma separates thousands, write the number without it; if it is a decimal mark, use "
+            f"{argument('decimal', ',')}"
+        )
     if form.decimal == "." and re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?%?", bare):
         return f"if the comma is a decimal mark, use {argument('decimal', ',')}"
     if form.decimal == "," and re.fullmatch(r"[-+]?\d*\.\d+([eE][-+]?\d+)?", bare):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,10 @@ from belated.base.files import check_file
 from belated.base.text import SECRET, masked, one_line
 from belated.reading.columns import quoted, some
 from belated.reading.engines import first_line, sentences
-from belated.reading.inputs import Input
+from belated.reading.inputs import URL, Input, rest_of
 
 if TYPE_CHECKING:
     from ibis.backends import BaseBackend
-
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(?:\+[A-Za-z0-9_]+)?://")
 
 #: The names that people write in URLs, and Ibis's.
 _SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "spark": "pyspark", "sqlite3": "sqlite"}
@@ -36,11 +33,6 @@ _PATIENCE = 15
 _Places = dict[str, tuple[str | None, str]]
 
 
-def is_url(text: str) -> bool:
-    """Whether text is a URL."""
-    return _URL.match(text) is not None
-
-
 def open_url(url: str, table: str | None, role: str) -> Input:
     """Return a table of the database that a URL names; without a name, its only one."""
     scheme = _scheme(url, role)
@@ -48,20 +40,9 @@ def open_url(url: str, table: str | None, role: str) -> Input:
     return _named(connection, table, masked(url))
 
 
-def path_of(url: str, schemes: Collection[str] = ("duckdb", "file")) -> str | None:
-    """Return the path of a file that a URL is another way to write; None if it is not."""
-    match = _URL.match(url)
-    return unquote(_rest(url).split("?")[0]) if match and match[1].lower() in schemes else None
-
-
 def table_named(beside: Input, name: str) -> Input:
     """Return another table of the database that a table is in."""
     return _named(beside.connection, name, beside.connection.name)
-
-
-def _rest(url: str) -> str:
-    """Return what follows a URL's scheme."""
-    return url.partition("://")[2]
 
 
 # ---------------------------------------------------------------- connections
@@ -71,7 +52,7 @@ def _scheme(url: str, role: str) -> str:
     """Return Ibis's name for the engine of a URL."""
     from importlib.metadata import entry_points
 
-    match = _URL.match(url)
+    match = URL.match(url)
     written = match[1].lower() if match else ""
     scheme = _SCHEMES.get(written, written)
     known = {entry.name for entry in entry_points(group="ibis.backends")}
@@ -107,7 +88,7 @@ def _connected(url: str, scheme: str) -> BaseBackend:
 def _connect(url: str, scheme: str) -> BaseBackend:
     import ibis
 
-    return ibis.connect(f"{scheme}://{_rest(url)}")
+    return ibis.connect(f"{scheme}://{rest_of(url)}")
 
 
 def _connect_postgres(url: str, scheme: str) -> BaseBackend:
@@ -116,7 +97,7 @@ def _connect_postgres(url: str, scheme: str) -> BaseBackend:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    given: dict[str, Any] = conninfo_to_dict(f"postgresql://{_rest(url)}")
+    given: dict[str, Any] = conninfo_to_dict(f"postgresql://{rest_of(url)}")
     given.setdefault("connect_timeout", os.environ.get("PGCONNECT_TIMEOUT", str(_PATIENCE)))
     given.setdefault("application_name", os.environ.get("PGAPPNAME", "belated"))
     connection = psycopg.connect(**given, autocommit=True)
@@ -135,7 +116,7 @@ def _connect_mysql(url: str, scheme: str) -> BaseBackend:
             options["password"] = os.environ["MYSQL_PWD"]
         elif own.is_file():
             options["read_default_file"] = str(own)
-    connection = ibis.connect(f"mysql://{_rest(url)}", **options)
+    connection = ibis.connect(f"mysql://{rest_of(url)}", **options)
     connection.raw_sql("SET SESSION TRANSACTION READ ONLY").close()
     return connection
 
@@ -146,7 +127,7 @@ def _connect_sqlite(url: str, scheme: str) -> BaseBackend:
 
     import ibis
 
-    path = unquote(_rest(url).split("?")[0])
+    path = unquote(rest_of(url).split("?")[0])
     if not path or not os.path.exists(path):
         raise OptionError(f"There is no file `{one_line(path, 200)}`.")
     check_file(path)

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, MissingLibraryError, argument
 from belated.base.text import one_line
-from belated.reading import embedded
+from belated.reading import embedded, expressions
 
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
@@ -146,10 +146,8 @@ class Engine:
         return column.argmin(key)
 
     def once(self, table: ir.Table) -> ir.Table:
-        """Have each column computed once in aggregates: engines that merge selects do not merge one that adds rows."""
-        import ibis
-
-        return table.mutate(once=ibis.literal([0], type="array<int8>").unnest()).drop("once")
+        """Have each column computed once, however often it is used; most engines see to that."""
+        return table
 
 
 class DuckDB(Engine):
@@ -163,10 +161,6 @@ class DuckDB(Engine):
         relation = rows.get_backend().con.sql(compiled(rows))
         with (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(BATCH) as reader:
             yield from reader
-
-    def once(self, table: ir.Table) -> ir.Table:
-        """Return the table as it is: DuckDB computes what several columns share once."""
-        return table
 
     def understood(self, table: ir.Table) -> ir.Table:
         """Return a table without those types of DuckDB's that Ibis does not know."""
@@ -283,7 +277,7 @@ class PostgreSQL(Engine):
         return ibis.array([key, column]).min()[1]
 
     def once(self, table: ir.Table) -> ir.Table:
-        """Add a column that may differ each time, which PostgreSQL does not merge either, and which costs less."""
+        """Add a column that may differ each time: PostgreSQL merges selects, but not those that have one."""
         return table.mutate(once=_builtin("clock_timestamp", "timestamp", 0)())
 
 
@@ -358,9 +352,9 @@ def engine_of(expression: ir.Expr) -> Engine:
 
 
 def library_of(expression: ir.Expr) -> Any:
-    """Return what makes literals and the like for an expression: Ibis, or `embedded`, which files need instead."""
-    if isinstance(expression, (embedded.Table, embedded.Value)):
-        return embedded
+    """Return what makes literals and the like for an expression: Ibis, or `expressions`, which files need instead."""
+    if isinstance(expression, (embedded.Table, expressions.Value)):
+        return expressions
     import ibis
 
     return ibis
@@ -449,6 +443,7 @@ def sql_text(text: str) -> str:
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {
     "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",
+    "TProtocolException|don.t know what type": "it is a damaged Parquet file.",
     "not a valid DuckDB database": "it is not a DuckDB database.",
     "Could not read enough bytes": "a part of it is missing.",
     "Could not set lock": "another program has it open for writing; close that program first.",

@@ -54,7 +54,9 @@ def _delivered(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch]) ->
     events = fetch(query.events())
     row, there = rows_of_keys(events["key"], pa.chunked_array([record["key"] for record in records]))
     when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[there]
-    return row, (when - log.assigned_numbers[row]).astype(float), floats(events["value"])[there]
+    age, value = (when - log.assigned_numbers[row]).astype(float), floats(events["value"])[there]
+    order = np.lexsort((value, age, row))  # engines give them in any order, and sums depend on it in the last digit
+    return row[order], age[order], value[order]
 
 
 def rows_of_keys(theirs: pa.ChunkedArray, ours: pa.ChunkedArray) -> tuple[Array, Array]:

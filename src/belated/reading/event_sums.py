@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-    from belated.reading.source import Source
+    from belated.reading.table_rows import TableRows
+
 
 #: Periods of assignment that rows without events are added up by.
 PERIODS = 4096
@@ -58,7 +59,7 @@ class Entries(NamedTuple):
 
 
 def grouped_sums(
-    source: Source, parts: Sequence[tuple[Weights, OutcomeModel]], moments: Array | None
+    source: TableRows, parts: Sequence[tuple[Weights, OutcomeModel]], moments: Array | None
 ) -> list[list[Sums]]:
     """Return the sums of matured outcomes for each pair of weights and outcome model, at each time."""
     for weights, model in parts:
@@ -75,7 +76,7 @@ def grouped_sums(
     ]
 
 
-def grouped_cohorts(source: Source) -> CohortEvidence:
+def grouped_cohorts(source: TableRows) -> CohortEvidence:
     """Return how the build-up of events goes with the time of assignment."""
     weights = read_weights("sqrt")
     with sentences(source.name):
@@ -85,7 +86,7 @@ def grouped_cohorts(source: Source) -> CohortEvidence:
 # ---------------------------------------------------------------- queries
 
 
-def _entries(source: Source, weights: Weights) -> Entries:
+def _entries(source: TableRows, weights: Weights) -> Entries:
     """Return the rows of a source, those without events added up."""
     rows, arms = source.placed, len(source.arms)
     own = chosen(rows, arms)
@@ -112,7 +113,7 @@ def _entries(source: Source, weights: Weights) -> Entries:
     return Entries(joined[0].astype(np.intp), *joined[1:], *events)
 
 
-def _weight(source: Source, weights: Weights, own: ir.Column) -> ir.Column:
+def _weight(source: TableRows, weights: Weights, own: ir.Column) -> ir.Column:
     """Return the weight of each row over its probability; 1 over it in merged segments."""
     w = {"sqrt": 1 / own.sqrt(), "propensity": own * 0 + 1, "uniform": 1 / own}[weights.name]
     if not source.layout.merged:
@@ -134,7 +135,7 @@ def _with_age(rows: ir.Table) -> ir.Table:
     return rows.select(cell=rows.cell, since=rows.since, w=rows.w, total=rows.total, age=age, **key)
 
 
-def _events(source: Source, loud: pa.Table, measure: Measure) -> list[Array]:
+def _events(source: TableRows, loud: pa.Table, measure: Measure) -> list[Array]:
     """Return the row among `loud`, the age and the value of each event."""
     table = source.query.events()
     events = fetch(table.select("key", "value", age=length_between(table.when, table.assigned)))
@@ -149,7 +150,7 @@ def _events(source: Source, loud: pa.Table, measure: Measure) -> list[Array]:
 class _Matured:
     """Sums of matured outcomes at any time and window, from entries."""
 
-    def __init__(self, source: Source, weights: Weights, entries: Entries) -> None:
+    def __init__(self, source: TableRows, weights: Weights, entries: Entries) -> None:
         self.source, self.weights, self.entries = source, weights, entries
         query = source.query
         if query.window is None or query.measure is None:

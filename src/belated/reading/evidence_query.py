@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError
 from belated.reading.columns import floats, literal
 from belated.reading.engines import engine_of, fetch, sentences
-from belated.reading.sums_query import by_arm, chosen
+from belated.reading.sums_query import by_arm, chosen, delay_powers
 from belated.summaries import contexts
 from belated.summaries.evidence import (
     AT_MEAN,
@@ -35,14 +34,16 @@ from belated.summaries.evidence import (
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
-    from belated.reading.source import Source
+    from belated.reading.table_rows import TableRows
 
 
-def evidence(source: Source) -> Evidence:
-    """Return the evidence of a log that stays where it is: a few queries, of which only counts and sums come back."""
-    if not len(source):
-        raise LogError("The log has no rows at its as-of time.")
+def evidence(source: TableRows, dependence: Array | None, swings: contexts.Swings) -> Evidence:
+    """Return the evidence of a log that stays where it is: a few queries, of which only counts and sums come back.
+
+    `dependence` is None for events in a window.
+    """
     rows, arms = source.coded, len(source.arms)
     low, rarest, unlikeliest = np.full((3, arms), math.nan)
     with sentences(source.name):
@@ -52,9 +53,9 @@ def evidence(source: Source) -> Evidence:
             "rarest": arrived.ifelse(p, None).min(),
             "least": p.min(),
         }
-        found = fetch(rows.group_by("code").agg(**least))
-        code = found["code"].to_pylist()
-        low[code], rarest[code], unlikeliest[code] = (floats(found[name]) for name in least)
+        least_by_arm = fetch(rows.group_by("code").agg(**least))
+        code = least_by_arm["code"].to_pylist()
+        low[code], rarest[code], unlikeliest[code] = (floats(least_by_arm[name]) for name in least)
         moments, sums, by_segment = _sums(source)
         shape = _shape(source, sums)
         chances: dict[str, Any] = _chances(source, rarest) if source.has_all_propensities else {}
@@ -64,18 +65,18 @@ def evidence(source: Source) -> Evidence:
         shift=source.anchors, low=low, rarest=rarest, shape=shape, unlikeliest=unlikeliest,
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
         excess=excess, variance=variance,
-        dependence=source.dependence if source.within is None else np.zeros((_cells(source), 3, 3)),
-        arrivals=arrival_counts(source), swings=source.swings, segments=by_segment,
+        dependence=np.zeros((_cells(source), 3, 3)) if dependence is None else dependence,
+        arrivals=arrival_counts(source), swings=swings, segments=by_segment,
         covariates=_covariates(source),
     )  # fmt: skip
 
 
-def _chosen(source: Source, rows: ir.Table) -> ir.FloatingColumn:
+def _chosen(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
     """Return the probability of each row's own arm."""
     return chosen(rows, len(source.arms))
 
 
-def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
+def _place(source: TableRows, rows: ir.Table) -> ir.IntegerColumn:
     """Return which of the stretches of time each row was assigned in."""
     first, last = source.span
     width = span_of(source, first, last) / STRETCHES
@@ -84,12 +85,12 @@ def _place(source: Source, rows: ir.Table) -> ir.IntegerColumn:
     return (place >= STRETCHES).ifelse(STRETCHES - 1, place)
 
 
-def _cells(source: Source) -> int:
+def _cells(source: TableRows) -> int:
     """Return the number of arms or, with segments, of segments and arms."""
     return len(source.layout.labels) * len(source.arms)
 
 
-def _old_and_soon(source: Source, rows: ir.Table, one: ir.Column) -> tuple[ir.Column, ir.Column]:
+def _old_and_soon(source: TableRows, rows: ir.Table, one: ir.Column) -> tuple[ir.Column, ir.Column]:
     """Return 1 for rows followed for half of the experiment, and for those whose outcome arrived within that time."""
     half, none = _half(source), one * 0
     until = literal(source.clock, min(source.last_look - half, source.span[1]), rows.assigned)
@@ -98,7 +99,7 @@ def _old_and_soon(source: Source, rows: ir.Table, one: ir.Column) -> tuple[ir.Co
     return old, rows.arrived.notnull().ifelse(old * within, none)
 
 
-def _sums(source: Source) -> tuple[Array, dict[str, Array], SegmentEvidence | None]:
+def _sums(source: TableRows) -> tuple[Array, dict[str, Array], SegmentEvidence | None]:
     """Sum up rows by arm and stretch of time, and by segment if there are segments."""
     rows, arms, (first, last) = source.placed, len(source.arms), source.span
     arrived, p = rows.arrived.notnull(), _chosen(source, rows)
@@ -131,7 +132,7 @@ def _sums(source: Source) -> tuple[Array, dict[str, Array], SegmentEvidence | No
     return moments, {name: table.sum(axis=1) for name, table in tables.items()}, by_segment
 
 
-def _covariates(source: Source) -> CovariateEvidence | None:
+def _covariates(source: TableRows) -> CovariateEvidence | None:
     """Sum up covariates by segment and arm, and against the choice of each arm."""
     units = source.units
     names = () if units is None or units.covariates is None else units.covariates.names
@@ -158,8 +159,8 @@ def _covariates(source: Source) -> CovariateEvidence | None:
                 p = values[f"p{k}"]
                 spread = p * (1 - p) * x * x
                 terms |= {f"e{k}": p * x, f"v{k}": spread, f"t{k}": spread * size}
-            found = values.group_by("place", "code").agg(**{name: term.sum() for name, term in terms.items()})
-            totals = {name: np.array(column) for name, column in fetch(found).to_pydict().items()}
+            query = values.group_by("place", "code").agg(**{name: term.sum() for name, term in terms.items()})
+            totals = {name: np.array(column) for name, column in fetch(query).to_pydict().items()}
             at = totals["place"], totals["code"]
             counts[0][at], counts[1][at] = totals["old"], totals["soon"]
             for power in range(4):
@@ -173,7 +174,7 @@ def _covariates(source: Source) -> CovariateEvidence | None:
     )
 
 
-def _shape(source: Source, sums: dict[str, Array]) -> Shape:
+def _shape(source: TableRows, sums: dict[str, Array]) -> Shape:
     """Sum up how outcomes are spread about their arm's mean."""
     mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
     rows = source.coded.filter(source.coded.arrived.notnull())
@@ -189,17 +190,17 @@ def _shape(source: Source, sums: dict[str, Array]) -> Shape:
         totals |= {f"n{i}": (away > AT_MEAN).ifelse(z * 0 + 1, z * 0).sum(), f"away{i}": far.sum()}
         totals |= {f"root{i}": far.sqrt().sum()}
     columns = fetch(scaled.group_by("code").agg(**totals)).to_pydict()
-    found = {name: np.zeros(len(source.arms)) for name in totals}
-    for name, values in found.items():
+    by_name = {name: np.zeros(len(source.arms)) for name in totals}
+    for name, values in by_name.items():
         values[columns["code"]] = columns[name]
-    sides = [[found[f"{name}{i}"] for name in ("n", "away", "root")] for i in (0, 1)]
+    sides = [[by_name[f"{name}{i}"] for name in ("n", "away", "root")] for i in (0, 1)]
     return Shape(
-        lowest=np.minimum(found["lowest"], 0.0), highest=np.maximum(found["highest"], 0.0), cubes=found["cubes"],
-        fourths=found["fourths"], sides=np.moveaxis(np.array(sides), 2, 0),
+        lowest=np.minimum(by_name["lowest"], 0.0), highest=np.maximum(by_name["highest"], 0.0), cubes=by_name["cubes"],
+        fourths=by_name["fourths"], sides=np.moveaxis(np.array(sides), 2, 0),
     )  # fmt: skip
 
 
-def _chances(source: Source, rarest: Array) -> dict[str, Array]:
+def _chances(source: TableRows, rarest: Array) -> dict[str, Array]:
     """Sum up every arm's probabilities."""
     rows, arms = source.coded, len(source.arms)
     values = rows.select(bin=_place(source, rows), **{f"p{k}": rows[f"p{k}"] for k in range(arms)})
@@ -231,7 +232,7 @@ def _chances(source: Source, rarest: Array) -> dict[str, Array]:
     }
 
 
-def _grain(source: Source) -> float:
+def _grain(source: TableRows) -> float:
     """Return what all delays are multiples of."""
     rows, dates = source.coded, source.clock.unit is not None
     with sentences(source.name):
@@ -242,7 +243,7 @@ def _grain(source: Source) -> float:
     return next((g for i, g in enumerate(GRAINS[dates]) if not (largest[f"g{i}"] or 0) > 0), 0.0)
 
 
-def arrival_counts(source: Source) -> ArrivalCounts | None:
+def arrival_counts(source: TableRows) -> ArrivalCounts | None:
     """Count rows by delay and age, on a scale that is fine for short delays and coarse for long ones.
 
     Of events, the delay is that of an assignment's first.
@@ -280,27 +281,33 @@ def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     return later.cast("float64") - earlier.cast("float64")
 
 
-def span_of(source: Source, start: int | float, end: int | float) -> float:
+def span_of(source: TableRows, start: int | float, end: int | float) -> float:
     """Return a stretch of the clock in the units of `_length`."""
     scale = 1000.0 if source.clock.unit == "ns" else 1.0
     return float(end - start) / scale
 
 
-def _half(source: Source) -> int | float:
+def _half(source: TableRows) -> int | float:
     """Return half of the time that the experiment has been followed."""
     return half_of(source.last_look - source.span[0], source.clock.whole or source.clock.unit is not None)
 
 
-def early(source: Source, rows: ir.Table | None = None) -> ir.Table:
+def early(source: TableRows, rows: ir.Table | None = None) -> ir.Table:
     """Return the rows that have been followed for at least half of the experiment; of many, the earliest."""
-    rows, (first, last) = source.coded if rows is None else rows, source.span
+    rows = source.coded if rows is None else rows
+    return rows.filter(rows.assigned <= _early_until(source, rows))
+
+
+def _early_until(source: TableRows, rows: ir.Table) -> ir.Value:
+    """Return when the last of the rows of `early` was assigned, at most."""
+    first, last = source.span
     until = min(source.last_look - _half(source), last)
     if len(source) > ENOUGH:
         until = min(until, first + type(first)((last - first) * (ENOUGH / len(source))))
-    return rows.filter(rows.assigned <= literal(source.clock, until, rows.assigned))
+    return literal(source.clock, until, rows.assigned)
 
 
-def recorded(source: Source) -> Recorded:
+def recorded(source: TableRows) -> Recorded:
     """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
     rows = early(source)
     with sentences(source.name):
@@ -310,7 +317,7 @@ def recorded(source: Source) -> Recorded:
     return Recorded(low, np.array(columns["n"], dtype=float), np.array(columns["arrived"], dtype=float))
 
 
-def copies(source: Source) -> int:
+def copies(source: TableRows) -> int:
     """Return how many times every row is there: what divides how often each is; 1 if nothing does.
 
     Those that share their time with one of the first rows are looked at before all are.
@@ -330,13 +337,15 @@ def copies(source: Source) -> int:
     return often if sum(counts["rows"]) >= COPIES else 1
 
 
-def glimpse(source: Source) -> contexts.Glimpse:
+def glimpse(source: TableRows) -> contexts.Glimpse:
     """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
     (first, last), count = source.span, len(source)
+    wanted = [
+        (None if start == 0 else first + type(first)((last - first) * (start / count)), stop - start)
+        for start, stop in contexts.stretches(count)
+    ]
     parts = []
-    for start, stop in contexts.stretches(count):
-        since = None if start == 0 else first + type(first)((last - first) * (start / count))
-        batch, in_order = source.some_rows(since, stop - start)
+    for batch, in_order in source.stretches(wanted):
         out = np.isnan(batch.outcome)
         parts.append(
             contexts.Glimpse(
@@ -355,41 +364,43 @@ def glimpse(source: Source) -> contexts.Glimpse:
     return contexts.joined(parts)
 
 
-def dependence(source: Source) -> Array:
+def dependence(source: TableRows) -> Array:
     """Return the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`), by cell.
 
-    Over rows followed for at least half of the experiment whose outcome arrived within that time, with L the logarithm
-    of 1 + the delay, and y the outcome minus an anchor: the sums of L^i y^j for i, j in 0, 1, 2; (cells, 3, 3). A cell
-    is an arm, or an arm of a segment.
+    Over the rows that `log_delay` has, with y the outcome minus an anchor: the sums of l^i y^j for i, j in 0, 1, 2;
+    (cells, 3, 3). A cell is an arm, or an arm of a segment.
     """
-    rows, arms, half = early(source, source.placed), len(source.arms), _half(source)
-    scale = span_of(source, 0, half) / 1000 or 1.0
+    rows = source.placed
     with sentences(source.name):
-        delay = length_between(rows.arrived, rows.assigned)
-        followed = rows.filter(delay <= span_of(source, 0, half))
-        delay = length_between(followed.arrived, followed.assigned)
-        values = engine_of(rows).once(
-            followed.select(
-                code=followed.code,
-                place=followed.place,
-                l=(delay / scale + 1).ln(),
-                y=followed.outcome - by_arm(followed.code, source.anchors),
-            )
-        )
-        one = values.y * 0 + 1
-        powers = [[one, values.y, values.y * values.y]]
-        powers += [[values.l * y for y in powers[0]], [values.l * values.l * y for y in powers[0]]]
-        sums: dict[str, ir.Scalar] = {f"s{i}{j}": powers[i][j].sum() for i in range(3) for j in range(3)}
-        totals = fetch(values.group_by("place", "code").agg(**sums)).to_pydict()
-    moments = np.zeros((_cells(source), 3, 3))
-    cell = np.array(totals["place"], dtype=np.intp) * arms + np.array(totals["code"], dtype=np.intp)
+        y = rows.outcome - by_arm(rows.code, source.anchors)
+        values = engine_of(rows).once(rows.select("place", k=rows.code, l=log_delay(source, rows), y=y))
+        totals = fetch(values.filter(values.l.notnull()).group_by("place", "k").agg(**delay_powers(values)))
+    return dependence_of(totals, _cells(source), len(source.arms))
+
+
+def log_delay(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
+    """Return the logarithm of 1 + the delay of rows followed for half of the experiment, if it was within that time.
+
+    It is null for other rows and, in a long log, for all but the earliest.
+    """
+    half = span_of(source, 0, _half(source))
+    delay = length_between(rows.arrived, rows.assigned)
+    counts = (rows.assigned <= _early_until(source, rows)) & (delay <= half)
+    return counts.ifelse((delay / (half / 1000 or 1.0) + 1).ln(), None)
+
+
+def dependence_of(totals: pa.Table, cells: int, arms: int) -> Array:
+    """Return the sums of `dependence` from a table that has them by `k` and, perhaps, `place`."""
+    moments = np.zeros((cells, 3, 3))
+    columns = {name: floats(totals[name]) for name in totals.column_names}
+    cell = (columns.get("place", np.zeros(totals.num_rows)) * arms + columns["k"]).astype(np.intp)
     for i in range(3):
         for j in range(3):
-            moments[cell, i, j] = [0.0 if v is None else v for v in totals[f"s{i}{j}"]]
+            moments[cell, i, j] = np.nan_to_num(columns[f"s{i}{j}"])
     return moments
 
 
-def calibration(source: Source, rows: ir.Table | None = None) -> tuple[Array, Array] | None:
+def calibration(source: TableRows, rows: ir.Table | None = None) -> tuple[Array, Array] | None:
     """Return `Evidence.excess` and `Evidence.variance`, of all rows or of some."""
     if not source.has_all_propensities:
         return None

@@ -143,12 +143,15 @@ def _look(
         arms = [arm if arm in facts.values else texts.get(str(arm), arm) for arm in arms]
     query = replace(query, roles=_settled(query.roles, facts.values, arms or ()))
     labels, columns = propensity_columns(query.assignments, query.roles.propensity, facts.values, arms)
-    rows = query.rows(moment, lambda table: {**columns(table), **unit_columns(table, query.roles)})
-    facts = facts.in_order_of(labels)
-    try:
-        units = look_at_units(query, rows, facts.values)
-    except LogError as error:
-        raise query.in_file(error, moment) from None
+    facts, units = facts.in_order_of(labels), None
+    if not query.roles.has_units:
+        rows = query.rows(moment, columns)
+    else:
+        rows = query.rows(moment, lambda table: {**columns(table), **unit_columns(table, query.roles)})
+        try:
+            units = look_at_units(query, rows, facts.values)
+        except LogError as error:
+            raise query.in_file(error, moment) from None
     return Opened(
         query=query,
         rows=rows,
@@ -197,11 +200,11 @@ def look(rows: ir.Table, clock: Clock) -> Facts:
         n = sum(counts["rows"][i].as_py() for i in missing)
         raise LogError(f"{argument('arm')} is missing in {count(n, 'row')}; every row needs an arm.", column="arm")
     if apart:
-        found = fetch(rows.aggregate(**ends))
+        times = fetch(rows.aggregate(**ends))
     else:
         asked = [("first", "min"), ("last", "max"), ("last_arrival", "max")]
-        found = counts.group_by([]).aggregate(asked).rename_columns([*ends])
-    first, last, last_arrival = (_number(found, name, clock) for name in ends)
+        times = counts.group_by([]).aggregate(asked).rename_columns([*ends])
+    first, last, last_arrival = (_number(times, name, clock) for name in ends)
     assigned = np.array(counts["rows"].to_pylist(), dtype=np.int64)
     return Facts(values=tuple(arms), assigned=assigned, first=first, last=last, last_arrival=last_arrival)
 

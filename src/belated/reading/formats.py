@@ -93,8 +93,8 @@ def find_files(path: str, role: str, table: str | None, form: TextFormat | None 
         raise OptionError(
             f"There is no file `{one_line(path, 200)}`; {argument(role)} must be a file, a folder or a table."
         )
-    for found in paths:
-        check_file(found)
+    for file in paths:
+        check_file(file)
     return Files(path, paths, role, table, form or TextFormat())
 
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from belated.base.checks import nearest
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
-from belated.base.words import nearest
 from belated.log.splits import UNIFORM, is_split
 from belated.reading.columns import (
     CALENDAR,
@@ -180,9 +180,13 @@ def propensity_option(text: str, columns: Iterable[str]) -> str | list[str] | di
 
 
 def _share(text: str, names: Collection[str]) -> float | None:
-    """Return text as a number, unless it names a column."""
+    """Return text as a number, unless it names a column; 1/3 and 20% are numbers too."""
+    if text in names:
+        return None
+    if parts := re.fullmatch(r"(\d+)/([1-9]\d*)", text):
+        return int(parts[1]) / int(parts[2])
     try:
-        return None if text in names else float(text)
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         return None
 
@@ -200,7 +204,7 @@ class _Columns:
         if not isinstance(column, str):
             raise OptionError(f"{argument(role)} is {one_line(repr(column))}; it must be the name of a column.")
         if column not in self.kinds:
-            near = nearest(column, self.kinds)
+            near = nearest(column, [*self.kinds, UNIFORM] if role == "propensity" else self.kinds)
             hint = f" Did you mean {quoted(near)}?" if near else ""
             known = f"the columns are {some(self.kinds)}.{hint}"
             raise wrong(role, f"There is no column {quoted(column)} for {argument(role)}{self.where}; {known}")
@@ -249,7 +253,7 @@ class _Columns:
                         role,
                         f"Column {quoted(column)}{self.where} is named like {argument(role)}, but is of kind "
                         f"{self.kinds[column]}, which does not fit the other columns; name the column with "
-                        f"{argument(role)}, or give '' if there is none.",
+                        f"{argument(role)}, or use {argument(role, NONE)} if there is none.",
                     )
 
     def check_times(self, role: Role, what: str, used: Collection[str]) -> None:
@@ -268,14 +272,13 @@ class _Columns:
         """Return the error that no column is named like the role, or none that can play it."""
         for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
             kind = self.kinds[column]
-            known = f"{quoted(column)} is of kind {kind}, which it must not be{_accepted(role, kind)}"
-            break
-        else:
-            known = f"the columns are {some(self.kinds)}"
+            named = f"Column {quoted(column)}{self.where} is named like an {role}, but is of kind {kind}"
+            ask = f"name another column with {argument(role)}"
+            return wrong(role, f"{named}, which it cannot be{_accepted(role, kind)}; {ask}.")
         later = role == "outcome" and self.later
         events = f" If each row is an event, use {argument('events')} and {argument('window')}." if later else ""
         ask = f"name it with {argument(role)}"
-        sentence = f"No column{self.where} is named like an {role}; {ask}; {known}.{events}"
+        sentence = f"No column{self.where} is named like an {role}; {ask}; the columns are {some(self.kinds)}.{events}"
         return wrong(role, sentence)
 
 

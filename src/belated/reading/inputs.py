@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from belated.base.checks import one_of
 from belated.base.columns import Label
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 #: Rows that are looked at before a file is read.
 FIRST_ROWS = 10_000
+
+
+#: A URL, and the name of its scheme.
+URL = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(?:\+[A-Za-z0-9_]+)?://")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,22 @@ class Input:
         """Return the arms of the first rows."""
         rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
         return [label for label in rows["arm"].unique().to_pylist() if label is not None]
+
+
+def is_url(text: str) -> bool:
+    """Whether text is a URL."""
+    return URL.match(text) is not None
+
+
+def path_of(url: str, schemes: Collection[str] = ("duckdb", "file")) -> str | None:
+    """Return the path of a file that a URL is another way to write; None if it is not."""
+    match = URL.match(url)
+    return unquote(rest_of(url).split("?")[0]) if match and match[1].lower() in schemes else None
+
+
+def rest_of(url: str) -> str:
+    """Return what follows a URL's scheme."""
+    return url.partition("://")[2]
 
 
 def arrow_table(frame: Any, role: str) -> pa.Table:
@@ -158,11 +179,11 @@ def _tables(connection: Connection, catalog: str) -> list[tuple[str, str]]:
 
 def _stored(connection: Connection, catalog: str, schema: str, name: str) -> Input:
     """Return a table; a generated column runs its expression at each reading, and Ctrl-C may not stop it."""
-    found = connection.con.execute(
+    definition = connection.con.execute(
         "SELECT sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
         [catalog, schema, name],
     ).fetchone()
-    if found is not None and "GENERATED ALWAYS AS" in found[0]:
+    if definition is not None and "GENERATED ALWAYS AS" in definition[0]:
         raise OptionError(
             f"`{one_line(name)}` has a generated column; only stored values of a database file are read, because a "
             "generated column can run any expression. Store them with CREATE TABLE ... AS SELECT."

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER
+from belated.log.segments import SegmentColumn, in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,14 @@ def is_live(path: str | os.PathLike[str]) -> bool:
 
 # ---------------------------------------------------------------- rows
 
+#: Stores that are older than segments have no column of them, nor an experiment that needs it.
+_SINCE = "from decision where +experiment = ? and id >= ? and id < ? order by id"
+_DECIDED = f"select id, arm, version, assigned_at {_SINCE}"
+_DECIDED_BY_SEGMENT = f"select id, arm, version, assigned_at, segment {_SINCE}"
+_LATER = "from version where experiment = ? and number > ? order by number"
+_VERSIONS = f"select probabilities {_LATER}"
+_VERSIONS_BY_SEGMENT = f"select probabilities, steps {_LATER}"
+
 
 def _whole() -> Array:
     return np.empty(0, np.int64)
@@ -68,6 +77,8 @@ class LiveRows:
     ----------
     key, arm, version, assigned : array of int
         Of each decision, in the order of their numbers; times are in microseconds.
+    segment : array of int
+        The number of each decision's segment; empty if units have none.
     outcome : array of float
         The latest value, NaN if none has arrived.
     arrived : array of int
@@ -76,43 +87,39 @@ class LiveRows:
         The outcomes of an experiment whose outcomes are events: decision, key, revision, value, happened, arrived.
     corrected : int
         How many outcomes were corrected.
-    chances : list of list of float
-        The probabilities of each version.
+    chances : list of array of shape (segments, arms)
+        The probabilities of each version; one row without segments.
     """
 
     key: Array = field(default_factory=_whole)
     arm: Array = field(default_factory=_whole)
     version: Array = field(default_factory=_whole)
     assigned: Array = field(default_factory=_whole)
+    segment: Array = field(default_factory=_whole)
     outcome: Array = field(default_factory=lambda: np.empty(0))
     arrived: Array = field(default_factory=_whole)
     events: list[tuple[Any, ...]] = field(default_factory=list)
     corrected: int = 0
-    chances: list[list[float]] = field(default_factory=list)
+    chances: list[Array] = field(default_factory=list)
     watermark: int = 0
 
     def __len__(self) -> int:
         return len(self.key)
 
-    def extend(self, run: Run, experiment: int, watermark: int, *, events: bool) -> bool:
+    def extend(self, run: Run, experiment: int, watermark: int, *, events: bool, segmented: bool = False) -> bool:
         """Add the rows up to a watermark; return whether there were any."""
         bounds = (experiment, self.watermark, watermark)
-        decided = run(
-            "select id, arm, version, assigned_at from decision where +experiment = ? and id >= ? and id < ? "
-            "order by id", *bounds,
-        )  # fmt: skip
+        names = ("key", "arm", "version", "assigned", *(("segment",) if segmented else ()))
+        decided = run(_DECIDED_BY_SEGMENT if segmented else _DECIDED, *bounds)
         told = run(
             "select decision, key, revision, value, happened_at, arrived_at from outcome where experiment = ? "
             "and id >= ? and id < ? order by id", *bounds,
         )  # fmt: skip
-        more = run(
-            "select probabilities from version where experiment = ? and number > ? order by number",
-            experiment, len(self.chances),
-        )  # fmt: skip
-        self.chances += [json.loads(row[0]) for row in more]
+        more = run(_VERSIONS_BY_SEGMENT if segmented else _VERSIONS, experiment, len(self.chances))
+        self.chances += [_rows(*map(json.loads, row)) for row in more]
         if decided:
             new = np.array(decided, np.int64)
-            for name, column in zip(("key", "arm", "version", "assigned"), new.T, strict=True):
+            for name, column in zip(names, new.T, strict=True):
                 setattr(self, name, np.concatenate([getattr(self, name), column]))
             self.outcome = np.concatenate([self.outcome, np.full(len(new), np.nan)])
             self.arrived = np.concatenate([self.arrived, np.full(len(new), NEVER)])
@@ -134,10 +141,26 @@ class LiveRows:
 
     def propensity(self, arms: int) -> Array:
         """Return the probability of every arm in each row; 0 where it was not offered."""
-        table = np.zeros((len(self.chances), arms))
-        for row, p in zip(table, self.chances, strict=True):
-            row[: len(p)] = p
-        return np.asarray(table[self.version - 1])
+        segments = max((len(p) for p in self.chances), default=1)
+        table = np.zeros((len(self.chances), segments, arms))
+        for place, p in zip(table, self.chances, strict=True):
+            place[: len(p), : p.shape[1]] = p
+        return np.asarray(table[self.version - 1, self.segment if len(self.segment) else 0])
+
+    def segments(self, labels: Sequence[str]) -> SegmentColumn | None:
+        """Return the segment of each row as logs have it: sorted labels of those that there are; None without."""
+        if not len(self.segment):
+            return None
+        there = np.flatnonzero(np.bincount(self.segment, minlength=len(labels))).tolist()
+        found = tuple(in_order([labels[s] for s in there]))
+        place = np.zeros(len(labels), np.int32)
+        place[there] = [found.index(labels[s]) for s in there]
+        return SegmentColumn(found, place[self.segment])
+
+
+def _rows(values: list[float], steps: Sequence[int] = ()) -> Array:
+    """Return the values of cells as an array of shape (segments, arms)."""
+    return np.array(values).reshape(max(len(steps), 1), -1)
 
 
 # ---------------------------------------------------------------- a log as a table
@@ -160,7 +183,13 @@ class LiveLog(NamedTuple):
 
 
 def live_log(
-    rows: LiveRows, name: str, labels: list[str], about: dict[str, Any], now: int, files: tuple[str, ...] = ()
+    rows: LiveRows,
+    name: str,
+    labels: list[str],
+    about: dict[str, Any],
+    now: int,
+    files: tuple[str, ...] = (),
+    segments: Sequence[str] = (),
 ) -> LiveLog:
     """Return the rows of an experiment as tables."""
     import pyarrow as pa
@@ -180,6 +209,9 @@ def live_log(
         "arm": "arm", "assigned_at": "assigned_at", "arms": labels,
         "propensity": dict(zip(labels, columns, strict=True)),
     }  # fmt: skip
+    if segments:
+        frame["segment"] = pa.array(np.array(segments, object)[rows.segment], pa.string())
+        options["segment"] = "segment"
     outcome = about["outcome"]
     if outcome["kind"] != "events":
         there = np.isfinite(rows.outcome)
@@ -296,6 +328,8 @@ def _read(run: Run, name: str | None, watermark: int, now: int, where: str, file
     key, text = known[name]
     about = json.loads(text)
     labels = [row[0] for row in run("select label from arm where experiment = ? order by number", key)]
-    found = LiveRows()
-    found.extend(run, key, watermark, events=about["outcome"]["kind"] == "events")
-    return live_log(found, name, labels, about, now, files)
+    segmented = bool(about.get("segmented"))
+    segments = run("select label from segment where experiment = ? order by number", key) if segmented else []
+    live_rows = LiveRows()
+    live_rows.extend(run, key, watermark, events=about["outcome"]["kind"] == "events", segmented=segmented)
+    return live_log(live_rows, name, labels, about, now, files, [row[0] for row in segments])

@@ -48,14 +48,14 @@ def propensity_columns(
         return _declared(propensity, list(values), arms, library_of(table))
     if propensity.kind == "chosen":
         _, labels = encode(held, arms, None)
-        made: _Columns = labels, lambda t: {"p": number("propensity", t[propensity.columns[0]])}
+        arms_and_columns: _Columns = labels, lambda t: {"p": number("propensity", t[propensity.columns[0]])}
     elif propensity.kind == "wide":
-        made = _wide(table, propensity, held, arms)
+        arms_and_columns = _wide(table, propensity, held, arms)
     else:
-        made = _nested(table[propensity.columns[0]], held, arms)
-    labels, columns = made
+        arms_and_columns = _nested(table[propensity.columns[0]], held, arms)
+    labels, columns = arms_and_columns
     if propensity.unit == "fraction":
-        return made
+        return arms_and_columns
     return labels, lambda t: {name: column / 100.0 for name, column in columns(t).items()}
 
 

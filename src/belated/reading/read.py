@@ -15,17 +15,17 @@ from belated.base.text import one_line
 from belated.log.durations import Window, longest_of, read_window
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
-from belated.reading.copying import COPY_LIMIT, can_copy, copy_tables
+from belated.reading.copying import COPY_LIMIT, copy_tables
 from belated.reading.csv_files import CsvFile, lacks_checksum, literal_path
 from belated.reading.csv_texts import TextFormat, Use
-from belated.reading.databases import is_url, open_url, path_of, table_named
+from belated.reading.databases import open_url, table_named
 from belated.reading.embedded import Connection
 from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
 from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
-from belated.reading.inputs import Input, arrow_table, table_beside
+from belated.reading.inputs import Input, arrow_table, is_url, path_of, table_beside
 from belated.reading.live_logs import LiveLog, NamedFrame, find_live
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
@@ -186,7 +186,8 @@ def read(
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
     held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
-    if can_copy(assignments, whole("copy_limit", copy_limit, least=0)):
+    engine = engine_of(assignments.table)
+    if whole("copy_limit", copy_limit, least=0) > 0 and engine.copies and not engine.is_embedded:
         try:
             held_in = assignments.connection.name
             with sentences(assignments.name):

@@ -100,6 +100,11 @@ class Roles:
         """Whether the propensities are a split that was declared."""
         return self.propensity is not None and self.propensity.kind == "split"
 
+    @property
+    def has_units(self) -> bool:
+        """Whether columns hold segments, covariates or the probability of arrival."""
+        return bool(self.segment or self.covariates or self.arrival_probability)
+
     def settled(self, arms: Iterable[Label]) -> Roles:
         """Return the roles with each propensity column matched to its arm, now that the `arms` in the data are known.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count, one_line
-from belated.log.durations import Window
+from belated.log.durations import Window, other_kind
 from belated.reading.columns import floats, in_words, moment_like, number, time, value
 from belated.reading.engines import fetch, library_of
 from belated.reading.roles import Roles
@@ -309,8 +309,7 @@ class RowsQuery:
         if length is None:
             return moment
         if length.is_time != moment.type().is_timestamp():
-            kind, like = ("datetimes", "'6h'") if moment.type().is_timestamp() else ("numbers", "10")
-            raise OptionError(f"{argument('lag')} is {length.text}, but the times are {kind}; try {like}.")
+            raise other_kind("lag", length)
         return self._plus(moment, length)
 
     def _plus(self, moment: ir.Column, length: Window) -> ir.Column:
@@ -326,8 +325,7 @@ class RowsQuery:
                 f"Events need a {argument('window')}: how long after an assignment they count, such as '7d'."
             )
         if window.is_time != assigned.type().is_timestamp():
-            kind, like = ("datetimes", "'7d'") if assigned.type().is_timestamp() else ("numbers", "100")
-            raise OptionError(f"{argument('window')} is {window.text}, but the times are {kind}; try {like}.")
+            raise other_kind("window", window)
         return self._plus(assigned, window)
 
 

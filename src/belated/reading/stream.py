@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -77,6 +77,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.code)
 
+    def take(self, rows: Array) -> Batch:
+        """Return the rows at some places."""
+        columns = {each.name: getattr(self, each.name) for each in fields(self)}
+        return self.of(**{name: column[rows] for name, column in columns.items() if len(column) == len(self)})
+
     @property
     def times(self) -> kernel.Times:
         """The rows' times, as kernels take them; every arrival counts."""
@@ -118,7 +123,7 @@ class RowReader:
             rows = rows if opened.units is None else opened.units.coded(rows)
         if opened.query.window is not None and not opened.query.maturing:
             rows = rows.drop("first", "total")
-        rows = rows.order_by("assigned") if ordered else rows
+        rows = self.in_order(rows) if ordered else rows
         bar = Bar(count, f"Reading {opened.name} ", PATIENCE) if count and sys.stderr.isatty() else None
         done = 0
         try:
@@ -130,6 +135,21 @@ class RowReader:
         finally:
             if bar:
                 bar.clear()
+
+    def in_order(self, rows: ir.Table) -> ir.Table:
+        """Return rows in order of assignment; those of one time in the order of their table, else of their keys.
+
+        Engines give rows that an order leaves alike in any order, and another one each time.
+        """
+        query = self.opened.query
+        if query.keeps_order:
+            return rows.mutate(number=query.library.row_number()).order_by("assigned", "number")
+        return rows.order_by("assigned", "key") if "key" in rows.columns else rows.order_by("assigned")
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the rows come in any order, because two tables were joined."""
+        return self.opened.query.deliveries is not None
 
     def batch(self, record: pa.RecordBatch) -> Batch:
         """Return Arrow rows as numbers."""
@@ -175,7 +195,7 @@ class RowReader:
         """Return every row in memory."""
         batches: list[Batch] = []
         before = 0
-        for record in self.records(ordered=False):
+        for record in self.records(ordered=self.is_mixed):
             batches.append(self.batch(record))
             batches[-1].check_times(before)
             before += len(batches[-1])

@@ -48,6 +48,11 @@ def with_codes(rows: ir.Table, values: Sequence[Label]) -> ir.Table:
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:
     """Return the rows that cannot be, the earliest first: those that `log.row_checks` refuses."""
+    return rows.filter(~_sound(rows, arms)).order_by("assigned")
+
+
+def _sound(rows: ir.Table, arms: int) -> ir.BooleanColumn:
+    """Return whether each row can be."""
     columns = [rows.p] if "p" in rows.columns else [rows[f"p{k}"] for k in range(arms)]
     total = sum(columns[1:], columns[0])
     own = chosen(rows, arms)
@@ -63,14 +68,20 @@ def faulty(rows: ir.Table, arms: int) -> ir.Table:
     sound = sound & rows.code.notnull() & rows.assigned.notnull()
     if rows.assigned.type().is_floating():
         sound = sound & rows.assigned.between(-_LARGEST, _LARGEST)
-    return rows.filter(~sound.fill_null(False)).order_by("assigned")
+    return sound.fill_null(False)
 
 
-def anchors(rows: ir.Table, arms: int) -> ir.Table:
-    """Return an outcome of each cell's least likely row that has one: of each `code`, or `place` and `code`."""
-    arrived = rows.filter(rows.outcome.notnull()).mutate(own=chosen(rows, arms))
+def first_pass(rows: ir.Table, arms: int) -> ir.Table:
+    """Return, by `code` and, if there is one, `place`, what other queries need to know first.
+
+    The number of `faulty` rows; and as `anchor` the outcome of the least likely row that has one.
+    """
+    rows = engine_of(rows).once(rows)
+    known = rows.outcome.notnull().ifelse(chosen(rows, arms), None)
     by = [name for name in ("place", "code") if name in rows.columns]
-    return arrived.group_by(*by).agg(anchor=engine_of(rows).of_least(arrived.outcome, arrived.own))
+    each = engine_of(rows).once(rows.select(*by, "outcome", known=known, faulty=_sound(rows, arms).ifelse(0, 1)))
+    anchor = engine_of(rows).of_least(each.outcome, each.known)
+    return each.group_by(*by).agg(faulty=each.faulty.sum(), anchor=anchor)
 
 
 # ---------------------------------------------------------------- caps
@@ -121,32 +132,35 @@ class Cells(NamedTuple):
 
 def sums_tables(
     rows: ir.Table,
-    values: Sequence[Label],
     about: SumsOf,
     shift: Array,
     cuts: Cuts | None = None,
     cells: Cells | None = None,
+    delay: ir.Column | None = None,
 ) -> list[ir.Table]:
-    """Return the sums of `rows`, whose arms are `values`; each table has some of them.
+    """Return the sums of `rows`; each table has some of them.
 
     A column `hm_2` is of arm 2, `w2y` of the line's own arm, `k`. With moments, lines are for each of `exists`, the
     first of them at which a row exists, and `arrives`, that at which its outcome has arrived. With `cells`, rows have a
-    `place`, lines are for each of those, and `about` and `shift` are of cells.
+    `place`, lines are for each of those, and `about` and `shift` are of cells. With `delay`, the first table has its
+    `delay_powers` too.
     """
     cells = Cells() if cells is None else cells
-    weights, arms, learns = about.weights, len(values), about.outcome_model.learns
+    weights, arms, learns = about.weights, len(shift) // cells.segments, about.outcome_model.learns
+    parts = _in_parts(range(arms)) if learns else []
+    learned = [_learned(rows, some, about, shift, cuts, cells) for some in parts]
+    rows = engine_of(rows).once(rows if delay is None else rows.mutate(delay=delay))
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
     h = _weight(weights, own, rows, cells)
     centre = by_arm(_cell(rows, arms), shift)
-    bins = {"place": rows.place} if "place" in rows.columns else {}
-    if cuts is not None:
-        bins |= _bins(rows, cuts)
+    bins = _bins(rows, cuts)
     each = engine_of(rows).once(
         rows.select(
             **bins, code=rows.code, about=centre, has_arrived=rows.arrived.notnull(), h=h, w=_inverse(rows, h, own),
             y=rows.outcome - centre, nonbinary=(rows.outcome * (1 - rows.outcome)).abs(),
             **{f"h{k}": _weight(weights, _chance(rows, k), rows, cells) for k in known},
+            **({} if delay is None else {"l": rows.delay}),
         )
     )  # fmt: skip
     of_own = {name: each[name] for name in ("h", "w", "y")}
@@ -154,6 +168,7 @@ def sums_tables(
         of_own |= {"m": -each.about, "r": each.y + each.about}
     sums = {"assigned": each.count(), "arrived": each.y.count(), "nonbinary": each.nonbinary.sum()}
     sums |= _sums_of(OWN_FIELDS, of_own, about.plain, {"own arrived": None})
+    sums |= {} if delay is None else delay_powers(each)
     tables = []
     for some in _in_parts(known):
         for k in some:
@@ -161,8 +176,18 @@ def sums_tables(
             sums |= _sums_of(SPREAD_FIELDS, {"h": each[f"h{k}"]}, about.plain, over, f"_{k}")
         tables.append(each.group_by(*bins, k="code").agg(**sums))
         sums = {}
-    parts = _in_parts(range(arms)) if learns else []
-    return tables + [_learned(rows, {k: values[k] for k in some}, about, shift, bins, cells) for some in parts]
+    return tables + learned
+
+
+def delay_powers(rows: ir.Table) -> dict[str, ir.Scalar]:
+    """Return the sums of l^i y^j for i, j in 0, 1, 2 over rows that have an `l`, by name: `s12` is that of l y^2."""
+    one = rows.l * 0 + 1
+    l_powers, y_powers = (one, rows.l, rows.l * rows.l), (None, rows.y, rows.y * rows.y)
+    return {
+        f"s{i}{j}": (l_power if y_power is None else l_power * y_power).sum()
+        for i, l_power in enumerate(l_powers)
+        for j, y_power in enumerate(y_powers)
+    }
 
 
 def _in_parts(arms: range) -> list[range]:
@@ -170,10 +195,13 @@ def _in_parts(arms: range) -> list[range]:
     return [arms[i : i + _MOST_ARMS] for i in range(0, len(arms), _MOST_ARMS)] or [arms]
 
 
-def _bins(rows: ir.Table, cuts: Cuts) -> dict[str, ir.Column]:
-    """Return the moments at which each row exists, and at which its outcome has arrived."""
+def _bins(rows: ir.Table, cuts: Cuts | None) -> dict[str, ir.Column]:
+    """Return each row's segment, the moment at which it exists, and that at which its outcome has arrived, if any."""
+    place = {"place": rows.place} if "place" in rows.columns else {}
+    if cuts is None:
+        return place
     arrives = _bin(rows.arrived, cuts)
-    return {"exists": arrives if cuts.matured else _bin(rows.assigned, cuts), "arrives": arrives}
+    return place | {"exists": arrives if cuts.matured else _bin(rows.assigned, cuts), "arrives": arrives}
 
 
 def _cell(rows: ir.Table, arms: int) -> ir.Column:
@@ -216,10 +244,9 @@ def products_tables(
     own = chosen(rows, arms)
     w = _inverse(rows, _weight(about.weights, own, rows, cells), own)
     y = rows.outcome - by_arm(_cell(rows, arms), shift)
-    bins = {} if cuts is None else _bins(rows, cuts)
-    place = {"place": rows.place} if "place" in rows.columns else {}
+    bins = _bins(rows, cuts)
     named = {f"x{i}": column for i, column in enumerate(x)}
-    values = engine_of(rows).once(rows.select(**place, **bins, k=rows.code, w=w, y=y, **named))
+    values = engine_of(rows).once(rows.select(**bins, k=rows.code, w=w, y=y, **named))
     one = values.w * 0 + 1  # null without an outcome
     z: list[ir.Column | None] = [None, *(values[name] for name in named), values.y]
     tables: list[ir.Table] = []
@@ -234,7 +261,7 @@ def products_tables(
         if i < len(z) - 1:
             sums[f"a{at}"] = reduce(mul, factors).sum() if factors else values.count()
         if len(sums) > _MOST_SUMS or at == len(pairs) - 1:
-            tables.append(values.group_by(*place, *bins, "k").agg(**sums))
+            tables.append(values.group_by(*bins, "k").agg(**sums))
             sums = {}
     return tables
 
@@ -272,15 +299,8 @@ def by_arm(code: ir.Column, values: Array) -> ir.Column:
     return code.cases(*((k, _exact(v, code)) for k, v in enumerate(values)), else_=None)
 
 
-def _learned(
-    rows: ir.Table,
-    values: Mapping[int, Label],
-    about: SumsOf,
-    shift: Array,
-    bins: Mapping[str, ir.Column],
-    cells: Cells,
-) -> ir.Table:
-    """Return the sums of some arms that depend on a model that learns: one line, or one for each of `bins`.
+def _learned(rows: ir.Table, some: range, about: SumsOf, shift: Array, cuts: Cuts | None, cells: Cells) -> ir.Table:
+    """Return the sums for some arms that depend on a model that learns: a line for each arm `k`, in each of `bins`.
 
     The model is the mean of the arm's outcomes of rows assigned before and arrived by then, null before any, minus the
     arm's shift. Arrivals and rows are put in one order of time, which all arms share. At the same moment come first
@@ -288,42 +308,52 @@ def _learned(
     """
     import ibis
 
-    segment = {"place": rows.place} if "place" in bins else {}
-    of_rows: dict[str, ir.Column] = {}
-    of_arrivals: dict[str, ir.Column] = {}
-    for k, value in values.items():
-        mine, chance = rows.arm == ibis.literal(value, type=rows.arm.type()), _chance(rows, k)
-        h = _weight(about.weights, chance, rows, cells)
-        of_rows |= {f"h_{k}": h, f"w_{k}": mine.ifelse(_inverse(rows, h, chance), None)}
-        of_arrivals[f"y_{k}"] = mine.ifelse(rows.outcome - _shift(rows, k, shift, cells), None)
+    arms = len(shift) // cells.segments
+    bins = _bins(rows, cuts)
+    segment = {name: column for name, column in bins.items() if name == "place"}
+    of_some = {k: shift[k] for k in range(len(shift)) if k % arms in some}
+    y = rows.outcome - _cell(rows, arms).cases(*((k, _exact(v, rows)) for k, v in of_some.items()), else_=None)
+    chances = {name: rows[name] for name in ("p", *(f"p{k}" for k in some), "arrive") if name in rows.columns}
     is_later = rows.arrived > rows.assigned
     assigned = rows.select(
-        **bins, **of_rows, moment=rows.assigned, turn=ibis.literal(1, type="int8"),
-        **{name: y if about.plain else ibis.null("float64") for name, y in of_arrivals.items()},
+        **bins, **chances, code=rows.code, y=y, moment=rows.assigned, turn=ibis.literal(1, type="int8"),
+        arrival=ibis.null("int32"),
     )  # fmt: skip
     arrived = rows.filter(rows.arrived.notnull()).select(
-        **segment, **of_arrivals, moment=rows.arrived, turn=is_later.ifelse(0, 2).cast("int8")
+        **segment, arrival=rows.code, y=y, moment=rows.arrived, turn=is_later.ifelse(0, 2).cast("int8")
     )
     rest = {name: ibis.null(dtype) for name, dtype in assigned.schema().items() if name not in arrived.columns}
     both = assigned.union(arrived.mutate(**rest).select(*assigned.columns))
     until = ibis.window(group_by=[*segment], order_by=[both.moment, both.turn], rows=(None, 0))
-    arrivals = {k: (both.turn != 1).ifelse(both[f"y_{k}"], None) if about.plain else both[f"y_{k}"] for k in values}
-    both = both.mutate(**{f"m_{k}": y.mean().over(until) for k, y in arrivals.items()})
-    both = both.filter(both.turn == 1)
-    sums: dict[str, ir.Scalar] = {}
-    for k in values:
-        m = both[f"m_{k}"]
-        model = m.fill_null(-_shift(both, k, shift, cells))
-        columns = {
-            "h": both[f"h_{k}"],
-            "w": both[f"w_{k}"],
-            "y": both[f"y_{k}"],
-            "m": model,
-            "r": both[f"y_{k}"] - model,
-        }
-        over = {"own arrived": None, "own modelled": m.notnull(), "all": None, "all modelled": m.notnull()}
-        sums |= _sums_of((*SPREAD_FIELDS, *OWN_FIELDS), columns, about.plain, over, f"_{k}", of_model=True)
-    return both.group_by(*bins).agg(**sums) if bins else both.aggregate(**sums)
+    both = both.mutate(**{f"m{k}": (both.arrival == k).ifelse(both.y, None).mean().over(until) for k in some})
+    return _modelled(both.filter(both.code.notnull()), some, about, shift, [*bins], cells)
+
+
+def _modelled(rows: ir.Table, some: range, about: SumsOf, shift: Array, bins: Sequence[str], cells: Cells) -> ir.Table:
+    """Return the sums that depend on the models of some arms: `m0` and so on, null where an arm has none yet."""
+    own = rows.p if "p" in rows.columns else rows.code.cases(*((k, rows[f"p{k}"]) for k in some), else_=None)
+    h = _weight(about.weights, own, rows, cells)
+    w = h / (own * rows.arrive if "arrive" in rows.columns else own)
+    each = engine_of(rows).once(
+        rows.select(
+            *bins, "code", "y", *(f"m{k}" for k in some), h=h, w=rows.y.notnull().ifelse(w, None),
+            m=rows.code.cases(*((k, rows[f"m{k}"]) for k in some), else_=None),
+            start=rows.code.cases(*((k, -_shift(rows, k, shift, cells)) for k in some), else_=None),
+            **{f"h{k}": _weight(about.weights, _chance(rows, k), rows, cells) for k in some},
+        )
+    )  # fmt: skip
+    # null products are left out of sums, as those over rows with a model need
+    m = each.m.fill_null(each.start) if about.plain else each.m
+    of_own = {"h": each.h, "w": each.w, "y": each.y, "m": m, "r": each.y - m}
+    over = {"own arrived": None, "own modelled": each.m.notnull()}
+    sums = _sums_of(OWN_FIELDS, of_own, about.plain, over, of_model=True)
+    for k in some:
+        m = each[f"m{k}"]
+        of_all = {"h": each[f"h{k}"], "m": m.fill_null(-_shift(each, k, shift, cells)) if about.plain else m}
+        sums |= _sums_of(
+            SPREAD_FIELDS, of_all, about.plain, {"all": None, "all modelled": m.notnull()}, f"_{k}", of_model=True
+        )
+    return each.group_by(*bins, k="code").agg(**sums)
 
 
 def _shift(rows: ir.Table, k: int, shift: Array, cells: Cells) -> ir.Value:
@@ -335,8 +365,16 @@ def _shift(rows: ir.Table, k: int, shift: Array, cells: Cells) -> ir.Value:
 
 def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
     """Return the first of the moments that is not before a time; their number if none is."""
-    branches = [(times <= literal(cuts.clock, moment, times), b) for b, moment in enumerate(cuts.moments)]
-    return library_of(times).cases(*branches, else_=len(cuts.moments)).cast("int32")
+    library, ends = library_of(times), [literal(cuts.clock, moment, times) for moment in cuts.moments]
+
+    def first(low: int, high: int) -> ir.Value:
+        """Return it among those from one to another; the last for a time that is null."""
+        if low == high:
+            return library.literal(low)
+        middle = (low + high) // 2
+        return library.cases((times <= ends[middle], first(low, middle)), else_=first(middle + 1, high))
+
+    return first(0, len(ends)).cast("int32")
 
 
 def _sums_of(

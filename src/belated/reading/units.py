@@ -151,10 +151,10 @@ class Units:
         combined = np.zeros(record.num_rows, dtype=np.int64)
         for i, different in enumerate(self._different):
             column = record[f"s{i}"]
-            found = pc.index_in(column, value_set=pa.array(different, type=column.type))
-            if found.null_count:
+            index = pc.index_in(column, value_set=pa.array(different, type=column.type))
+            if index.null_count:
                 raise LogError("The segments changed while the table was read; read it again.", column="segment")
-            combined = combined * len(different) + numbers(found, 0)
+            combined = combined * len(different) + numbers(index, 0)
         known, codes = self._numbered
         return np.asarray(codes[np.searchsorted(known, combined)])
 
@@ -213,8 +213,8 @@ def _exact(rows: ir.Table) -> Callable[[float], ir.Value]:
 # ---------------------------------------------------------------- the first look
 
 
-def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Units | None:
-    """Return what segments and covariates are, from a few counts; None if there are none.
+def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Units:
+    """Return what segments and covariates are, from a few counts.
 
     Parameters
     ----------
@@ -225,8 +225,6 @@ def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Un
         The arms as the engine knows them.
     """
     roles = query.roles
-    if not (roles.segment or roles.covariates or roles.arrival_probability):
-        return None
     scaling = None
     if roles.covariates:
         scaling = Scaling.of(roles.covariates, _spans(query, rows, roles.covariates))
@@ -248,10 +246,10 @@ def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Seq
     chances = {f"most_{name}": rows[name].max() for name in known}
     counts = rows.group_by(*columns, "arm").agg(n=rows.arrived.count(), rows=rows.count(), **chances)
     most = MOST_DIFFERENT * max(len(arms), 1)
-    found = fetch(counts.limit(most + 1))
-    if found.num_rows > most:
+    counted = fetch(counts.limit(most + 1))
+    if counted.num_rows > most:
         check_number(rows_in(rows.select(*columns).distinct()))
-    found_columns = [found[name].to_pylist() for name in columns]
+    found_columns = [counted[name].to_pylist() for name in columns]
     different: dict[tuple[Any, ...], int] = {}
     combination = [different.setdefault(values, len(different)) for values in zip(*found_columns, strict=True)]
     values = tuple(different)
@@ -260,16 +258,16 @@ def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Seq
     segment = read_segments({name: _objects([v[i] for v in values]) for i, name in enumerate(names)}, len(values))
     arrived = np.zeros((len(segment.labels), len(arms)), dtype=np.int64)
     places = {arm: k for k, arm in enumerate(arms)}
-    code = np.array([places[arm] for arm in found["arm"].to_pylist()])
-    np.add.at(arrived, (segment.code[combination], code), np.array(found["n"].to_pylist()))
+    code = np.array([places[arm] for arm in counted["arm"].to_pylist()])
+    np.add.at(arrived, (segment.code[combination], code), np.array(counted["n"].to_pylist()))
     is_missing = np.array([label == MISSING for label in segment.labels])[segment.code[combination]]
-    missing = int(np.array(found["rows"].to_pylist())[is_missing].sum())
+    missing = int(np.array(counted["rows"].to_pylist())[is_missing].sum())
 
     def offered() -> Array:
         """Return whether each arm ever had a chance in each segment; True if it is not known."""
         possible = np.zeros((len(segment.labels), len(arms)), bool) if known else np.ones(arrived.shape, bool)
         for k, name in enumerate(known):
-            np.logical_or.at(possible[:, k], segment.code[combination], floats(found[f"most_{name}"]) > 0)
+            np.logical_or.at(possible[:, k], segment.code[combination], floats(counted[f"most_{name}"]) > 0)
         return possible
 
     layout = lay_out(segment.labels, arrived, offered)
@@ -289,10 +287,10 @@ def _spans(query: RowsQuery, rows: ir.Table, names: Sequence[str]) -> list[Span]
     ends: dict[str, ir.Value] = {"n": rows.count()}
     for name, column in columns.items():
         ends |= {f"{name}_n": column.count(), f"{name}_low": column.min(), f"{name}_high": column.max()}
-    found = fetch(rows.aggregate(**ends)).to_pylist()[0]
+    summary = fetch(rows.aggregate(**ends)).to_pylist()[0]
     spans: dict[str, tuple[float, float]] = {}
     for i, name in enumerate(columns):
-        low, high = (found[f"{name}_{end}"] for end in ("low", "high"))
+        low, high = (summary[f"{name}_{end}"] for end in ("low", "high"))
         if low is None:
             spans[name] = 1.0, 0.0
             continue
@@ -310,7 +308,7 @@ def _spans(query: RowsQuery, rows: ir.Table, names: Sequence[str]) -> list[Span]
     for name, (size, middle) in spans.items():
         first, second = (moments[f"{name}_{which}"] or 0.0 for which in ("first", "second"))
         deviation = math.sqrt(max(second - first**2, 0.0)) * size
-        missing = 1 - found[f"{name}_n"] / found["n"] if found["n"] else 0.0
+        missing = 1 - summary[f"{name}_n"] / summary["n"] if summary["n"] else 0.0
         result.append(Span(size=size, mean=middle + first * size, deviation=deviation, missing=missing))
     return result
 
@@ -318,8 +316,8 @@ def _spans(query: RowsQuery, rows: ir.Table, names: Sequence[str]) -> list[Span]
 def _refuse_impossible(query: RowsQuery, rows: ir.Table) -> None:
     """Refuse probabilities of arrival that are none, or 0."""
     chance = rows.arrive
-    found = fetch(rows.aggregate(n=rows.count(), known=chance.count(), low=chance.min(), high=chance.max()))
-    ends = found.to_pylist()[0]
+    summary = fetch(rows.aggregate(n=rows.count(), known=chance.count(), low=chance.min(), high=chance.max()))
+    ends = summary.to_pylist()[0]
     if ends["known"] == ends["n"] and (ends["n"] == 0 or (ends["low"] > 0 and ends["high"] <= 1)):
         return
     possible = ((chance > 0) & (chance <= 1)).fill_null(False)

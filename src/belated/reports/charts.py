@@ -24,7 +24,7 @@ from belated.reports.svg import fit, fit_all, width
 
 _MOST_LINES, _MOST_DESCRIBED = 60, 30
 #: Pixels: margins, and the heights of what charts are made of.
-_SIDE, _ROW, _TOP, _FOOT, _GAP = 14, 44, 30, 46, 16
+_SIDE, _ROW, _TOP, _FOOT, _GAP = 16, 44, 30, 46, 16
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,13 @@ class ForestRow:
         if math.isnan(self.estimate):
             return "no answer"
         return f"{estimate}, no interval" if math.isnan(self.low) else f"{estimate} ({low} to {high})"
+
+
+class Mark(NamedTuple):
+    """Something that happened at a moment: a line across a chart, with a short label at its top."""
+
+    moment: object
+    label: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +206,7 @@ def ribbons(
     level: float,
     xlabel: str = "",
     reference: float | None = None,
+    marks: Sequence[Mark] = (),
 ) -> list[str]:
     """Draw how estimates and their intervals moved: one chart for each, all of one scale.
 
@@ -212,6 +220,8 @@ def ribbons(
     xlabel : str
     reference : float, optional
         Where a line says what would be no difference.
+    marks : sequence of Mark
+        What happened meanwhile; those beyond the moments are left out.
 
     Returns
     -------
@@ -228,6 +238,7 @@ def ribbons(
         name = fit(band.label, 60)
         words = f"With {percent(level)} intervals. {name}: {', '.join(moved) or 'no answer'}."
         axes = _axes(f"{title}: {name}", words, across, scale, xlabel=xlabel, right=_SIDE)
+        _mark(axes, across, marks)
         if reference is not None and scale.low <= reference <= scale.high:
             y = scale.down(reference)
             svg.line(axes.plot, "zero", (0, y), (100, y))
@@ -301,6 +312,7 @@ def curves(
     ylabel: str = "",
     steps: bool = False,
     unit: Unit = "percent",
+    marks: Sequence[Mark] = (),
 ) -> str:
     """Draw shares or means over moments or ages, one line for each series, labelled at its end.
 
@@ -315,6 +327,8 @@ def curves(
         Whether a share holds until the next is known.
     unit : str
         Of the values: "percent" if they are shares.
+    marks : sequence of Mark
+        What happened meanwhile; those beyond the moments are left out.
 
     Returns
     -------
@@ -330,6 +344,7 @@ def curves(
     right = 22 + math.ceil(max((width(label) for label in labels), default=0))
     words = _described(series, shares, across, unit)
     axes = _axes(title, words, across, scale, xlabel=xlabel, right=right)
+    _mark(axes, across, marks)
     if ylabel:
         svg.text(axes.image, fit(ylabel, 48), "axis", -_left(scale), 14)
     for k, band in enumerate(bands):
@@ -427,8 +442,23 @@ def _axes(title: str, words: str, across: Across, scale: Scale, *, xlabel: str, 
     return _Axes(image=image, plot=plot, lines=lines)
 
 
+def _mark(axes: _Axes, across: Across, marks: Sequence[Mark]) -> None:
+    """Draw lines at moments at which something happened; labels that would touch the last one are left out."""
+    last = -math.inf
+    for place, mark in sorted((across.share(mark.moment), mark) for mark in marks):
+        if not 0 <= place <= 100:
+            continue
+        group = svg.add(axes.plot, "g", {})
+        svg.add(group, "title", {}).text = fit(mark.label, 200)
+        svg.line(group, "event", (place, 0), (place, HEIGHT))
+        words = fit(mark.label, 4)
+        if (place - last) / 100 * NARROW > width(words):
+            svg.text(group, words, "tick", f"{place:.2f}%", -3, "middle")
+            last = place
+
+
 def _left(scale: Scale) -> int:
-    return 12 + math.ceil(max((width(text) for _, text in scale.ticks()), default=0) * 0.93)
+    return svg.margin(12 + max((width(text) for _, text in scale.ticks()), default=0) * 0.93)
 
 
 def _curve(parent: Element, x: Array, y: Array, style: str, *, steps: bool = False) -> None:

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from belated.assumptions.diagnosis import Diagnosis
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
-from belated.base.names import shorten_all
-from belated.base.text import count
+from belated.base.text import count, shorten_all
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.buildup import Buildup, Windows
 from belated.estimation.by_segment import Heterogeneity, differences_by_segment

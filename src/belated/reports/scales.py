@@ -92,6 +92,12 @@ class Across:
         array[(np.abs(array) > LARGEST) & ~np.isinf(array)] = math.nan
         return array
 
+    def share(self, moment: object) -> float:
+        """Return the place of a moment of the same kind, in percent from the left."""
+        at: object = np.datetime64(moment, "us") if self.dates else moment  # type: ignore[call-overload]
+        number = float(np.asarray(at).astype(np.int64)) / 1e6 if self.dates else float(at)  # type: ignore[arg-type]
+        return (number - self.low) / (self.high - self.low) * 100
+
     def text(self, i: int) -> str:
         """Return the i-th moment as people read it."""
         if self.dates:

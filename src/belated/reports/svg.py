@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from belated.base.names import shorten, shorten_all
-from belated.base.text import one_line
+from belated.base.text import one_line, shorten, shorten_all
 
 #: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.
 LOOKS = 7
+
+#: Margins of charts in pixels, as charts.css has them.
+MARGINS = range(12, 181, 4)
+
 _MARKERS = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",  # disc
     "M-3.6-3.6h7.2v7.2h-7.2z",  # square
@@ -23,9 +26,14 @@ _MARKERS = (
 )
 
 
+def margin(pixels: float) -> int:
+    """Return a margin that charts.css has a class for: no page needs inline styles, which strict ones do not allow."""
+    return next((margin for margin in MARGINS if margin >= pixels), MARGINS[-1])
+
+
 def chart(title: str, description: str, *, height: float, left: float, right: float) -> Element:
     """Return an empty image, with what it shows in words."""
-    sides = {"class": "chart", "style": f"--left:{left}px;--right:{right}px"}
+    sides = {"class": f"chart left-{margin(left)} right-{margin(right)}"}
     svg = Element("svg", {**sides, "role": "img", "width": "100%", "height": f"{height}"})
     add(svg, "title", {}).text = one_line(title, 200)
     add(svg, "desc", {}).text = one_line(description, 4000)

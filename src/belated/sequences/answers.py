@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from belated.base.columns import Array, Label
-from belated.base.limits import RANGES, shown_limit
-from belated.base.tables import Column, Table
+from belated.base.tables import RANGES, Column, Table, shown_limit
 from belated.base.text import Unit, percent
 from belated.estimation.answers import name_column
 from belated.log.clock import Moment

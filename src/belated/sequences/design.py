@@ -14,6 +14,7 @@ from scipy import special
 from belated.base.checks import fraction, one_of, positive, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, argument
+from belated.base.text import shown
 from belated.estimation.target import default_pairs
 from belated.kernels.sequence_blocks import Hypotheses
 from belated.kernels.sequence_bounds import BoundPlan
@@ -205,10 +206,10 @@ def read_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | Non
     try:
         low, high = bounds
     except (TypeError, ValueError):
-        raise OptionError(f"{argument('bounds')} is {bounds!r}; it must be two numbers, such as (0, 1).") from None
+        raise OptionError(f"{argument('bounds')} is {shown(bounds)}; it must be two numbers, such as (0, 1).") from None
     low, high = real("bounds[0]", low), real("bounds[1]", high)
     if not low < high:
-        raise OptionError(f"{argument('bounds')} is {bounds!r}; the first must be below the second.")
+        raise OptionError(f"{argument('bounds')} is {shown(bounds)}; the first must be below the second.")
     return low, high
 
 

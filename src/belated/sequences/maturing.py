@@ -136,7 +136,7 @@ class Lives:
 
     def _squares(self, exposure: Exposure, events: Happened) -> Array:
         """Return the sums of squared weights of the rows at risk, averaged harmonically over events, by arm."""
-        found = np.full(self.arms, math.nan)
+        values = np.full(self.arms, math.nan)
         rows_to, events_to = (np.searchsorted(cells, np.arange(self.arms + 1))
                               for cells in (exposure.cell, exposure.cell[events.entry]))  # fmt: skip
         for k in range(self.arms):
@@ -146,8 +146,8 @@ class Lives:
             risk, squares = (np.append(np.cumsum(each[::-1])[::-1], 0.0)[start] for each in (w, w * w))
             terms = exposure.w[entry] * events.value[theirs] ** 2 / risk
             if terms.sum() > 0:
-                found[k] = terms.sum() / np.sum(terms / squares)
-        return found
+                values[k] = terms.sum() / np.sum(terms / squares)
+        return values
 
 
 class MaturingLooks(Looks):

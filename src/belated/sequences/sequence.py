@@ -153,9 +153,9 @@ def _require_by_segment(log: Log) -> None:
     """Raise if the log has no segments, or if its policy is finer than they are."""
     if not log.segments:
         raise OptionError(NO_SEGMENTS)
-    found = log.contexts()
-    if found:
-        raise OptionError(f"A sequence needs a policy that looks at nothing but the segment. {found[0]}")
+    doubts = log.contexts()
+    if doubts:
+        raise OptionError(f"A sequence needs a policy that looks at nothing but the segment. {doubts[0]}")
 
 
 def _rows_of_segment(log: Log, segment: Label) -> Log:

@@ -203,7 +203,7 @@ class _Alike:
             cells = [each.cells for each in segments]
             return evaluate(_joined(cells), estimator, (len(cells), len(cells[0].arms)))
         one = Population.of_segment(self.labels, self.labels[0])
-        return _stacked([cell_statistics(each.total(), estimator, one) for each in segments])
+        return _stacked([cell_statistics(each, estimator, one) for each in segments])
 
 
 def _limits(combination: Combination, level: float) -> Array:
@@ -279,14 +279,14 @@ class AnsweredStudy(Study):
         """Return the same runs with some of the estimators, targets and intervals that the study was run with."""
         if level is not None and level != self.kept.level:
             _not_kept(f"the level {level!r}")
-        seen = super().viewed(estimators=estimators, targets=targets, intervals=intervals)
-        for name, kind in kinds_of(seen.view):
+        view = super().viewed(estimators=estimators, targets=targets, intervals=intervals)
+        for name, kind in kinds_of(view.view):
             if (name, kind) not in kinds_of(self.kept):
                 _not_kept(f"{kind!r} intervals of {name!r}")
-        for target in seen.view.targets:
+        for target in view.view.targets:
             if target not in self.kept.targets:
                 _not_kept(f"the target {target.name!r}")
-        return seen
+        return view
 
     def statistics(self, estimator: EstimatorName | Estimator, horizon: int | None = None) -> ArmStatistics:
         """Raise: the study keeps answers only."""

@@ -12,6 +12,7 @@ import numpy as np
 from belated.base.checks import LARGEST_OUTCOME, positive, probability, real
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.simulation.constructors import Constructed, constructor
 from belated.summaries.maturing import Measure
 
@@ -128,7 +129,7 @@ def events(rate: float, value: Arm | None = None, repeats: float = 0.0) -> Arm:
     """
     rate, more = probability("rate", rate), real("repeats", repeats)
     if more < 0:
-        raise OptionError(f"`repeats` is {repeats!r}; it must not be negative.")
+        raise OptionError(f"`repeats` is {shown(repeats)}; it must not be negative.")
     if value is not None and (not isinstance(value, Arm) or value.name == "events"):
-        raise OptionError(f"`value` is {value!r}; it must be a distribution, such as arms.lognormal(3, 1).")
+        raise OptionError(f"`value` is {shown(value)}; it must be a distribution, such as arms.lognormal(3, 1).")
     return Arm(name="events", mean=math.nan, sd=math.nan, parameters=(rate, more), value=value).within(1.0, "sum")

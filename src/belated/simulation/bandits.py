@@ -9,6 +9,7 @@ from functools import cached_property
 from belated.base.checks import one_of, whole
 from belated.base.columns import ByArm, Label
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.simulation.arms import Arm
 from belated.simulation.delays import Delay, none
 from belated.summaries.maturing import MEASURES, Measure
@@ -57,7 +58,7 @@ class Bandit:
                 raise OptionError(f"`arms[{label!r}]` is {arm!r}; it must be an arm, such as arms.normal(1.0).")
         given = {None: self.delays} if isinstance(self.delays, Delay) else self.delays
         if not isinstance(given, Mapping):
-            raise OptionError(f"`delays` is {given!r}; it must be a delay, or map arms to delays.")
+            raise OptionError(f"`delays` is {shown(given)}; it must be a delay, or map arms to delays.")
         for label, delay in given.items():
             if not isinstance(delay, Delay):
                 raise OptionError(f"`delays[{label!r}]` is {delay!r}; it must be a delay, such as delays.poisson(5).")

@@ -11,6 +11,7 @@ import numpy as np
 from belated.base.checks import TOLERANCE, real
 from belated.base.columns import Array, ByArm, Label, is_missing
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
 from belated.simulation.delays import Delay
@@ -73,7 +74,7 @@ class ContextualBandit:
             if not isinstance(name, str) or not name:
                 raise OptionError(f"`covariates` has the name {name!r}; names must be text.")
             if not isinstance(values, Arm) or values.name == "events":
-                raise OptionError(f"`covariates[{name!r}]` is {values!r}; it must be such as arms.normal(0, 1).")
+                raise OptionError(f"`covariates[{name!r}]` is {shown(values)}; it must be such as arms.normal(0, 1).")
         if self.covariates and self.window is not None:
             raise OptionError("`covariates` are not for events, which depend on the arm and the segment alone.")
         for option, given in (("slopes", self.slopes), ("arrival", self.arrival)):
@@ -163,7 +164,7 @@ class ContextualBandit:
 
 def _check_mapping(option: str, given: object, form: str) -> None:
     if not isinstance(given, Mapping):
-        raise OptionError(f"`{option}` is {given!r}; it must map {form}.")
+        raise OptionError(f"`{option}` is {shown(given)}; it must map {form}.")
 
 
 def _check_segments(segments: object) -> None:
@@ -174,7 +175,7 @@ def _check_segments(segments: object) -> None:
         if is_missing(label):
             raise OptionError(f"`segments` has the label {label!r}; it must be text, a number or another label.")
         if not isinstance(bandit, Bandit):
-            raise OptionError(f"`segments[{label!r}]` is {bandit!r}; it must be a Bandit.")
+            raise OptionError(f"`segments[{label!r}]` is {shown(bandit)}; it must be a Bandit.")
         if set(bandit.arms) != set(segments[first].arms):
             raise OptionError(
                 f"`segments[{label!r}]` has the arms {list(bandit.arms)!r}, and `segments[{first!r}]` has "
@@ -191,10 +192,12 @@ def _check_segments(segments: object) -> None:
 
 def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
     if not isinstance(shares, Mapping) or set(shares) != set(segments):
-        raise OptionError(f"`shares` is {shares!r}; it must have a share for each of the segments {list(segments)!r}.")
+        raise OptionError(
+            f"`shares` is {shown(shares)}; it must have a share for each of the segments {list(segments)!r}."
+        )
     numbers = [real(f"shares[{label!r}]", share) for label, share in shares.items()]
     if min(numbers) <= 0 or abs(sum(numbers) - 1) > TOLERANCE:
-        raise OptionError(f"`shares` is {dict(shares)!r}; shares must be above 0 and sum to 1.")
+        raise OptionError(f"`shares` is {shown(dict(shares))}; shares must be above 0 and sum to 1.")
 
 
 #: A bandit with or without segments.

@@ -12,6 +12,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.progress import Bar
+from belated.base.text import shown
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -30,12 +31,12 @@ def run(
 ) -> dict[tuple[*Arguments], Result]:
     """Call ``task(*a)`` for each of `total` arguments; return the results by argument, or those done by Ctrl-C."""
     if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise OptionError(f"`executor` is {executor!r}; it must be a concurrent.futures executor.")
+        raise OptionError(f"`executor` is {shown(executor)}; it must be a concurrent.futures executor.")
     results: dict[tuple[*Arguments], Result] = {}
     under_way: dict[Future[Result], tuple[*Arguments]] = {}
     waiting = iter(arguments)
-    shown = sys.stderr.isatty() if progress is None else progress
-    bar = Bar(total) if shown else None
+    with_bar = sys.stderr.isatty() if progress is None else progress
+    bar = Bar(total) if with_bar else None
     with ThreadPoolExecutor(workers) if executor is None else nullcontext(executor) as crew:
         try:
             if bar:

@@ -14,6 +14,7 @@ from scipy import special
 from belated.base.checks import positive, probability, real, whole
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.simulation.constructors import Constructed, constructor
 
 DelayName = Literal["none", "constant", "geometric", "poisson", "negative_binomial", "pareto", "lognormal", "empirical"]
@@ -104,7 +105,7 @@ def constant(steps: int) -> Delay:
 def geometric(mean: float) -> Delay:
     """Geometric delays 0, 1, 2, ... with the given mean: at each step, an outcome arrives with the same probability."""
     if real("mean", mean) < 0:
-        raise OptionError(f"`mean` is {mean!r}; it must not be negative.")
+        raise OptionError(f"`mean` is {shown(mean)}; it must not be negative.")
     return Delay("geometric", (1 / (1 + mean),))
 
 

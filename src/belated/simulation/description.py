@@ -18,10 +18,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from belated.base.checks import fraction, one_of, real, whole
+from belated.base.checks import fraction, nearest, one_of, real, whole
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import check_file
-from belated.base.words import nearest
+from belated.base.text import shown
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.simulation.arms import Arm
@@ -255,7 +255,7 @@ def _learning(policy: Policy, given: object) -> Policy:
 
 def _truth(name: str, given: object) -> bool:
     if not isinstance(given, bool):
-        raise OptionError(f"`{name}` is {given!r}; it must be true or false.")
+        raise OptionError(f"`{name}` is {shown(given)}; it must be true or false.")
     return given
 
 
@@ -284,7 +284,7 @@ def _by_label(given: object, where: str) -> dict[Any, Any]:
     if isinstance(given, Mapping):
         return {_label(label, where): entry for label, entry in given.items()}
     if not isinstance(given, list):
-        raise OptionError(f"`{where}` is {given!r}; it must be a table, or a list of tables with a `label` each.")
+        raise OptionError(f"`{where}` is {shown(given)}; it must be a table, or a list of tables with a `label` each.")
     entries: dict[Any, Any] = {}
     for i, entry in enumerate(given):
         _check_keys(entry, f"{where}[{i}]", needed=("label",))
@@ -316,7 +316,9 @@ def _target(name: str, given: object, bandit: AnyBandit) -> TargetLike:
     if not isinstance(given, list):
         return _arm(name, given, known)
     if len(given) != 2:
-        raise OptionError(f"`{name}` is {given!r}; it must be an arm, two arms to compare, or a table of coefficients.")
+        raise OptionError(
+            f"`{name}` is {shown(given)}; it must be an arm, two arms to compare, or a table of coefficients."
+        )
     return tuple(_arm(name, arm, known) for arm in given)
 
 
@@ -329,7 +331,7 @@ def _arm(name: str, given: object, known: Collection[Hashable], kind: str = "arm
     """Return the arm (or segment) with this label, or with this text as label, because keys in TOML are text."""
     matches = [arm for arm in known if arm == given] or [arm for arm in known if str(arm) == given]
     if not matches:
-        raise OptionError(f"`{name}` is {given!r}, which is not one of the {kind} {list(known)!r}.")
+        raise OptionError(f"`{name}` is {shown(given)}, which is not one of the {kind} {list(known)!r}.")
     return matches[0]
 
 
@@ -342,14 +344,14 @@ def _each(table: Mapping[str, Any], key: str, check: Callable[[str, object], T])
 
 def _listed(given: object, where: str) -> list[Any]:
     if not isinstance(given, list) or not given:
-        raise OptionError(f"`{where}` is {given!r}; it must be a list with at least one element.")
+        raise OptionError(f"`{where}` is {shown(given)}; it must be a list with at least one element.")
     return given
 
 
 def _check_keys(table: object, where: str, needed: Collection[str], known: Collection[str] | None = None) -> None:
     """Raise unless a table has every required key and no unknown one."""
     if not isinstance(table, Mapping):
-        raise OptionError(f"`{where or 'table'}` is {table!r}; it must be a table.")
+        raise OptionError(f"`{where or 'table'}` is {shown(table)}; it must be a table.")
     known, place = table.keys() if known is None else known, f"in `{where}`" if where else "at the top level"
     for key in (key for key in table if key not in known):
         near = nearest(key, known)

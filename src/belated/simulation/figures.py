@@ -26,6 +26,7 @@ from belated.base.figures import (
     drawable,
     new_figure,
     safe_label,
+    safe_labels,
     scale_across,
     scale_up,
 )
@@ -269,7 +270,7 @@ def lines(
         scale_up(axes, points, ideal, np.concatenate([np.empty((2, 0)), *bars], axis=1))
         scale_across(axes, ticks)
         axes.set_xlabel(safe_label(xlabel), color=INK, fontsize=9)
-    labels = [safe_label(name, LONGEST) for name in names]
+    labels = safe_labels(names, LONGEST)
     deep = math.ceil(len(labels) * (max(map(len, labels)) + 8) / (56 * min(2, len(facets))))
     figure.legend(
         [Line2D([], [], **look) for look in looks], labels, title=safe_label(title, 100) or None, title_fontsize=11,

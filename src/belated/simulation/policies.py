@@ -9,6 +9,7 @@ from typing import Literal
 from belated.base.checks import positive, real, tolerance, whole
 from belated.base.columns import Array, ByArm
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.simulation.constructors import Constructed, constructor
 
 PolicyName = Literal["fixed", "epsilon_greedy", "thompson_normal", "thompson_beta", "ucb", "own"]
@@ -72,10 +73,10 @@ def uniform() -> Policy:
 def fixed(shares: ByArm[float]) -> Policy:
     """Choose arms with fixed probabilities, given by arm."""
     if not isinstance(shares, Mapping):
-        raise OptionError(f"`shares` is {shares!r}; it must map each arm to its probability.")
+        raise OptionError(f"`shares` is {shown(shares)}; it must map each arm to its probability.")
     numbers = {label: real(f"shares[{label!r}]", share) for label, share in shares.items()}
     if any(share < 0 for share in numbers.values()) or abs(sum(numbers.values()) - 1) > tolerance(len(numbers)):
-        raise OptionError(f"`shares` is {dict(shares)!r}; probabilities must not be negative and must sum to 1.")
+        raise OptionError(f"`shares` is {shown(dict(shares))}; probabilities must not be negative and must sum to 1.")
     return Policy(name="fixed", shares=numbers)
 
 
@@ -133,17 +134,19 @@ def own(function: PolicyFunction, burn_in: float = 0.0) -> Policy:
     A function compiled with ``numba.njit`` runs at full speed; a plain Python function is slower.
     """
     if not callable(function):
-        raise OptionError(f"`function` is {function!r}; it must be a function of (count, total, t).")
+        raise OptionError(f"`function` is {shown(function)}; it must be a function of (count, total, t).")
     return Policy(name="own", burn_in=_burn_in(burn_in), function=function)
 
 
 def _floor(c: float, decay: float) -> tuple[float, float]:
     if not 0 <= real("decay", decay) < 1:
-        raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1).")
+        raise OptionError(f"`decay` is {shown(decay)}; it must lie in [0, 1).")
     return positive("c", c), float(decay)
 
 
 def _burn_in(burn_in: float) -> float:
     if real("burn_in", burn_in) < 0 or (burn_in >= 1 and burn_in != int(burn_in)):
-        raise OptionError(f"`burn_in` is {burn_in!r}; it must be a share of the horizon below 1, or a number of steps.")
+        raise OptionError(
+            f"`burn_in` is {shown(burn_in)}; it must be a share of the horizon below 1, or a number of steps."
+        )
     return burn_in

@@ -16,7 +16,7 @@ from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError
 from belated.base.tables import CellKind, Column, Table
-from belated.base.text import Unit, count, one_line, percent
+from belated.base.text import Unit, count, one_line, percent, shown
 from belated.estimation.estimators import ESTIMATORS, ArmStatistics, Estimator, EstimatorName, evaluate
 from belated.estimation.intervals import (
     Interval,
@@ -219,7 +219,7 @@ class Study(Table):
         if horizon is None and len(self.moments) == 1:
             return self.horizons[0]
         if horizon is None or not isinstance(horizon, Hashable) or horizon not in self.moments:
-            raise OptionError(f"`horizon` is {horizon!r}; it must be one of {', '.join(map(str, self.horizons))}.")
+            raise OptionError(f"`horizon` is {shown(horizon)}; it must be one of {', '.join(map(str, self.horizons))}.")
         return horizon
 
     # ---------------------------------------------------------------- files

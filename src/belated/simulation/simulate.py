@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from belated.base.checks import whole
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.log.clock import read_times
 from belated.log.labels import encode
-from belated.log.log import Log, LogColumns
+from belated.log.log import Log
+from belated.log.rows import LogColumns
 from belated.log.segments import SegmentColumn
 from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
@@ -50,7 +52,7 @@ def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, rep
     steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
-        raise OptionError(f"`replication` is {replication!r}; it must be below 2**32.")
+        raise OptionError(f"`replication` is {shown(replication)}; it must be below 2**32.")
     if bandit.window is not None:
         from belated.simulation.event_stage import EventStage
 
@@ -97,9 +99,9 @@ def log_of_rows(
 def check(bandit: object, policy: object) -> None:
     """Raise if a bandit and a policy do not fit together."""
     if not isinstance(bandit, (Bandit, ContextualBandit)):
-        raise OptionError(f"`bandit` is {bandit!r}; it must be a Bandit or a ContextualBandit.")
+        raise OptionError(f"`bandit` is {shown(bandit)}; it must be a Bandit or a ContextualBandit.")
     if not isinstance(policy, Policy):
-        raise OptionError(f"`policy` is {policy!r}; it must be a policy, such as policies.epsilon_greedy().")
+        raise OptionError(f"`policy` is {shown(policy)}; it must be a policy, such as policies.epsilon_greedy().")
     if policy.name == "thompson_beta" and any(arm.name != "bernoulli" for arm in cell_arms(bandit)):
         other = " or the indicator of events" if bandit.window is not None else ""
         raise OptionError(f"`policy` is Thompson sampling with a Beta posterior, which needs Bernoulli arms{other}.")

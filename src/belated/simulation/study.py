@@ -16,6 +16,7 @@ import numpy as np
 from belated.base.checks import whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError
+from belated.base.text import shown
 from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval, check_interval
 from belated.simulation.answered_study import AnsweredStudy, AnswerTask
@@ -122,9 +123,9 @@ def study(
         whole("workers", workers, least=1)
     runs, seed = whole("replications", replications, least=2), whole("seed", seed, least=0)
     if runs > _MOST:
-        raise OptionError(f"`replications` is {replications!r}; it must be at most {_MOST:,}.")
+        raise OptionError(f"`replications` is {shown(replications)}; it must be at most {_MOST:,}.")
     if isinstance(wait, bool) or not isinstance(wait, (int, float, np.number)) or not wait >= 0:
-        raise OptionError(f"`wait` is {wait!r}; it must be a number of steps, 0 or more.")
+        raise OptionError(f"`wait` is {shown(wait)}; it must be a number of steps, 0 or more.")
     if estimators is None:
         estimators = MATURING if maturing and bandit.window is not None else SIDE_BY_SIDE
     view = View.read(bandit, estimators=estimators, targets=targets, intervals=intervals, level=level)
@@ -183,7 +184,7 @@ def _horizons(given: int | Sequence[int]) -> list[int]:
     lengths = list(given) if isinstance(given, Iterable) else [given]
     horizons = [whole("horizons", horizon, least=1) for horizon in lengths]
     if not horizons or len(set(horizons)) < len(horizons):
-        raise OptionError(f"`horizons` is {given!r}; it must have at least one horizon, and none twice.")
+        raise OptionError(f"`horizons` is {shown(given)}; it must have at least one horizon, and none twice.")
     return horizons
 
 

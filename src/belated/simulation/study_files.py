@@ -15,6 +15,7 @@ from belated.base.checks import real, whole
 from belated.base.columns import Array, locked
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import check_file, write_whole
+from belated.base.text import shown
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS, MOMENTS
 from belated.simulation.bandits import Bandit
@@ -98,11 +99,11 @@ def _fields(about: Mapping[str, Any], moments_of: Callable[[int], Array]) -> Fie
     if not horizons or len(set(horizons)) < len(horizons) or len(seconds) != len(horizons) or min(seconds) < 0:
         raise OptionError("its horizons and their seconds do not match.")
     if not isinstance(about["as_published"], bool):
-        raise OptionError(f"`as_published` is {about['as_published']!r}; it must be true or false.")
+        raise OptionError(f"`as_published` is {shown(about['as_published'])}; it must be true or false.")
     wait = about.get("wait", 0.0)
     wait = math.inf if wait == "inf" else real("wait", wait)
     if wait < 0:
-        raise OptionError(f"`wait` is {wait!r}; it must be 0 or more.")
+        raise OptionError(f"`wait` is {shown(wait)}; it must be 0 or more.")
     view = View.read(
         bandit,
         estimators=_listed("estimators", about["estimators"]),
@@ -126,7 +127,7 @@ def _fields(about: Mapping[str, Any], moments_of: Callable[[int], Array]) -> Fie
 
 def _listed(name: str, given: object) -> list[Any]:
     if not isinstance(given, list):
-        raise OptionError(f"`{name}` is {given!r}; it must be a list.")
+        raise OptionError(f"`{name}` is {shown(given)}; it must be a list.")
     return given
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from belated.base.checks import fraction, one_of
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
-from belated.base.text import one_line
+from belated.base.text import one_line, shown
 from belated.estimation.by_segment import is_by_segment, policy_by_segment
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval, check_interval
@@ -149,5 +149,5 @@ def _unique(items: Iterable[T]) -> tuple[T, ...]:
 def _several(name: str, given: Iterable[T]) -> list[T]:
     """Return a list, or raise if it is not one."""
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
-        raise OptionError(f"`{name}` is {given!r}; it must be a list.")
+        raise OptionError(f"`{name}` is {shown(given)}; it must be a list.")
     return list(given)

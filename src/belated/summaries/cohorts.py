@@ -97,24 +97,24 @@ class Change(NamedTuple):
     z: Array  # of each bin
 
 
-def changes(seen: CohortEvidence) -> list[Change]:
+def changes(cohorts: CohortEvidence) -> list[Change]:
     """Test whether the build-up changed, in all arms together and in each arm with enough events.
 
     Each is tested by its total score and by the scores of all bins, as normal and chi-squared; the p-value is twice the
     smaller one.
     """
-    groups: list[tuple[int | None, Array]] = [(None, np.arange(len(seen.events)))]
-    if len(seen.events) > 1:
-        groups += [(k, np.array([k])) for k in range(len(seen.events))]
-    found = []
+    groups: list[tuple[int | None, Array]] = [(None, np.arange(len(cohorts.events)))]
+    if len(cohorts.events) > 1:
+        groups += [(k, np.array([k])) for k in range(len(cohorts.events))]
+    changed = []
     for arm, which in groups:
-        score, spread = seen.score[which].sum(axis=0), seen.spread[which].sum(axis=0)
-        if seen.events[which].sum() < FEW or not spread.sum() > 0:
+        score, spread = cohorts.score[which].sum(axis=0), cohorts.spread[which].sum(axis=0)
+        if cohorts.events[which].sum() < FEW or not spread.sum() > 0:
             continue
         variances = np.diag(spread)
         z = np.divide(score, np.sqrt(variances), out=np.zeros(len(score)), where=variances > 0)
         total = float(score.sum() / math.sqrt(spread.sum()))
         joint = float(score @ np.linalg.pinv(spread) @ score)
         p_value = min(special.chdtrc(1, total**2), special.chdtrc(int((variances > 0).sum()), joint))
-        found.append(Change(arm, min(2 * float(p_value), 1.0), total, z))
-    return found
+        changed.append(Change(arm, min(2 * float(p_value), 1.0), total, z))
+    return changed

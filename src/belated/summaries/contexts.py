@@ -292,7 +292,7 @@ def _terms(glimpse: Glimpse, rows: Array, path: Array, arm: int, whole: Array) -
     return np.asarray(weight[1:] * (y[1:] - so_far) * above[1:] / (np.std(y) or 1.0))
 
 
-def contexts(seen: Swings) -> Finding:
+def contexts(swings: Swings) -> Finding:
     """Judge how probabilities swing.
 
     Returns
@@ -303,20 +303,20 @@ def contexts(seen: Swings) -> Finding:
         unit. "jitter": they move a little from row to row, as Monte Carlo estimates do. "none" of these; or "unknown":
         the log cannot show it.
     """
-    if seen.rows < _SHORT:
+    if swings.rows < _SHORT:
         return "unknown"
     # a policy that learns from something else than the outcome swings away from what it tried
-    is_blind = seen.full and seen.expected_other > 0 and special.pdtr(seen.other, seen.expected_other) < 0.01
-    if seen.quiet_swings >= max(_FEW_QUIET, _QUIET_SHARE * seen.quiet) and not is_blind:
+    is_blind = swings.full and swings.expected_other > 0 and special.pdtr(swings.other, swings.expected_other) < 0.01
+    if swings.quiet_swings >= max(_FEW_QUIET, _QUIET_SHARE * swings.quiet) and not is_blind:
         return "quiet"
-    often = seen.all_swings >= _FEW_LOUD and seen.late_swings >= _LOUD_SHARE * seen.late
-    if often and seen.other >= max(2.0, _OTHER * seen.expected_other):
+    often = swings.all_swings >= _FEW_LOUD and swings.late_swings >= _LOUD_SHARE * swings.late
+    if often and swings.other >= max(2.0, _OTHER * swings.expected_other):
         return "loud"
-    if seen.z > _BLATANT_Z and seen.terms >= _TERMS:
+    if swings.z > _BLATANT_Z and swings.terms >= _TERMS:
         return "outcomes"
-    if seen.jitter > _SMALL_JITTER and seen.quiet >= 2 * _FEW_QUIET:
+    if swings.jitter > _SMALL_JITTER and swings.quiet >= 2 * _FEW_QUIET:
         return "jitter"
-    return "none" if seen.full or seen.quiet >= 30 else "unknown"
+    return "none" if swings.full or swings.quiet >= 30 else "unknown"
 
 
 def joined(parts: Sequence[Glimpse]) -> Glimpse:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from belated.base.checks import nearest
 from belated.base.columns import Array, Label
 from belated.base.errors import MergeError, OptionError
 from belated.base.text import one_line
-from belated.base.words import nearest
 from belated.kernels.fields import W_MAX
 from belated.summaries.caps import Cap
 from belated.summaries.covariates import CovariateSums

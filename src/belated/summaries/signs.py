@@ -256,7 +256,7 @@ def steady_arrival(old: Array, soon: Array) -> float:
     return float(special.chdtrc(degrees, total)) if degrees else math.nan
 
 
-def arrival_by_covariates(seen: CovariateEvidence) -> Array:
+def arrival_by_covariates(covariates: CovariateEvidence) -> Array:
     """Test whether covariates predict arrival beyond segment and arm.
 
     Returns
@@ -270,20 +270,20 @@ def arrival_by_covariates(seen: CovariateEvidence) -> Array:
     sample without replacement: its expectation is m times the mean of x, its variance s^2 m (n - m) / n, s^2 the
     variance of x. The p-values of segments, as squares of normal values, are added up, which is chi-squared.
     """
-    n, m = seen.old[:, :, np.newaxis], seen.soon[:, :, np.newaxis]
+    n, m = covariates.old[:, :, np.newaxis], covariates.soon[:, :, np.newaxis]
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = seen.x / n
-        variance = (seen.x2 - n * mean**2) / (n - 1) * m * (n - m) / n
-        step = seen.x3 / seen.x2 + np.abs(mean)
-        usable = (n > 1) & (variance > 1e-12 * seen.x2)
+        mean = covariates.x / n
+        variance = (covariates.x2 - n * mean**2) / (n - 1) * m * (n - m) / n
+        step = covariates.x3 / covariates.x2 + np.abs(mean)
+        usable = (n > 1) & (variance > 1e-12 * covariates.x2)
     variance, step = np.where(usable, variance, 1.0), np.where(usable, step, 1.0)
-    each = _skewed_p_value(np.where(usable, seen.x_soon - m * mean, 0.0), variance, step)
+    each = _skewed_p_value(np.where(usable, covariates.x_soon - m * mean, 0.0), variance, step)
     squares = np.where(usable, special.chdtri(1, each), 0.0).sum(axis=0)
     segments = usable.sum(axis=0)
     return np.where(segments > 0, special.chdtrc(np.maximum(segments, 1), squares), math.nan)
 
 
-def choice_by_covariates(seen: CovariateEvidence) -> Array | None:
+def choice_by_covariates(covariates: CovariateEvidence) -> Array | None:
     """Test whether covariates predict the choice of arms beyond the logged probabilities.
 
     Returns
@@ -291,9 +291,9 @@ def choice_by_covariates(seen: CovariateEvidence) -> Array | None:
     array of shape (arms, covariates) or None
         P-values, not adjusted for their number; NaN where an arm's choice was certain. None without all probabilities.
     """
-    if seen.choice is None:
+    if covariates.choice is None:
         return None
-    excess, variance, third = seen.choice
+    excess, variance, third = covariates.choice
     usable = variance > 1e-9
     variance = np.where(usable, variance, 1.0)
     p_values = _skewed_p_value(np.where(usable, excess, 0.0), variance, third / variance)

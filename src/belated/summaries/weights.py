@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from belated.base.checks import LARGEST_OUTCOME, one_of, real, whole
 from belated.base.columns import Array, numbers
 from belated.base.errors import OptionError, PropensitiesNeededError, argument
+from belated.base.text import shown
 from belated.kernels import rows as kernel
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def two_point(horizon: int | None = None, decay: float = 0.5) -> Weights:
     if horizon is not None:
         horizon = whole("horizon", horizon, least=1)
     if not 0 <= real("decay", decay) < 1:
-        raise OptionError(f"`decay` is {decay!r}; it must lie in [0, 1).")
+        raise OptionError(f"`decay` is {shown(decay)}; it must lie in [0, 1).")
     return Weights("two_point", horizon, float(decay))
 
 

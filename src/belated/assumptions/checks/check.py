@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from belated.base.checks import one_of
 from belated.base.columns import Label
-from belated.base.text import one_line
+from belated.base.text import shorten_all
 from belated.summaries.evidence import Evidence
 from belated.summaries.signs import SURE
 
@@ -147,9 +147,13 @@ def by_arm(evidence: Evidence, values: Iterable[float]) -> dict[Label, float]:
 
 def arm_name(evidence: Evidence, arm: int) -> str:
     """Return an arm's name for use inside a sentence."""
-    return f"arm {one_line(repr(evidence.arms[arm]), 40)}"
+    return f"arm {_arm_text(evidence, arm)}"
 
 
 def arm_name_first(evidence: Evidence, arm: int) -> str:
     """Return an arm's name for the beginning of a sentence."""
-    return f"Arm {one_line(repr(evidence.arms[arm]), 40)}"
+    return f"Arm {_arm_text(evidence, arm)}"
+
+
+def _arm_text(evidence: Evidence, arm: int) -> str:
+    return shorten_all(map(repr, evidence.arms), 40)[arm]

@@ -27,15 +27,15 @@ _ADVICE = (
 )
 def same_build_up(evidence: Evidence) -> Verdict:
     """Judge whether rows of the same age, assigned early and late, have the same events."""
-    seen = evidence.cohorts
-    found = [] if seen is None else changes(seen)
-    if seen is None or not found:
+    cohorts = evidence.cohorts
+    changed = [] if cohorts is None else changes(cohorts)
+    if cohorts is None or not changed:
         few = f"There are fewer than {FEW} events, too few to compare rows assigned early and late."
         return Verdict("grey", few, "Wait for events.", {"p_value": math.nan})
-    worst = min(found, key=lambda change: change.p_value)
-    p_value = min(len(found) * worst.p_value, 1.0)
+    worst = min(changed, key=lambda change: change.p_value)
+    p_value = min(len(changed) * worst.p_value, 1.0)
     z = np.full(len(evidence.arms), math.nan)
-    for change in found:
+    for change in changed:
         if change.arm is not None or len(evidence.arms) == 1:
             z[change.arm or 0] = change.total
     numbers: dict[str, Measured] = {"p_value": p_value, "z": by_arm(evidence, z)}
@@ -43,14 +43,14 @@ def same_build_up(evidence: Evidence) -> Verdict:
     p = f"p {p_words(p_value, 2)}"
     if light == "green":
         return Verdict(light, f"Events build up with age alike in rows assigned early and late ({p}).", numbers=numbers)
-    return Verdict(light, f"{_where(evidence, seen, worst, light)} ({p}).", _ADVICE, numbers)
+    return Verdict(light, f"{_where(evidence, cohorts, worst, light)} ({p}).", _ADVICE, numbers)
 
 
-def _where(evidence: Evidence, seen: CohortEvidence, worst: Change, light: Light) -> str:
+def _where(evidence: Evidence, cohorts: CohortEvidence, worst: Change, light: Light) -> str:
     """Return in which rows and at which ages the build-up differs most, and in which direction."""
     at = int(np.argmax(np.abs(worst.z)))
     rows = "Rows" if worst.arm is None else f"Rows of {arm_name(evidence, worst.arm)}"
-    ages = f"up to {seen.ages[at]}" if at == 0 else f"between {seen.ages[at - 1]} and {seen.ages[at]}"
+    ages = f"up to {cohorts.ages[at]}" if at == 0 else f"between {cohorts.ages[at - 1]} and {cohorts.ages[at]}"
     have = "have" if light == "red" else "may have"
     more = "more or larger" if worst.z[at] > 0 else "fewer or smaller"
     return f"{rows} assigned later {have} {more} events at ages {ages} than rows assigned earlier"

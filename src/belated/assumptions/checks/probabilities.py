@@ -189,7 +189,7 @@ def _miscalibrated(evidence: Evidence) -> str:
 def same_for_all_units(evidence: Evidence) -> Verdict:
     """Judge whether probabilities swing between rows as those of a policy do that looks at the unit."""
     swings = evidence.swings
-    found = contexts(swings)
+    sign = contexts(swings)
     numbers: dict[str, Measured] = {
         "quiet_triples": float(swings.quiet),
         "quiet_swings": float(swings.quiet_swings),
@@ -197,10 +197,10 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
         "jitter": swings.typical,
         "z": swings.z,
     }
-    remark = context_remark(swings, found)
+    remark = context_remark(swings, sign)
     if remark is not None:
         return Verdict("red", remark.finding, remark.advice, numbers)
-    if found == "jitter":
+    if sign == "jitter":
         draws = max(round(1 / swings.jitter**2), 1)
         finding = (
             f"The probabilities vary by about {swings.typical:.2g} from row to row with no arrival in between. "
@@ -211,9 +211,9 @@ def same_for_all_units(evidence: Evidence) -> Verdict:
             "unit, name what it looked at as the segment."
         )
         return Verdict("amber", finding, advice, numbers)
-    if found == "unknown" and swings.full:
+    if sign == "unknown" and swings.full:
         return Verdict("grey", f"{count(swings.rows, 'row')} are too few to tell.", numbers=numbers)
-    if found == "unknown":
+    if sign == "unknown":
         finding = "Only the chosen arm's probability is logged, and too few rows of an arm have no arrival in between."
         return Verdict("grey", finding, "Log every arm's probability.", numbers)
     more = "looked at more of the unit than its segment" if swings.segmented else "looked at the unit"

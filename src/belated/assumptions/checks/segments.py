@@ -77,15 +77,15 @@ def _how_segments_were_made(segments: SegmentEvidence) -> list[str]:
 )
 def covariates_and_arrival(evidence: Evidence) -> Verdict:
     """Judge whether rows whose outcome arrived have other covariates than all rows."""
-    seen = evidence.covariates
-    if seen is None:
+    covariates = evidence.covariates
+    if covariates is None:
         return _NO_COVARIATES
     if evidence.within is not None:
         return Verdict("green", f"Every outcome is known {evidence.within} after its assignment, whoever the unit is.")
     return _judge(
         evidence,
-        seen,
-        arrival_by_covariates(seen),
+        covariates,
+        arrival_by_covariates(covariates),
         ("Outcomes arrive alike whatever the covariates are", "whether outcomes of {arm} arrive"),
         _ARRIVAL_ADVICE,
     )
@@ -98,15 +98,15 @@ def covariates_and_arrival(evidence: Evidence) -> Verdict:
 )
 def covariates_and_choice(evidence: Evidence) -> Verdict:
     """Judge whether covariates predict which arm was chosen beyond its probabilities."""
-    seen = evidence.covariates
-    if seen is None:
+    covariates = evidence.covariates
+    if covariates is None:
         return _NO_COVARIATES
-    p_values = choice_by_covariates(seen)
+    p_values = choice_by_covariates(covariates)
     if p_values is None:
         return Verdict("grey", "Only the chosen arm's probability is logged.", "Log every arm's probability.")
     return _judge(
         evidence,
-        seen,
+        covariates,
         p_values,
         ("Arms were chosen as their probabilities predict, whatever the covariates are", "that {arm} is chosen"),
         _CHOICE_ADVICE,
@@ -114,7 +114,7 @@ def covariates_and_choice(evidence: Evidence) -> Verdict:
 
 
 def _judge(
-    evidence: Evidence, seen: CovariateEvidence, p_values: Array, words: tuple[str, str], advice: str
+    evidence: Evidence, covariates: CovariateEvidence, p_values: Array, words: tuple[str, str], advice: str
 ) -> Verdict:
     """Judge p-values of arms and covariates by Bonferroni; `words` are the good finding, and what is predicted."""
     tested = int(np.sum(~np.isnan(p_values)))
@@ -126,12 +126,12 @@ def _judge(
     least = np.fmin.reduce(adjusted, axis=0)
     numbers: dict[str, Measured] = {
         "p_value": p_value,
-        "p_value_by_covariate": {name: float(p) for name, p in zip(seen.names, least, strict=True)},
+        "p_value_by_covariate": {name: float(p) for name, p in zip(covariates.names, least, strict=True)},
     }
     light, p = light_of(p_value), f"p {p_words(p_value, 2)}"
     if light == "green":
         return Verdict("green", f"{words[0]} ({p}).", numbers=numbers)
     predicts = "predicts" if light == "red" else "may predict"
     what = words[1].format(arm=arm_name(evidence, int(k)))
-    name = one_line(repr(seen.names[i]), 40)
+    name = one_line(repr(covariates.names[i]), 40)
     return Verdict(light, f"The covariate {name} {predicts} {what} ({p}).", advice, numbers)

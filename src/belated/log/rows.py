@@ -1,0 +1,369 @@
+"""`LogRows`: the rows of a log in memory, their columns, their segments and their order in time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from belated.base.columns import Array, Label, locked
+from belated.base.errors import LogError, argument
+from belated.kernels import jit
+from belated.kernels import rows as kernel
+from belated.log.clock import NEVER, Clock, as_float_times
+from belated.log.data import Data
+from belated.log.events import Events
+from belated.log.row_checks import Columns, check_rows
+from belated.log.schedule import Schedule
+from belated.log.segments import SegmentColumn, cells_of, joined_covariates, joined_segments
+from belated.summaries.caps import check_cap, cut
+from belated.summaries.covariates import Covariates
+from belated.summaries.evidence import event_outcome
+from belated.summaries.segments import ALL, Layout, lay_out
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LogColumns:
+    """The columns of a log as numbers; times are numbers of the clock."""
+
+    arms: tuple[Label, ...]
+    code: Array
+    outcome: Array
+    propensity: Array
+    assigned: Array | None  # None: steps 1, 2, ...
+    arrived: Array | None  # None: at once
+    clock: Clock
+    moment: int | float | None
+    cap: float | None = None  # not yet applied to the outcomes
+    declared: bool = False  # whether the propensities are a split that the user declared
+    segment: SegmentColumn | None = None
+    covariates: Covariates | None = None
+    arrival: Array | None = None  # the probability that each outcome ever arrives
+    layout: Layout | None = None  # the segments that are told apart; None: by the number of outcomes
+    within: str | None = None  # the window in words, if outcomes are events within a window
+    events: Events | None = None  # if outcomes are events, and rows whose window is open count too
+
+
+class LogRows(Data):
+    """The rows of a log in memory, as of its as-of time; `Log` makes them, and answers questions about them.
+
+    Attributes
+    ----------
+    code, outcome, propensity : array
+        The position of each row's arm in `arms`, its outcome (capped), and its propensities; read-only.
+    segment_column, covariates, arrival_probability
+        What is known of each row at assignment, if anything.
+    events : Events or None
+        The events, if rows whose window is open count too.
+    anchor, rarest : array
+        For each arm, the outcome and the propensity of its least likely row with an outcome.
+    """
+
+    anchor: Array
+    rarest: Array
+
+    def _keep(self, columns: LogColumns, parts: Sequence[LogRows] = ()) -> None:
+        """Store the columns, and check their rows unless they come from `parts`, which are already checked."""
+        self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
+        self.code, self._uncut, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
+        self.declared = columns.declared
+        self.segment_column, self.covariates, self.arrival_probability = (
+            columns.segment, columns.covariates, columns.arrival)  # fmt: skip
+        self.within, self.events, self._layout = columns.within, columns.events, columns.layout
+        self.cap, self.outcome = columns.cap, locked(cut(self._uncut, columns.cap))
+        self._assigned = None if columns.assigned is None else locked(columns.assigned)
+        self._arrived = None if columns.arrived is None else locked(columns.arrived)
+        if parts:
+            anchors, rarest = [log.anchor for log in parts], [log.rarest for log in parts]
+        else:
+            checked = Columns(self.code, self._uncut, self.propensity, self.times, len(self.arms))
+            anchors, rarest = check_rows(self.arms, checked, self.clock)
+            anchors = [cut(anchor, columns.cap) for anchor in anchors]
+        which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
+        self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
+
+    def _check_cap(self) -> None:
+        if self.cap is not None:
+            arrived = self._uncut[self.arrived]
+            check_cap(self.cap, float(arrived.min(initial=math.inf)), len(arrived))
+
+    # ---------------------------------------------------------------- contents
+
+    def __len__(self) -> int:
+        return self.schedule.rows
+
+    @property
+    def outcome_name(self) -> str:
+        """The name of the outcome."""
+        return "outcome" if self.events is None else event_outcome(self.events.measure)
+
+    @property
+    def has_all_propensities(self) -> bool:
+        """Whether the probability of every arm is known, not only of the chosen one."""
+        return self.propensity.ndim == 2
+
+    @property
+    def propensity_matrix(self) -> Array:
+        """The propensities as a matrix with one column per arm, or one column for the chosen arm."""
+        return self.propensity if self.has_all_propensities else self.propensity[:, np.newaxis]
+
+    @property
+    def assigned_at(self) -> Array:
+        """The assignment time of each row."""
+        return self.clock.show_many(self.assigned_numbers)
+
+    @property
+    def arrived_at(self) -> Array | None:
+        """The arrival time of each outcome (NaN, inf or NaT: never); None if all arrived at once."""
+        return None if self._arrived is None else self.clock.show_many(self._arrived)
+
+    @property
+    def arrived(self) -> Array:
+        """Whether the outcome of each row had arrived by `as_of`."""
+        return self.schedule.due >= 0
+
+    @property
+    def assigned_numbers(self) -> Array:
+        """The assignment time of each row as a number of the clock."""
+        return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned
+
+    @property
+    def arrived_numbers(self) -> Array:
+        """The arrival time of each outcome as a number of the clock; the assignment time if it arrived at once."""
+        return self.assigned_numbers if self._arrived is None else self._arrived
+
+    def assigned_numbers_of(self, rows: Array) -> Array:
+        """Return `assigned_numbers` of some rows."""
+        return np.asarray(rows + 1 if self._assigned is None else self._assigned[rows])
+
+    def arrived_numbers_of(self, rows: Array) -> Array:
+        """Return `arrived_numbers` of some rows."""
+        return self.assigned_numbers_of(rows) if self._arrived is None else self._arrived[rows]
+
+    @property
+    def arrival_times(self) -> Array:
+        """`arrived_numbers`, but empty if every outcome arrived at its row's own step 1, 2, ..."""
+        return np.empty(0) if self._arrived is None and self._assigned is None else self.arrived_numbers
+
+    @cached_property
+    def last_look(self) -> int | float:
+        """The time up to which outcomes are known: `as_of`, or the last time in the log."""
+        if self.moment is not None:
+            return self.moment
+        last = self._assigned_by_position(np.array([self.schedule.rows - 1]))[0]
+        if self._arrived is not None:
+            last = self._arrived[self.arrived].max(initial=last)
+        number: int | float = last.item()
+        return number
+
+    def _assigned_by_position(self, positions: Array) -> Array:
+        return self.assigned_numbers_of(self.schedule.order[positions] if len(self.schedule.order) else positions)
+
+    @property
+    def given(self) -> LogColumns:
+        """The columns of the log before capping."""
+        return LogColumns(
+            arms=self.arms, code=self.code, outcome=self._uncut, propensity=self.propensity, assigned=self._assigned,
+            arrived=self._arrived, clock=self.clock, moment=self.moment, cap=self.cap, declared=self.declared,
+            segment=self.segment_column, covariates=self.covariates, arrival=self.arrival_probability,
+            layout=self._layout, within=self.within, events=self.events,
+        )  # fmt: skip
+
+    @property
+    def is_maturing(self) -> bool:
+        """Whether outcomes are events, and rows whose window is still open count for the ages they have reached."""
+        return self.events is not None
+
+    # ---------------------------------------------------------------- segments
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether rows have segments or covariates, so that sums are kept by segment."""
+        return self.segment_column is not None or self.covariates is not None
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The segments that are told apart at the as-of time; one if there are none."""
+        if self._layout is not None:
+            return self._layout
+        if self.segment_column is None:
+            return Layout((ALL,), np.zeros(1, np.intp))
+        labels, code = self.segment_column
+        existing = self.schedule.existing
+        cell = code[existing].astype(np.intp)  # changed in place, for speed: the segment, the arm, whether it arrived
+        cell *= len(self.arms)
+        cell += self.code[existing]
+        cell *= 2
+        cell += self.schedule.due[existing] >= 0
+        counts = np.bincount(cell, minlength=len(labels) * len(self.arms) * 2).reshape(len(labels), -1, 2)
+        there = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
+        if not len(there):
+            return Layout((ALL,), np.zeros(len(labels), np.intp))
+        layout = lay_out(tuple(labels[s] for s in there), counts[there, :, 1], lambda: self._offered(there))
+        place = np.full(len(labels), len(layout.labels) - 1)
+        place[there] = layout.place
+        return layout._replace(place=place)
+
+    def _offered(self, segments: Array) -> Array:
+        """Return whether each arm ever had a chance in each of some segments; True if it is not known."""
+        if self.segment_column is None or not self.has_all_propensities:
+            return np.ones((len(segments), len(self.arms)), bool)
+        existing, labels = self.schedule.existing, self.segment_column.labels
+        code, p = self.segment_column.code[existing], self.propensity[existing]
+        return np.column_stack([np.bincount(code, p[:, k], len(labels))[segments] > 0 for k in range(len(self.arms))])
+
+    @property
+    def segments(self) -> tuple[Label, ...]:
+        """The labels of the segments, after small ones were merged; empty if there are none."""
+        return () if self.segment_column is None else self.layout.labels
+
+    @cached_property
+    def cell(self) -> Array:
+        """The cell of each row: its segment and arm."""
+        if self.segment_column is None:
+            return self.code
+        return cells_of(self.layout, self.segment_column.code, self.code, len(self.arms))
+
+    @cached_property
+    def cell_anchor(self) -> Array:
+        """The outcome of each cell's least likely row that has one; sums are computed about it."""
+        if self.segment_column is None:
+            return self.anchor
+        cells, rows = len(self.layout.labels) * len(self.arms), self.kernel_rows
+        jit.ready(len(self.code))
+
+        def find(start: int, stop: int) -> tuple[Array, Array]:
+            anchor, rarest = np.zeros(cells), np.full(cells, math.inf)
+            kernel.rarest_outcomes(anchor, rarest, rows, start, stop)
+            return anchor, rarest
+
+        parts = jit.in_stretches(len(self.code), find)
+        which = np.argmin([rarest for _, rarest in parts], axis=0), np.arange(cells)
+        return np.asarray(np.array([anchor for anchor, _ in parts])[which])
+
+    # ---------------------------------------------------------------- order of events
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Which outcomes each row's outcome model may use."""
+        return Schedule.of(self.times, self.outcome, self.moment)
+
+    @property
+    def times(self) -> kernel.Times:
+        """The rows' times in the form that kernels use."""
+        assigned = np.empty(0) if self._assigned is None else self._assigned
+        arrived = np.empty(0) if self._arrived is None else self._arrived
+        if arrived.dtype.kind == "i":
+            latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
+            return kernel.Times(assigned, arrived, latest, NEVER)
+        # inf means never, also when everything that arrived counts
+        biggest = float(np.finfo(np.float64).max)
+        return kernel.Times(assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan)
+
+    @property
+    def kernel_rows(self) -> kernel.Rows:
+        """The rows in the form that kernels use."""
+        rows = kernel.rows_of(
+            self.code, self.outcome, self.propensity, order=self.schedule.order, due=self.schedule.due,
+            arms=len(self.arms),
+        )  # fmt: skip
+        return rows._replace(
+            cell=self.cell,
+            x=kernel.NO_X if self.covariates is None else self.covariates.values,
+            arrival=kernel.NO_ARRIVAL if self.arrival_probability is None else self.arrival_probability,
+        )
+
+    def bins(self, moments: Array) -> kernel.Bins:
+        """Return, for ascending times, the number of rows at each, and the first time at which each outcome counts."""
+        ordered = self.schedule.in_order(self.assigned_numbers)
+        edges = np.searchsorted(ordered[: self.schedule.rows], moments, side="right").astype(np.int64)
+        return kernel.Bins(edges, np.searchsorted(moments, self.arrived_numbers).astype(np.int32))
+
+    def even_moments(self, how_many: int, latest: int | float | None = None) -> Array:
+        """Return times that are evenly spaced over the rows; the last is the as-of time.
+
+        `latest` is the time of the last arrival, if it is already known.
+        """
+        rows = self.schedule.rows
+        if rows == 0:
+            raise LogError("The log has no rows at its as-of time.")
+        if self.events is not None:
+            return self._closing_moments(how_many, self.events)
+        moments = self._assigned_by_position(-(-np.arange(1, how_many + 1) * rows // how_many) - 1)
+        moments[-1] = self.last_look if self.moment is not None or latest is None else max(moments[-1], latest)
+        return np.unique(moments)
+
+    def _closing_moments(self, how_many: int, events: Events) -> Array:
+        """Return times that are evenly spaced from the first closing of a window of every arm to the as-of time."""
+        first = self._assigned_by_position(np.zeros(1, np.intp))[0]
+        existing = self.schedule.existing
+        latest = max((self.assigned_numbers[existing][self.code[existing] == k][:1].max(initial=first)
+                      for k in range(len(self.arms))), default=first)  # fmt: skip
+        start, end = float(latest + events.window + events.lag), float(self.last_look)
+        moments = np.linspace(min(start, end), end, how_many + 1)[1:] if how_many > 1 else np.array([end])
+        return np.unique(np.floor(moments).astype(np.int64) if self.clock.whole or self.clock.unit else moments)
+
+    # ---------------------------------------------------------------- caps
+
+    def above_cap(self, moments: Array | None = None) -> Array:
+        """Return the number of arrived outcomes above the cap, by time and arm; None is the as-of time."""
+        return self._above_cap(moments, self.code, len(self.arms))
+
+    def _above_cap(self, moments: Array | None, cell: Array, cells: int) -> Array:
+        above = self.arrived & (self._uncut > (math.inf if self.cap is None else self.cap))
+        bins = 1 if moments is None else len(moments)
+        counts = np.zeros((bins + 1, cells))
+        when = np.zeros(above.sum(), dtype=np.intp)
+        if moments is not None:
+            when = np.searchsorted(moments, self.arrived_numbers[above])
+        np.add.at(counts, (when, cell[above]), 1.0)
+        return np.asarray(np.cumsum(counts[:bins], axis=0))
+
+
+def joined_columns(logs: Sequence[LogRows]) -> LogColumns:
+    """Return the rows of the parts of one experiment, one after the other, as of the first one's as-of time."""
+    first = logs[0]
+    for log in logs[1:]:
+        if log.arms != first.arms or log.clock.unit != first.clock.unit:
+            raise LogError(f"Parts of one experiment must have the same {argument('arms')} and the same kind of times.")
+        if log.propensity.ndim != first.propensity.ndim or (log._arrived is None) != (first._arrived is None):
+            raise LogError("Parts of one experiment must have the same columns.")
+        if log.cap != first.cap:
+            raise LogError(f"Parts of one experiment must have the same {argument('cap')}.")
+        for name in ("segment_column", "covariates", "arrival_probability"):
+            if (getattr(log, name) is None) != (getattr(first, name) is None):
+                raise LogError("Parts of one experiment must all have segments and covariates, or none.")
+    if any(log._assigned is None for log in logs):
+        raise LogError(
+            f"Parts of one experiment need {argument('assigned_at')}: without it each starts at step 1.",
+            column="assigned_at",
+        )
+    clock = next((log.clock for log in logs if not log.clock.whole), first.clock)
+
+    def joined(columns: list[Array | None]) -> Array:
+        times = [times for times in columns if times is not None]
+        return np.concatenate(times if clock.whole else [as_float_times(t) for t in times])
+
+    return LogColumns(
+        arms=first.arms,
+        code=np.concatenate([log.code for log in logs]),
+        outcome=np.concatenate([log._uncut for log in logs]),
+        propensity=np.concatenate([log.propensity for log in logs]),
+        assigned=joined([log._assigned for log in logs]),
+        arrived=None if first._arrived is None else joined([log._arrived for log in logs]),
+        clock=clock,
+        moment=first.moment,
+        cap=first.cap,
+        segment=joined_segments(known) if (known := _known(logs, "segment_column")) else None,
+        covariates=joined_covariates(values) if (values := _known(logs, "covariates")) else None,
+        arrival=np.concatenate(chances) if (chances := _known(logs, "arrival_probability")) else None,
+    )
+
+
+def _known(logs: Sequence[LogRows], name: str) -> list[Any]:
+    """Return an attribute of each log that has it."""
+    return [value for log in logs if (value := getattr(log, name)) is not None]
