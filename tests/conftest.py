@@ -1,4 +1,5 @@
 import pytest
+from browsers import chromium
 from drawn import empty_folder
 from engines import (
     _copying,
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 __all__ = [
     "_copying",
     "a_usual_screen",
+    "chromium",
     "duckdb_engine",
     "empty_folder",
     "engine",

@@ -5,7 +5,7 @@ in the page                            what happens
 =====================================  =================================================================================
 a ``python`` block                     runs in this process; the blocks of a page share their names, in order
 a ``console`` block                    its lines after ``$`` run as commands; the lines below are their output
-a ``bash`` block                       all its lines run as commands
+a ``bash`` block                       all its lines run as commands; what they export is there for those that follow
 a ``text`` block, or one without a     right below a block that runs: what that block prints
 language
 a line ``...`` of shown output         stands for any number of lines
@@ -47,6 +47,9 @@ COMMENT = re.compile(r"^ *<!-- (?P<kind>not run|before): (?P<text>.+?) -->$")
 LINK = re.compile(r"(?P<picture>!?)\[[^\]]*\]\((?P<target>[^)#\s]+)(?:#[^)]*)?\)")
 ERROR = re.compile(r"^(\w*Error|Error): ", re.MULTILINE)
 SHELL = ("console", "bash")
+
+#: Where the commands of a page keep what they export.
+EXPORTS = "./.exports"
 
 
 @dataclass
@@ -288,6 +291,8 @@ def _shell(line: str) -> tuple[int, str]:
     """Run a line in a shell that finds the command and the library of this process."""
     path = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     libraries = [str(Path(bl.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    if line.startswith("export "):
+        line += f"; export -p > {EXPORTS}"
     done = subprocess.run(
         ["bash", "-c", line],  # noqa: S607
         stdout=subprocess.PIPE,
@@ -298,6 +303,7 @@ def _shell(line: str) -> tuple[int, str]:
         env={
             **os.environ,
             "PROJECT": str(ROOT),
+            "BASH_ENV": EXPORTS,
             "PATH": os.pathsep.join(path),
             "PYTHONPATH": os.pathsep.join(libraries).strip(os.pathsep),
         },

@@ -63,13 +63,13 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 
 def test_the_source_distribution_holds_what_tests_and_pages_need(source_names):
-    assert in_the_tree("src", "tests", "docs", "benchmarks", "examples", ".ci") <= source_names
+    assert in_the_tree("src", "tests", "docs", "deploy", "benchmarks", "examples", ".ci") <= source_names
     assert {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile"} <= source_names
 
 
 def test_the_source_distribution_holds_no_other_folder(source_names):
     top = {name.partition("/")[0] for name in source_names if "/" in name}
-    assert top == {".ci", "benchmarks", "docs", "examples", "src", "tests"}
+    assert top == {".ci", "benchmarks", "deploy", "docs", "examples", "src", "tests"}
 
 
 def test_the_metadata_is_complete(metadata):

@@ -38,6 +38,12 @@ def test_the_reference_describes_every_public_name(site):
     assert "--half-width" in text["commands"]
 
 
+def test_members_of_a_base_in_the_same_package_are_described(site):
+    assert {"outcome_name", "assigned_at", "arrived"} <= set(site.inherited(bl.Log))
+    assert {"values", "std_errors", "arm", "window"} <= set(site.inherited(bl.Estimate))
+    assert site.inherited(bl.estimate) == []
+
+
 def test_every_page_is_in_the_navigation(site):
     listed = set(pages(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
     docs = ROOT / "docs"

@@ -119,3 +119,10 @@ def test_the_script_of_a_shell_is_shown():
     code = "import sys; sys.argv = ['belated', '--show-completion', 'bash']; from belated.cli.app import run; run()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "_BELATED_COMPLETE=complete_bash" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["when", "ts", "epoch", "event_ts"])
+def test_numbers_that_are_named_like_times_are_not_ignored(call, tmp_path, name):
+    path = tmp_path / "log.csv"
+    path.write_text(f"arm,outcome,p,{name}\n" + "".join(f"{'AB'[i % 2]},1,0.5,{1_750_000_000 + i}\n" for i in range(9)))
+    assert re.search(f"{name}.* looks like a time|assigned at = {name}", call("analyze", path).stderr)

@@ -170,3 +170,27 @@ def test_a_reader_that_has_enough():
         process.stdout.close()
         assert "Traceback" not in process.stderr.read()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"]])
+def test_help_that_cannot_be_written(arguments):
+    source = Path(bl.__file__).parents[1]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "belated", *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(source)},
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "Error: No space left on device.\n"
+
+
+def test_help_that_nobody_reads():
+    source = Path(bl.__file__).parents[1]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "belated", "--help"], stdout=writer, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

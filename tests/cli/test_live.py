@@ -7,6 +7,7 @@ import pytest
 
 import belated as bl
 from belated.cli.live import read_outcome, read_policy
+from belated.live.schema import MIGRATIONS
 
 
 @pytest.fixture
@@ -71,6 +72,20 @@ def test_an_experiment_from_creation_to_decision(call, live, shop, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_every_result_has_every_format(call, live, shop, form):
+    live("ask", "c1", "c2", "c3", "c4")
+    for moment in ("before", "after"):
+        for command in ("answer", "status", "changes"):
+            assert live(command, "--format", form).strip(), (moment, command)
+        assert call("live", "status", shop, "--format", form).exit_code == 0
+        for unit, value in (("c1", 0), ("c2", 1), ("c3", 0), ("c4", 1)):
+            live("tell", unit, value)
+    if form == "csv":
+        (row,) = csv.DictReader(live("answer", "--format", "csv").splitlines())
+        assert row["contrast"] == "Emoji - Plain"
+
+
 def test_arms_and_the_policy_change_while_it_runs(live):
     assert "Question" in live("arm add", "Question", "--reason", "an idea")
     assert "paused" in live("arm pause", "Plain")
@@ -88,7 +103,7 @@ def test_a_store_is_kept_and_forgets(call, live, shop, tmp_path):
     assert live("erase", "nobody") == "there was nothing to erase\n"
     done = call("live", "restore", tmp_path / "copy.belated", shop, "--replace")
     assert done.stdout == "1 units erased again\n"
-    assert call("live", "migrate", shop).stdout == "schema 1\n"
+    assert call("live", "migrate", shop).stdout == f"schema {len(MIGRATIONS)}\n"
     assert "2 decisions, 0 outcomes and 1 version checked: clean" in call("live", "verify", shop).stdout
     assert "1 experiment" in call("live", "status", shop).stdout
 
@@ -152,3 +167,49 @@ def test_policies_and_outcomes_are_read_from_words():
     assert read_outcome("bounded:0, 10") == bl.live.bounded(0, 10)
     assert read_outcome("events:7d,sum") == bl.live.events("7d", "sum")
     assert read_outcome("events:7d") == bl.live.events("7d")
+
+
+def test_an_experiment_by_segment(call, tmp_path):
+    path = tmp_path / "shop.belated"
+
+    def run(command, *arguments, code=0):
+        done = call("live", *command.split(), path, "mail", *arguments)
+        assert done.exit_code == code, done.output
+        return done.stdout if code == 0 else done.stderr
+
+    text = run("create", "--arms", "A,B", "--segments", 'DE,"FR, mobile"', "--baseline", "A", "--policy", "uniform")
+    assert "FR, mobile" in text
+    assert json.loads(run("ask", "u1", "--segment", "DE", "--format", "json"))["segment"] == "DE"
+    assert "needs the segment of every unit" in run("ask", "u2", code=2)
+    assert "it must be one of 'DE', 'FR, mobile'" in run("ask", "u2", "--segment", "ES", code=2)
+    assert "ES" in run("segment add", "ES", "--reason", "a new shop")
+    assert run("ask", "u2", "u3", "--segment", "ES").split() in (["A", "A"], ["A", "B"], ["B", "A"], ["B", "B"])
+    header, first, *_ = csv.reader(run("log").splitlines())
+    assert first[header.index("segment")] == "DE"
+    log = tmp_path / "log.csv"
+    run("log", "-o", log)
+    done = call("live", "import", tmp_path / "new.belated", "again", log, "--segment", "segment", "--policy", "uniform")
+    assert done.exit_code == 0, done.output
+    assert "ES" in done.stdout
+
+
+DESCRIPTION = """
+horizon = 120
+[policy]
+name = "thompson_beta"
+[segments.DE.arms]
+A = {outcome = {name = "bernoulli", rate = 0.2}}
+B = {outcome = {name = "bernoulli", rate = 0.6}}
+[segments.FR.arms]
+A = {outcome = {name = "bernoulli", rate = 0.5}}
+B = {outcome = {name = "bernoulli", rate = 0.3}}
+"""
+
+
+def test_a_rehearsal_by_segment(call, tmp_path):
+    path = tmp_path / "experiment.toml"
+    path.write_text(DESCRIPTION)
+    done = call("live", "simulate", path, "--every", 20, "--baseline", "A")
+    assert done.exit_code == 0, done.output
+    assert "In DE they are A 0.2, B 0.6." in done.stdout
+    assert "120 asked" in done.stdout

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 from engines import _parameter
+from served import serving
 
 import belated as bl
+from belated.kernels.jit import compile_kernels
+from belated.live.connecting import Connection
+from belated.live.design import snapshot
+from belated.live.store import open_storage
 
 #: A moment in 2026, in microseconds.
 NOON = 1_780_000_000_000_000
@@ -39,6 +45,11 @@ class Place:
     clock: Clock = field(default_factory=Clock)
     _stores: list[bl.live.Store] = field(default_factory=list)
 
+    @property
+    def home(self) -> str:
+        """Where the storage is."""
+        return self.url
+
     def open(self, *, ticking: bool = False, own_clock: bool = True, **options: Any) -> bl.live.Store:
         clock = self.clock if own_clock else None
         store = bl.live.open(self.url, ticking=ticking, clock=clock, **options)
@@ -64,21 +75,78 @@ class Place:
             store.close()
 
 
-@pytest.fixture(params=[_parameter("sqlite"), _parameter("postgres")])
+class SeenStore(bl.live.RemoteStore):
+    """A store behind a service; `storage` is one under the service, so that tests can look into its tables."""
+
+    storage: Any
+
+    def experiment(self, name: str, **options: Any) -> bl.live.RemoteExperiment:
+        exp: Any = super().experiment(name, **options)
+        with self.storage.reading() as session:
+            exp._id = snapshot(session, name).id
+        return exp
+
+
+class ServedPlace(Place):
+    """A file that is served over HTTP by this process, and opened through the client."""
+
+    def serve(self, stack: ExitStack) -> None:
+        self.path = self.url
+        self.served = stack.enter_context(serving(super().open()))
+        self.url = self.served.url
+
+    @property
+    def home(self) -> str:
+        return self.path
+
+    def open(self, *, ticking: bool = False, own_clock: bool = True, **options: Any) -> Any:
+        opened = SeenStore(Connection(self.url, self.served.token, 60.0, options.pop("retries", 2)), **options)
+        if len(self._stores) == 1:
+            opened.storage = self.served.store.storage
+        else:  # another process's
+            opened.storage = open_storage(self.path, self.clock)
+            self._stores.append(opened.storage)
+        self._stores.append(opened)
+        return opened
+
+
+@pytest.fixture(autouse=True, scope="session")
+def compiled() -> None:
+    """Compile the kernels first: answers repeat to the last digit, but the interpreter's is another one."""
+    compile_kernels()
+
+
+#: The storages themselves, and one that is served and used through the client.
+STORAGES = [_parameter("sqlite"), _parameter("postgres")]
+
+
+def of_storages(why: str) -> pytest.MarkDecorator:
+    """Mark a clause that is about storages alone, and say why it does not concern a client."""
+    assert why
+    return pytest.mark.parametrize("engine", STORAGES, indirect=True)
+
+
+@pytest.fixture(params=[*STORAGES, "http"])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each storage in turn; the name is that of engines.py, which leaves out what is not there."""
     return str(request.param)
 
 
 @pytest.fixture
-def place(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Where a store may be: a new file, or a new database."""
+def place(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
+    """Where a store may be: a new file, a new database, or a new file that is served."""
     make: Callable[[], str] = (
-        (lambda: str(tmp_path / "shop.belated")) if engine == "sqlite" else (lambda: new_database(request))
+        (lambda: new_database(request)) if engine == "postgres" else (lambda: str(tmp_path / "shop.belated"))
     )
-    found = Place(engine, make(), tmp_path)
-    yield found
-    found.close()
+    with ExitStack() as stack:
+        found = (ServedPlace if engine == "http" else Place)(engine, make(), tmp_path)
+        stack.callback(found.close)
+        if isinstance(found, ServedPlace):
+            found.serve(stack)
+            monkeypatch.setenv("BELATED_TOKEN", found.served.token)
+        yield found
 
 
 def new_database(request: pytest.FixtureRequest) -> str:

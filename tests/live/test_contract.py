@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import signal
@@ -22,6 +23,7 @@ from belated.live.asking import ask
 from belated.live.design import snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
 from belated.live.telling import tell
+from tests.live.conftest import of_storages
 
 UNITS = [f"unit-{i:02}" for i in range(40)]
 
@@ -42,8 +44,9 @@ def stored(exp):
 
 
 def rows(exp, table="decision"):
+    columns = "id, experiment, unit, arm, version, assigned_at" if table == "decision" else "*"
     with exp._store.storage.reading() as session:
-        return session.run(f"select * from {table} where experiment = ? order by 1", exp._id)  # noqa: S608
+        return session.run(f"select {columns} from {table} where experiment = ? order by 1", exp._id)  # noqa: S608
 
 
 # ---------------------------------------------------------------- asking
@@ -131,12 +134,39 @@ def test_duplicates_within_a_batch(place):
     assert len(rows(exp)) == len(rows(exp, "outcome")) == 2
 
 
+def test_a_batch_of_old_and_new(place):
+    """Rows are inserted before anybody looks whether they are there; what is there is not new."""
+    exp, units = place.create(), [f"unit-{i}" for i in range(700)]
+    first = {reply.unit: reply.arm for reply in exp.ask_many(units[100:103] + units[600:])}
+    replies = exp.ask_many(units)
+    assert [reply.unit for reply in replies if reply.repeated] == list(first)
+    assert {reply.unit: reply.arm for reply in replies if reply.repeated} == first
+    assert all(reply.repeated for reply in exp.ask_many(units))
+    exp.tell_many((unit, 1) for unit in units[::7])
+    said = exp.tell_many([*((unit, 1) for unit in units), (units[7], 0), (units[8], 0, "", None, True)])
+    expected = [*("new" if i % 7 else "repeated" for i in range(700)), "contradiction", "corrected"]
+    assert [each.status for each in said] == expected
+    assert (len(rows(exp)), len(rows(exp, "outcome"))) == (700, 701)
+    assert exp._store.verify().clean
+
+
+def test_old_and_new_events_of_a_unit_in_a_batch(place):
+    exp = place.create(outcome=bl.live.events("1d", "count"))
+    exp.ask_many(["x", "y"])
+    exp.tell_many([("x", 1, "a"), ("y", 1, "a")])
+    said = exp.tell_many([("x", 1, "b"), ("x", 1, "a"), ("x", 0, "a"), ("x", 0, "a", None, True), ("y", 0, "a")])
+    assert [each.status for each in said] == ["new", "repeated", "contradiction", "corrected", "contradiction"]
+    assert len(rows(exp, "outcome")) == 4
+    said = exp.tell_many([("y", 1, "b"), ("y", 1, "a"), ("y", 0, "b")])
+    assert [each.status for each in said] == ["new", "repeated", "contradiction"]
+
+
 def test_a_decision_refers_to_a_committed_version(place):
     exp = place.create()
     with exp._store.storage.writing() as session:  # a version that is not committed yet
         session.run("update experiment set problem = 'x' where id = ?", exp._id)
         session.run("insert into version select experiment, 2, rule, step, watermark, made_at, offered, '[1.0, 0.0]', "
-                    "counts, totals, cause from version where experiment = ?", exp._id)  # fmt: skip
+                    "counts, totals, cause, steps from version where experiment = ?", exp._id)  # fmt: skip
         assert snapshot(session, "button").version.number == 2
         with place.open().storage.reading() as other:
             assert snapshot(other, "button").version.number == 1
@@ -175,6 +205,23 @@ def test_every_arm_recomputes_from_the_salt(place):
     (finding,) = exp._store.verify().findings
     assert "1 decision that its unit and the salt do not give" in finding
     assert UNITS[3] not in finding
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("update arm set label = 'C' where number = 1", "its arms are not those of the list of changes"),
+        ("""update rule set policy = '{"name": "uniform"}'""", "its policies are not those of the list of changes"),
+        ("update rule set policy = '{'", "a policy cannot be read"),
+        ("update version set probabilities = '[0.5;0.5]'", "a version of the policy cannot be read"),
+        ("update change set detail = 'x'", "the list of changes cannot be read"),
+    ],
+)
+def test_what_was_altered_is_found(place, damage, words):
+    exp = place.create(policy=bl.policies.fixed({"A": 0.4, "B": 0.6}))
+    exp.ask_many(UNITS)
+    place.sql(damage)
+    assert any(words in finding for finding in exp._store.verify().findings)
 
 
 # ---------------------------------------------------------------- telling
@@ -429,6 +476,7 @@ def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
     assert exp.replay() == stored(exp)
 
 
+@of_storages("a Python function is not sent over HTTP")
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
@@ -461,6 +509,7 @@ def test_a_bad_policy_keeps_the_last_good_version(place, bad, words):
     assert exp._store.verify().clean
 
 
+@of_storages("a Python function is not sent over HTTP")
 def test_a_policy_function_that_this_process_lacks_keeps_the_last_good_version(place):
     exp = place.create(policy=bl.policies.own(lambda count, total, t: [0.25, 0.75]))
     other = place.again()
@@ -516,7 +565,7 @@ def test_an_erased_unit_is_gone_and_answers_are_unchanged(place):
     assert after.counts.parked == 0
     assert exp._store.verify().clean
     assert [change.what for change in exp.changes()][-3:] == ["erase"] * 3
-    if place.kind == "sqlite":
+    if place.kind != "postgres":
         files = [path.read_bytes() for path in place.folder.glob("shop.belated*")]
         assert not any(UNITS[3].encode() in content for content in files)
         assert any(UNITS[4].encode() in content for content in files)
@@ -542,7 +591,7 @@ def test_a_backup_under_load_restores_and_verifies(place):
         job.result(30)
     assert path.stat().st_mode & 0o777 == 0o600
     assert not list(place.folder.glob("*copy.belated[-.]*"))
-    home = place.folder / "restored.belated" if place.kind == "sqlite" else place.url
+    home = place.folder / "restored.belated" if place.kind != "postgres" else place.url
     if place.kind == "postgres":
         with pytest.raises(bl.live.StorageError, match="say that they are to be replaced"):
             bl.live.restore(path, home)
@@ -558,6 +607,7 @@ def test_a_backup_under_load_restores_and_verifies(place):
         assert store.verify().clean
 
 
+@of_storages("a store is restored where it is, while nobody serves it")
 def test_a_restore_forgets_again_what_was_erased(place):
     exp = place.create()
     learned(exp)
@@ -578,27 +628,31 @@ def test_a_restore_forgets_again_what_was_erased(place):
 NEXT = "alter table experiment add column note text"
 
 
+@of_storages("a store is upgraded where it is, while nobody serves it")
 def test_every_older_schema_upgrades(place, monkeypatch):
     exp = place.create()
     learned(exp)
     place.close()
+    before = len(schema.MIGRATIONS)
     monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, [NEXT]])
-    with pytest.raises(bl.live.SchemaError, match="has schema 1, older than 2; upgrade it with `belated live migrate`"):
+    words = f"has schema {before}, older than {before + 1}; upgrade it with `belated live migrate`"
+    with pytest.raises(bl.live.SchemaError, match=words):
         place.open()
-    assert bl.live.migrate(place.url) == 2
-    assert bl.live.migrate(place.url) == 2
+    assert bl.live.migrate(place.url) == before + 1
+    assert bl.live.migrate(place.url) == before + 1
     exp = place.again()
     assert exp.ask(UNITS[0]).repeated
     assert exp._store.verify().clean
     assert place.sql("select note from experiment") == [(None,)]
 
 
+@of_storages("a store is upgraded where it is, while nobody serves it")
 def test_a_newer_schema_is_refused_in_a_sentence(place):
     place.create()
-    place.sql("update meta set value = '7' where key = 'schema'")
+    place.sql("update meta set value = '700' where key = 'schema'")
     place.close()
     for act in (place.open, lambda: bl.live.migrate(place.url)):
-        with pytest.raises(bl.live.SchemaError, match=r"has schema 7, and this version .* install the newer belated"):
+        with pytest.raises(bl.live.SchemaError, match=r"has schema 700, and this version .* install the newer belated"):
             act()
 
 
@@ -611,6 +665,7 @@ print(bl.live.migrate(sys.argv[1]))
 """
 
 
+@of_storages("a store is upgraded where it is, while nobody serves it")
 def test_two_processes_migrating_at_once(place):
     exp = place.create()
     learned(exp)
@@ -622,7 +677,7 @@ def test_two_processes_migrating_at_once(place):
     for process in both:
         with process:
             process.stdin = None
-            assert process.stdout.read() == "2\n"
+            assert process.stdout.read() == f"{len(schema.MIGRATIONS) + 1}\n"
     with pytest.raises(bl.live.SchemaError, match="install the newer"):
         place.open()
 
@@ -640,7 +695,7 @@ def test_the_log_read_and_answer_agree(place):
         chance = {"A": 0.2, "B": 0.5, "C d": 0.4}
         exp.tell_many((each.unit, rng.random() < chance[each.arm]) for each in replies if rng.random() < 0.8)
         exp.tick()
-    answer, read = exp.answer(), bl.read(place.url, table="button")
+    answer, read = exp.answer(), bl.read(place.home, table="button")
     assert read.arms == ("A", "B", "C d")
     assert bl.estimate(read, level=0.95).to_json() == answer.estimate.to_json() == bl.estimate(exp.log()).to_json()
     followed = bl.sequence(read, **exp.setup.sequence_options)
@@ -660,7 +715,7 @@ def test_the_log_read_and_answer_agree_on_events(place, measure):
         place.clock.forward(200)
         exp.tell_many((unit, k + 0.5, f"order {k}") for unit in units[::3] for k in range(2))
     answer = exp.answer()
-    read = bl.read(place.url, table="button", as_of=answer.as_of)
+    read = bl.read(place.home, table="button", as_of=answer.as_of)
     assert answer.counts.told == len(read.closed()) == 80
     assert answer.counts.asked == len(read) == 120  # open windows count for the ages that they have reached
     assert bl.estimate(read).to_json() == answer.estimate.to_json()
@@ -678,7 +733,7 @@ $$ begin raise exception using errcode = '53100'; end $$
 def test_a_full_disk_loses_nothing(place):
     exp = place.create()
     exp.ask("x")
-    if place.kind == "sqlite":
+    if place.kind != "postgres":
         connection = exp._store.storage._connections[True]
         ((pages,),) = connection.execute("pragma page_count").fetchall()
         connection.execute(f"pragma max_page_count = {pages}")
@@ -693,7 +748,7 @@ def test_a_full_disk_loses_nothing(place):
     with pytest.raises(bl.live.StorageError, match="the disk is full; free some space"):
         exp.ask_many(units)
     assert len(rows(exp)) == 1
-    if place.kind == "sqlite":
+    if place.kind != "postgres":
         connection.execute("pragma max_page_count = 1000000")
     else:
         beside.execute("drop trigger full_disk on belated_live.decision")
@@ -733,6 +788,69 @@ def test_a_cancelled_caller_leaves_no_open_transaction(place, monkeypatch):
         ask(session, "button", ["y"])
     assert exp.ask("x").repeated  # it was stored all the same, once
     assert len(rows(exp)) == 2
+
+
+@of_storages("a call that a client gives up before it is sent is not stored")
+def test_a_cancelled_caller_of_an_event_loop_cancels_no_write(place, monkeypatch):
+    exp = place.create()
+    go_on, storage = threading.Event(), exp._store.storage
+    writing = storage.writing
+
+    def slowly():
+        go_on.wait(30)
+        return writing()
+
+    async def cancel_some():
+        asked = [asyncio.create_task(exp.ask_async(unit)) for unit in UNITS[:6]]
+        told = asyncio.create_task(exp.tell_async(UNITS[0], 1))
+        await asyncio.sleep(0.05)  # all of them wait for the writer
+        for task in (*asked[::2], told):
+            task.cancel()
+        go_on.set()
+        return await asyncio.gather(*asked, told, return_exceptions=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "writing", slowly)
+        *asked, told = asyncio.run(cancel_some())
+    assert [isinstance(reply, asyncio.CancelledError) for reply in (*asked, told)] == [True, False] * 3 + [True]
+    with place.again()._store.storage.writing() as session:  # nobody holds it
+        ask(session, "button", ["y"])
+    again = exp.ask_many(UNITS[:6])
+    assert all(reply.repeated for reply in again)  # stored all the same, once
+    assert [reply.arm for reply in again[1::2]] == [reply.arm for reply in asked[1::2]]
+    assert exp.tell(UNITS[0], 1).status == "repeated"
+    assert len(rows(exp)) == 7
+    assert len(rows(exp, "outcome")) == 1
+
+
+def test_asynchronous_calls_do_what_the_others_do(place):
+    exp, other = place.create(), place.again()
+
+    async def call():
+        first = await exp.ask_async("x")
+        asked = await exp.ask_many_async(["x", "y"])
+        assert await exp.ask_many_async([]) == await exp.tell_many_async([]) == []
+        told = [await exp.tell_async("x", 1), *await exp.tell_many_async([("x", 1), ("y", 7), ("z", 1), ("y", 0)])]
+        with pytest.raises(bl.live.ContradictionError, match="say that this one is a correction"):
+            await exp.tell_async("x", 0)
+        with pytest.raises(bl.OptionError, match="must be 0 or 1"):
+            await exp.tell_async("x", 2)
+        with pytest.raises(bl.OptionError, match="must be text"):
+            await exp.ask_async("")
+        corrected = await exp.tell_async("x", 0, correct=True)
+        return first, asked, [each.status for each in (*told, corrected)]
+
+    first, asked, statuses = asyncio.run(call())
+    assert statuses == ["new", "repeated", "refused", "parked", "new", "corrected"]
+    assert (first.repeated, asked[0].repeated, asked[1].repeated) == (False, True, False)
+    assert [reply[:5] for reply in other.ask_many(["x", "x", "y"])] == [reply[:5] for reply in (first, *asked)]
+    exp.stop()
+    with pytest.raises(bl.live.NotRunningError, match="takes no new units"):
+        asyncio.run(exp.ask_many_async(["x", "new"]))
+    exp.close()
+    with pytest.raises(bl.live.ClosedError):
+        asyncio.run(exp.tell_async("x", 1))
+    assert exp._store.verify().clean
 
 
 def test_who_tells_second_at_the_same_time_learns_what_the_first_said(place):

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ import pytest
 
 import belated as bl
 from belated.live.design import versions
+from belated.live.tokens import SCOPES, make_token
 from tests.live.conftest import Place
 
 SECONDS = float(os.environ.get("BELATED_KILL_SECONDS", "4"))
@@ -29,20 +32,21 @@ WORKERS, UNITS = 3, 400
 
 #: Imports everything once, then forks a worker for each line: a new process is there in milliseconds.
 NURSERY = """
-import os, random, signal, sys, time
+import json, os, random, signal, sys, time
 import belated as bl
 import belated.live, belated.simulation.description
 try:
     import psycopg
 except ImportError:
     pass
-place, folder = sys.argv[1:]
+place, folder, options = sys.argv[1:]
+options = json.loads(options)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 def work(seed):
     rng = random.Random(seed)
     acks = os.open(f"{folder}/acks-{seed}", os.O_WRONLY | os.O_CREAT)
-    exp = bl.live.open(place, ticking=False).experiment("kills")
+    exp = bl.live.open(place, ticking=False, **options).experiment("kills")
     while True:
         number = rng.randrange(UNITS)
         unit = f"unit-{number}"
@@ -76,9 +80,9 @@ for line in sys.stdin:
 class Nursery:
     """Starts workers, and does harm to them."""
 
-    def __init__(self, place, folder: Path) -> None:
-        self.place, self.started = place, 0
-        command = [sys.executable, "-c", NURSERY, place.url, str(folder)]
+    def __init__(self, url: str, folder: Path, **options: object) -> None:
+        self.started = 0
+        command = [sys.executable, "-c", NURSERY, url, str(folder), json.dumps(options)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.workers: list[int] = []
 
@@ -104,7 +108,7 @@ def test_nothing_acknowledged_is_lost(place, capsys, tmp_path):
     folder = tmp_path / "acks"
     folder.mkdir()
     rng, done = random.Random(7), Counter()  # noqa: S311
-    nursery = Nursery(place, folder)
+    nursery = Nursery(place.url, folder)
     try:
         for _ in range(WORKERS):
             nursery.start()
@@ -131,7 +135,7 @@ def _harm(place, nursery: Nursery, rng: random.Random, done: Counter) -> None:
         nursery.kill(which)
         nursery.start()
         done["killed"] += 1
-    elif act < 0.8 or place.kind == "sqlite":
+    elif act < 0.8 or place.kind != "postgres":
         os.kill(nursery.workers[which], signal.SIGSTOP)
         time.sleep(rng.uniform(0.01, 0.1))
         os.kill(nursery.workers[which], signal.SIGCONT)
@@ -209,7 +213,7 @@ def test_a_server_that_stops_at_once_loses_nothing(engine, capsys):
         folder = Path(home, "acks")
         folder.mkdir()
         exp = place.create("kills", policy=bl.policies.fixed({"A": 0.3, "B": 0.7}))
-        nursery = Nursery(place, folder)
+        nursery = Nursery(place.url, folder)
         try:
             for _ in range(2):
                 nursery.start()
@@ -232,3 +236,82 @@ def test_a_server_that_stops_at_once_loses_nothing(engine, capsys):
         assert counts["error"]
         place.close()
         server.stop()
+
+
+# ---------------------------------------------------------------- a store that is served
+
+
+class Service:
+    """A file that a process of its own serves, at one port, however often it is killed."""
+
+    def __init__(self, path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.command = [sys.executable, "-m", "belated", "live", "serve", str(path), "--port", str(self.port)]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(self.command, **quiet)
+
+    def wait(self) -> None:
+        """Wait until it listens."""
+        while True:
+            assert self.process.poll() is None
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_service_that_is_killed_loses_nothing(place, capsys, tmp_path):
+    """Its clients send again what was not answered: they notice no failure, and nothing is stored twice."""
+    exp = place.create("kills", policy=bl.policies.fixed({"A": 0.3, "B": 0.7}))
+    token, _ = make_token(exp._store.storage, "kills", SCOPES, author="test")
+    place.close()
+    folder = tmp_path / "acks"
+    folder.mkdir()
+    rng, done = random.Random(11), Counter()  # noqa: S311
+    service = Service(Path(place.url))
+    nursery = Nursery(service.url, folder, token=token, timeout=120, retries=1000)
+    try:
+        for _ in range(WORKERS):
+            nursery.start()
+        end = time.monotonic() + 5 * SECONDS if SECONDS < 60 else time.monotonic() + SECONDS
+        while time.monotonic() < end or done["killed servers"] < 2:
+            service.wait()
+            time.sleep(rng.uniform(0.5, 3.0))
+            _harm_service(service, nursery, rng, done)
+    finally:
+        nursery.close()
+        service.kill()
+    said = _acknowledged(folder)
+    with capsys.disabled():
+        counts = ", ".join(f"{n} {what}" for what, n in sorted((done + Counter(row[0] for row in said)).items()))
+        print(f"\n  http: {counts}")  # noqa: T201
+    assert len(said) > 20
+    assert not any(row[0] == "error" for row in said)
+    _check(place.again("kills", own_clock=False), said)
+
+
+def _harm_service(service: Service, nursery: Nursery, rng: random.Random, done: Counter) -> None:
+    """Kill the server, stop it for a while, or kill a client."""
+    act = rng.random()
+    if act < 0.7:
+        service.kill()
+        service.start()
+        done["killed servers"] += 1
+    elif act < 0.85:
+        service.process.send_signal(signal.SIGSTOP)
+        time.sleep(rng.uniform(0.05, 0.5))
+        service.process.send_signal(signal.SIGCONT)
+        done["stopped servers"] += 1
+    else:
+        nursery.kill(rng.randrange(len(nursery.workers)))
+        nursery.start()
+        done["killed clients"] += 1

@@ -44,6 +44,51 @@ def test_a_rehearsal_chooses_as_a_simulation_and_its_answers_cover():
     assert held[1] >= 22
 
 
+BY_SEGMENT = bl.ContextualBandit(
+    {
+        "FR": bl.Bandit({"A": bl.arms.bernoulli(0.2), "B": bl.arms.bernoulli(0.6)}, bl.delays.geometric(10)),
+        "DE": bl.Bandit({"A": bl.arms.bernoulli(0.6), "B": bl.arms.bernoulli(0.2)}, bl.delays.geometric(10)),
+    },
+    shares={"FR": 0.7, "DE": 0.3},
+)
+
+
+def test_a_rehearsal_by_segment_chooses_as_a_simulation():
+    """Shares of arms in each segment within Monte Carlo error of `bl.simulate`, and the mix is the bandit's."""
+    policy, rows, count = bl.policies.thompson_beta(burn_in=20).batched(10), 240, 10
+
+    def shares(log):
+        labels, code = log.segment_column
+        return [log.code[code == labels.index(segment)].mean() for segment in BY_SEGMENT.labels]
+
+    live = []
+    for seed in range(count):
+        with rehearsal(BY_SEGMENT, policy, rows, seed=seed, every=10, baseline="A") as exp:
+            live.append(shares(exp.log()))
+            mix = np.bincount(exp.log().segment_column.code)[1] / rows  # labels are sorted: FR is the second
+            assert abs(mix - 0.7) < 5 * np.sqrt(0.21 / rows)
+    assert exp.setup.segmented
+    simulated = [shares(bl.simulate(BY_SEGMENT, policy, rows, 11, r)) for r in range(2 * count)]
+    error = np.sqrt((np.var(live, axis=0) + np.var(simulated, axis=0) / 2) / count)
+    assert (np.abs(np.mean(live, axis=0) - np.mean(simulated, axis=0)) < 5 * error).all()
+    assert np.mean(live, axis=0)[0] > 0.5 > np.mean(live, axis=0)[1]
+
+
+def test_covariates_change_the_outcomes_of_a_rehearsal():
+    normal = bl.Bandit({"A": bl.arms.normal(0.0, 0.1), "B": bl.arms.normal(1.0, 0.1)})
+    hidden = {"covariates": {"x": bl.arms.normal(5.0, 0.1)}, "slopes": {"x": {"A": 2.0}}}
+    bandit = bl.ContextualBandit({"all": normal}, **hidden)
+    with rehearsal(bandit, bl.policies.uniform(), 100, every=50) as exp:
+        assert not exp.setup.segmented  # the only segment "all" is none
+        assert exp.answer().estimate.values == pytest.approx(list(bandit.means.values()), abs=0.3)
+    shop = bl.Bandit({"A": bl.arms.events(0.1)}, bl.delays.geometric(5), window=10)
+    with (
+        pytest.raises(bl.OptionError, match="has events; a rehearsal needs outcomes"),
+        rehearsal(shop, bl.policies.uniform(), 10),
+    ):
+        pass
+
+
 def test_an_import_goes_on_with_what_was_logged(tmp_path):
     log = bl.simulate(BANDIT, bl.policies.epsilon_greedy(), 300, 1)
     path = write_log(log, tmp_path / "log.parquet")

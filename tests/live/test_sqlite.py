@@ -63,7 +63,7 @@ def test_files_that_cannot_be_a_store(tmp_path):
     assert other.stat().st_size == os.path.getsize(other)
     with pytest.raises(bl.live.StorageError, match="There is no file"):
         bl.live.open(tmp_path / "new", make=False)
-    with pytest.raises(bl.OptionError, match="must be a file or begin with postgresql://"):
+    with pytest.raises(bl.OptionError, match="must be a file, or begin with postgresql://"):
         bl.live.open("mysql://host/db")
 
 

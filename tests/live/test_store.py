@@ -92,6 +92,9 @@ def test_outcomes_are_checked(store):
             exp.tell("x", value)
     with pytest.raises(bl.OptionError, match="tells events apart"):
         exp.tell("x", 1, key="order 1")
+    said = exp.tell_many([("x", 10**400), ("x", 1, "", "yesterday"), ("x", True)])
+    assert [each.status for each in said] == ["refused", "refused", "new"]
+    assert said[1].why == "`happened_at` is a str; it must be a datetime"
     assert exp.setup.sequence_options["kind"] == "bernstein"
     assert exp.setup.sequence_options["bounds"] == (0.0, 5.0)
 
@@ -200,7 +203,7 @@ def test_every_policy_decides_as_in_a_simulation(policy):
     for t in (1, 2, 10, 50, 300):
         counts = np.bincount(log.code[: t - 1], minlength=3).astype(float)
         totals = np.bincount(log.code[: t - 1], log.outcome[: t - 1], minlength=3)
-        known = Knowledge(t, tuple(counts), tuple(totals), 0)
+        known = Knowledge(t, tuple(counts), tuple(totals))
         assert decide(policy, ["A", "B", "C"], (0, 1, 2), known, 300) == pytest.approx(log.propensity[t - 1], abs=1e-9)
 
 

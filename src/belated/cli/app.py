@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -62,7 +63,9 @@ def _add_live() -> None:
     helps = {
         ("live",): "Run experiments: decide, remember, learn as outcomes arrive, answer at any moment.",
         ("live", "arm"): "Add, pause, resume and drop arms.",
+        ("live", "segment"): "Add segments.",
         ("live", "policy"): "Change the policy.",
+        ("live", "token"): "Make, list and revoke tokens of the service, and links by which browsers log in.",
     }
     for words, text in helps.items():
         groups[words] = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=text)
@@ -113,7 +116,14 @@ def run() -> None:
         else:
             typer.echo(f"Error: {sentence.rstrip('.?')}{'?' if sentence.endswith('?') else '.'}", err=True)
         code = WRONG
+    except SystemExit as stop:  # Typer's 1 is a reader of the help who has enough
+        code = 0 if stop.code == 1 else stop.code
+    except OSError as error:
+        typer.echo(f"Error: {error.strerror}.", err=True)
+        code = WRONG
     except (KeyboardInterrupt, typer.Abort):
         typer.echo(STOPPED_WORDS, err=True)
         code = STOPPED
+    with suppress(OSError):  # what is left to write, which Python would complain about once more
+        sys.stdout.flush()
     sys.exit(code if isinstance(code, int) else 0)

@@ -45,6 +45,9 @@ OutcomeOption = Annotated[
     str, option("The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum.")
 ]
 Baseline = Annotated[str | None, option("The arm that the others are compared with.")]
+SegmentsOption = Annotated[
+    str | None, option("The segments of which every unit has one, such as DE,FR; the policy learns in each.")
+]
 Planned = Annotated[int, typer.Option(help="The number of units that are planned.", min=1)]
 Level = Annotated[float, typer.Option(help="The level of the intervals.")]
 
@@ -109,6 +112,7 @@ def create(
     arms: Annotated[str, option("The arms, such as Plain,Emoji,Question.")],
     policy: PolicyOption = "thompson",
     outcome: OutcomeOption = "binary",
+    segments: SegmentsOption = None,
     baseline: Baseline = None,
     planned: Planned = 10_000,
     level: Level = 0.95,
@@ -127,12 +131,18 @@ def create(
     declared = read_outcome(outcome)
     with open_store(place, ticking=False) as store:
         exp = store.create(
-            name, arms=next(csv.reader([arms], skipinitialspace=True), []), policy=read_policy(policy, declared),
-            outcome=declared, baseline=baseline, planned_rows=planned, level=level, author=author, reason=reason,
+            name, arms=_names(arms), policy=read_policy(policy, declared), outcome=declared,
+            segments=None if segments is None else _names(segments), baseline=baseline, planned_rows=planned,
+            level=level, author=author, reason=reason,
         )  # fmt: skip
         if not draft:
             exp.start(author=author)
         show(exp.status(), "table")
+
+
+def _names(text: str) -> list[str]:
+    """Return names that commas separate; one that has a comma itself is in quotes."""
+    return next(csv.reader([text], skipinitialspace=True), [])
 
 
 def start(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
@@ -149,6 +159,7 @@ def ask(
     place: Place,
     name: Name,
     units: Annotated[list[str], typer.Argument(help="Whom to decide for, such as customer-17.", show_default=False)],
+    segment: Annotated[str | None, option("Their segment, if the experiment has segments.")] = None,
     format: Annotated[str, typer.Option("--format", help="arm (one a line) or json.")] = "arm",  # noqa: A002
 ) -> None:
     """Print the arm of a unit; it is stored before it is printed, and the same unit always gets the same arm.
@@ -160,7 +171,7 @@ def ask(
 
     form = one_of("format", format, ("arm", "json"))
     with opened(place, name) as exp:
-        for reply in exp.ask_many(units):
+        for reply in exp.ask_many(units, None if segment is None else [segment] * len(units)):
             typer.echo(json.dumps(reply.to_dict()) if form == "json" else printable(reply.arm))
 
 
@@ -268,7 +279,7 @@ def log(
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file. Default: print CSV.")
     ] = None,
 ) -> None:
-    """Write the log: an arm, its probabilities, the outcome and their times in each row, without units.
+    """Write the log: an arm, its probabilities, the segment, outcome and times in each row, without units.
 
     Of events, units whose window has closed.
 
@@ -336,7 +347,7 @@ def erase(
     typer.echo("erased" if found else "there was nothing to erase")
 
 
-# ---------------------------------------------------------------- arms and policies
+# ---------------------------------------------------------------- arms, segments and policies
 
 
 def add(
@@ -353,6 +364,23 @@ def add(
     with _store(place) as store:
         exp = store.experiment(name)
         exp.add_arm(arm, author=author, reason=reason)
+        show(exp.status(), "table")
+
+
+def add_segment(
+    place: Place,
+    name: Name,
+    segment: Annotated[str, typer.Argument(help="The new segment.", show_default=False)],
+    author: Author = None,
+    reason: Reason = "",
+) -> None:
+    """Add a segment to an experiment that has some.
+
+    Example: `belated live segment add shop.belated "subject line" ES --reason "the shop opens in Spain"`
+    """
+    with _store(place) as store:
+        exp = store.experiment(name)
+        exp.add_segment(segment, author=author, reason=reason)
         show(exp.status(), "table")
 
 
@@ -466,6 +494,7 @@ def _store(place: str) -> Iterator[Store]:
 def commands() -> dict[tuple[str, ...], Any]:
     """Return every command by its words, in the order of the help."""
     from belated.cli.live_runs import demo, import_, simulate
+    from belated.cli.live_service import link, list_, make, revoke, serve
 
     plain = (
         create,
@@ -487,5 +516,8 @@ def commands() -> dict[tuple[str, ...], Any]:
     return {
         **{(each.__name__,): each for each in plain},
         ("arm", "add"): add, ("arm", "pause"): pause, ("arm", "resume"): resume, ("arm", "drop"): drop,
-        ("policy", "set"): set_, ("simulate",): simulate, ("import",): import_, ("demo",): demo,
+        ("segment", "add"): add_segment, ("policy", "set"): set_,
+        ("simulate",): simulate, ("import",): import_, ("demo",): demo,
+        ("serve",): serve, ("token", "create"): make, ("token", "list"): list_, ("token", "revoke"): revoke,
+        ("token", "link"): link,
     }  # fmt: skip

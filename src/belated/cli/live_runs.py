@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from belated.base.text import printable
 from belated.cli import options
 from belated.cli.live import Author, Baseline, Level, Name, OutcomeOption, Place, PolicyOption
 from belated.cli.options import option
@@ -40,8 +42,13 @@ def simulate(
         show(exp.status(), "table")
         typer.echo()
         show(exp.answer(), "table")
-    means = ", ".join(f"{label} {mean:g}" for label, mean in about.bandit.means.items())
-    typer.echo(f"The true means are {means}.")
+    typer.echo(f"The true means are {_means(about.bandit.means)}.")
+    for segment, means in getattr(about.bandit, "means_by_segment", {}).items():
+        typer.echo(f"In {printable(str(segment))} they are {_means(means)}.")
+
+
+def _means(means: Mapping[Any, float]) -> str:
+    return ", ".join(f"{printable(str(label))} {mean:g}" for label, mean in means.items())
 
 
 def import_(
@@ -51,6 +58,7 @@ def import_(
     policy: PolicyOption = "thompson",
     outcome: OutcomeOption = "binary",
     unit: Annotated[str | None, option("The column of the units, so that they keep their arms.")] = None,
+    segment: Annotated[str | None, option("The column of their segments, which the experiment then has.")] = None,
     baseline: Baseline = None,
     planned: Annotated[int | None, option("The number of units that are planned. Default: twice the rows.")] = None,
     level: Level = 0.95,
@@ -71,8 +79,8 @@ def import_(
     declared = read_outcome(outcome)
     with open_store(place, ticking=False) as store:
         exp = store.import_table(
-            name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, baseline=baseline,
-            planned_rows=planned, level=level, author=author, arm=arm, propensity=propensity,
+            name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
+            baseline=baseline, planned_rows=planned, level=level, author=author, arm=arm, propensity=propensity,
             assigned_at=assigned_at, arrived_at=arrived_at, outcome_column=outcome_column,
         )  # fmt: skip
         show(exp.status(), "table")

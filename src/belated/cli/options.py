@@ -227,15 +227,15 @@ class LogOptions:
     @property
     def files(self) -> list[str]:
         """The files that are read, as far as they are there."""
-        from belated.reading.databases import path_of
         from belated.reading.formats import find_files
+        from belated.reading.inputs import path_of
 
-        found: list[str] = []
+        files: list[str] = []
         for given in (self.source, self.outcomes):
             with suppress(OptionError):  # said when it is read
                 path = None if given is None else path_of(given, ("duckdb", "file", "sqlite")) or given
-                found += [] if path is None else find_files(path, "source", None).paths
-        return found
+                files += [] if path is None else find_files(path, "source", None).paths
+        return files
 
     def read(self) -> sources.Source:
         """Return the log, having said on stderr what was guessed."""

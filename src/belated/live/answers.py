@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from belated.base.columns import Label
 from belated.base.documents import json_text, plain
-from belated.base.errors import LogError, recorded_warnings
+from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.design import Setup
 
 if TYPE_CHECKING:
     from belated.assumptions.diagnosis import Diagnosis
+    from belated.estimation.answers import Answer
     from belated.estimation.best import Best
     from belated.estimation.estimate import Estimate
+    from belated.live.logs import LogState
     from belated.log.data import Data
+    from belated.sequences.answers import SequenceAnswer
     from belated.sequences.sequence import ConfidenceSequence
 
 
@@ -42,8 +47,24 @@ class Counts:
     corrected: int = 0
 
 
+class SegmentAnswer(NamedTuple):
+    """What an experiment says in one segment.
+
+    Attributes
+    ----------
+    estimate : Estimate
+    sequence : ConfidenceSequence or None
+        None for small segments that were merged, which have no sequence of their own.
+    """
+
+    estimate: Estimate
+    sequence: ConfidenceSequence | None
+
+
 class LiveAnswer(Table):
     """What an experiment says so far; prints as the contrasts of the estimate and of the confidence sequence.
+
+    With segments, these are averages over the units so far, and the contrasts in each segment follow.
 
     Attributes
     ----------
@@ -58,6 +79,8 @@ class LiveAnswer(Table):
     exclusions : dict
         When a contrast's confidence sequence first excluded 0, by name; remembered whatever comes later.
     warnings : tuple of str
+    state : LogState or None
+        What the log was made of.
     """
 
     def __init__(
@@ -66,6 +89,7 @@ class LiveAnswer(Table):
         self.name, self.setup, self.log, self.counts = name, setup, log, counts
         self.as_of, self.watermark = as_of, watermark
         self.exclusions: Mapping[str, dt.datetime] = {}
+        self.state: LogState | None = None
         self.estimate: Estimate | None = None
         self.sequence: ConfidenceSequence | None = None
         self.warnings: tuple[str, ...] = ()
@@ -76,10 +100,32 @@ class LiveAnswer(Table):
         from belated.estimation.estimate import estimate
         from belated.sequences.sequence import sequence
 
+        refused: list[str] = []
         with recorded_warnings() as said:
             self.estimate = estimate(log, level=self.setup.level)
-            self.sequence = sequence(log, **self.setup.sequence_options)
-        self.warnings = tuple(said)
+            try:
+                self.sequence = sequence(log, **self.setup.sequence_options)
+            except OptionError as error:  # an imported policy was finer than the segments
+                refused = [str(error)]
+        self.warnings = tuple(said + refused)
+
+    @cached_property
+    def segments(self) -> Mapping[Label, SegmentAnswer]:
+        """What it says in each segment, after small ones were merged; empty without segments."""
+        from belated.sequences.sequence import sequence
+
+        if self.estimate is None or self.log is None or not self.estimate.segments:
+            return {}
+        log, found = self.log.log(), {}
+        options = self.setup.segment_options(len(self.estimate.segments))
+        with recorded_warnings():
+            for label in self.estimate.segments:
+                try:
+                    followed = sequence(log, segment=label, **options)
+                except OptionError:
+                    followed = None
+                found[label] = SegmentAnswer(self.estimate.segment(label), followed)
+        return found
 
     @cached_property
     def best(self) -> Best | None:
@@ -116,17 +162,32 @@ class LiveAnswer(Table):
         at = self.as_of.strftime("%Y-%m-%d %H:%M:%S UTC")
         return f"{self.name}: {', '.join(parts)}, as of {at}"
 
+    @cached_property
+    def contrasts(self) -> tuple[tuple[Answer, SequenceAnswer], ...]:
+        """The contrasts over all units, then those in each segment: at one look, and at every look."""
+        if self.estimate is None or len(self.estimate.arms) < 2:
+            return ()
+        baseline = self.setup.baseline
+        fixed, sequences = [*self.estimate.contrasts(baseline).answers], [self.sequence]
+        if len(self.segments) > 1:
+            fixed += self.estimate.contrasts(baseline, by="segment").answers
+            sequences += [each.sequence for each in self.segments.values()]
+        each = len(fixed) // len(sequences)
+        followed: list[SequenceAnswer] = []
+        for place, known in enumerate(sequences):
+            own = fixed[place * each : (place + 1) * each]
+            followed += [_silent(a) for a in own] if known is None else known.contrasts(baseline).answers
+        return tuple(zip(fixed, followed, strict=True))
+
     def _columns(self) -> list[Column]:
-        if self.estimate is None or self.sequence is None:
+        if self.estimate is None:
             return [Column("contrast", [], "label")]
         if len(self.estimate.arms) < 2:
             return [Column("arm", list(self.estimate.arms), "label")]
         from belated.estimation.answers import answer_columns
         from belated.sequences.answers import answer_columns as sequence_columns
 
-        baseline = self.setup.baseline
-        fixed = self.estimate.contrasts(baseline).answers
-        followed = self.sequence.contrasts(baseline).answers
+        fixed, followed = zip(*self.contrasts, strict=True)
         once = {column.name: column for column in answer_columns(list(fixed), test=False)}
         always = {column.name: column for column in sequence_columns(list(followed))}
         return [
@@ -146,6 +207,7 @@ class LiveAnswer(Table):
         level = f"{100 * self.setup.level:g} %"
         return [
             f"The first interval holds at one look that was planned in advance, the second at every look ({level}).",
+            *([_SEGMENTS] if len(self.segments) > 1 else []),
             *([f"{count(self.counts.corrected, 'outcome')} corrected."] if self.counts.corrected else []),
             *self.warnings,
         ]
@@ -159,8 +221,23 @@ class LiveAnswer(Table):
         }  # fmt: skip
         columns = {column.name: list(column.values) for column in self._columns()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        if self.segments and self.contrasts:
+            rows = [{**row, "segment": fixed.segment} for row, (fixed, _) in zip(rows, self.contrasts, strict=True)]
         return {**content, "contrasts": plain(rows)}
 
     def to_json(self) -> str:
         """Return the answer as JSON, as docs/json.md describes it."""
         return json_text("live", self.to_dict())
+
+
+_SEGMENTS = "The first lines are averages over the units so far; the others are of one segment each."
+
+
+def _silent(answer: Answer) -> SequenceAnswer:
+    """Return what a sequence says that cannot be: nothing."""
+    from belated.sequences.answers import SequenceAnswer
+
+    return SequenceAnswer(
+        name=answer.name, estimate=math.nan, low=-math.inf, high=math.inf, level=answer.level, p_value=1.0, null=0.0,
+        excluded_at=None, kind="asymptotic", why=None, unit=answer.unit,
+    )  # fmt: skip

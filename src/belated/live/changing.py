@@ -10,7 +10,7 @@ from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
 from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
-from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_text, snapshot
+from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.draws import SALT
 from belated.live.errors import ClosedError, LiveError
 from belated.live.learning import nothing
@@ -33,7 +33,15 @@ class Author:
         session.add("change", [(key, experiment, what, json.dumps(detail), self.author, self.reason, session.now)])
 
 
-def create(session: Session, name: str, arms: Sequence[str], policy: Policy, setup: Setup, who: Author) -> None:
+def create(
+    session: Session,
+    name: str,
+    arms: Sequence[str],
+    policy: Policy,
+    setup: Setup,
+    who: Author,
+    segments: Sequence[str] = (),
+) -> None:
     """Insert an experiment that has not started."""
     if session.run("select 1 from experiment where name = ?", name):
         raise LiveError(f"There is already an experiment {one_line(repr(name))} in the store; choose another name.")
@@ -41,10 +49,12 @@ def create(session: Session, name: str, arms: Sequence[str], policy: Policy, set
     salt = secrets.token_bytes(SALT)
     session.add("experiment", [(key, name, "draft", salt, setup.to_json(), None, None, session.now)])
     session.add("arm", [(key, number, label, "offered") for number, label in enumerate(arms)])
+    session.add("segment", [(key, number, label) for number, label in enumerate(segments)])
     session.add("rule", [(key, 1, policy_text(policy), session.now)])
     if setup.outcome.is_events:
         session.run(schema.BY_TIME)
-    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)))
+    detail = {"segments": list(segments)} if segments else {}
+    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), **detail)
 
 
 def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> None:
@@ -52,11 +62,12 @@ def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> 
     about = _held(session, name)
     if about.state != "draft":
         raise LiveError(f"{name!r} has already started; it is {about.state}.")
-    known = nothing(len(about.arms))
-    p = decide(find_policy(session, about.id, 1), about.labels, about.offered, known, about.setup.planned)
+    known, policy = nothing(len(about.arms), len(about.segments)), find_policy(session, about.id, 1)
+    p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     version = Version(
-        1, 1, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals, "start"
-    )
+        1, 1, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals, "start",
+        known.steps,
+    )  # fmt: skip
     add_version(session, about.id, version)
     _set_state(session, about, "running")
     who.note(session, about.id, "start")
@@ -92,6 +103,19 @@ def add_arm(session: Session, name: str, label: str, find_policy: FindPolicy, wh
     session.add("arm", [(about.id, len(about.arms), label, "offered")])
     who.note(session, about.id, "add arm", arm=label)
     return _follow(session, name, find_policy, f"arm added: {label}")
+
+
+def add_segment(session: Session, name: str, label: str, find_policy: FindPolicy, who: Author) -> str | None:
+    """Add a segment, of which nothing is known yet; return what is wrong with the policy, if it fails."""
+    about = _changeable(session, name)
+    if not about.segments:
+        raise LiveError(f"{name!r} has no segments; they are declared when an experiment is created.")
+    if label in about.segments:
+        raise OptionError(f"{argument('segment')} is {one_line(repr(label))}, which the experiment has already.")
+    read_segments([*about.segments, label])
+    session.add("segment", [(about.id, len(about.segments), label)])
+    who.note(session, about.id, "add segment", segment=label)
+    return _follow(session, name, find_policy, f"segment added: {label}")
 
 
 def set_arm(
@@ -130,7 +154,7 @@ def rule_of(session: Session, experiment: int, number: int) -> Policy:
 
 
 def _follow(session: Session, name: str, find_policy: FindPolicy, cause: str) -> str | None:
-    """Make the version that follows a change of arms."""
+    """Make the version that follows a change of arms or segments."""
     about = snapshot(session, name)
     if about.version is None:
         return None

@@ -12,6 +12,8 @@ import numpy as np
 
 from belated.base.checks import tolerance
 from belated.base.errors import OptionError, PolicyError, argument
+from belated.base.text import one_line
+from belated.live.errors import legible
 from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
 from belated.simulation.policies import Policy, PolicyFunction
@@ -28,7 +30,8 @@ def policy_of(text: str, function: PolicyFunction | None = None) -> Policy:
     """Return the policy of JSON that `policy_text` made; `function` is that of the user's own policy."""
     from belated.simulation.description import policy_from
 
-    policy = policy_from(json.loads(text))
+    with legible("a policy"):
+        policy = policy_from(json.loads(text))
     return replace(policy, function=function) if policy.name == "own" else policy
 
 
@@ -45,9 +48,17 @@ def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Pol
 
 
 def decide(
-    policy: Policy, labels: Sequence[str], offered: Sequence[int], known: Knowledge, planned: int
+    policy: Policy,
+    labels: Sequence[str],
+    offered: Sequence[int],
+    known: Knowledge,
+    planned: int,
+    segments: Sequence[str] = (),
 ) -> list[float]:
-    """Return the probability of every arm; 0 of those that are not offered.
+    """Return the probability of every arm, in each segment; 0 of those that are not offered.
+
+    A policy learns in each segment on its own; one that is pooled learns from all of them, and decides for all. A
+    burn-in that is a share of the planned rows is one of the rows of all segments.
 
     Raises
     ------
@@ -56,7 +67,28 @@ def decide(
     """
     if not offered:
         raise PolicyError("No arm is offered.")
-    p = _shares(policy, [labels[k] for k in offered], [known.counts[k] for k in offered], known, offered, planned)
+    burn_in = policy.burn_in_steps(planned)
+    if not known.steps:
+        return _decide_one(policy, labels, offered, known, planned, burns_in=known.step <= burn_in)
+    if not policy.by_segment:
+        together = known.pooled
+        return _decide_one(policy, labels, offered, together, planned, burns_in=known.step <= burn_in) * len(segments)
+    p: list[float] = []
+    for segment, own in zip(segments, known.by_segment, strict=True):
+        burns_in = (known.step if policy.burn_in < 1 else own.step) <= burn_in
+        try:
+            p += _decide_one(policy, labels, offered, own, planned, burns_in=burns_in)
+        except PolicyError as error:
+            raise PolicyError(f"In segment {one_line(repr(segment))}: {error}") from error
+    return p
+
+
+def _decide_one(
+    policy: Policy, labels: Sequence[str], offered: Sequence[int], known: Knowledge, planned: int, *, burns_in: bool
+) -> list[float]:
+    """Return the probability of every arm from what is known of one segment, or of all."""
+    chosen = [labels[k] for k in offered]
+    p = [1 / len(chosen)] * len(chosen) if burns_in else _shares(policy, chosen, known, offered, planned)
     if len(p) != len(offered) or not all(math.isfinite(each) and each >= 0 for each in p):
         raise PolicyError(f"The policy returned {p}; it must be {len(offered)} probabilities that sum to 1.")
     if abs(math.fsum(p) - 1) > tolerance(len(p)):
@@ -67,16 +99,12 @@ def decide(
     return placed
 
 
-def _shares(
-    policy: Policy, chosen: list[str], counts: list[float], known: Knowledge, offered: Sequence[int], planned: int
-) -> list[float]:
+def _shares(policy: Policy, chosen: list[str], known: Knowledge, offered: Sequence[int], planned: int) -> list[float]:
     """Return the probabilities of the arms that are offered."""
     n = len(chosen)
     if n == 1:
         return [1.0]
-    if known.step <= policy.burn_in_steps(planned):
-        return [1 / n] * n
-    totals = [known.totals[k] for k in offered]
+    counts, totals = [known.counts[k] for k in offered], [known.totals[k] for k in offered]
     if policy.name == "fixed":
         given = [1 / n] * n if policy.shares is None else [policy.shares.get(label, 0.0) for label in chosen]
         whole = math.fsum(given)

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 from belated.base.checks import fraction, one_of, positive, whole
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
-from belated.live.errors import UnknownExperimentError
+from belated.live.errors import UnknownExperimentError, legible
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
+from belated.summaries.segments import ALL, MISSING
+from belated.summaries.segments import MOST as MOST_SEGMENTS
 
 if TYPE_CHECKING:
     from belated.sequences.design import KindOption
 
-#: The longest name of an experiment, an arm or a unit, and the largest number of arms.
+#: The longest name of an experiment, an arm or a unit, and the largest number of arms; segments may be as many as
+#: answers tell apart.
 LONGEST, MOST_ARMS = 200, 1000
 LONGEST_UNIT = 500
 
@@ -48,6 +51,8 @@ class Setup:
         Asks and outcomes after which a version is made.
     seconds : float
         Seconds after which one is made if anything is new.
+    segmented : bool
+        Whether units have segments.
     """
 
     outcome: Outcome
@@ -58,6 +63,7 @@ class Setup:
     planned: int
     every: int
     seconds: float
+    segmented: bool = False
 
     def to_json(self) -> str:
         """Return the setup as JSON."""
@@ -66,8 +72,9 @@ class Setup:
     @classmethod
     def from_json(cls, text: str) -> Setup:
         """Return the setup of JSON that `to_json` made."""
-        table = json.loads(text)
-        return cls(**{**table, "outcome": outcome_from(table["outcome"])})
+        with legible("the setup of an experiment"):
+            table = json.loads(text)
+            return cls(**{**table, "outcome": outcome_from(table["outcome"])})
 
     @property
     def sequence_options(self) -> dict[str, Any]:
@@ -75,6 +82,11 @@ class Setup:
         _, bounds = self.outcome.sequence
         options: dict[str, Any] = {"level": self.level, "target": self.target, "baseline": self.baseline}
         return {"kind": self.kind, **options, **({} if bounds is None else {"bounds": bounds})}
+
+    def segment_options(self, segments: int) -> dict[str, Any]:
+        """Return the options with which `bl.sequence` follows one of several segments: narrowest at its share."""
+        kind = self.outcome.sequence[0] if self.kind == "auto" else self.kind
+        return {**self.sequence_options, "kind": kind, "target": max(self.target // segments, 1)}
 
 
 def plan_setup(
@@ -88,6 +100,7 @@ def plan_setup(
     target: int | None = None,
     every: int | None = None,
     seconds: float = 2.0,
+    segmented: bool = False,
 ) -> Setup:
     """Return the setup of the options of `Store.create`."""
     if not isinstance(outcome, Outcome):
@@ -97,9 +110,12 @@ def plan_setup(
         raise OptionError(f"{argument('baseline')} is {one_line(repr(baseline))}; it must be one of the arms {known}.")
     planned = whole("planned_rows", planned_rows, least=1)
     own: KindOption = outcome.sequence[0]
+    if segmented:  # over segments, 0/1 outcomes have their own kind while no small segments are merged
+        own = "auto" if own == "beta_binomial" else "asymptotic"
     if kind is not None:  # others would need what is not declared, such as bounds
         kinds: tuple[KindOption, ...] = ("auto", "asymptotic", own)
-        own = one_of("kind", kind, tuple(dict.fromkeys(kinds)))
+        chosen = one_of("kind", kind, tuple(dict.fromkeys(kinds)))
+        own = own if segmented and chosen == "auto" else chosen
     return Setup(
         outcome=outcome,
         level=fraction("level", level),
@@ -109,6 +125,7 @@ def plan_setup(
         planned=planned,
         every=max(planned // _TICKS, 1) if every is None else whole("every", every, least=1),
         seconds=positive("seconds", seconds),
+        segmented=segmented,
     )
 
 
@@ -124,14 +141,24 @@ def read_text(name: str, value: object, longest: int = LONGEST) -> str:
 
 def read_unit(value: object) -> str:
     """Return a unit as text; a whole number is written out."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
     if type(value) is str and value.isascii() and value.isprintable() and 0 < len(value) <= LONGEST_UNIT:
         return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     text = read_text("unit", value, LONGEST_UNIT)
     if text.startswith(TOMBSTONE):
         raise OptionError(f"{argument('unit')} begins as the names of erased units do; choose another name.")
     return text
+
+
+def read_segments(names: Sequence[str]) -> list[str]:
+    """Return the names of segments, which are different, and not those that answers use themselves."""
+    labels = [read_text("segments", name) for name in ([names] if isinstance(names, str) else names)]
+    if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_SEGMENTS:
+        raise OptionError(f"{argument('segments')} must be 1 to {MOST_SEGMENTS} different names.")
+    for label in {ALL, MISSING}.intersection(labels):
+        raise OptionError(f"{argument('segments')} has {label!r}, a word of the answers; choose another name.")
+    return labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +172,7 @@ class ArmRow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An experiment as it is in a transaction: its state, arms and current version."""
+    """An experiment as it is in a transaction: its state, arms, segments and current version."""
 
     id: int
     name: str
@@ -156,6 +183,7 @@ class Snapshot:
     problem: str | None
     waiting: bool  # whether outcomes are parked
     arms: tuple[ArmRow, ...]
+    segments: tuple[str, ...]  # by number; empty if units have none
     version: Version | None
 
     def __repr__(self) -> str:
@@ -179,16 +207,16 @@ class Snapshot:
         known = ", ".join(repr(one_line(arm.label)) for arm in self.arms)
         raise OptionError(f"{argument('arm')} is {one_line(repr(label))}; it must be one of {known}.")
 
-    def probabilities(self, version: Version) -> dict[str, float]:
-        """Return the probability of every arm under a version; arms that came later have 0."""
-        padded = (*version.probabilities, *([0.0] * (len(self.arms) - len(version.probabilities))))
-        return dict(zip(self.labels, padded, strict=True))
+    def probabilities(self, version: Version, segment: int | None = None) -> dict[str, float]:
+        """Return the probability of every arm under a version, in a segment; arms that came later have 0."""
+        chances = version.chances(segment)
+        return dict(zip(self.labels, (*chances, *[0.0] * (len(self.arms) - len(chances))), strict=True))
 
 
 #: Setups by their text, which never changes.
 _SETUPS: dict[str, Setup] = {}
 
-_VERSION = "number, rule, step, watermark, made_at, offered, probabilities, counts, totals, cause"
+_VERSION = "number, rule, step, watermark, made_at, offered, probabilities, counts, totals, steps, cause"
 _EXPERIMENT = (
     "select e.id, e.name, e.state, e.salt, e.about, e.final, e.problem, (select max(number) from version where "
     "experiment = e.id), (select 1 from parked where experiment = e.id limit 1) from experiment e where e.name = ?"
@@ -206,25 +234,32 @@ def snapshot(session: Session, name: str) -> Snapshot:
         listed = f" It has {', '.join(repr(one_line(each)) for each in known)}." if known else " It has none yet."
         raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.{listed}")
     key, name, state, salt, about, final, problem, latest, waiting = rows[0]
-    arms, version = _arms_and_version(session, key, latest, state)
     setup = _SETUPS.get(about)
     if setup is None:
         setup = _SETUPS[about] = Setup.from_json(about)
-    return Snapshot(key, name, state, bytes(salt), setup, final, problem, bool(waiting), arms, version)
+    served = _served(session, key, latest, state, segmented=setup.segmented)
+    return Snapshot(key, name, state, bytes(salt), setup, final, problem, bool(waiting), *served)
 
 
-def _arms_and_version(
-    session: Session, key: int, latest: int | None, state: State
-) -> tuple[tuple[ArmRow, ...], Version | None]:
-    """Return the arms and the latest version; arms of a running experiment change only with a new version."""
+#: What an experiment serves from: its arms, its segments and its latest version.
+_Served = tuple[tuple[ArmRow, ...], tuple[str, ...], Version | None]
+
+
+def _served(session: Session, key: int, latest: int | None, state: State, *, segmented: bool) -> _Served:
+    """Return what is served; arms and segments of a running experiment change only with a new version."""
     kept = session.known if state == "running" else None
     place = (key, latest or 0)
     if kept is not None and place in kept:
-        known: tuple[tuple[ArmRow, ...], Version | None] = kept[place]
+        known: _Served = kept[place]
         return known
     rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
+    segments: list[Any] = []
+    if segmented:
+        segments = session.run("select label from segment where experiment = ? order by number", key)
     made = [] if latest is None else session.run(_ONE, key, latest)
-    found = tuple(ArmRow(*row) for row in rows), _version(made[0]) if made else None
+    found = (
+        tuple(ArmRow(*row) for row in rows), tuple(row[0] for row in segments), _version(made[0]) if made else None,
+    )  # fmt: skip
     if kept is not None:
         if len(kept) > 1000:
             kept.clear()
@@ -241,18 +276,18 @@ def versions(session: Session, experiment: int, numbers: list[int] | None = None
 def add_version(session: Session, experiment: int, version: Version) -> bool:
     """Insert a version; return whether it is there now: False if another one took its number."""
     session.known = None  # until it is committed, nobody may rely on it
-    lists = (version.offered, version.probabilities, version.counts, version.totals)
-    offered, probabilities, counts, totals = (json.dumps(list(values)) for values in lists)
+    lists = (version.offered, version.probabilities, version.counts, version.totals, version.steps)
     rows = session.run(
         "insert into version (experiment, number, rule, step, watermark, made_at, offered, probabilities, counts, "
-        "totals, cause) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning number",
-        experiment, version.number, version.rule, version.step, version.watermark, version.made_at, offered,
-        probabilities, counts, totals, version.cause,
+        "totals, steps, cause) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning number",
+        experiment, version.number, version.rule, version.step, version.watermark, version.made_at,
+        *(json.dumps(list(values)) for values in lists), version.cause,
     )  # fmt: skip
     return bool(rows)
 
 
 def _version(row: tuple[Any, ...]) -> Version:
     number, rule, step, watermark, made_at, *lists, cause = row
-    offered, probabilities, counts, totals = (tuple(json.loads(text)) for text in lists)
-    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, cause)
+    with legible("a version of the policy"):
+        offered, probabilities, counts, totals, steps = (tuple(json.loads(text)) for text in lists)
+    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, cause, steps)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from belated.base.errors import BelatedError
 
 
@@ -33,5 +36,26 @@ class CrossedError(StorageError):
     """Transactions crossed, and the storage ended one of them; it can be tried again at once."""
 
 
+class OverloadedError(StorageError):
+    """Too many requests are waiting for the storage; what was asked is not stored, and may be asked again later."""
+
+
 class SchemaError(LiveError):
     """The storage was written by another version of this library."""
+
+
+class AccessError(LiveError):
+    """The service does not know the token, or the token does not allow what was asked."""
+
+
+@contextmanager
+def legible(what: str) -> Iterator[None]:
+    """Raise one sentence if something that a store holds cannot be read."""
+    try:
+        yield
+    except LiveError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise StorageError(
+            f"The store is damaged: {what} cannot be read; restore a backup with `belated live restore`."
+        ) from None

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError, OptionError
-from belated.base.tables import Column, Table
-from belated.base.text import count
+from belated.base.errors import LogError
 from belated.live import changing
 from belated.live.answers import Counts, LiveAnswer
+from belated.live.calls import acknowledgements, decisions, read_asks, read_tells, taken
 from belated.live.deciding import check_policy
 from belated.live.design import Snapshot, read_text, read_unit, snapshot
 from belated.live.erasing import erase
-from belated.live.errors import ContradictionError, LiveError
-from belated.live.records import Change, Decision, State, Tell, Told, Version, moment
+from belated.live.logs import LogState
+from belated.live.records import Change, Decision, Tell, Told, Version, moment
 from belated.live.sqlite import SQLiteStorage
+from belated.live.status import Changes, Status
 from belated.live.storage import Session
-from belated.live.telling import checked
 from belated.live.verifying import replay
 from belated.reading.live_logs import LiveRows
 
@@ -32,81 +30,6 @@ if TYPE_CHECKING:
     from belated.live.store import Store
     from belated.log.data import Data
     from belated.simulation.policies import Policy
-
-
-@dataclass(frozen=True, repr=False)
-class Status(Table):
-    """How an experiment is doing; prints as its arms.
-
-    Attributes
-    ----------
-    name, state : str
-    version : int
-        The current policy version; 0 before the start.
-    made_at : datetime or None
-        When it was made.
-    asked, told, parked : int
-        Units decided, outcomes told, and outcomes of units that were never asked.
-    problem : str or None
-        Why the policy failed; the last good version goes on serving.
-    arms : tuple of (label, state, probability)
-    """
-
-    name: str
-    state: State
-    version: int
-    made_at: dt.datetime | None
-    asked: int
-    told: int
-    parked: int
-    problem: str | None
-    arms: tuple[tuple[str, str, float], ...]
-
-    def _title(self) -> str:
-        parked = f", {count(self.parked, 'outcome')} parked" if self.parked else ""
-        return (
-            f"{self.name}: {self.state}, version {self.version:,}, {count(self.asked, 'unit')} asked, "
-            f"{count(self.told, 'outcome')} told{parked}"
-        )
-
-    def _columns(self) -> list[Column]:
-        labels, states, chances = zip(*self.arms, strict=True)
-        return [
-            Column("arm", list(labels), "label"),
-            Column("state", list(states), "label"),
-            Column("probability", list(chances), "share"),
-        ]
-
-    def _notes(self) -> list[str]:
-        return [] if self.problem is None else [f"The last good version goes on serving: {self.problem}"]
-
-
-class Changes(Table):
-    """The audit of an experiment: what was changed, when, by whom and why; iterates over `Change`."""
-
-    def __init__(self, name: str, changes: list[Change]) -> None:
-        self.name, self._changes = name, changes
-
-    def __iter__(self) -> Any:
-        return iter(self._changes)
-
-    def __len__(self) -> int:
-        return len(self._changes)
-
-    def __getitem__(self, place: int) -> Change:
-        return self._changes[place]
-
-    def _title(self) -> str:
-        return f"{self.name}: {count(len(self._changes), 'change')}"
-
-    def _columns(self) -> list[Column]:
-        return [
-            Column("at", [each.made_at.strftime("%Y-%m-%d %H:%M:%S") for each in self._changes], "label"),
-            Column("what", [each.what for each in self._changes], "label"),
-            Column("detail", [each.detail for each in self._changes], "sentence"),
-            Column("author", [each.author for each in self._changes], "label"),
-            Column("reason", [each.reason for each in self._changes], "sentence"),
-        ]
 
 
 class Experiment:
@@ -131,18 +54,36 @@ class Experiment:
 
     # ---------------------------------------------------------------- asking and telling
 
-    def ask(self, unit: str) -> Decision:
-        """Return the arm of a unit; it is on the disk when this returns. The same unit always gets the same arm."""
-        return self.ask_many([unit])[0]
+    def ask(self, unit: str, segment: str | None = None) -> Decision:
+        """Return the arm of a unit; it is on the disk when this returns. The same unit always gets the same arm.
 
-    def ask_many(self, units: Iterable[str]) -> list[Decision]:
-        """Return the arms of several units, stored in one transaction."""
-        wanted = [read_unit(unit) for unit in units]
-        replies = self._store.submit("ask", self.name, wanted) if wanted else []
-        for reply in replies:
-            if isinstance(reply, LiveError):
-                raise reply
-        return replies
+        Parameters
+        ----------
+        unit : str
+        segment : str, optional
+            The unit's segment, if the experiment has segments. Asked again, the unit keeps its first one.
+        """
+        return self.ask_many([unit], None if segment is None else [segment])[0]
+
+    async def ask_async(self, unit: str, segment: str | None = None) -> Decision:
+        """Do what `ask` does, for callers of an event loop; if one is cancelled, its unit is decided all the same."""
+        asks = read_asks(self.setup, [unit], None if segment is None else [segment])
+        return decisions(await self._store.submit_async("ask", self.name, asks))[0]
+
+    def ask_many(self, units: Iterable[str], segments: Iterable[str] | None = None) -> list[Decision]:
+        """Return the arms of several units, stored in one transaction.
+
+        Parameters
+        ----------
+        units : iterable of str
+        segments : iterable of str, optional
+            The segment of each unit, if the experiment has segments.
+        """
+        return decisions(self._store.submit("ask", self.name, read_asks(self.setup, units, segments)))
+
+    async def ask_many_async(self, units: Iterable[str], segments: Iterable[str] | None = None) -> list[Decision]:
+        """Do what `ask_many` does, for callers of an event loop."""
+        return decisions(await self._store.submit_async("ask", self.name, read_asks(self.setup, units, segments)))
 
     def tell(
         self,
@@ -167,12 +108,19 @@ class Experiment:
         correct : bool
             Whether the value replaces another one that was told before; otherwise that is refused.
         """
-        (said,) = self.tell_many([Tell(unit, value, key, happened_at, correct)])
-        if said.status == "contradiction":
-            raise ContradictionError(f"The outcome contradicts what is known: {said.why}.")
-        if said.status == "refused":
-            raise OptionError(f"The outcome is refused: {said.why}.")
-        return said
+        return taken(self.tell_many([Tell(unit, value, key, happened_at, correct)])[0])
+
+    async def tell_async(
+        self,
+        unit: str,
+        value: float = 1.0,
+        *,
+        key: str = "",
+        happened_at: dt.datetime | None = None,
+        correct: bool = False,
+    ) -> Told:
+        """Do what `tell` does, for callers of an event loop; if one is cancelled, its outcome is stored anyway."""
+        return taken((await self.tell_many_async([Tell(unit, value, key, happened_at, correct)]))[0])
 
     def tell_many(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
         """Store several outcomes in one transaction; return an acknowledgement of each.
@@ -182,14 +130,13 @@ class Experiment:
         outcomes : iterable of Tell or tuple
             Tuples are (unit, value), in the order of the fields of `Tell`.
         """
-        outcome = self.setup.outcome
-        tells = [checked(outcome, each if isinstance(each, Tell) else Tell(*each)) for each in outcomes]
-        possible = [each for each in tells if isinstance(each, Tell)]
-        said = self._store.submit("tell", self.name, possible) if possible else []
-        if len(possible) == len(tells):
-            return said
-        rest = iter(said)
-        return [next(rest) if isinstance(each, Tell) else each for each in tells]
+        tells, refused = read_tells(self.setup.outcome, outcomes)
+        return acknowledgements(self._store.submit("tell", self.name, tells), refused)
+
+    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+        """Do what `tell_many` does, for callers of an event loop."""
+        tells, refused = read_tells(self.setup.outcome, outcomes)
+        return acknowledgements(await self._store.submit_async("tell", self.name, tells), refused)
 
     def tick(self) -> Version | None:
         """Make the next policy version now if anything is new; return the current one."""
@@ -205,7 +152,7 @@ class Experiment:
         with self._lock:
             with self._store.storage.reading() as session:
                 about, waiting = snapshot(session, self.name), self._parked(session)
-                self._rows.extend(session.run, self._id, session.watermark, events=self.setup.outcome.is_events)
+                self._extend(session)
                 now, watermark = session.now, session.watermark
                 remembered = self._exclusions(session)
             closed = self._closed(now)
@@ -216,35 +163,34 @@ class Experiment:
             out = len(self._rows) - told
             never = out if about.state == "closed" else 0
             counts = Counts(len(self._rows), told, out - never, never, waiting, self._rows.corrected)
-            log = self._log(about, now) if len(self._rows) else None
+            state = self._state(about, now)
+            log = state.log() if len(self._rows) else None
             made = LiveAnswer(self.name, self.setup, log, counts, moment(now), watermark)
+            made.state = state
             made.exclusions = self._remember(made, remembered)
             self._answer = (key, made)
             return made
 
     def log(self) -> Data:
         """Return the log: in memory, with every arm's probability in each row, as the library's functions take it."""
-        with self._lock:
-            with self._store.storage.reading() as session:
-                about = snapshot(session, self.name)
-                self._rows.extend(session.run, self._id, session.watermark, events=self.setup.outcome.is_events)
-                now = session.now
-            if not len(self._rows):
-                raise LogError(f"{self.name!r} has no decisions yet.")
-            return self._log(about, now)
+        state = self.state()
+        if not len(state.rows):
+            raise LogError(f"{self.name!r} has no decisions yet.")
+        return state.log()
+
+    def state(self) -> LogState:
+        """Return what the log is made of: the rows that are there now."""
+        with self._lock, self._store.storage.reading() as session:
+            about = snapshot(session, self.name)
+            self._extend(session)
+            return self._state(about, session.now)
 
     def status(self) -> Status:
         """Return how the experiment is doing: its state, arms, probabilities and counts."""
         with self._store.storage.reading() as session:
             about, waiting = snapshot(session, self.name), self._parked(session)
             asked, told = self._so_far(session, about)
-        version = about.version
-        chances = about.probabilities(version) if version is not None else dict.fromkeys(about.labels, 0.0)
-        return Status(
-            self.name, about.state, 0 if version is None else version.number,
-            None if version is None else moment(version.made_at), asked, told, waiting, about.problem,
-            tuple((arm.label, arm.state, chances[arm.label]) for arm in about.arms),
-        )  # fmt: skip
+        return Status.of(about, asked=asked, told=told, parked=waiting)
 
     def changes(self) -> Changes:
         """Return the audit: every change with its time, author and reason."""
@@ -285,6 +231,12 @@ class Experiment:
         with self._store.storage.writing() as session:
             changing.add_arm(session, self.name, arm, self._store.find_policy, _who(author, reason))
 
+    def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
+        """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
+        label = read_text("segment", segment)
+        with self._store.storage.writing() as session:
+            changing.add_segment(session, self.name, label, self._store.find_policy, _who(author, reason))
+
     def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Choose an arm no more, until it is resumed."""
         self._set_arm(arm, "paused", author, reason)
@@ -324,6 +276,13 @@ class Experiment:
         with self._store.storage.writing() as session:
             changing.set_arm(session, self.name, arm, state, self._store.find_policy, _who(author, reason))
 
+    def _extend(self, session: Session) -> None:
+        """Read the rows that are new."""
+        self._rows.extend(
+            session.run, self._id, session.watermark, events=self.setup.outcome.is_events,
+            segmented=self.setup.segmented,
+        )  # fmt: skip
+
     def _parked(self, session: Session) -> int:
         return int(session.run("select count(*) from parked where experiment = ?", self._id)[0][0])
 
@@ -348,26 +307,10 @@ class Experiment:
     def _told(self, closed: Array | None) -> int:
         return int(np.isfinite(self._rows.outcome).sum() if closed is None else closed.sum())
 
-    def _log(self, about: Snapshot, now: int) -> Data:
-        """Return the rows as a log; events become outcomes as `read` makes them."""
-        from belated.log.clock import Clock
-        from belated.log.log import Log, LogColumns
-
-        rows = self._rows
-        if self.setup.outcome.is_events:
-            from belated.reading.live_logs import live_log
-            from belated.reading.read import read
-
-            table = json.loads(self.setup.to_json())
-            return read(live_log(rows, self.name, list(about.labels), table, now))
-        log = Log.of_numbers(
-            LogColumns(
-                arms=about.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(about.arms)),
-                assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
-            )
-        )  # fmt: skip
-        log.name = self.name
-        return log
+    def _state(self, about: Snapshot, now: int) -> LogState:
+        """Return the rows of now, which later ones do not change."""
+        rows = replace(self._rows, events=[*self._rows.events], chances=[*self._rows.chances])
+        return LogState(self.name, self.setup, about.labels, rows, now, about.segments)
 
     def _exclusions(self, session: Session) -> dict[str, dt.datetime]:
         rows = session.run(
@@ -377,12 +320,10 @@ class Experiment:
 
     def _remember(self, made: LiveAnswer, known: dict[str, dt.datetime]) -> dict[str, dt.datetime]:
         """Keep when a contrast was first excluded: what was once shown is not taken back."""
-        if made.sequence is None or len(made.sequence.arms) < 2:
-            return known
         found = {
-            each.name: _microseconds(each.excluded_at)
-            for each in made.sequence.contrasts(self.setup.baseline).answers
-            if each.excluded_at is not None and each.name not in known
+            fixed.name: _microseconds(each.excluded_at)
+            for fixed, each in made.contrasts
+            if each.excluded_at is not None and fixed.name not in known
         }
         if not found:
             return known

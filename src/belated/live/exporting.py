@@ -18,6 +18,9 @@ def log_columns(log: Log) -> dict[str, Any]:
     arrived = log.arrived
     columns: dict[str, Any] = {"arm": [str(log.arms[k]) for k in log.code.tolist()]}
     columns |= {f"p_{arm}": log.propensity_matrix[:, k].tolist() for k, arm in enumerate(log.arms)}
+    if log.segment_column is not None:
+        labels, code = log.segment_column
+        columns["segment"] = [str(labels[s]) for s in code.tolist()]
     columns["assigned_at"] = _times(log.assigned_at)
     columns["outcome"] = [y if there else None for y, there in zip(log.outcome.tolist(), arrived, strict=True)]
     when = log.assigned_at if log.arrived_at is None else log.arrived_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +12,15 @@ from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
 from belated.live import changing
 from belated.live.deciding import check_policy
-from belated.live.design import Setup, add_version, plan_setup, read_text, read_unit, snapshot
+from belated.live.design import Setup, add_version, plan_setup, read_segments, read_text, read_unit, snapshot
+from belated.live.learning import nothing
 from belated.live.outcomes import Outcome
 from belated.live.records import Version
 from belated.live.store import Store, author_of
 from belated.log.log import Log
 from belated.log.segments import unscaled
 from belated.simulation.policies import Policy
+from belated.summaries.segments import MISSING
 
 if TYPE_CHECKING:
     from belated.live.experiment import Experiment
@@ -36,6 +39,7 @@ def import_log(
     policy: Policy,
     outcome: Outcome,
     unit: str | None = None,
+    segment: str | Sequence[str] | None = None,
     baseline: str | None = None,
     planned_rows: int | None = None,
     level: float = 0.95,
@@ -45,8 +49,8 @@ def import_log(
 ) -> Experiment:
     """Make a running experiment of a table with the probability of every arm in each row, and go on with it.
 
-    Rows become decisions, and rows in succession with the same probabilities a policy version. What had
-    arrived is what the policy goes on from. Imported arms cannot be drawn again, and `Store.verify` does not try.
+    Rows become decisions, and rows in succession with the same probabilities, in each segment, a policy version. What
+    had arrived is what the policy goes on from. Imported arms cannot be drawn again, and `Store.verify` does not try.
 
     Parameters
     ----------
@@ -60,6 +64,8 @@ def import_log(
         Not events, whose table has another form.
     unit : str, optional
         The column with the units; by default they are "row-0", "row-1" and so on, and cannot be asked for again.
+    segment : str or list of str, optional
+        The column with the segments; several give their combinations. The experiment has those that occur.
     baseline, planned_rows, level, author
         As in `Store.create`; `planned_rows` is twice the rows of the table by default.
     outcome_column : str, optional
@@ -68,29 +74,35 @@ def import_log(
         Other options of `bl.read`.
     """
     read_text("name", name)
-    log, rows, units = _read(source, unit, columns | {"outcome": outcome_column})
-    arms = [read_text("arms", str(arm)) for arm in log.arms]
-    setup = plan_setup(arms, outcome, baseline=baseline, planned_rows=planned_rows or 2 * len(rows), level=level)
+    log, rows, units = _read(source, unit, segment, columns | {"outcome": outcome_column})
+    arms, segments = [read_text("arms", str(arm)) for arm in log.arms], _segments(log)
+    planned = planned_rows or 2 * len(rows)
+    setup = plan_setup(arms, outcome, baseline=baseline, planned_rows=planned, level=level, segmented=bool(segments))
     if outcome.is_events:
         raise OptionError(
             f"{argument('outcome')} is of events, which cannot be imported; tell them to a new experiment."
         )
     check_policy(policy, arms, outcome)
     with store.storage.writing() as session:
-        changing.create(session, name, arms, policy, setup, author_of(author, f"imported {len(rows):,} rows"))
+        who = author_of(author, f"imported {len(rows):,} rows")
+        changing.create(session, name, arms, policy, setup, who, segments)
         _fill(session, name, log, [units[row] for row in rows], setup)
     exp = store.experiment(name, policy=policy)
     exp.tick()
     return exp
 
 
-def _read(source: Any, unit: str | None, columns: dict[str, Any]) -> tuple[Log, list[int], list[str]]:
+def _read(
+    source: Any, unit: str | None, segment: str | Sequence[str] | None, columns: dict[str, Any]
+) -> tuple[Log, list[int], list[str]]:
     """Return the log, the table's row of each of its rows, and the table's units."""
     import pyarrow as pa
 
     from belated.reading.read import read
 
-    opened = read(source, segment=unit, **columns)  # so that the column of units is read, too
+    wanted = [segment] if isinstance(segment, str) else list(segment or ())
+    own = [] if unit is None else [unit]
+    opened = read(source, segment=[*wanted, *own] or None, **columns)  # so that the column of units is read, too
     frame = opened.assignments()
     units = [f"row-{i}" for i in range(frame.num_rows)]
     if unit is not None:
@@ -103,7 +115,7 @@ def _read(source: Any, unit: str | None, columns: dict[str, Any]) -> tuple[Log, 
     roles = opened.roles
     log = read(
         frame, arm=roles.arm, outcome=roles.outcome, assigned_at=roles.assigned_at, arrived_at=roles.arrived_at,
-        delay=roles.delay, covariates=[_ROW], arms=opened.arms, propensity=_chances(opened),
+        delay=roles.delay, segment=wanted or None, covariates=[_ROW], arms=opened.arms, propensity=_chances(opened),
         propensity_unit=columns.get("propensity_unit", "fraction"),
     ).log()  # fmt: skip
     if not log.has_all_propensities:
@@ -111,6 +123,17 @@ def _read(source: Any, unit: str | None, columns: dict[str, Any]) -> tuple[Log, 
     if log.covariates is None:
         raise LogError("The table has one row; an import needs several.")
     return log, np.rint(unscaled(log.covariates, _ROW)).astype(int).tolist(), units
+
+
+def _segments(log: Log) -> list[str]:
+    """Return the names of a log's segments; every row must have one."""
+    if log.segment_column is None:
+        return []
+    labels = log.segment_column.labels
+    if MISSING in labels:
+        row = int((log.segment_column.code == labels.index(MISSING)).argmax())
+        raise LogError(f"The segment of row {row} is missing; an import needs one in each row, such as 'unknown'.")
+    return read_segments([str(label) for label in labels])
 
 
 def _chances(opened: Source) -> Any:
@@ -126,30 +149,44 @@ def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup)
     about = snapshot(session, name)
     assigned, arrived = _stamps(log, session.now)
     order = np.argsort(assigned, kind="stable")
-    p = log.propensity[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (p[1:] != p[:-1]).any(axis=1)
-    number = np.cumsum(new)
-    zero = (0.0,) * len(about.arms)
-    for first in np.flatnonzero(new).tolist():
-        made_at = int(assigned[order[first]])
+    segment = None if log.segment_column is None else log.segment_column.code
+    number = np.empty(len(order), np.int64)
+    known = nothing(len(about.arms), len(about.segments))
+    stretches = _stretches(log.propensity[order], np.zeros(len(order), int) if segment is None else segment[order])
+    for place, (first, stop, p) in enumerate(stretches, 1):
+        number[first:stop] = place
         version = Version(
-            int(number[first]), 1, 1, session.watermark, made_at, about.offered, tuple(p[first].tolist()), zero, zero,
-            "import",
+            place, 1, 1, session.watermark, int(assigned[order[first]]), about.offered, p, known.counts, known.totals,
+            "import", known.steps,
         )  # fmt: skip
         add_version(session, about.id, version)
     keys = session.new_ids(len(order))
     outcome, told = log.outcome, log.arrived
     decisions, outcomes = [], []
     for key, row, version_number in zip(keys, order.tolist(), number.tolist(), strict=True):
-        at = int(assigned[row])
-        decisions.append((key, about.id, units[row], int(log.code[row]), version_number, at))
+        at, group = int(assigned[row]), None if segment is None else int(segment[row])
+        decisions.append((key, about.id, units[row], int(log.code[row]), version_number, at, group))
         if told[row]:
             value = setup.outcome.read(float(outcome[row]))
             outcomes.append((about.id, key, "", 0, value, None, max(int(arrived[row]), at)))
-    session.add_decisions(decisions)
+    session.add("decision", decisions)
     session.add("outcome", [(key, *row) for key, row in zip(session.new_ids(len(outcomes)), outcomes, strict=True)])
     session.run("update experiment set state = 'running' where id = ?", about.id)
+
+
+def _stretches(p: Array, segment: Array) -> Iterator[tuple[int, int, tuple[float, ...]]]:
+    """Give stretches of rows in which every segment has one vector of probabilities: from, to, and that of each.
+
+    A segment without rows in a stretch keeps its last one; before its first row, its probabilities are 0.
+    """
+    table, first, used = np.zeros((int(segment.max()) + 1, p.shape[1])), 0, set[int]()
+    for row, (chances, group) in enumerate(zip(p, segment.tolist(), strict=True)):
+        if group in used and (table[group] != chances).any():
+            yield first, row, tuple(table.ravel().tolist())
+            first, used = row, set()
+        table[group] = chances
+        used.add(group)
+    yield first, len(p), tuple(table.ravel().tolist())
 
 
 def _stamps(log: Log, now: int) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from belated.live.storage import Session, Storage
 _BATCH = 50_000
 
 _Erased = dict[str, dict[bytes, int]]
+_Rows = list[tuple[Any, ...]]
 
 
 def backup(storage: Storage, path: Path) -> Path:
@@ -77,18 +78,20 @@ def restore(backup: str | os.PathLike[str], place: str | os.PathLike[str], *, re
 
 def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
     erased: _Erased = {}
+    tokens: _Rows | None = None
     if path.exists():
         if not replace:
             raise StorageError(f"`{one_line(path, 200)}` is already there; say that it is to be replaced.")
         before = SQLiteStorage(path, make=False)
         with before.reading() as session:
-            erased = erased_units(session)
+            erased, tokens = erased_units(session), _tokens(session)
         before.close()
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         source.copy_to(beside)
         target = SQLiteStorage(beside)
         forgotten = _forget(target, erased)
+        _keep_tokens(target, tokens)
         target.flush_erased()
         target.close()
         _remove_logs(path)
@@ -105,10 +108,12 @@ def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) 
     try:
         with target.reading() as session:
             erased, there = erased_units(session), session.run("select 1 from experiment limit 1")
+            tokens = _tokens(session) if there else None
         if there and not replace:
             raise StorageError("The database already has live experiments; say that they are to be replaced.")
         _copy(source, target)
         target.keep_order()
+        _keep_tokens(target, tokens)
         return _forget(target, erased)
     finally:
         target.close()
@@ -126,6 +131,21 @@ def _forget(target: Storage, erased: _Erased) -> int:
                         key, digest, at,
                     )  # fmt: skip
     return forgotten
+
+
+def _tokens(session: Session) -> _Rows:
+    return session.run(f"select {', '.join(COLUMNS['token'])} from token")
+
+
+def _keep_tokens(target: Storage, tokens: _Rows | None) -> None:
+    """Give a restored store the tokens of the one that it replaces: what was revoked since stays so."""
+    if tokens is None:
+        return
+    with target.writing() as session:
+        there = {key for (key,) in session.run("select id from experiment")}
+        place = COLUMNS["token"].index("experiment")
+        session.run("delete from token")
+        session.add("token", [row for row in tokens if row[place] is None or row[place] in there])
 
 
 # ---------------------------------------------------------------- copies between engines

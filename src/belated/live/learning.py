@@ -13,20 +13,48 @@ from belated.live.storage import Session
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a policy knows: each arm's number of outcomes and their total, and the step.
+    """What a policy knows: each cell's number of outcomes and their total, and the step.
 
-    `seen_until` is the last arrival that was seen; the version comes after it.
+    A cell is an arm or, with segments, an arm of a segment, segment by segment; `steps` are those of the segments.
     """
 
     step: int
     counts: tuple[float, ...]
     totals: tuple[float, ...]
-    seen_until: int
+    steps: tuple[int, ...] = ()
+
+    @property
+    def by_segment(self) -> list[Knowledge]:
+        """What is known of each segment on its own."""
+        arms = len(self.counts) // max(len(self.steps), 1)
+        cells = [slice(s * arms, (s + 1) * arms) for s in range(len(self.steps))]
+        return [Knowledge(step, self.counts[i], self.totals[i]) for step, i in zip(self.steps, cells, strict=True)]
+
+    @property
+    def pooled(self) -> Knowledge:
+        """What is known of all segments together."""
+        parts = self.by_segment
+        counts, totals = ([part.counts for part in parts], [part.totals for part in parts])
+        return Knowledge(self.step, *(tuple(map(sum, zip(*each, strict=True))) for each in (counts, totals)))
 
 
-def nothing(arms: int) -> Knowledge:
+def nothing(arms: int, segments: int = 0) -> Knowledge:
     """Return what is known before the first row."""
-    return Knowledge(1, (0.0,) * arms, (0.0,) * arms, 0)
+    none = (0.0,) * arms * max(segments, 1)
+    return Knowledge(1, none, none, (1,) * segments)
+
+
+def known_at(version: Version, arms: int, segments: int = 0) -> Knowledge:
+    """Return what was known at a version, with room for the arms and segments that came later."""
+    counts, totals = (_spread(each, version.arms, arms, segments) for each in (version.counts, version.totals))
+    return Knowledge(version.step, counts, totals, version.steps + (1,) * (segments - len(version.steps)))
+
+
+def _spread(values: tuple[float, ...], before: int, arms: int, segments: int) -> tuple[float, ...]:
+    """Return the values of cells with room for new arms in every segment, and for new segments."""
+    rows = [values[first : first + before] for first in range(0, len(values), before)]
+    rows += [()] * (max(segments, 1) - len(rows))
+    return tuple(value for row in rows for value in (*row, *[0.0] * (arms - len(row))))
 
 
 def last_arrival(session: Session, experiment: int, since: int, below: int) -> int:
@@ -37,67 +65,76 @@ def last_arrival(session: Session, experiment: int, since: int, below: int) -> i
     return int(rows[0][0] or 0)
 
 
-def learn(session: Session, experiment: int, outcome: Outcome, before: Version, after: Version, arms: int) -> Knowledge:
-    """Return what is known at a version, from what was known at the one before and the rows since.
+def learn(
+    session: Session, experiment: int, outcome: Outcome, before: Version, after: Version, start: Knowledge
+) -> Knowledge:
+    """Return what is known at a version, from what was known at the one before (`start`) and the rows since.
 
     Only `watermark` and `made_at` of `after` are used. Sums are added up one row after another, so that a replay gives
     the same bits.
     """
     since, below = before.watermark, after.watermark
     rows = session.run(
-        "select count(*) from decision where +experiment = ? and id >= ? and id < ?", experiment, since, below
-    )
-    counts, totals = [*before.counts], [*before.totals]
-    counts += [0.0] * (arms - len(counts))
-    totals += [0.0] * (arms - len(totals))
+        "select segment, count(*) from decision where +experiment = ? and id >= ? and id < ? group by segment",
+        experiment, since, below,
+    )  # fmt: skip
+    counts, totals, steps = [*start.counts], [*start.totals], [*start.steps]
+    arms = len(counts) // max(len(steps), 1)
+    for segment, number in rows if steps else ():
+        steps[segment] += number
     found = _closed(session, experiment, outcome, before, after) if outcome.is_events else None
-    for arm, number, value in _told(session, experiment, since, below) if found is None else found:
-        counts[arm] += number
-        totals[arm] += value
-    seen = last_arrival(session, experiment, since, below)
-    return Knowledge(before.step + int(rows[0][0]), tuple(counts), tuple(totals), seen)
+    for arm, segment, number, value in _told(session, experiment, since, below) if found is None else found:
+        cell = (segment or 0) * arms + arm
+        counts[cell] += number
+        totals[cell] += value
+    return Knowledge(start.step + sum(number for _, number in rows), tuple(counts), tuple(totals), tuple(steps))
 
 
-def _told(session: Session, experiment: int, since: int, below: int) -> Iterable[tuple[int, float, float]]:
-    """Give the arm of each outcome, and what it adds; a correction adds the difference."""
+#: The arm and the segment of an outcome, and what it adds to their number of outcomes and to their total.
+_Gain = tuple[int, int | None, float, float]
+
+
+def _told(session: Session, experiment: int, since: int, below: int) -> Iterable[_Gain]:
+    """Give what each outcome adds; a correction adds the difference."""
     rows = session.run(
-        "select d.arm, o.revision, o.value, b.value from outcome o join decision d on d.id = o.decision "
+        "select d.arm, d.segment, o.revision, o.value, b.value from outcome o join decision d on d.id = o.decision "
         "left join outcome b on b.decision = o.decision and b.key = o.key and b.revision = o.revision - 1 "
         "where o.experiment = ? and o.id >= ? and o.id < ? order by o.id",
         experiment, since, below,
     )  # fmt: skip
-    return [(arm, 0.0, value - before) if revision else (arm, 1.0, value) for arm, revision, value, before in rows]
+    return [
+        (arm, segment, 0.0, value - before) if revision else (arm, segment, 1.0, value)
+        for arm, segment, revision, value, before in rows
+    ]
 
 
 # ---------------------------------------------------------------- events
 
 
-def _closed(
-    session: Session, experiment: int, outcome: Outcome, before: Version, after: Version
-) -> list[tuple[int, float, float]]:
-    """Give the arm of each unit whose window has closed since, with its outcome; and later events of closed ones.
+def _closed(session: Session, experiment: int, outcome: Outcome, before: Version, after: Version) -> list[_Gain]:
+    """Give what each unit adds whose window has closed since; and later events of closed ones.
 
     A window that closes while a version is made is left to the next one.
     """
     length, since, below = outcome.length, before.watermark, after.watermark
     first, last = before.made_at - length, after.made_at - length
     newly = session.run(
-        "select id, arm, assigned_at from decision where experiment = ? and assigned_at >= ? and assigned_at < ? "
-        "and id < ? union select id, arm, assigned_at from decision where +experiment = ? and id >= ? and id < ? "
-        "and assigned_at < ? order by id",
+        "select id, arm, segment, assigned_at from decision where experiment = ? and assigned_at >= ? "
+        "and assigned_at < ? and id < ? union select id, arm, segment, assigned_at from decision "
+        "where +experiment = ? and id >= ? and id < ? and assigned_at < ? order by id",
         experiment, first, last, below, experiment, since, below, last,
     )  # fmt: skip
     late = session.run(
-        "select distinct d.id, d.arm, d.assigned_at from outcome o join decision d on d.id = o.decision "
+        "select distinct d.id, d.arm, d.segment, d.assigned_at from outcome o join decision d on d.id = o.decision "
         "where o.experiment = ? and o.id >= ? and o.id < ? and d.id < ? and d.assigned_at < ? order by d.id",
         experiment, since, below, since, first,
     )  # fmt: skip
     told = _events(session, sorted({row[0] for row in (*newly, *late)}))
-    gains = [(arm, 1.0, _measured(told.get(key, ()), outcome, at, below)) for key, arm, at in newly]
-    for key, arm, at in late:
+    gains = [(arm, segment, 1.0, _measured(told.get(key, ()), outcome, at, below)) for key, arm, segment, at in newly]
+    for key, arm, segment, at in late:
         now, then = (_measured(told[key], outcome, at, mark) for mark in (below, since))
         if now != then:
-            gains.append((arm, 0.0, now - then))
+            gains.append((arm, segment, 0.0, now - then))
     return gains
 
 

@@ -61,9 +61,11 @@ class Outcome:
 
     def read(self, value: object) -> float:
         """Return a value as a number if it is one that such an outcome can have."""
-        is_plain = isinstance(value, (int, float)) and abs(value) <= LARGEST_OUTCOME
-        number = float(value) if is_plain else finite("value", value)  # type: ignore[arg-type]
-        if self.kind == "binary" and number not in (0.0, 1.0):
+        is_binary = self.kind == "binary"
+        if isinstance(value, (int, float)) and self.low <= value <= self.high and (not is_binary or value in (0, 1)):
+            return float(value)
+        number = finite("value", value)
+        if is_binary and number not in (0.0, 1.0):
             raise OptionError(f"{argument('value')} is {number:g}; a binary outcome must be 0 or 1.")
         if not self.low <= number <= self.high:
             raise OptionError(f"{argument('value')} is {number:g}; it must lie between {self.low:g} and {self.high:g}.")

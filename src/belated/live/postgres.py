@@ -38,10 +38,12 @@ _KINDS = {
             "author",
             "reason",
             "cause",
+            "kind",
+            "scopes",
         ],
         "text",
     ),
-    **dict.fromkeys(["offered", "probabilities", "counts", "totals"], "text"),
+    **dict.fromkeys(["offered", "probabilities", "counts", "totals", "steps"], "text"),
     **dict.fromkeys(("salt", "digest"), "bytea"),
     "value": "double precision",
 }
@@ -51,6 +53,9 @@ _LOCK = 0x626C7464
 
 #: Text is UTF-8 whatever the database's encoding is; statements that a pool of connections may drop are not prepared.
 _OPTIONS: dict[str, Any] = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
+
+_LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
+_FOUND = "select * from decision where experiment = %s and unit = l.value limit 1"
 
 _TIME = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 _BEGIN_WRITING = (
@@ -65,8 +70,6 @@ _BEGIN_READING = (
 
 class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
-
-    inserts_first = True
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -83,22 +86,17 @@ class PostgresSession(Session):
         cursor = self._connection.execute(_translated(statement), values)
         return cursor.fetchall() if cursor.description else []
 
-    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows of all columns of a table, in one statement."""
-        if rows:
-            self._connection.execute(_insert(table), [list(column) for column in zip(*rows, strict=True)])
+    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[tuple[Any, ...]]:
+        """Return the place among the units and columns of each decision that is there; `limit` keeps it a look-up."""
+        statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_FOUND}) d"
+        return self._connection.execute(statement.encode(), [units, experiment]).fetchall()
 
-    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
-        """Insert decisions unless their units have one; wait for those who are about to insert them."""
-        statement = _insert("decision") + b" on conflict (experiment, unit) do nothing returning unit"
-        cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
-        return {unit for (unit,) in cursor.fetchall()}
-
-    def add_outcomes(self, rows: Sequence[tuple[Any, ...]]) -> set[int]:
-        """Insert outcomes unless they are there; wait for those who are about to insert them."""
-        statement = _insert("outcome") + b" on conflict (decision, key, revision) do nothing returning id"
-        cursor = self._connection.execute(statement, [list(column) for column in zip(*rows, strict=True)])
-        return {key for (key,) in cursor.fetchall()}
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]], *, unless: str | None = None) -> int:
+        """Insert rows by one statement of binary arrays; wait for those who are about to insert the same."""
+        if not rows:
+            return 0
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        return self._connection.execute(_insert(table, unless), columns).rowcount
 
     def own_types(self, statement: str) -> str:
         """Return a statement with PostgreSQL's types."""
@@ -110,11 +108,12 @@ def _translated(statement: str) -> bytes:
     return statement.replace("in (?*)", "= any(%s)").replace("?", "%s").encode()
 
 
-@lru_cache(maxsize=16)
-def _insert(table: str) -> bytes:
+@lru_cache(maxsize=64)
+def _insert(table: str, unless: str | None) -> bytes:
     columns = COLUMNS[table]
-    arrays = ", ".join(f"%s::{_KINDS.get(column, 'bigint')}[]" for column in columns)
-    return f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays})".encode()
+    arrays = ", ".join(f"%b::{_KINDS.get(column, 'bigint')}[]" for column in columns)
+    end = "" if unless is None else f" on conflict ({unless}) do nothing"
+    return f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays}){end}".encode()
 
 
 class PostgresStorage(Storage):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 State = Literal["draft", "running", "stopped", "closed"]
@@ -40,6 +41,8 @@ class Decision(NamedTuple):
         Whether the unit was decided before.
     logged : bool
         Whether the decision is in the log; one that is not never enters an answer.
+    segment : str or None
+        The segment that the unit was first asked with; None if the experiment has no segments.
     """
 
     unit: str
@@ -49,13 +52,14 @@ class Decision(NamedTuple):
     assigned_at: dt.datetime | None
     repeated: bool = False
     logged: bool = True
+    segment: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reply as values that JSON has."""
         at = None if self.assigned_at is None else self.assigned_at.isoformat()
         return {
             "unit": self.unit, "arm": self.arm, "probabilities": dict(self.probabilities), "version": self.version,
-            "assigned_at": at, "repeated": self.repeated, "logged": self.logged,
+            "assigned_at": at, "repeated": self.repeated, "logged": self.logged, "segment": self.segment,
         }  # fmt: skip
 
 
@@ -103,9 +107,15 @@ class Tell(NamedTuple):
     correct: bool = False
 
 
+#: The same from a tuple of all fields, in half the time: for the loops over batches.
+make_decision: Callable[[tuple[Any, ...]], Decision] = partial(tuple.__new__, Decision)
+make_told: Callable[[tuple[Any, ...]], Told] = partial(tuple.__new__, Told)
+make_tell: Callable[[tuple[Any, ...]], Tell] = partial(tuple.__new__, Tell)
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A policy version: the probabilities of every arm, and what they were made from.
+    """A policy version: the probabilities of every arm, in each segment, and what they were made from.
 
     Attributes
     ----------
@@ -114,8 +124,11 @@ class Version:
     offered : tuple of int
         The arms that may be chosen.
     probabilities, counts, totals : tuple of float
-        By arm; counts and totals are of the outcomes that had arrived.
+        By arm, or by cell: the arms of the first segment, then those of the next. Counts and totals are of the outcomes
+        that had arrived.
     cause : str
+    steps : tuple of int
+        The number of the first decision that it can make in each segment; empty without segments.
     """
 
     number: int
@@ -128,6 +141,17 @@ class Version:
     counts: tuple[float, ...]
     totals: tuple[float, ...]
     cause: str
+    steps: tuple[int, ...] = ()
+
+    @property
+    def arms(self) -> int:
+        """The number of arms that there were."""
+        return len(self.probabilities) // max(len(self.steps), 1)
+
+    def chances(self, segment: int | None) -> tuple[float, ...]:
+        """Return the probability of every arm in a segment; None without segments."""
+        first = (segment or 0) * self.arms
+        return self.probabilities[first : first + self.arms]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import heapq
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from belated.base.checks import whole
-from belated.base.columns import Array
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
+from belated.kernels.experiment import NEVER
 from belated.live.answers import LiveAnswer
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome, binary, real
 from belated.live.storage import Clock, system_clock
 from belated.live.store import Store, open_storage
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import AnyBandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.simulation.contextual_stage import ContextualStage
 from belated.simulation.policies import Policy, uniform
 from belated.simulation.stage import Stage
+from belated.summaries.segments import ALL
 
 #: Microseconds of a step: a unit comes every second.
 STEP = 1_000_000
@@ -40,27 +43,61 @@ class _Time:
 
 @dataclass(frozen=True)
 class Script:
-    """What would happen: each arm's outcome for every unit, and how many steps later it comes; infinite: never."""
+    """What would happen: every unit's segment, its outcome of each arm, and how many steps later that comes.
 
-    outcome: dict[str, Array]
-    delay: dict[str, Array]
+    Attributes
+    ----------
+    segment : list of str or None
+        None without segments.
+    outcome, delay : dict
+        Of every unit, by segment and arm; an infinite delay is never.
+    """
+
+    segment: list[str] | None
+    outcome: dict[tuple[str | None, str], Array]
+    delay: dict[tuple[str | None, str], Array]
 
     @classmethod
-    def of(cls, bandit: Bandit, rows: int, seed: int) -> Script:
+    def of(cls, bandit: AnyBandit, rows: int, seed: int) -> Script:
         """Draw the outcomes of all arms in advance, with the streams that simulations use."""
-        outcome, delay = {}, {}
-        for k, (label, arm) in enumerate(bandit.arms.items()):
-            stage = Stage(Bandit({label: arm}, {label: bandit.delay(label)}), uniform(), rows)
-            _, outcome[str(label)], _, delay[str(label)] = stage.rows(seed, k)
-        return cls(outcome, delay)
+        outcome: dict[tuple[str | None, str], Array] = {}
+        delay: dict[tuple[str | None, str], Array] = {}
+        names = segments_of(bandit)
+        if isinstance(bandit, Bandit):
+            for k, (label, arm) in enumerate(bandit.arms.items()):
+                stage = Stage(Bandit({label: arm}, {label: bandit.delay(label)}), uniform(), rows)
+                _, outcome[None, str(label)], _, delay[None, str(label)] = stage.rows(seed, k)
+            return cls(None, outcome, delay)
+        cells = [(segment, label) for segment in bandit.labels for label in bandit.arms]
+        for k, (segment, label) in enumerate(cells, 1):
+            drawn = ContextualStage(_alone(bandit, segment, label), uniform(), rows).rows(seed, k)
+            cell = str(segment) if names else None, str(label)
+            outcome[cell], delay[cell] = drawn.outcome, np.where(drawn.late == NEVER, np.inf, drawn.late)
+        code = ContextualStage(bandit, uniform(), rows).rows(seed, 0).segment
+        return cls([names[s] for s in code.tolist()] if names else None, outcome, delay)
 
 
-def outcome_of(bandit: Bandit) -> Outcome:
+def _alone(bandit: ContextualBandit, segment: Label, label: Label) -> ContextualBandit:
+    """Return one arm of one segment, with what covariates do to it."""
+    own = bandit.segments[segment]
+    slopes = {x: slope.get(label, 0.0) if isinstance(slope, Mapping) else slope for x, slope in bandit.slopes.items()}
+    alone = Bandit({label: own.arms[label]}, {label: own.delay(label)})
+    return replace(bandit, segments={segment: alone}, shares=None, slopes=slopes)
+
+
+def segments_of(bandit: AnyBandit) -> list[str]:
+    """Return the segments that an experiment of a bandit has; the only segment "all" is none."""
+    if isinstance(bandit, Bandit) or bandit.labels == (ALL,):
+        return []
+    return [str(label) for label in bandit.labels]
+
+
+def outcome_of(bandit: AnyBandit) -> Outcome:
     """Return the kind of outcome that a bandit has."""
-    return binary() if all(arm.binary for arm in bandit.arms.values()) else real()
+    return binary() if all(arm.binary for arm in cell_arms(bandit)) else real()
 
 
-def rehearse(exp: Experiment, bandit: Bandit, rows: int, clock: _Time, *, seed: int = 0, every: int = 1) -> None:
+def rehearse(exp: Experiment, bandit: AnyBandit, rows: int, clock: _Time, *, seed: int = 0, every: int = 1) -> None:
     """Have so many units come to an experiment, and tell their outcomes when they are due.
 
     Units that come between two ticks are asked together; outcomes are told at the tick that follows their time.
@@ -72,10 +109,12 @@ def rehearse(exp: Experiment, bandit: Bandit, rows: int, clock: _Time, *, seed: 
         _tell(exp, due, first)
         exp.tick()
         units = [f"unit-{t}" for t in range(first, min(first + every, rows))]
-        for t, reply in enumerate(exp.ask_many(units), first):
-            late = script.delay[reply.arm][t]
+        segments = None if script.segment is None else script.segment[first : first + every]
+        for t, reply in enumerate(exp.ask_many(units, segments), first):
+            cell = reply.segment, reply.arm
+            late = script.delay[cell][t]
             if np.isfinite(late):
-                heapq.heappush(due, (t + max(late, 1), reply.unit, float(script.outcome[reply.arm][t])))
+                heapq.heappush(due, (t + max(late, 1), reply.unit, float(script.outcome[cell][t])))
     clock.now = start + rows * STEP
     _tell(exp, due, rows)
     exp.tick()
@@ -107,7 +146,8 @@ def rehearsal(
 
     Parameters
     ----------
-    bandit : Bandit
+    bandit : Bandit or ContextualBandit
+        Its segments are those of the experiment. Covariates change outcomes; the experiment does not know them.
     policy : Policy
     rows : int
         The number of units.
@@ -122,8 +162,8 @@ def rehearsal(
     clock : callable, optional
         When the first unit comes; by default so that the last one comes now.
     """
-    if not isinstance(bandit, Bandit):
-        raise OptionError(f"{argument('bandit')} has segments; a live experiment has none.")
+    if bandit.window is not None:
+        raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
     whole("rows", rows, least=1)
     last = (clock or system_clock)()
     time = _Time(last - rows * STEP)
@@ -134,13 +174,14 @@ def rehearsal(
                 store.storage.relax()
             exp = store.create(
                 name, arms=[str(label) for label in bandit.arms], policy=policy, outcome=outcome_of(bandit),
-                baseline=baseline, planned_rows=rows, every=every, reason="a rehearsal",
+                baseline=baseline, planned_rows=rows, every=every, segments=segments_of(bandit) or None,
+                reason="a rehearsal",
             ).start()  # fmt: skip
             rehearse(exp, bandit, rows, time, seed=seed, every=exp.setup.every)
             yield exp
 
 
-def covers(answer: LiveAnswer, bandit: Bandit) -> tuple[bool, bool]:
+def covers(answer: LiveAnswer, bandit: AnyBandit) -> tuple[bool, bool]:
     """Return whether the first contrast's interval holds its true value at the end, and at every look."""
     if answer.estimate is None or answer.sequence is None:
         return False, False

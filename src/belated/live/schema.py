@@ -42,17 +42,30 @@ MIGRATIONS: list[list[str]] = [
         """create table erasure (experiment bigint not null, digest BYTES not null, erased_at bigint not null,
            primary key (experiment, digest))""",
     ],
+    [
+        """create table token (id ID, kind text not null, digest BYTES not null unique, label text not null,
+           scopes text not null, experiment bigint, author text not null, made_at bigint not null, expires_at bigint,
+           ended_at bigint)""",
+    ],
+    [
+        """create table segment (experiment bigint not null, number integer not null, label text not null,
+           primary key (experiment, number), unique (experiment, label))""",
+        "alter table decision add column segment integer",
+        "alter table version add column steps text not null default '[]'",
+    ],
 ]
 
 #: Every table but `meta`, in an order in which they can be copied.
 TABLES = (
-    "experiment", "arm", "rule", "version", "decision", "outcome", "parked", "change", "exclusion", "erasure",
+    "experiment", "arm", "segment", "rule", "version", "decision", "outcome", "parked", "change", "exclusion",
+    "erasure", "token",
 )  # fmt: skip
 
 #: The columns of each, in order.
 COLUMNS = {
     "experiment": ["id", "name", "state", "salt", "about", "final", "problem", "created_at"],
     "arm": ["experiment", "number", "label", "state"],
+    "segment": ["experiment", "number", "label"],
     "rule": ["experiment", "number", "policy", "made_at"],
     "version": [
         "experiment",
@@ -66,13 +79,26 @@ COLUMNS = {
         "counts",
         "totals",
         "cause",
+        "steps",
     ],
-    "decision": ["id", "experiment", "unit", "arm", "version", "assigned_at"],
+    "decision": ["id", "experiment", "unit", "arm", "version", "assigned_at", "segment"],
     "outcome": ["id", "experiment", "decision", "key", "revision", "value", "happened_at", "arrived_at"],
     "parked": ["experiment", "unit", "key", "value", "happened_at", "arrived_at"],
     "change": ["id", "experiment", "what", "detail", "author", "reason", "made_at"],
     "exclusion": ["experiment", "name", "excluded_at", "noted_at"],
     "erasure": ["experiment", "digest", "erased_at"],
+    "token": [
+        "id",
+        "kind",
+        "digest",
+        "label",
+        "scopes",
+        "experiment",
+        "author",
+        "made_at",
+        "expires_at",
+        "ended_at",
+    ],
 }
 
 #: Windows close in the order of assignment; only experiments with events need it.

@@ -31,9 +31,6 @@ class Session(ABC):
         Every row whose number is below it is committed and visible, and none will be added below it.
     """
 
-    #: Whether it is quicker to insert decisions at once than to look for them first.
-    inserts_first = False
-
     now: int
     watermark: int
     transaction: int
@@ -46,20 +43,30 @@ class Session(ABC):
         """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
 
     @abstractmethod
-    def add(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows of all columns of a table."""
+    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[tuple[Any, ...]]:
+        """Return the place among the units, from 0, and columns of table `d` of each decision that is there.
+
+        It looks each unit up in the index, however few decisions the engine believes an experiment to have.
+        """
 
     @abstractmethod
-    def add_decisions(self, rows: Sequence[tuple[Any, ...]]) -> set[str]:
-        """Insert decisions unless their units have one; return the units that are new. Units are in order."""
-
-    @abstractmethod
-    def add_outcomes(self, rows: Sequence[tuple[Any, ...]]) -> set[int]:
-        """Insert outcomes unless another transaction has stored the same revision; return the numbers of the new."""
+    def add(self, table: str, rows: Sequence[tuple[Any, ...]], *, unless: str | None = None) -> int:
+        """Insert rows of all columns of a table, unless these columns of a row are there; return how many were."""
 
     @abstractmethod
     def own_types(self, statement: str) -> str:
         """Return a statement with the engine's own types for ID, BYTES and REAL."""
+
+    def add_new(self, table: str, rows: Sequence[tuple[Any, ...]], unless: str) -> set[int]:
+        """Insert numbered rows, unless these columns of one are there; return the numbers of those that were not new.
+
+        Other transactions that are about to insert the same are waited for.
+        """
+        if not rows or self.add(table, rows, unless=unless) == len(rows):
+            return set()
+        statement = f"select id from {table} where id between ? and ?"  # noqa: S608
+        own = self.run(statement, rows[0][0], rows[-1][0])
+        return {row[0] for row in rows} - {key for (key,) in own}
 
     def new_ids(self, count: int) -> range:
         """Return numbers for so many new rows."""

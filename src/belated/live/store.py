@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import os
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from belated.base.text import count, one_line
 from belated.live import changing, keeping
 from belated.live.changing import Author
 from belated.live.deciding import check_policy
-from belated.live.design import MOST_ARMS, plan_setup, read_text, snapshot
+from belated.live.design import MOST_ARMS, plan_setup, read_segments, read_text, snapshot
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome
 from belated.live.records import Version
@@ -26,7 +27,7 @@ from belated.live.storage import Clock, Session, Storage
 from belated.live.ticker import Ticker
 from belated.live.ticking import tick
 from belated.live.verifying import Verification, verify
-from belated.live.writer import Writer
+from belated.live.writer import Load, Writer
 from belated.simulation.policies import Policy, PolicyFunction
 
 if TYPE_CHECKING:
@@ -42,14 +43,19 @@ def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **op
         return PostgresStorage(text, clock, **options)
     if "://" in text:
         scheme = one_line(text.partition("://")[0])
-        raise OptionError(f"{argument('place')} is a URL of {scheme}; it must be a file or begin with postgresql://.")
+        raise OptionError(f"{argument('place')} is a URL of {scheme}; it must be a file, or begin with postgresql://.")
     return SQLiteStorage(text, clock, **options)
 
 
 def open(  # noqa: A001
-    place: str | os.PathLike[str], *, make: bool = True, ticking: bool = True, clock: Clock | None = None
+    place: str | os.PathLike[str],
+    *,
+    make: bool = True,
+    ticking: bool = True,
+    clock: Clock | None = None,
+    limit: int | None = None,
 ) -> Store:
-    """Open a store of live experiments: a file, which is made if it is not there, or a PostgreSQL database.
+    """Open a store of live experiments that is a file, which is made if it is not there, or a PostgreSQL database.
 
     Parameters
     ----------
@@ -61,37 +67,24 @@ def open(  # noqa: A001
         Whether to make policy versions while experiments run; if not, call `Experiment.tick`.
     clock : callable, optional
         The time in microseconds since 1970, for rehearsals in accelerated time; by default the storage's own.
-
-    Returns
-    -------
-    Store
-
-    Examples
-    --------
-    >>> import belated as bl, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with bl.live.open(f"{folder.name}/shop.belated") as store:
-    ...     exp = store.create("button", arms=["Buy", "Order"], policy=bl.policies.uniform(), outcome=bl.live.binary())
-    ...     _ = exp.start()
-    ...     first, again = exp.ask("customer-17"), exp.ask("customer-17")
-    >>> first.arm == again.arm, again.repeated, first.probabilities
-    (True, True, {'Buy': 0.5, 'Order': 0.5})
-    >>> folder.cleanup()
+    limit : int, optional
+        How many asks and tells may wait for the storage; more are refused at once, by `OverloadedError`.
     """
-    return Store(open_storage(place, clock, make=make), ticking=ticking)
+    most = None if limit is None else whole("limit", limit, least=1)
+    return Store(open_storage(place, clock, make=make), ticking=ticking, limit=most)
 
 
 class Store:
-    """Live experiments in one place; `open` gives it. It may be used by any number of threads.
+    """Live experiments in one place; `open` gives it. It may be used by any number of threads and event loops.
 
     Close it, or use it in a `with` statement.
     """
 
-    def __init__(self, storage: Storage, *, ticking: bool = True) -> None:
+    def __init__(self, storage: Storage, *, ticking: bool = True, limit: int | None = None) -> None:
         self.storage = storage
         self._functions: dict[int, PolicyFunction] = {}
         self._ticker = Ticker(self.tick) if ticking else None
-        self._writer = Writer(storage, self._committed)
+        self._writer = Writer(storage, self._committed, limit)
         self._open = True
 
     def __enter__(self) -> Store:
@@ -123,6 +116,7 @@ class Store:
         arms: Sequence[str],
         policy: Policy,
         outcome: Outcome,
+        segments: Sequence[str] | None = None,
         baseline: str | None = None,
         planned_rows: int = 10_000,
         level: float = 0.95,
@@ -143,6 +137,9 @@ class Store:
             One of `bl.policies`; more can be set later.
         outcome : Outcome
             Such as ``bl.live.binary()``. It is fixed from now on, as are level, baseline, kind and target.
+        segments : sequence of str, optional
+            The segments of which every unit has one, such as countries; more can be added later. The policy then learns
+            in each on its own, unless it is ``policy.pooled()``, and answers are over all segments and in each.
         baseline : str, optional
             The arm that the others are compared with.
         planned_rows : int
@@ -168,13 +165,14 @@ class Store:
         labels = [read_text("arms", arm) for arm in ([arms] if isinstance(arms, str) else arms)]
         if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_ARMS:
             raise OptionError(f"{argument('arms')} must be 1 to {MOST_ARMS} different names.")
+        named = [] if segments is None else read_segments(segments)
         setup = plan_setup(
             labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,
-            every=_every(every, policy), seconds=seconds,
+            every=_every(every, policy), seconds=seconds, segmented=bool(named),
         )  # fmt: skip
         check_policy(policy, labels, outcome)
         with self.storage.writing() as session:
-            changing.create(session, name, labels, policy, setup, author_of(author, reason))
+            changing.create(session, name, labels, policy, setup, author_of(author, reason), named)
         return self.experiment(name, policy=policy)
 
     def experiment(self, name: str, *, policy: Policy | None = None) -> Experiment:
@@ -218,7 +216,8 @@ class Store:
             The policy from now on.
         outcome : Outcome
         **options
-            `unit`, the column of the units, so that they keep their arms; `baseline`, `planned_rows`, `level`, `author`
+            `unit`, the column of the units, so that they keep their arms; `segment`, that of their segments;
+            `baseline`, `planned_rows`, `level`, `author`
             as in `create`; and options of `bl.read`.
         """
         from belated.live.importing import import_log
@@ -236,11 +235,19 @@ class Store:
         """Copy one state of the store to a new file, while it is used; `restore` takes it back."""
         return keeping.backup(self.storage, Path(path))
 
+    def load(self) -> Load:
+        """Return how many requests wait, and what the last commits stored and took."""
+        return self._writer.load()
+
     # ---------------------------------------------------------------- for experiments
 
     def submit(self, kind: Any, name: str, items: Sequence[Any]) -> list[Any]:
         """Have items stored together with those of other callers; see `Writer`."""
         return self._writer.submit(kind, name, items)
+
+    def submit_async(self, kind: Any, name: str, items: Sequence[Any]) -> asyncio.Future[list[Any]]:
+        """Do the same without a thread that waits; if the caller is cancelled, the items are stored all the same."""
+        return self._writer.submit_async(kind, name, items)
 
     def tick(self, name: str) -> Version | None:
         """Make the next policy version if anything is new; return the current one."""

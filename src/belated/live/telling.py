@@ -6,17 +6,15 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from belated.base.errors import BelatedError
-from belated.live.design import Snapshot, read_text, read_unit, snapshot
+from belated.live.design import Snapshot, snapshot
 from belated.live.errors import ClosedError, NotRunningError
-from belated.live.records import Tell, Told, stamp
+from belated.live.records import Tell, Told, make_told, stamp
 
 if TYPE_CHECKING:
-    from belated.live.outcomes import Outcome
     from belated.live.storage import Session
 
 #: An outcome that is known: its revision and value.
-Known = dict[tuple[int, str], tuple[int, float]]
+Known = dict[tuple[int, str], tuple[int, float | None]]
 ParkedKey = tuple[str, str]
 
 #: An outcome to be inserted: decision, key, revision, value, when it happened, when it arrived.
@@ -28,12 +26,11 @@ class _Batch:
 
     def __init__(self, session: Session, about: Snapshot, tells: Sequence[Tell]) -> None:
         self.session, self.about = session, about
-        units = sorted({tell.unit for tell in tells})
-        rows = session.run(
-            "select unit, id, assigned_at from decision where experiment = ? and unit in (?*)", about.id, units
-        )
-        self.decisions: dict[str, tuple[int, int]] = {unit: (key, at) for unit, key, at in rows}
-        self.known = _outcomes(session, [row[1] for row in rows])
+        units = list({tell.unit: None for tell in tells})
+        self.decisions = _decisions(session, about.id, units)
+        # What is known of the others turns out when they are inserted.
+        corrected = {self.place(tell)[0] for tell in tells if tell.correct}
+        self.known = _outcomes(session, sorted(corrected))
         self.parked: dict[ParkedKey, float] = {}
         if len(self.decisions) < len(units):
             waiting = session.run(
@@ -42,22 +39,27 @@ class _Batch:
             self.parked = {(unit, key): value for unit, key, value in waiting}
         self.added: list[Added] = []
 
-    def take(self, tell: Tell) -> Told:
-        """Store an outcome, or say why not."""
-        happened = None if tell.happened_at is None else stamp(tell.happened_at)
-        if tell.unit not in self.decisions:
-            return self._park(tell, happened)
-        decision, assigned_at = self.decisions[tell.unit]
-        before = self.known.get((decision, tell.key))
-        if before is not None and before[1] == tell.value:
-            return Told(tell.unit, "repeated")
-        if before is not None and not tell.correct:
-            return Told(tell.unit, "contradiction", _CONTRADICTION)
-        revision = 0 if before is None else before[0] + 1
-        self.known[decision, tell.key] = revision, tell.value
-        arrived = max(self.session.now, assigned_at)
-        self.added.append((decision, tell.key, revision, tell.value, happened, arrived))
-        return Told(tell.unit, "corrected" if revision else "new")
+    def take(self, tells: Iterable[Tell]) -> list[Told]:
+        """Return for each outcome whether it is stored, or why not; `store` inserts them."""
+        decisions, known, now, said = self.decisions, self.known, self.session.now, []
+        for tell in tells:
+            unit, value, key, happened_at, correct = tell
+            happened = None if happened_at is None else stamp(happened_at)
+            if unit not in decisions:
+                said.append(self._park(tell, happened))
+                continue
+            decision, assigned_at = decisions[unit]
+            revision, before = known.get((decision, key), _NOTHING)
+            if before == value:
+                said.append(make_told((unit, "repeated", None)))
+            elif before is not None and not correct:
+                said.append(Told(unit, "contradiction", _CONTRADICTION))
+            else:
+                known[decision, key] = revision + 1, value
+                arrived = now if now > assigned_at else assigned_at
+                self.added.append((decision, key, revision + 1, value, happened, arrived))
+                said.append(make_told((unit, "new" if before is None else "corrected", None)))
+        return said
 
     def _park(self, tell: Tell, happened: int | None) -> Told:
         before = self.parked.get((tell.unit, tell.key))
@@ -72,52 +74,52 @@ class _Batch:
             self.parked[tell.unit, tell.key] = tell.value
         return Told(tell.unit, "parked")
 
-    def store(self) -> set[int]:
-        """Insert what was taken; return the decisions whose outcomes another transaction stored first."""
-        rows, self.added = sorted(self.added, key=itemgetter(0)), []  # in one order, as asks are
+    def place(self, tell: Tell) -> tuple[int, str]:
+        """Return the decision and key of an outcome; no decision has the number -1."""
+        return self.decisions.get(tell.unit, (-1, 0))[0], tell.key
+
+    def store(self) -> set[tuple[int, str]]:
+        """Insert what was taken; return the decisions and keys of those that were there before."""
+        rows, self.added = sorted(self.added, key=itemgetter(0, 1)), []  # in one order, as asks are
         lost = insert(self.session, self.about.id, rows)
         if lost:
-            self.known |= _outcomes(self.session, sorted(lost))
+            self.known |= _outcomes(self.session, sorted({decision for decision, _ in lost}))
         return lost
 
+
+#: The revision and value of an outcome that is not known.
+_NOTHING = (-1, None)
 
 _CONTRADICTION = "another value was told before; if it was wrong, say that this one is a correction"
 
 
 def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
-    """Store outcomes that were `checked`; return an acknowledgement of each, in their order."""
+    """Store outcomes that `calls.read_tells` has read; return an acknowledgement of each, in their order."""
     about = snapshot(session, name)
     if about.state == "closed":
         raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")
     if about.state == "draft":
         raise NotRunningError(f"{about.name!r} has not started; call start() first.")
     batch = _Batch(session, about, tells)
-    said = [batch.take(each) for each in tells]
+    said = batch.take(tells)
     while lost := batch.store():
-        for i, each in enumerate(tells):
-            if each.unit in batch.decisions and batch.decisions[each.unit][0] in lost:
-                said[i] = batch.take(each)
+        again = [place for place, each in enumerate(tells) if batch.place(each) in lost]
+        for place, each in zip(again, batch.take([tells[place] for place in again]), strict=True):
+            said[place] = each
     return said
 
 
-def insert(session: Session, experiment: int, rows: Sequence[Added]) -> set[int]:
-    """Insert outcomes; return the decisions of those that another transaction has stored meanwhile."""
-    numbered = {key: (key, experiment, *row) for key, row in zip(session.new_ids(len(rows)), rows, strict=True)}
-    there = session.add_outcomes(list(numbered.values())) if rows else set()
-    return {row[2] for key, row in numbered.items() if key not in there} if len(there) < len(rows) else set()
+def insert(session: Session, experiment: int, outcomes: Sequence[Added]) -> set[tuple[int, str]]:
+    """Insert outcomes; return the decisions and keys of those that were there, or that others have just stored."""
+    rows = [(key, experiment, *row) for key, row in zip(session.new_ids(len(outcomes)), outcomes, strict=True)]
+    lost = session.add_new("outcome", rows, unless="decision, key, revision")
+    return {(row[2], row[3]) for row in rows if row[0] in lost} if lost else set()
 
 
-def checked(outcome: Outcome, tell: Tell) -> Tell | Told:
-    """Return a tell whose parts are all possible; or why it is refused."""
-    unit, value, key, *_ = tell
-    try:
-        unit, value = read_unit(unit), outcome.read(value)
-        if key and not outcome.is_events:
-            return Told(unit, "refused", "`key` tells events apart; this outcome is not of events")
-        key = read_text("key", key) if key else ""
-    except BelatedError as error:
-        return Told(str(tell.unit), "refused", str(error).rstrip("."))
-    return Tell(unit, value, key, tell.happened_at, tell.correct)
+def _decisions(session: Session, experiment: int, units: list[str]) -> dict[str, tuple[int, int]]:
+    """Return the number and the time of each unit's decision."""
+    rows = session.find_decisions(experiment, units, "d.id, d.assigned_at")
+    return {units[place]: (key, at) for place, key, at in rows}
 
 
 def _outcomes(session: Session, decisions: list[int]) -> Known:

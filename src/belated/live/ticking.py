@@ -10,7 +10,7 @@ from belated.base.errors import PolicyError
 from belated.base.text import one_line
 from belated.live.deciding import decide
 from belated.live.design import Snapshot, add_version, snapshot
-from belated.live.learning import Knowledge, last_arrival, learn
+from belated.live.learning import Knowledge, known_at, last_arrival, learn
 from belated.live.records import Version
 from belated.live.storage import Session, Storage
 from belated.live.telling import adopt
@@ -62,12 +62,13 @@ def _next(
         current, number=current.number + 1, watermark=session.watermark, made_at=made_at, offered=about.offered,
         cause="tick",
     )  # fmt: skip
-    known = learn(session, about.id, about.setup.outcome, current, target, len(about.arms))
-    if (known.step, known.counts, known.totals) == (current.step, current.counts, current.totals):
+    before = known_at(current, len(about.arms), len(about.segments))
+    known = learn(session, about.id, about.setup.outcome, current, target, before)
+    if known == before:
         return None, about.problem
     try:
         policy = find_policy(session, about.id, current.rule)
-        p = decide(policy, about.labels, about.offered, known, about.setup.planned)
+        p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     except PolicyError as error:
         return None, one_line(error, 500)
     return with_knowledge(target, known, p), None
@@ -76,12 +77,13 @@ def _next(
 def with_knowledge(version: Version, known: Knowledge, probabilities: list[float]) -> Version:
     """Return a version with what is known and what was decided."""
     return replace(
-        version, step=known.step, counts=known.counts, totals=known.totals, probabilities=tuple(probabilities)
-    )
+        version, step=known.step, counts=known.counts, totals=known.totals, probabilities=tuple(probabilities),
+        steps=known.steps,
+    )  # fmt: skip
 
 
 def changed_version(session: Session, about: Snapshot, rule: int, policy: Policy, cause: str) -> str | None:
-    """Insert the version that follows a change of arms or policy; return what is wrong with the policy, if it is.
+    """Insert the version that follows a change; return what is wrong with the policy, if anything is.
 
     It is made from what the last version knew. If the policy fails, the last probabilities of the arms that are
     still offered are scaled to 1.
@@ -89,15 +91,13 @@ def changed_version(session: Session, about: Snapshot, rule: int, policy: Policy
     current = about.version
     if current is None:
         return None
-    arms = len(about.arms)
-    counts, totals = ((*values, *[0.0] * (arms - len(values))) for values in (current.counts, current.totals))
-    known = Knowledge(current.step, counts, totals, 0)
+    known = known_at(current, len(about.arms), len(about.segments))
     problem = None
     try:
-        p = decide(policy, about.labels, about.offered, known, about.setup.planned)
+        p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     except PolicyError as error:
         problem = one_line(error, 500)
-        p = remaining(current, about.offered, arms)
+        p = remaining(current, about.offered, len(about.arms), len(about.segments))
     made_at = max(session.now, current.made_at)
     version = replace(
         current, number=current.number + 1, rule=rule, made_at=made_at, offered=about.offered, cause=cause
@@ -106,11 +106,13 @@ def changed_version(session: Session, about: Snapshot, rule: int, policy: Policy
     return problem
 
 
-def remaining(current: Version, offered: Sequence[int], arms: int) -> list[float]:
+def remaining(current: Version, offered: Sequence[int], arms: int, segments: int = 0) -> list[float]:
     """Return the last probabilities of the arms that are still offered, scaled to 1; equal ones if all are 0."""
-    last = [*current.probabilities, *[0.0] * (arms - len(current.probabilities))]
-    kept = [p if k in offered else 0.0 for k, p in enumerate(last)]
-    whole = math.fsum(kept)
-    if whole <= 0:
-        return [1 / len(offered) if k in offered else 0.0 for k in range(arms)]
-    return [share / whole for share in kept]
+    p: list[float] = []
+    for segment in range(max(segments, 1)):
+        last = current.chances(segment)
+        kept = [last[k] if k in offered and k < len(last) else 0.0 for k in range(arms)]
+        whole = math.fsum(kept)
+        even = [1 / len(offered) if k in offered else 0.0 for k in range(arms)]
+        p += [share / whole for share in kept] if whole > 0 else even
+    return p

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from belated.live.deciding import decide
 from belated.live.design import Snapshot, snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
 from belated.live.erasing import is_tombstone
-from belated.live.learning import Knowledge, learn, nothing
+from belated.live.errors import LiveError, legible
+from belated.live.learning import known_at, learn, nothing
 from belated.live.records import Version
 from belated.live.storage import Session
 from belated.live.ticking import FindPolicy, remaining, with_knowledge
@@ -60,14 +62,53 @@ def verify(session: Session, find_policy: FindPolicy) -> Verification:
     findings: list[str] = []
     decisions = outcomes = made = 0
     for (name,) in session.run("select name from experiment order by id"):
-        about = snapshot(session, name)
-        listed = versions(session, about.id)
-        found = list(_check_versions(session, about, listed, find_policy))
-        decided, wrong = _check_decisions(session, about, listed)
-        told, odd = _check_outcomes(session, about)
+        try:
+            about = snapshot(session, name)
+            listed = versions(session, about.id)
+            found = [*_check_audit(session, about), *_check_versions(session, about, listed, find_policy)]
+            decided, wrong = _check_decisions(session, about, listed)
+            told, odd = _check_outcomes(session, about)
+        except LiveError as error:
+            findings.append(f"{name!r}: {error}")
+            continue
         findings += [f"{name!r}: {each}" for each in (*found, *wrong, *odd)]
         decisions, outcomes, made = decisions + decided, outcomes + told, made + len(listed)
     return Verification(tuple(findings), decisions, outcomes, made)
+
+
+# ---------------------------------------------------------------- the audit
+
+
+def _check_audit(session: Session, about: Snapshot) -> Iterator[str]:
+    """Compare arms, segments and policies with those that the list of changes names."""
+    noted: dict[str, list[object]] = {"arms": [], "segments": [], "policies": []}
+    with legible("the list of changes"):
+        rows = session.run("select what, detail from change where experiment = ? order by id", about.id)
+        for what, text in rows:
+            detail = json.loads(text)
+            if what == "create":
+                noted["arms"] += detail["arms"]
+                noted["segments"] += detail.get("segments", [])
+            if what in ("create", "set policy"):
+                noted["policies"].append(detail["policy"])
+            if what in ("add arm", "add segment"):
+                kind = what.removeprefix("add ")
+                noted[f"{kind}s"].append(detail[kind])
+    if not noted["policies"]:  # not created here
+        return
+    kept: dict[str, list[object]] = {}
+    for kind, column, table in (
+        ("arms", "label", "arm"),
+        ("segments", "label", "segment"),
+        ("policies", "policy", "rule"),
+    ):
+        rows = session.run(f"select {column} from {table} where experiment = ? order by number", about.id)  # noqa: S608
+        kept[kind] = [text for (text,) in rows]
+    with legible("a policy"):
+        kept["policies"] = [json.loads(str(text)) for text in kept["policies"]]
+    for kind, values in kept.items():
+        if noted[kind] != values:
+            yield f"its {kind} are not those of the list of changes"
 
 
 # ---------------------------------------------------------------- versions
@@ -88,22 +129,19 @@ def _again(
     """Make a version again from the one before."""
     if after.cause == "import":
         return after
-    arms = len(after.counts)
-    if before is None:
-        known = nothing(arms)
-    elif after.cause == "tick":
-        known = learn(session, about.id, about.setup.outcome, before, after, arms)
-    else:
-        counts, totals = ((*values, *[0.0] * (arms - len(values))) for values in (before.counts, before.totals))
-        known = Knowledge(before.step, counts, totals, 0)
+    arms, segments = after.arms, len(after.steps)
+    known = nothing(arms, segments) if before is None else known_at(before, arms, segments)
+    if before is not None and after.cause == "tick":
+        known = learn(session, about.id, about.setup.outcome, before, after, known)
     policy = find_policy(session, about.id, after.rule)
     p = list(after.probabilities)
     if policy.name != "own":  # a user's function is not stored, and may have been another one then
         try:
-            p = decide(policy, about.labels[:arms], after.offered, known, about.setup.planned)
+            names = about.segments[:segments]
+            p = decide(policy, about.labels[:arms], after.offered, known, about.setup.planned, names)
         except PolicyError:
             if before is not None:
-                p = remaining(before, after.offered, arms)
+                p = remaining(before, after.offered, arms, segments)
     return with_knowledge(after, known, p)
 
 
@@ -115,12 +153,17 @@ def _check_versions(session: Session, about: Snapshot, listed: list[Version], fi
             return
         if before is not None and (version.made_at < before.made_at or version.watermark < before.watermark):
             yield f"version {number} is older than the one before it"
-        again = _again(session, about, before, version, find_policy)
-        if (again.step, again.counts, again.totals) != (version.step, version.counts, version.totals):
+        try:
+            again = _again(session, about, before, version, find_policy)
+        except (IndexError, TypeError):
+            yield f"version {number} has seen a decision for an arm or a segment that is not there"
+            return
+        learned = [(each.step, each.steps, each.counts, each.totals) for each in (again, version)]
+        if learned[0] != learned[1]:
             yield f"version {number} does not follow from the outcomes that it had seen"
         if max(abs(a - b) for a, b in zip(again.probabilities, version.probabilities, strict=True)) > _CLOSE:
             yield f"version {number} does not have the probabilities that its policy gives"
-        if any(p for k, p in enumerate(version.probabilities) if k not in version.offered):
+        if any(p for k, p in enumerate(version.probabilities) if k % version.arms not in version.offered):
             yield f"version {number} chooses an arm that was not offered"
         before = version
 
@@ -135,29 +178,32 @@ def _check_decisions(session: Session, about: Snapshot, listed: list[Version]) -
     checked, last = 0, -1
     while True:
         rows = session.run(
-            "select id, unit, arm, version, assigned_at from decision where +experiment = ? and id > ? order by id "
-            "limit ?", about.id, last, _BATCH,
+            "select id, unit, arm, version, assigned_at, segment from decision where +experiment = ? and id > ? "
+            "order by id limit ?", about.id, last, _BATCH,
         )  # fmt: skip
         if not rows:
             break
-        for _, unit, arm, number, at in rows:
-            fault = _fault(about, known.get(number), unit, arm, at)
+        for _, unit, arm, number, at, segment in rows:
+            fault = _fault(about, known.get(number), unit, arm, at, segment)
             if fault is not None:
                 wrong[fault] = wrong.get(fault, 0) + 1
         checked, last = checked + len(rows), rows[-1][0]
     return checked, [f"{count(n, 'decision')} {fault}" for fault, n in wrong.items()]
 
 
-def _fault(about: Snapshot, version: Version | None, unit: str, arm: int, at: int) -> str | None:
+def _fault(about: Snapshot, version: Version | None, unit: str, arm: int, at: int, segment: int | None) -> str | None:
     if version is None:
         return "of a version that is not there"
     if at < version.made_at:
         return "before the version that made it"
-    if arm >= len(version.probabilities) or version.probabilities[arm] <= 0:
+    if (segment is None) == bool(version.steps) or (segment is not None and segment >= len(version.steps)):
+        return "of a segment that its version does not have"
+    chances = version.chances(segment)
+    if arm >= len(chances) or chances[arm] <= 0:
         return "for an arm of probability 0"
     if version.cause == "import" or is_tombstone(unit):
         return None
-    drawn = choose(uniform(about.salt, unit), cumulative(version.probabilities))
+    drawn = choose(uniform(about.salt, unit), cumulative(chances))
     return None if drawn == arm else "that its unit and the salt do not give"
 
 

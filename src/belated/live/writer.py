@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from belated.live.asking import ask
-from belated.live.errors import CrossedError, LiveError, StorageError
+from belated.live.errors import CrossedError, LiveError, OverloadedError, StorageError
 from belated.live.storage import Session, Storage
 from belated.live.telling import tell
 
@@ -20,52 +23,124 @@ _MOST = 20_000
 #: How long callers of the last commit are given to come back, in seconds and times: less than a flush of the disk.
 _MOMENT, _MOMENTS = 0.0001, 10
 
+#: Commits that `Load.recent` has.
+_RECENT = 200
+
 Kind = Literal["ask", "tell"]
 
 
+class Commit(NamedTuple):
+    """A commit of the writer: how many requests and rows it stored, and the seconds from its begin to the disk."""
+
+    requests: int
+    rows: int
+    seconds: float
+
+
+class Load(NamedTuple):
+    """How busy a store is.
+
+    Attributes
+    ----------
+    waiting : int
+        Requests that wait for their reply now.
+    limit : int or None
+        How many may.
+    commits, requests, rows : int
+        What was stored since the store was opened.
+    seconds : float
+        The time that these commits took together.
+    refused, failed : int
+        Requests that were refused because too many waited, and that the storage failed to store.
+    recent : tuple of Commit
+        The last commits, the latest at the end.
+    """
+
+    waiting: int
+    limit: int | None
+    commits: int
+    requests: int
+    rows: int
+    seconds: float
+    refused: int
+    failed: int
+    recent: tuple[Commit, ...]
+
+
 class _Request:
-    """What a caller waits for; the lock is free when it is done."""
+    """What a caller waits for: a lock that is free when it is done, or a future of the caller's event loop."""
 
-    __slots__ = ("done", "error", "items", "kind", "name", "result")
+    __slots__ = ("done", "error", "items", "kind", "loop", "name", "result")
 
-    def __init__(self, kind: Kind, name: str, items: Sequence[Any]) -> None:
-        self.kind, self.name, self.items = kind, name, items
+    def __init__(
+        self, kind: Kind, name: str, items: Sequence[Any], done: Any, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.kind, self.name, self.items, self.done, self.loop = kind, name, items, done, loop
         self.result: list[Any] = []
         self.error: BaseException | None = None
-        self.done = threading.Lock()
-        self.done.acquire()
 
 
 class Writer:
-    """Commits asks and tells of all threads together; a caller's reply comes after the commit.
+    """Commits asks and tells of all threads and event loops together; a caller's reply comes after the commit.
 
-    A caller that gives up waiting leaves nothing open: the thread that writes ends every transaction.
+    A caller that gives up waiting leaves nothing open: the thread that writes ends every transaction, and stores what
+    was submitted all the same.
 
     Parameters
     ----------
     storage : Storage
     committed : callable
         Called with an experiment's name and a number of rows after each commit.
+    limit : int, optional
+        How many requests may wait; more are refused at once.
     """
 
-    def __init__(self, storage: Storage, committed: Callable[[str, int], None]) -> None:
-        self._storage, self._committed = storage, committed
+    def __init__(self, storage: Storage, committed: Callable[[str, int], None], limit: int | None = None) -> None:
+        self._storage, self._committed, self._limit = storage, committed, limit
         self._queue: SimpleQueue[_Request | None] = SimpleQueue()
-        self._process, self._open = os.getpid(), True
+        self._process, self._open, self._ended = os.getpid(), True, False
+        self._group: list[_Request] = []  # those of the commit that is on its way
+        self._refused = self._failed = self._commits = self._requests = self._rows = 0
+        self._seconds = 0.0
+        self._recent: deque[Commit] = deque(maxlen=_RECENT)
         self._thread = threading.Thread(target=self._work, name="belated-writer", daemon=True)
         self._thread.start()
 
     def submit(self, kind: Kind, name: str, items: Sequence[Any]) -> list[Any]:
         """Have items stored, and return their results once they are on the disk."""
-        if not self._open or os.getpid() != self._process:
-            why = "is closed" if os.getpid() == self._process else "was opened by another process"
-            raise StorageError(f"The store {why}; open it again.")
-        request = _Request(kind, name, items)
-        self._queue.put(request)
-        request.done.acquire()
+        if not items:
+            return []
+        done = threading.Lock()
+        done.acquire()
+        request = _Request(kind, name, items, done)
+        self._put(request)
+        done.acquire()
         if request.error is not None:
             raise request.error
         return request.result
+
+    def submit_async(self, kind: Kind, name: str, items: Sequence[Any]) -> asyncio.Future[list[Any]]:
+        """Have items stored; return a future of the running event loop: their results once they are on the disk.
+
+        If it is cancelled, the items are stored all the same.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Any]] = loop.create_future()
+        if items:
+            self._put(_Request(kind, name, items, future, loop))
+        else:
+            future.set_result([])
+        return future
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for their reply."""
+        return self._queue.qsize() + len(self._group)
+
+    def load(self) -> Load:
+        """Return how busy the writer is, and what it has done."""
+        done = (self._commits, self._requests, self._rows, self._seconds, self._refused, self._failed)
+        return Load(self.waiting, self._limit, *done, tuple(self._recent.copy()))
 
     def close(self) -> None:
         """Commit what is queued, and stop."""
@@ -74,16 +149,37 @@ class Writer:
             self._queue.put(None)
             self._thread.join()
 
+    def _put(self, request: _Request) -> None:
+        if not self._open or os.getpid() != self._process:
+            why = "is closed" if os.getpid() == self._process else "was opened by another process"
+            raise StorageError(f"The store {why}; open it again.")
+        if self._limit is not None and self.waiting >= self._limit:
+            self._refused += 1
+            raise OverloadedError(f"{self._limit:,} requests are waiting for the storage; ask again later.")
+        self._queue.put(request)
+        if self._ended:  # it was closed meanwhile, and nobody takes from the queue any more
+            self._refuse_rest()
+
+    def _refuse_rest(self) -> None:
+        rest = []
+        with suppress(Empty):
+            while True:
+                request = self._queue.get_nowait()
+                rest += [] if request is None else [request]
+        _fail(rest, StorageError("The store is closed; open it again."))
+
     def _work(self) -> None:
         ended, last = False, 1
         while not ended:
             first = self._queue.get()
             if first is None:
-                return
-            group = [first]
+                break
+            group = self._group = [first]
             ended = self._gather(group, last)
             last = len(group)
             self._commit(group)
+        self._ended = True
+        self._refuse_rest()
 
     def _gather(self, group: list[_Request], last: int) -> bool:
         """Take what is queued; return whether the end is.
@@ -123,24 +219,34 @@ class Writer:
         parts: dict[tuple[Kind, str], list[_Request]] = {}
         for request in group:
             parts.setdefault((request.kind, request.name), []).append(request)
+        start = time.perf_counter()
         try:
             self._transact(parts)
         except BaseException as error:
-            for request in group:
-                request.error = error
-                request.done.release()
+            self._failed += len(group)
+            self._group = []
+            _fail(group, error)
             return
-        for (_, name), requests in parts.items():
-            for request in requests:
-                request.done.release()
-            self._committed(name, sum(len(request.items) for request in requests))
+        rows = {part: sum(len(request.items) for request in requests) for part, requests in parts.items()}
+        self._note(Commit(len(group), sum(rows.values()), time.perf_counter() - start))
+        _reply(group)
+        for (_, name), new in rows.items():
+            self._committed(name, new)
+
+    def _note(self, commit: Commit) -> None:
+        self._group = []
+        self._commits += 1
+        self._requests += commit.requests
+        self._rows += commit.rows
+        self._seconds += commit.seconds
+        self._recent.append(commit)
 
 
 def _serve(session: Session, kind: Kind, name: str, requests: list[_Request]) -> None:
     """Answer all requests for one experiment at once; what it refuses as a whole changes nothing."""
     items = [item for request in requests for item in request.items]
     try:
-        results: Sequence[Any] = ask(session, name, items) if kind == "ask" else tell(session, name, items)
+        results: list[Any] = ask(session, name, items) if kind == "ask" else tell(session, name, items)
     except StorageError:
         raise
     except LiveError as error:
@@ -149,5 +255,37 @@ def _serve(session: Session, kind: Kind, name: str, requests: list[_Request]) ->
         return
     start = 0
     for request in requests:
-        request.result = list(results[start : start + len(request.items)])
-        start += len(request.items)
+        end = start + len(request.items)
+        request.error, request.result = None, results[start:end]
+        start = end
+
+
+def _fail(requests: list[_Request], error: BaseException) -> None:
+    for request in requests:
+        request.error = error
+    _reply(requests)
+
+
+def _reply(requests: list[_Request]) -> None:
+    """Tell the callers that their requests are done: threads one by one, all those of an event loop by one call."""
+    loops: dict[asyncio.AbstractEventLoop, list[_Request]] = {}
+    for request in requests:
+        if request.loop is None:
+            request.done.release()
+        else:
+            loops.setdefault(request.loop, []).append(request)
+    for loop, theirs in loops.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_resolve, theirs)
+
+
+def _resolve(requests: list[_Request]) -> None:
+    """Resolve the futures of an event loop, in its thread; cancelled ones stay so."""
+    for request in requests:
+        future = request.done
+        if future.done():
+            continue
+        if request.error is None:
+            future.set_result(request.result)
+        else:
+            future.set_exception(request.error)

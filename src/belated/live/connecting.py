@@ -1,0 +1,345 @@
+"""`Connection`: requests to a service, sent again where that is safe, and its problems as the storages' errors."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import select
+import ssl
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import urlsplit
+
+from belated.base.checks import positive, whole
+from belated.base.errors import LogError, OptionError, PolicyError, argument
+from belated.base.text import one_line
+from belated.live.errors import (
+    AccessError,
+    ClosedError,
+    ContradictionError,
+    LiveError,
+    NotRunningError,
+    OverloadedError,
+    SchemaError,
+    StorageError,
+    UnknownExperimentError,
+)
+
+#: Where a token is looked for if none is given.
+VARIABLE = "BELATED_TOKEN"
+
+#: The seconds that a call may take, and how often it is tried again, by default.
+TIMEOUT, RETRIES = 10.0, 4
+
+#: Seconds of the first pause before a call is tried again, which doubles, and of the longest.
+_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+
+#: Seconds after which a connection that was not used is not trusted: servers close them after five.
+_IDLE = 4.0
+
+#: Bytes that are read at a time.
+_PART = 1 << 20
+
+#: The errors of problems, by the word that their type ends with.
+_ERRORS: dict[str, type[Exception]] = {
+    "unknown-experiment": UnknownExperimentError,
+    "not-running": NotRunningError,
+    "closed": ClosedError,
+    "contradiction": ContradictionError,
+    "schema": SchemaError,
+    "overloaded": OverloadedError,
+    "too-many": OverloadedError,
+    "invalid": OptionError,
+    "malformed": OptionError,
+    "policy": PolicyError,
+    "no-rows": LogError,
+    "no-token": AccessError,
+    "scope": AccessError,
+    "other-experiment": AccessError,
+}
+
+#: Codes that say: later.
+_LATER = (408, 425, 429, 500, 502, 503, 504)
+
+
+class Reply(NamedTuple):
+    """A reply of a service: its code, headers and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body as what JSON has."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise StorageError("The service's reply is not JSON; is it belated that answers there?") from None
+
+
+class _UnsentError(Exception):
+    """The service was not reached at all: nothing can have been done. With a final one, trying again is of no use."""
+
+    def __init__(self, message: str, *, is_final: bool) -> None:
+        super().__init__(message)
+        self.is_final = is_final
+
+
+class Connection:
+    """Sends requests to a service. It may be used by any number of threads.
+
+    A request that cannot do anything twice is sent again after a lost reply, and every request is if it was not sent or
+    the service says that it refused it unseen.
+
+    Parameters
+    ----------
+    url : str
+        The address, which begins with https:// or http://.
+    token : str, optional
+        By default that of the environment, BELATED_TOKEN.
+    timeout : float
+        Seconds that a call may take, with all that is tried again.
+    retries : int
+        How often a call is tried again.
+    """
+
+    def __init__(self, url: str, token: str | None, timeout: float | None, retries: int | None) -> None:
+        self.name, self._host, self._port, self._prefix, self._context = _address(url)
+        self._headers = {"Authorization": f"Bearer {_token(token)}", "User-Agent": "belated"}
+        self.timeout = TIMEOUT if timeout is None else positive("timeout", timeout)
+        self.retries = RETRIES if retries is None else whole("retries", retries, least=0)
+        self._idle: deque[tuple[http.client.HTTPConnection, float]] = deque()
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"Connection({self.name!r})"  # never the token
+
+    def close(self) -> None:
+        """Close the connections that wait to be used again."""
+        with suppress(IndexError):
+            while True:
+                self._idle.pop()[0].close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_idle"):
+            self.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        content: Any = None,
+        *,
+        repeatable: bool = True,
+        timeout: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        file: BinaryIO | None = None,
+    ) -> Reply:
+        """Send a request, and return the reply; raise the error that the service's problem is.
+
+        Parameters
+        ----------
+        method, path : str
+        content : object
+            What the body has as JSON.
+        repeatable : bool
+            Whether doing it twice is doing it once.
+        timeout : float, optional
+        headers : mapping, optional
+        file : file, optional
+            Where the body of a reply goes that is no problem, instead of into memory.
+        """
+        body = None if content is None else json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+        head = {**self._headers, **({} if body is None else {"Content-Type": "application/json"}), **(headers or {})}
+        request = (method, self._prefix + path, body, head)
+        end = time.monotonic() + (self.timeout if timeout is None else timeout)
+        failure: Exception
+        for again in range(self.retries + 1):
+            try:
+                reply = self._send(request, end, file, fresh=again > 0 or not repeatable)
+            except _UnsentError as error:
+                failure, wait, safe = StorageError(str(error)), None, not error.is_final
+            except (OSError, http.client.HTTPException) as error:
+                failure, wait, safe = self._lost(error, repeatable=repeatable), None, repeatable
+            else:
+                if reply.status not in _LATER:
+                    return _checked(reply)
+                failure, wait = _problem(reply), _retry_after(reply)
+                safe = repeatable or "#overloaded" in _type(reply)
+            pause = _pause(again) if wait is None else wait
+            if not safe or again == self.retries or time.monotonic() + pause >= end:
+                raise failure
+            time.sleep(pause)
+        raise AssertionError
+
+    # ---------------------------------------------------------------- one try
+
+    def _send(
+        self, request: tuple[str, str, bytes | None, dict[str, str]], end: float, file: BinaryIO | None, *, fresh: bool
+    ) -> Reply:
+        connection = self._connected(end, fresh=fresh)
+        try:
+            connection.request(*request)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            whole = _read(response, file if response.status < 300 else None)
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close:
+            connection.close()
+        else:
+            self._idle.append((connection, time.monotonic()))
+        return Reply(response.status, found, whole)
+
+    def _connected(self, end: float, *, fresh: bool) -> http.client.HTTPConnection:
+        """Return a connection that is open: one that was used before, if it can be trusted, or a new one."""
+        left = max(end - time.monotonic(), 0.001)
+        if os.getpid() != self._process:  # the parent's are not ours
+            self.close()
+            self._process = os.getpid()
+        while not fresh:
+            try:
+                connection, since = self._idle.pop()
+            except IndexError:
+                break
+            if time.monotonic() - since < _IDLE and connection.sock is not None and not _has_news(connection.sock):
+                connection.sock.settimeout(left)
+                return connection
+            connection.close()
+        connection = self._new(left)
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            final = isinstance(error, ssl.SSLCertVerificationError)
+            raise _UnsentError(f"The service {self.name} cannot be reached: {_why(error)}.", is_final=final) from None
+        return connection
+
+    def _new(self, timeout: float) -> http.client.HTTPConnection:
+        if self._context is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._context)
+
+    def _lost(self, error: Exception, *, repeatable: bool) -> StorageError:
+        doubt = "" if repeatable else " It may have been done all the same; look before you try again."
+        return StorageError(f"The service {self.name} did not answer: {_why(error)}.{doubt}")
+
+
+def _read(response: http.client.HTTPResponse, file: BinaryIO | None) -> bytes:
+    """Return a body, or write it to a file."""
+    if file is None:
+        return response.read()
+    file.seek(0)
+    file.truncate()  # what an earlier try has left
+    while part := response.read(_PART):
+        try:
+            file.write(part)
+        except OSError as error:
+            raise StorageError(f"The copy cannot be written: {_why(error)}.") from None
+    return b""
+
+
+def _has_news(sock: Any) -> bool:
+    """Whether the other side has said something unasked: that it closes the connection."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _pause(again: int) -> float:
+    """Return a pause that grows, and differs between clients."""
+    return min(_PAUSE * float(2**again), _LONGEST_PAUSE) * random.uniform(0.5, 1.5)  # noqa: S311
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({one_line(error.verify_message, 100)})"
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    if isinstance(error, http.client.RemoteDisconnected | http.client.IncompleteRead):
+        return "the connection was closed"
+    text = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return one_line(text, 100).lower().rstrip(".")
+
+
+# ---------------------------------------------------------------- what is given
+
+
+def _address(url: str) -> tuple[str, str, int | None, str, ssl.SSLContext | None]:
+    """Return the parts of an address: as messages show it, host, port, path, and how it is encrypted."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise OptionError(f"{argument('place')} is not an address, such as https://experiments.example.org.") from None
+    if parts.username is not None or parts.password is not None:
+        raise OptionError(f"{argument('place')} has a name or password in it; give the token with {argument('token')}.")
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    if not parts.hostname or parts.query or parts.fragment or not is_plain:
+        raise OptionError(f"{argument('place')} must be an address alone, such as https://experiments.example.org.")
+    path = parts.path.rstrip("/")
+    context = ssl.create_default_context() if parts.scheme == "https" else None
+    return f"{parts.scheme}://{parts.netloc}{path}", parts.hostname, port, path, context
+
+
+def _token(token: str | None) -> str:
+    found = os.environ.get(VARIABLE) if token is None else token
+    if not found:
+        raise OptionError(
+            f"{argument('token')} is missing; give one that `belated live token create` printed, or set {VARIABLE}."
+        )
+    if not isinstance(found, str) or not found.isascii() or not found.isprintable() or " " in found:
+        raise OptionError(f"{argument('token')} is not a token; it must be as `belated live token create` printed it.")
+    return found
+
+
+# ---------------------------------------------------------------- what comes back
+
+
+def _checked(reply: Reply) -> Reply:
+    """Return a reply that is no problem; raise the error that it is."""
+    if reply.status < 300 or reply.status == 304:
+        return reply
+    if reply.status < 400:
+        raise LiveError(f"The service sends to another address (code {reply.status}), which the token does not follow.")
+    raise _problem(reply)
+
+
+def _problem(reply: Reply) -> Exception:
+    """Return a problem as the error that a storage would raise."""
+    try:
+        detail = str(json.loads(reply.body)["detail"])
+    except (ValueError, KeyError, TypeError):
+        detail = f"The service answered with code {reply.status}."
+    word = _type(reply).rpartition("#")[2]
+    usual: type[Exception] = StorageError if reply.status in _LATER else LiveError
+    return problem_error(word, detail, usual)
+
+
+def problem_error(word: str, detail: str, usual: type[Exception] = LiveError) -> Exception:
+    """Return the error of the word of a problem."""
+    return _ERRORS.get(word, usual)(one_line(detail, 2000))
+
+
+def _type(reply: Reply) -> str:
+    try:
+        return str(json.loads(reply.body)["type"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _retry_after(reply: Reply) -> float | None:
+    """Return the seconds after which a service wants to be asked again, a little more so that clients come apart."""
+    try:
+        seconds = float(reply.headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return max(seconds, 0.0) * random.uniform(1.0, 1.25) if seconds < 3600 else 3600.0  # noqa: S311

@@ -1,0 +1,1 @@
+"""The dashboard: pages that show live experiments, and forms that change them."""

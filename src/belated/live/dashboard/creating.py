@@ -1,0 +1,247 @@
+"""Creating an experiment by a form: its fields, and what is read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from belated.base.checks import fraction, one_of, positive
+from belated.base.checks import whole as least_whole
+from belated.base.errors import BelatedError, OptionError
+from belated.live import outcomes
+from belated.live.dashboard.forms import Field, Given, needed, perhaps, real, whole
+from belated.live.deciding import check_policy
+from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
+from belated.live.experiment import Experiment
+from belated.live.store import Store
+from belated.simulation.description import policy_from
+from belated.simulation.policies import Policy
+
+OUTCOMES = (
+    ("binary", "yes or no (0 or 1); silence is not a no"),
+    ("events", "events within a window, such as purchases; silence until the window closes is a no"),
+    ("bounded", "a number between two limits"),
+    ("real", "any number"),
+)
+MEASURES = (
+    ("indicator", "whether there was any"),
+    ("count", "how many there were"),
+    ("sum", "the sum of their values"),
+)
+POLICIES = (
+    ("thompson", "Thompson sampling: the better an arm seems, the more units it gets"),
+    ("epsilon_greedy", "epsilon-greedy: the best arm so far, and now and then another"),
+    ("ucb", "upper confidence bound: the arm that could be best"),
+    ("uniform", "equal shares for all arms"),
+    ("fixed", "fixed shares, given below"),
+)
+
+POLICY_FIELDS = (
+    Field(
+        "policy",
+        "Policy",
+        "How arms are chosen. It can be changed later; answers stay valid.",
+        "thompson",
+        "choice",
+        POLICIES,
+    ),
+    Field(
+        "burn_in",
+        "Burn-in",
+        "Units at the beginning for which all arms are equally likely; below 1, a share of the "
+        "planned units. Some are needed before anything can be learned.",
+        "0.05",
+        "number",
+        only="learning",
+    ),
+    Field(
+        "decay",
+        "Decay of the minimum probability",
+        "Every arm keeps at least the probability t^-decay at unit t, so that "
+        "all arms can be compared. From 0 to below 1; smaller explores more.",
+        "0.5",
+        "number",
+        only="learning",
+    ),
+    Field(
+        "shares",
+        "Fixed shares",
+        "Only for fixed shares: one line for each arm, such as Plain=0.3. They must sum to 1.",
+        "",
+        "lines",
+        only="fixed",
+    ),
+)
+
+CREATE_FIELDS = (
+    Field("name", "Name", "What programs and people call the experiment. It cannot be changed."),
+    Field(
+        "arms", "Arms", "What is compared, one in each line. Arms can be added, paused and dropped later.", "", "lines"
+    ),
+    Field(
+        "baseline",
+        "Baseline",
+        "The arm that the others are compared with. Fixed from now on. Empty: all are compared with each other.",
+        "",
+        optional=True,
+    ),
+    Field(
+        "segments",
+        "Segments",
+        "If units differ, such as by country: one in each line. Each unit then names its own when it is asked, the "
+        "policy learns in each, and answers are over all and in each. More can be added later.",
+        "",
+        "lines",
+        optional=True,
+    ),
+    Field(
+        "outcome",
+        "Outcome",
+        "What is told about a unit, sooner or later. Fixed from now on.",
+        "binary",
+        "choice",
+        OUTCOMES,
+    ),
+    Field(
+        "window",
+        "Window",
+        "For events: how long after the assignment they count, such as 7d, 12h or 30min.",
+        "7d",
+        only="events",
+    ),
+    Field(
+        "measure", "Measure", "For events: what of them is the outcome.", "indicator", "choice", MEASURES, only="events"
+    ),
+    Field("low", "Lowest value", "For a number between two limits.", "0", "number", only="bounded"),
+    Field("high", "Highest value", "For a number between two limits.", "1", "number", only="bounded"),
+    Field(
+        "planned",
+        "Planned units",
+        "About how many units will come. Intervals at every look are narrowest there, and "
+        "policy versions are made every 0.2% of them.",
+        "10000",
+        "number",
+    ),
+    Field("level", "Level", "How often intervals hold the truth. Fixed from now on.", "0.95", "number"),
+    *POLICY_FIELDS,
+    Field(
+        "seconds",
+        "Seconds between versions",
+        "A new policy version is made after so many seconds if anything is new.",
+        "2",
+        "number",
+    ),
+    Field("start", "Start at once", "Otherwise it is a draft, and takes units once it is started.", "yes", "tick"),
+    Field("reason", "Reason", "Why you create it, for the audit.", "", optional=True),
+)
+
+#: What the forms call the arguments of the library.
+_PLACES = {"planned_rows": "planned", "c": "policy", "shares": "shares", "decay": "decay", "burn_in": "burn_in"}
+
+
+def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome | None) -> Policy | None:
+    """Return the policy of a form; what is wrong is said beside its fields."""
+    choices = {value for value, _ in POLICIES}
+    name = given.read("policy", lambda text: one_of("policy", text, tuple(choices)))
+    table: dict[str, Any] = {"name": name}
+    if name == "thompson" and outcome is not None:
+        shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
+        table["name"] = "thompson_beta" if shares else "thompson_normal"
+    if name == "fixed":
+        table["shares"] = given.read("shares", _shares)
+    elif name != "uniform":
+        table |= {"burn_in": given.read("burn_in", real), "decay": given.read("decay", real)}
+    if None in table.values() or outcome is None:
+        return None
+    for place in ("decay", "burn_in", "policy"):
+        try:
+            wanted = {key: value for key, value in table.items() if place == "policy" or key in ("name", place)}
+            made = policy_from(wanted if name not in ("fixed", "uniform") else table)
+            check_policy(made, labels, outcome)
+        except BelatedError as error:
+            given.refuse("shares" if name == "fixed" else place, error)
+            return None
+    return made
+
+
+def _shares(text: str) -> dict[str, float]:
+    lines = [line.rpartition("=") for line in needed(text).splitlines() if line.strip()]
+    if any(not equals or not label.strip() for label, equals, _ in lines):
+        raise OptionError("Write one line for each arm, such as Plain=0.3.")
+    return {label.strip(): real(share.strip()) for label, _, share in lines}
+
+
+def read_outcome(given: Given) -> outcomes.Outcome | None:
+    """Return the outcome of a form."""
+    kind = given.read("outcome", lambda text: one_of("outcome", text, outcomes.KINDS))
+    if kind == "events":
+        measure = given.read("measure", lambda text: one_of("measure", text, outcomes.MEASURES))
+        if measure is None:
+            return None
+        return given.read("window", lambda text: outcomes.events(needed(text), measure))
+    if kind == "bounded":
+        low, high = given.read("low", real), given.read("high", real)
+        return None if low is None or high is None else given.read("high", lambda _: outcomes.bounded(low, high))
+    return None if kind is None else outcomes.binary() if kind == "binary" else outcomes.real()
+
+
+def _arms(text: str) -> list[str]:
+    labels = [line.strip() for line in needed(text).splitlines() if line.strip()]
+    labels = [read_text("arms", label) for label in labels]
+    if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_ARMS:
+        raise OptionError(f"Write 1 to {MOST_ARMS} different arms, one in each line.")
+    return labels
+
+
+def _segments(text: str) -> list[str]:
+    return read_segments([line.strip() for line in text.splitlines() if line.strip()])
+
+
+def read_creation(given: Given) -> dict[str, Any] | None:
+    """Return the options of `Store.create` that a form holds; None if something is wrong."""
+    name = given.read("name", lambda text: read_text("name", needed(text)))
+    labels = given.read("arms", _arms)
+    segments = given.read("segments", perhaps(_segments))
+    outcome = read_outcome(given)
+    policy = read_policy(given, labels or [], outcome) if labels else None
+    baseline = given.read("baseline", perhaps(lambda text: _one_arm(text, labels)))
+    planned = given.read("planned", lambda text: least_whole("planned", whole(text), least=1))
+    level = given.read("level", lambda text: fraction("level", real(text)))
+    seconds = given.read("seconds", lambda text: positive("seconds", real(text)))
+    reason = given.read("reason", perhaps(lambda text: read_text("reason", text, 2000)))
+    if given.errors or labels is None or outcome is None or planned is None or level is None or seconds is None:
+        return None
+    return {
+        "name": name,
+        "arms": labels,
+        "policy": policy,
+        "outcome": outcome,
+        "segments": segments,
+        "baseline": baseline,
+        "planned_rows": planned,
+        "level": level,
+        "seconds": seconds,
+        "reason": reason or "",
+    }
+
+
+def _one_arm(text: str, labels: Sequence[str] | None) -> str:
+    if labels is not None and text not in labels:
+        raise OptionError("Write one of the arms above, or nothing.")
+    return read_text("baseline", text, LONGEST)
+
+
+def create(store: Store, form: Mapping[str, str], author: str) -> tuple[Experiment | None, Given]:
+    """Create an experiment; without one, the form says why not."""
+    given = Given(form, CREATE_FIELDS)
+    options = read_creation(given)
+    if options is None:
+        return None, given
+    try:
+        exp = store.create(**options, author=author)
+    except BelatedError as error:
+        given.refuse("name", error)
+        return None, given
+    if form.get("start"):
+        exp.start(author=author, reason=options["reason"])
+    return exp, given

@@ -1,0 +1,443 @@
+"""What pages draw: charts and tables of an answer, the report's own, with few enough rows for a page that is live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from belated.assumptions.diagnosis import Diagnosis
+from belated.base.columns import Array
+from belated.base.tables import Column
+from belated.base.text import one_line, percent
+from belated.estimation.answers import Answer
+from belated.live.answers import LiveAnswer
+from belated.live.dashboard.history import History
+from belated.log.data import Data
+from belated.reports import charts
+from belated.reports.gather import arrivals, chosen
+from belated.reports.layout import Part, Section, Sheet, look, pair_name
+from belated.reports.report import Arrivals, Report
+from belated.reports.sections import arms_section, arrivals_section, differences_section, segments_section
+from belated.reports.sections_over_time import buildup_section
+from belated.reports.svg import LOOKS
+from belated.sequences.answers import SequenceAnswer, Track
+from belated.summaries.evidence import Evidence
+
+#: Rows of a table or a forest, lines of a chart, charts over time, and looks of each: a fragment has at most 50 kB.
+MOST_ROWS, _MOST_LINES, _MOST_RIBBONS, _MOST_LOOKS = 8, 7, 4, 60
+
+
+class Drawn(NamedTuple):
+    """What the pages of an experiment show of an answer.
+
+    Attributes
+    ----------
+    lead : list of str
+        What may be said at any look, in sentences.
+    answer, over_time, arrivals, soundness : list of Section
+    diagnosis : Diagnosis or None
+    """
+
+    lead: list[str]
+    answer: list[Section]
+    over_time: list[Section]
+    arrivals: list[Section]
+    soundness: list[Section]
+    diagnosis: Diagnosis | None
+
+
+def draw(answer: LiveAnswer, history: History) -> Drawn:
+    """Return what the pages show of an answer."""
+    log, estimate = answer.log, answer.estimate
+    over_time = [] if answer.sequence is None or estimate is None else bands(answer, history)
+    over_time += versions(history)
+    if log is None:
+        return Drawn(["Nobody has been asked for yet."], [], over_time, [], [], None)
+    evidence = log.evidence()
+    soundness = draws(log, evidence)
+    if estimate is None:
+        return Drawn(["No outcome has arrived yet."], [], over_time, [], soundness, answer.diagnosis)
+    report = as_report(answer, log, evidence)
+    return Drawn(
+        lead=sentences(answer),
+        answer=answered(answer, report),
+        over_time=over_time,
+        arrivals=arrived(report),
+        soundness=soundness,
+        diagnosis=answer.diagnosis,
+    )
+
+
+def as_report(answer: LiveAnswer, log: Data, evidence: Evidence) -> Report:
+    """Return the parts of a report that pages show, made from an answer."""
+    estimate = answer.estimate
+    assert estimate is not None  # noqa: S101 - there are outcomes
+    baseline = answer.setup.baseline
+    buildup = None if estimate.maturity is None else estimate.buildup()
+    several = len(estimate.arms) > 1
+    maturity = estimate.maturity
+    return Report(
+        title=answer.name,
+        estimate=estimate,
+        baseline=baseline,
+        contrasts=estimate.contrasts(baseline, lift=True) if several else None,
+        sequence=answer.sequence,
+        arrivals=None if buildup else _few(arrivals(evidence, dates=log.clock.unit is not None)),
+        chosen=chosen(log, evidence),
+        buildup=buildup,
+        outcome=log.outcome_name,
+        within=log.within if maturity is None else maturity.text(maturity.window),
+    )
+
+
+def _few(found: Arrivals | None) -> Arrivals | None:
+    """Return the arrivals of the first arms."""
+    if found is None or len(found.arms) <= MOST_ROWS:
+        return found
+    first = slice(MOST_ROWS)
+    return replace(
+        found,
+        arms=found.arms[first],
+        share=found.share[first],
+        arrived=found.arrived[first],
+        still_out=found.still_out[first],
+        overdue=found.overdue[first],
+    )
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def overall(answer: LiveAnswer) -> list[tuple[Answer, SequenceAnswer]]:
+    """Return the differences over all units, at one look and at every look."""
+    return [each for each in answer.contrasts if each[0].segment is None]
+
+
+def sentences(answer: LiveAnswer) -> list[str]:
+    """Say what may be read at any look, a sentence for each difference, those that are known first."""
+    found = overall(answer)
+    if not found:
+        return ["There is one arm, and nothing to compare it with."]
+    excluded = [each for fixed, each in found if fixed.name in answer.exclusions]
+    said = [_known(each, answer) for each in sorted(excluded, key=_holds_0)][:MOST_ROWS]
+    said += [f"{len(excluded) - len(said):,} more are in the table."] if len(excluded) > len(said) else []
+    rest = [(fixed, each) for fixed, each in found if fixed.name not in answer.exclusions]
+    unknown = [_difference(fixed) for fixed, each in rest if not each.why]
+    silent = [each.why for _, each in rest if each.why]
+    said += [f"Not known yet: {_listed(unknown)}. Wait, or stop without a decision."] if unknown else []
+    said += [f"{silent[0]} Until then, nothing can be read at every look."] if silent else []
+    return said
+
+
+def _holds_0(answer: SequenceAnswer) -> bool:
+    return not (math.isfinite(answer.estimate) and (answer.low > 0 or answer.high < 0))
+
+
+def _known(answer: SequenceAnswer, about: LiveAnswer) -> str:
+    above, below = (one_line(part, 40) for part in answer.parts)
+    at = about.exclusions[answer.name].strftime("%Y-%m-%d %H:%M")
+    if _holds_0(answer):
+        return f"The interval of {above} and {below} excluded 0 at {at} UTC: you could have stopped. It holds 0 again."
+    higher, lower = (above, below) if answer.estimate > 0 else (below, above)
+    return f"{higher} is higher than {lower}: by {_span(answer)}. You could have stopped at {at} UTC."
+
+
+def _span(answer: SequenceAnswer) -> str:
+    near, far = sorted(map(abs, answer.shown))
+    error = (answer.high - answer.low) / 6
+    low, high = Column("", [near, far], "estimate", [error] * 2, unit=answer.unit, terse=True).texts()
+    return f"{low} to {high}{' points' if answer.unit == 'points' else ''}"
+
+
+def _difference(answer: Answer) -> str:
+    return " or ".join(one_line(part, 40) for part in answer.parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    few = names if len(names) <= 5 else [*names[:4], f"{len(names) - 4:,} more"]
+    return "; ".join(few)
+
+
+def answered(answer: LiveAnswer, report: Report) -> list[Section]:
+    """Return the sections of the answer: at every look, then what holds at one planned look."""
+    once = f"Holds at one look that was planned in advance ({percent(report.level)}); do not stop by it."
+    sections = [always(answer, report)] if len(report.estimate.arms) > 1 else []
+    own = in_segments(answer)
+    sections += [] if own is None else [own]
+    different = differences_section(report, MOST_ROWS)
+    if different is not None:
+        sections.append(replace(different, heading="Differences and lift, at one planned look", intro=once))
+    if answer.best is not None:
+        sections.append(_best(answer, once))
+    arms = arms_section(report, MOST_ROWS)
+    sections.append(replace(arms, heading="The arms, at one planned look", intro=f"{arms.intro} {once}"))
+    segments = segments_section(report, MOST_ROWS)
+    if segments is not None:  # the report has the other differences
+        sections.append(replace(segments, parts=(*segments.parts[:1], *segments.parts[-1:])))
+    return [_cut(section) for section in sections]
+
+
+def always(answer: LiveAnswer, report: Report) -> Section:
+    """Show the differences as they hold at every look, with the numbers of `belated live answer`."""
+    pairs = overall(answer)
+    rows = [
+        charts.ForestRow(
+            label=pair_name(report, *pair),
+            estimate=one.estimate,
+            low=_finite(each.shown[0]),
+            high=_finite(each.shown[1]),
+            std_error=one.std_error,
+            look=look(report, pair[0]),
+            unit=one.unit,
+        )
+        for (one, each), pair in zip(pairs, report.pairs, strict=True)
+    ][:MOST_ROWS]
+    sheet = [first_rows(column, len(pairs)) for column in _always_columns(answer)]
+    title = "Differences, with intervals that hold at every look"
+    part = Part(
+        charts=[charts.forest(rows, title=title, level=report.level, reference=0.0)],
+        caption=f"{title} ({percent(report.level)}, each by itself). Where an interval excludes 0, you may stop.",
+        sheet=Sheet("At every look, in numbers", sheet),
+    )
+    intro = "These intervals hold at all looks together: look as often as you like, and stop when you like."
+    return Section(name="always", link="At every look", heading="At every look", intro=intro, parts=(part,))
+
+
+def _always_columns(answer: LiveAnswer) -> list[Column]:
+    """Return what `belated live answer` prints of every look, with the always-valid p-value."""
+    columns = {column.name: column for column in answer._columns()}
+    p = Column("p at every look", [each.p_value for _, each in answer.contrasts], "p_value")
+    return [
+        columns["contrast"],
+        columns["estimate"],
+        replace(columns["low_at_every_look"], name="low at every look"),
+        replace(columns["high_at_every_look"], name="high at every look"),
+        p,
+        replace(columns["excluded_at"], name="could have stopped at (UTC)"),
+    ]
+
+
+def in_segments(answer: LiveAnswer) -> Section | None:
+    """Show the differences in each segment as they hold at every look; None without segments."""
+    before = len(overall(answer))
+    if len(answer.contrasts) == before:
+        return None
+    sheet = Sheet("At every look in each segment", [rows_from(column, before) for column in _always_columns(answer)])
+    intro = "The answers above are averages over the units so far. Each line holds at every look, by itself."
+    part = Part(charts=[], caption="", sheet=sheet)
+    return Section(
+        name="in-segments", link="In segments", heading="At every look, by segment", intro=intro, parts=(part,)
+    )
+
+
+def _finite(limit: float) -> float:
+    return limit if math.isfinite(limit) else math.nan
+
+
+def _best(answer: LiveAnswer, once: str) -> Section:
+    best = answer.best
+    assert best is not None  # noqa: S101 - asked before
+    names = {"p_value_is_best": "p, is best", "may_be_best": "may be best", "std_error": "std. error"}
+    columns = [replace(each, name=names.get(each.name, each.name)) for each in best._columns()]
+    part = Part(
+        charts=[], caption="", sheet=Sheet("Which arms may be best; intervals adjusted for the choice", columns)
+    )
+    return Section(name="best", link="Best", heading="Who may be best", intro=f"{best.note} {once}", parts=(part,))
+
+
+# ---------------------------------------------------------------- over time
+
+
+def bands(answer: LiveAnswer, history: History) -> list[Section]:
+    """Show how the intervals that hold at every look moved, with changes as marks."""
+    sequence = answer.sequence
+    assert sequence is not None  # noqa: S101 - asked before
+    if len(sequence.moments) < 2:
+        return []
+    found = [fixed for fixed, _ in overall(answer)]
+    if found:
+        widths = [(each.why is not None, each.high - each.low) for _, each in overall(answer)]
+        shown = sorted(sorted(range(len(found)), key=widths.__getitem__)[:_MOST_RIBBONS])
+        tracks = [sequence.track(*found[i].parts) for i in shown]
+        more = f" The {len(shown)} narrowest of {len(found)} are drawn." if len(shown) < len(found) else ""
+        what, reference = "Differences", 0.0
+    else:
+        tracks, shown, more = [sequence.track(sequence.arms[0])], [], ""
+        what, reference = "The mean", None
+    arms, firsts = list(sequence.arms), [found[i].parts[0] for i in shown] if found else [sequence.arms[0]]
+    series = [_band(track, arms.index(first) % LOOKS) for track, first in zip(tracks, firsts, strict=True)]
+    drawn = charts.ribbons(
+        np.asarray(tracks[0].moments)[_places(tracks[0])],
+        series,
+        title=f"{what} at every look",
+        level=answer.setup.level,
+        xlabel="as of",
+        reference=reference,
+        marks=history.marks,
+    )
+    level = percent(answer.setup.level)
+    part = Part(charts=drawn, caption=f"{what} over time; the {level} band holds at all moments together.{more}")
+    return [Section(name="band", link="The band", heading="The band over time", parts=(part,))]
+
+
+def _places(track: Track) -> Array:
+    """Return at most so many looks, evenly spaced, with the last."""
+    n = len(track.moments)
+    return np.unique(np.linspace(0, n - 1, min(n, _MOST_LOOKS)).round().astype(np.int64))
+
+
+def _band(track: Track, arm_look: int) -> charts.Series:
+    places = _places(track)
+    values, low, high = (track.shown(name)[places] for name in ("estimate", "low", "high"))
+    known = np.isfinite(low) & np.isfinite(high)
+    width = float(track.high[-1] - track.low[-1])
+    return charts.Series(
+        label=track.name,
+        values=values,
+        low=np.where(known, low, np.nan),
+        high=np.where(known, high, np.nan),
+        std_error=width / 6 if math.isfinite(width) else math.nan,
+        look=arm_look,
+        unit=track.unit,
+    )
+
+
+def versions(history: History) -> list[Section]:
+    """Show the probabilities of the arms by policy version, in the first segments if there are any."""
+    if len(history.moments) < 2:
+        return []
+    shown = dict(list(history.probabilities.items())[:_MOST_RIBBONS])
+    likely = np.argsort(-sum(table[-1] for table in shown.values()), kind="stable")[:_MOST_LINES].tolist()
+    arms = sorted(likely) if len(history.labels) > _MOST_LINES else list(range(len(history.labels)))
+    title = "Probability of each arm, by policy version"
+    drawn = [
+        charts.curves(
+            history.moments,
+            [charts.Series(label=history.labels[k], values=table[:, k], look=k % LOOKS) for k in arms],
+            title=f"{title}: {segment}" if segment else title,
+            xlabel="version made",
+            ylabel=one_line(segment, 40) if segment else "probability",
+            steps=True,
+            marks=history.marks,
+        )
+        for segment, table in shown.items()
+    ]
+    words = f"{title} ({history.latest:,} so far)."
+    if len(arms) < len(history.labels):
+        words += f" The {len(arms)} likeliest of {len(history.labels)} arms are drawn."
+    if len(shown) < len(history.probabilities):
+        words += f" The first {len(shown)} of {len(history.probabilities)} segments are drawn."
+    part = Part(charts=drawn, caption=words)
+    return [Section(name="versions", link="Probabilities", heading="Probabilities by version", parts=(part,))]
+
+
+# ---------------------------------------------------------------- arrivals and soundness
+
+
+def arrived(report: Report) -> list[Section]:
+    """Show when outcomes arrive, or how events build up."""
+    made = [arrivals_section(report), buildup_section(report)]
+    return [_cut(section) for section in made if section is not None]
+
+
+def draws(log: Data, evidence: Evidence) -> list[Section]:
+    """Show how many units each arm got, against what the probabilities predict."""
+    if evidence.p is None or evidence.p2 is None:
+        return []
+    assigned, p, p2 = evidence.sums["assigned"], evidence.p, evidence.p2
+    drawn, expected = assigned.sum(axis=0), p.sum(axis=0)
+    spread = np.sqrt(np.maximum((p - p2).sum(axis=0), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        away = np.where(spread > 0, (drawn - expected) / spread, math.nan)
+    columns = [
+        Column("arm", list(evidence.arms), "label"),
+        Column("units", drawn.astype(int).tolist(), "count"),
+        Column("expected", np.round(expected).tolist(), "count"),
+        Column("difference", np.round(drawn - expected).tolist(), "count"),
+        Column("in standard errors", away.tolist(), "statistic"),
+    ]
+    part = Part(
+        charts=_drawn_over_time(log, evidence),
+        sheet=Sheet("Units by arm, and what the probabilities predict", columns),
+        caption="Share of units that each arm got so far, minus its mean probability (line); at each moment, 95% of "
+        "draws by chance lie in the band.",
+    )
+    heading = "Draws against probabilities"
+    intro = (
+        "Arms are drawn by chance with the logged probabilities. Differences beyond 4 standard errors are no chance."
+    )
+    return [_cut(Section(name="draws", link="Draws", heading=heading, intro=intro, parts=(part,)))]
+
+
+def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:
+    assert evidence.p is not None and evidence.p2 is not None  # noqa: S101, PT018 - asked before
+    rows = np.cumsum(evidence.sums["assigned"].sum(axis=1))
+    there = rows > 0
+    if there.sum() < 2:
+        return []
+    n = rows[there, np.newaxis]
+    away = np.cumsum(evidence.sums["assigned"] - evidence.p, axis=0)[there] / n
+    reach = 1.96 * np.sqrt(np.maximum(np.cumsum(evidence.p - evidence.p2, axis=0)[there], 0.0)) / n
+    numbers = np.floor(evidence.moments[there]) if log.clock.unit is not None else evidence.moments[there]
+    busiest = sorted(np.argsort(-evidence.p.sum(axis=0), kind="stable")[:_MOST_RIBBONS].tolist())
+    return charts.ribbons(
+        log.clock.show_many(numbers),
+        [
+            charts.Series(
+                label=evidence.arms[k],
+                values=away[:, k],
+                low=-reach[:, k],
+                high=reach[:, k],
+                unit="points",
+                std_error=float(reach[-1, k]) or math.nan,
+                look=k % LOOKS,
+            )
+            for k in busiest
+        ],
+        title="Share of units minus the probabilities",
+        level=0.95,
+        xlabel="assigned",
+        reference=0.0,
+    )
+
+
+# ---------------------------------------------------------------- few rows
+
+
+def _cut(section: Section) -> Section:
+    """Return a section whose tables have so many rows; the report has all."""
+    return replace(section, parts=tuple(_cut_part(part) for part in section.parts))
+
+
+def _cut_part(part: Part) -> Part:
+    sheet = part.sheet
+    if sheet is None or len(sheet.columns[0].values) <= MOST_ROWS:
+        return part
+    rows = len(sheet.columns[0].values)
+    caption = f"{sheet.caption}; the first {MOST_ROWS} of {rows:,} rows, all are in the report"
+    return replace(part, sheet=Sheet(caption, [first_rows(column, MOST_ROWS) for column in sheet.columns]))
+
+
+def first_rows(column: Column, most: int) -> Column:
+    """Return the first rows of a column."""
+    return _rows(column, slice(most))
+
+
+def rows_from(column: Column, first: int) -> Column:
+    """Return the rows of a column from one on."""
+    return _rows(column, slice(first, None))
+
+
+def _rows(column: Column, chosen: slice) -> Column:
+    parts: dict[str, Any] = {
+        name: getattr(column, name)[chosen]
+        for name in ("values", "errors", "shown", "parts")
+        if getattr(column, name) is not None
+    }
+    if not isinstance(column.unit, str):
+        parts["unit"] = column.unit[chosen]
+    return replace(column, **parts)

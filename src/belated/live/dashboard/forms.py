@@ -1,0 +1,97 @@
+"""Forms: what was typed, what of it can be read, and what is wrong with the rest, beside each field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from belated.base.errors import BelatedError, OptionError
+
+_Read = TypeVar("_Read")
+
+
+class Field(NamedTuple):
+    """A field of a form.
+
+    Attributes
+    ----------
+    name, label, help : str
+        `help` explains it in a sentence or two.
+    value : str
+        What it holds at first.
+    kind : {"text", "number", "lines", "choice", "tick"}
+    choices : sequence of (value, words)
+    optional : bool
+    only : str
+        The choice of another field for which alone it matters, such as "events"; otherwise it is hidden.
+    """
+
+    name: str
+    label: str
+    help: str
+    value: str = ""
+    kind: str = "text"
+    choices: Sequence[tuple[str, str]] = ()
+    optional: bool = False
+    only: str = ""
+
+
+class Given:
+    """What was typed into a form.
+
+    Parameters
+    ----------
+    values : mapping
+    fields : sequence of Field
+        Their labels stand in the sentences.
+    """
+
+    def __init__(self, values: Mapping[str, str], fields: Sequence[Field]) -> None:
+        self.values = dict(values)
+        self.errors: dict[str, str] = {}
+        self._labels = {field.name: field.label for field in fields}
+
+    def read(self, name: str, reader: Callable[[str], _Read], *, about: str | None = None) -> _Read | None:
+        """Return a field's value as `reader` reads it; None if it is wrong, which is then said beside the field."""
+        try:
+            return reader(self.values.get(name, "").strip())
+        except BelatedError as error:
+            self.refuse(about or name, error)
+            return None
+
+    def refuse(self, name: str, error: BelatedError) -> None:
+        """Say what is wrong beside a field; the first thing counts."""
+        said = error.told(lambda argument, value: self._labels.get(argument, argument) + (f" {value}" if value else ""))
+        self.errors.setdefault(name, said[:1].upper() + said[1:])
+
+
+def needed(text: str) -> str:
+    """Return text that is there."""
+    if not text:
+        raise OptionError("Fill in this field.")
+    return text
+
+
+def real(text: str) -> float:
+    """Return a number."""
+    try:
+        found = float(needed(text).replace(",", ""))
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise OptionError("Write a number, such as 0.5.") from None
+    return found
+
+
+def whole(text: str) -> int:
+    """Return a whole number; thousands may be set apart."""
+    plain = needed(text).replace(",", "").replace(" ", "")
+    if not plain.isascii() or not plain.isdigit() or len(plain) > 15:
+        raise OptionError("Write a whole number, such as 10000.")
+    return int(plain)
+
+
+def perhaps(reader: Callable[[str], _Read]) -> Callable[[str], _Read | None]:
+    """Return a reader of a field that may be empty."""
+    return lambda text: reader(text) if text else None

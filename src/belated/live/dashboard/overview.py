@@ -1,0 +1,52 @@
+"""`Overview`: how an experiment is doing right now, read from a few rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belated.live.experiment import Experiment
+from belated.live.records import stamp
+from belated.live.status import Status
+
+_MINUTE = 60_000_000
+
+
+@dataclass(frozen=True)
+class Overview:
+    """How an experiment is doing.
+
+    Attributes
+    ----------
+    status : Status
+    per_minute : float or None
+        Units asked in the last minute; None unless it runs.
+    out : int or None
+        Outcomes still out; None of events, whose windows only an answer counts.
+    age : float or None
+        Seconds since the current policy version was made; None before the start.
+    """
+
+    status: Status
+    per_minute: float | None
+    out: int | None
+    age: float | None
+
+
+def read_overview(exp: Experiment) -> Overview:
+    """Read how an experiment is doing."""
+    status = exp.status()
+    with exp._store.storage.reading() as session:
+        now = session.now
+        before = session.run(
+            "select step, made_at from version where experiment = ? and (made_at <= ? or number = 1) "
+            "order by number desc limit 1",
+            exp._id, now - _MINUTE,
+        )  # fmt: skip
+    rate = None
+    if status.state == "running" and before:
+        # rows after a version make the next one within seconds: those that it does not have came in the last minute
+        ((step, made_at),) = before
+        rate = max(status.asked - (step - 1), 0) * _MINUTE / max(min(now - made_at, _MINUTE), 1_000_000)
+    out = None if exp.setup.outcome.is_events else max(status.asked - status.told, 0)
+    age = None if status.made_at is None else max(now - stamp(status.made_at), 0) / 1e6
+    return Overview(status, rate, out, age)

@@ -1,0 +1,252 @@
+"""The log of an experiment: in memory, and as a stream of Arrow's that another process makes the same log of."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from belated.base.columns import Array
+from belated.live.answers import Counts, LiveAnswer
+from belated.live.design import Setup
+from belated.live.errors import StorageError
+from belated.live.records import moment, stamp
+from belated.log.clock import NEVER
+from belated.reading.live_logs import LiveLog, LiveRows, live_log
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from belated.log.data import Data
+
+#: The media type of the stream, and the key of its schema under which everything but the rows is.
+ARROW, ABOUT = "application/vnd.apache.arrow.stream", b"belated"
+
+#: The form of a stream; raised when its columns or their meaning change.
+FORM = 1
+
+#: Rows of one batch of a stream.
+_BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class LogState:
+    """What an experiment had decided and been told at one moment.
+
+    Attributes
+    ----------
+    name : str
+    setup : Setup
+    labels : tuple of str
+        The arms, by number.
+    rows : LiveRows
+    now : int
+        The storage's time in microseconds.
+    segments : tuple of str
+        The segments, by number; empty if units have none.
+    """
+
+    name: str
+    setup: Setup
+    labels: tuple[str, ...]
+    rows: LiveRows
+    now: int
+    segments: tuple[str, ...] = ()
+
+    def log(self) -> Data:
+        """Return the rows as a log; events become outcomes as `read` makes them."""
+        from belated.log.clock import Clock
+        from belated.log.log import Log
+        from belated.log.rows import LogColumns
+
+        rows = self.rows
+        if self.setup.outcome.is_events:
+            from belated.reading.read import read
+
+            return read(self._live())
+        log = Log.of_numbers(
+            LogColumns(
+                arms=self.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(self.labels)),
+                assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
+                segment=rows.segments(self.segments),
+            )
+        )  # fmt: skip
+        log.name = self.name
+        return log
+
+    def _live(self) -> LiveLog:
+        return live_log(self.rows, self.name, list(self.labels), self._table(), self.now, segments=self.segments)
+
+    def _table(self) -> dict[str, Any]:
+        table: dict[str, Any] = json.loads(self.setup.to_json())
+        return table
+
+    # ---------------------------------------------------------------- as a stream
+
+    def stream(self, **about: Any) -> Iterator[bytes]:
+        """Give the log as a stream of Arrow's, in parts.
+
+        A row has the decision's number, its arm, version, time and segment, the probability of every arm, the outcome
+        and its arrival; or a list of events. The schema's metadata has the rest as JSON, with what `about` adds.
+        """
+        import pyarrow as pa
+
+        head = {
+            "form": FORM, "name": self.name, "setup": self._table(), "arms": list(self.labels),
+            "segments": list(self.segments), "now": self.now, "watermark": self.rows.watermark,
+            "corrected": self.rows.corrected, "chances": [p.tolist() for p in self.rows.chances], **about,
+        }  # fmt: skip
+        frame = self._frame().replace_schema_metadata({ABOUT: json.dumps(head).encode()})
+        sink = _Sink()
+        with pa.ipc.new_stream(sink, frame.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            yield sink.taken()
+            for batch in frame.to_batches(_BATCH):
+                writer.write_batch(batch)
+                yield sink.taken()
+        yield sink.taken()
+
+    def _frame(self) -> pa.Table:
+        import pyarrow as pa
+
+        rows = self.rows
+        if not len(rows):
+            return pa.table({})
+        live = self._live()
+        frame = live.assignments.frame.add_column(2, "version", pa.array(rows.version))
+        if live.events is None:
+            return frame
+        return frame.append_column("events", _nested(rows.key, live.events))
+
+
+class _Sink:
+    """A file that gives away what was written to it."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.closed = False
+
+    def write(self, part: Any) -> int:
+        self._parts.append(bytes(part))
+        return len(self._parts[-1])
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    def taken(self) -> bytes:
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
+
+
+def _nested(keys: Array, events: pa.Table) -> pa.Array:
+    """Return the events of each decision as a list; `number` is an event's place among those of all decisions."""
+    import pyarrow as pa
+
+    place = np.searchsorted(keys, events["decision"].to_numpy())
+    order = np.argsort(place, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(place, minlength=len(keys)))]).astype(np.int32)
+    in_order = events.append_column("number", pa.array(np.arange(len(place)))).take(pa.array(order))
+    fields = {name: in_order[name].combine_chunks() for name in ("number", "value", "happened_at")}
+    return pa.ListArray.from_arrays(pa.array(ends), pa.StructArray.from_arrays([*fields.values()], [*fields]))
+
+
+# ---------------------------------------------------------------- of a stream
+
+
+def read_stream(content: bytes) -> tuple[LogState, Mapping[str, Any]]:
+    """Return the state that a stream was made of, and what the stream says about it."""
+    import pyarrow as pa
+
+    try:
+        frame = pa.ipc.open_stream(content).read_all()
+        about = json.loads(frame.schema.metadata[ABOUT])
+        if about["form"] != FORM:
+            raise StorageError(f"The service sends logs of form {about['form']}, not {FORM}; install its version.")
+        setup = Setup.from_json(json.dumps(about["setup"]))
+        rows = _rows(frame, about, events=setup.outcome.is_events)
+        arms, segments = tuple(about["arms"]), tuple(about["segments"])
+        return LogState(about["name"], setup, arms, rows, int(about["now"]), segments), about
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError("The service sent a log that cannot be read; is it belated of the same version?") from None
+
+
+def _rows(frame: pa.Table, about: Mapping[str, Any], *, events: bool) -> LiveRows:
+    """Return the rows of a stream."""
+    rows = LiveRows(
+        corrected=int(about["corrected"]), chances=[np.array(p, float) for p in about["chances"]],
+        watermark=int(about["watermark"]),
+    )  # fmt: skip
+    if not frame.num_rows:
+        return rows
+    numbers = {label: k for k, label in enumerate(about["arms"])}
+    rows.key, rows.version = (frame[name].to_numpy().astype(np.int64) for name in ("decision", "version"))
+    rows.arm = np.array([numbers[label] for label in frame["arm"].to_pylist()], np.int64)
+    rows.assigned, _ = _stamps(frame["assigned_at"])
+    if about["segments"]:
+        places = {label: s for s, label in enumerate(about["segments"])}
+        rows.segment = np.array([places[label] for label in frame["segment"].to_pylist()], np.int64)
+    if events:
+        rows.outcome, rows.arrived = np.full(len(rows.key), np.nan), np.full(len(rows.key), NEVER)
+        rows.events = _flat(rows.key, frame["events"].combine_chunks())
+    else:
+        rows.outcome = frame["outcome"].to_numpy(zero_copy_only=False).astype(np.float64)
+        arrived, there = _stamps(frame["arrived_at"])
+        rows.arrived = np.where(there, arrived, NEVER)
+    return rows
+
+
+def _stamps(column: pa.ChunkedArray) -> tuple[Array, Array]:
+    """Return times as microseconds, and where there are any."""
+    import pyarrow as pa
+
+    there = column.is_valid().to_numpy()
+    return column.cast(pa.int64()).fill_null(0).to_numpy(), there
+
+
+def _flat(keys: Array, nested: pa.ListArray) -> list[tuple[Any, ...]]:
+    """Return events as `LiveRows` has them, in the order of their numbers, which tell them apart."""
+    import pyarrow as pa
+
+    flat = nested.flatten()
+    number = flat.field("number").to_numpy()
+    order = np.argsort(number)
+    decision = np.repeat(keys, nested.value_lengths().to_numpy())[order].tolist()
+    happened = flat.field("happened_at").cast(pa.int64()).to_numpy()[order].tolist()
+    value = flat.field("value").to_numpy()[order].tolist()
+    return [
+        (decided, str(place), 0, each, when, when)
+        for decided, place, each, when in zip(decision, number[order].tolist(), value, happened, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- answers
+
+
+def answer_stream(answer: LiveAnswer) -> Iterator[bytes]:
+    """Give an answer as a stream: the log that it was made of, its counts, and the exclusions that are remembered."""
+    if answer.state is None:
+        raise StorageError("The answer does not know its rows.")
+    exclusions = {name: stamp(at) for name, at in answer.exclusions.items()}
+    return answer.state.stream(counts=vars(answer.counts), exclusions=exclusions)
+
+
+def read_answer(content: bytes) -> LiveAnswer:
+    """Return the answer that a stream was made of, computed again."""
+    state, about = read_stream(content)
+    try:
+        counts = Counts(**about["counts"])
+        exclusions: dict[str, dt.datetime] = {name: moment(at) for name, at in about["exclusions"].items()}
+    except (KeyError, TypeError, AttributeError):
+        raise StorageError("The service sent an answer without counts; is it belated of this version?") from None
+    log = state.log() if len(state.rows) else None
+    answer = LiveAnswer(state.name, state.setup, log, counts, moment(state.now), state.rows.watermark)
+    answer.exclusions, answer.state = exclusions, state
+    return answer

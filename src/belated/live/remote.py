@@ -1,0 +1,451 @@
+"""`RemoteStore` and `RemoteExperiment`: live experiments of a service, asked over HTTP as if they were here."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from belated.base.errors import LogError, OptionError
+from belated.base.text import one_line
+from belated.live.answers import LiveAnswer
+from belated.live.calls import acknowledgements, read_asks, read_tells, taken
+from belated.live.connecting import Connection
+from belated.live.deciding import check_policy
+from belated.live.design import Setup, plan_setup, read_segments, read_text, read_unit
+from belated.live.errors import StorageError
+from belated.live.logs import ARROW, read_answer, read_stream
+from belated.live.outcomes import Outcome
+from belated.live.records import Decision, Tell, Told, Version
+from belated.live.status import Changes, Status
+from belated.live.store import Experiments
+from belated.live.verifying import Verification
+from belated.live.wire import (
+    asks_table,
+    batches,
+    path_of,
+    policy_table,
+    read_change,
+    read_decision,
+    read_experiments,
+    read_status,
+    read_told,
+    read_verification,
+    read_version,
+    tell_table,
+    understood,
+    who_table,
+)
+
+if TYPE_CHECKING:
+    from belated.live.asking import Ask
+    from belated.log.data import Data
+    from belated.sequences.design import KindOption
+    from belated.simulation.policies import Policy
+
+#: Seconds for answers, logs, checks and copies, which take longer than other calls.
+_PATIENCE = 600.0
+
+#: Seconds after a failure in which a fallback is given at once, without asking.
+_REST = 1.0
+
+#: The fallback arm of all experiments, or of each by its name.
+Fallback = str | Mapping[str, str]
+
+
+class RemoteStore:
+    """Live experiments of a service; `open` gives it. It may be used by any number of threads.
+
+    The service stores what it is asked and told before it replies, makes policy versions by itself, and sees each call
+    once, however often it was sent. Times are the service's.
+    """
+
+    def __init__(self, connection: Connection, fallback: Fallback | None = None) -> None:
+        self._connection, self._fallback = connection, fallback
+        self._failed_at = -1e9
+
+    def __enter__(self) -> RemoteStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RemoteStore({self._connection.name!r})"
+
+    def close(self) -> None:
+        """Close the connections; there is nothing to finish."""
+        self._connection.close()
+
+    # ---------------------------------------------------------------- experiments
+
+    def create(
+        self,
+        name: str,
+        *,
+        arms: Sequence[str],
+        policy: Policy,
+        outcome: Outcome,
+        segments: Sequence[str] | None = None,
+        baseline: str | None = None,
+        planned_rows: int = 10_000,
+        level: float = 0.95,
+        kind: KindOption | None = None,
+        target: int | None = None,
+        every: int | None = None,
+        seconds: float = 2.0,
+        author: str | None = None,
+        reason: str = "",
+    ) -> RemoteExperiment:
+        """Create an experiment, as `Store.create` does; the author is the token's label by default."""
+        labels = [read_text("arms", arm) for arm in ([arms] if isinstance(arms, str) else arms)]
+        named = None if segments is None else read_segments(segments)
+        setup = plan_setup(
+            labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,
+            every=every, seconds=seconds, segmented=named is not None,
+        )  # fmt: skip
+        check_policy(policy, labels, outcome)
+        content = {
+            "name": read_text("name", name), "arms": labels, "policy": policy_table(policy),
+            "outcome": outcome.to_dict(), "segments": named, "baseline": baseline, "planned_rows": setup.planned,
+            "level": setup.level, "kind": kind, "target": target, "every": every, "seconds": setup.seconds,
+            **who_table(author, reason),
+        }  # fmt: skip
+        self._connection.call("POST", "/v1/experiments", content, repeatable=False)
+        return self.experiment(name)
+
+    def experiment(self, name: str, *, policy: Policy | None = None) -> RemoteExperiment:
+        """Return an experiment of the service.
+
+        With a fallback it is given even if the service cannot be reached, so that a product can start without it.
+        """
+        if policy is not None:
+            policy_table(policy)
+        exp = RemoteExperiment(self, read_text("name", name))
+        try:
+            exp.status()
+        except StorageError:
+            if self.fallback(name) is None:
+                raise
+        return exp
+
+    def experiments(self) -> Experiments:
+        """Return the names and states of the experiments that the token may read; prints as a table."""
+        return understood(read_experiments, self.get("/v1/experiments"))
+
+    def import_table(
+        self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any
+    ) -> RemoteExperiment:
+        """Refuse: a table is imported where the store is, by `belated live import` or `Store.import_table`."""
+        raise OptionError(
+            "A table is not imported over HTTP; open the store itself, or run `belated live import` where it is."
+        )
+
+    # ---------------------------------------------------------------- keeping
+
+    def verify(self) -> Verification:
+        """Have the service draw every decision again, make every version again, and check every rule of the logs."""
+        found = self._connection.call("POST", "/v1/verify", timeout=self.patience).json()
+        return understood(read_verification, found)
+
+    def backup(self, path: str | os.PathLike[str]) -> Path:
+        """Copy one state of the store to a new file here; `restore` takes it back."""
+        place = Path(path)
+        if place.exists():
+            raise StorageError(f"`{one_line(place, 200)}` is already there; give a backup a new name.")
+        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                self._connection.call("GET", "/v1/backup", timeout=self.patience, file=file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, place)
+        finally:
+            beside.unlink(missing_ok=True)
+        return place
+
+    # ---------------------------------------------------------------- for experiments
+
+    def tick(self, name: str) -> Version | None:
+        """Make the next policy version of an experiment if anything is new; return the current one."""
+        found = self._connection.call("POST", path_of(name, "tick")).json()
+        return understood(lambda found: None if found["version"] is None else read_version(found["version"]), found)
+
+    def tick_if_due(self, name: str) -> None:
+        """Do nothing: the service makes versions by itself."""
+
+    def fallback(self, name: str) -> str | None:
+        """Return the fallback arm of an experiment, None if it has none."""
+        return self._fallback.get(name) if isinstance(self._fallback, Mapping) else self._fallback
+
+    def ask(self, path: str, content: Any, *, patient: bool) -> Any:
+        """Return the reply to an ask; unless it is patient, do not wait for a service that has just failed."""
+        if not patient and time.monotonic() - self._failed_at < _REST:
+            raise StorageError(f"The service {self._connection.name} has just failed.")
+        try:
+            found = self._connection.call("POST", path, content).json()
+        except StorageError:
+            self._failed_at = time.monotonic()
+            raise
+        self._failed_at = -1e9
+        return found
+
+    def get(self, path: str) -> Any:
+        """Return what is at a path."""
+        return self._connection.call("GET", path).json()
+
+    @property
+    def patience(self) -> float:
+        """Seconds for what may take long."""
+        return max(self._connection.timeout, _PATIENCE)
+
+
+class RemoteExperiment:
+    """A live experiment of a service; `RemoteStore.create` and `RemoteStore.experiment` give it.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    def __init__(self, store: RemoteStore, name: str) -> None:
+        self._store, self._connection, self.name = store, store._connection, name
+        self._setup: Setup | None = None
+        self._arms: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+        self._answer: tuple[str, LiveAnswer] | None = None
+
+    def __repr__(self) -> str:
+        return f"RemoteExperiment({self.name!r})"
+
+    @property
+    def setup(self) -> Setup:
+        """What was fixed at its creation."""
+        if self._setup is None:
+            self.status()
+        assert self._setup is not None  # noqa: S101 - the status has it
+        return self._setup
+
+    # ---------------------------------------------------------------- asking and telling
+
+    def ask(self, unit: str, segment: str | None = None, *, fallback: str | None = None) -> Decision:
+        """Return the arm of a unit; the service has stored it when this returns.
+
+        Parameters
+        ----------
+        unit : str
+        segment : str, optional
+            As in `Experiment.ask`.
+        fallback : str, optional
+            The arm if the service cannot be reached or fails: the decision is in no log, and its `logged` is False.
+            By default that of `open`; without one, `StorageError` is raised.
+        """
+        wanted = read_asks(self._setup, [unit], None if segment is None else [segment])
+        given = {"unit": wanted[0]} if segment is None else dict(zip(("unit", "segment"), wanted[0], strict=True))
+        return self._ask(wanted, fallback, lambda ask: [read_decision(ask("ask", given))])[0]
+
+    def ask_many(
+        self, units: Iterable[str], segments: Iterable[str] | None = None, *, fallback: str | None = None
+    ) -> list[Decision]:
+        """Return the arms of several units; up to 10,000 are stored in one transaction.
+
+        Parameters
+        ----------
+        units : iterable of str
+        segments : iterable of str, optional
+            The segment of each unit, if the experiment has segments.
+        fallback : str, optional
+            As in `ask`; all units get it.
+        """
+        wanted = read_asks(self._setup, units, segments)
+
+        def send(ask: Callable[[str, Any], Any]) -> list[Decision]:
+            replies = [ask("ask-many", asks_table(batch))["decisions"] for batch in batches(wanted)]
+            return [read_decision(each) for reply in replies for each in reply]
+
+        return self._ask(wanted, fallback, send)
+
+    def _ask(
+        self, asks: Sequence[Ask], fallback: str | None, send: Callable[[Callable[[str, Any], Any]], list[Decision]]
+    ) -> list[Decision]:
+        """Return decisions of the service; if it fails and there is a fallback arm, that one, which is not logged."""
+        arm = self._store.fallback(self.name) if fallback is None else read_text("fallback", fallback)
+        try:
+            return understood(send, lambda act, content: self._store.ask(self._path(act), content, patient=arm is None))
+        except StorageError:
+            if arm is None:
+                raise
+            chances = {label: float(label == arm) for label in (*self._arms, arm)}
+            pairs = [(ask, None) if isinstance(ask, str) else ask for ask in asks]
+            return [Decision(unit, arm, chances, 0, None, logged=False, segment=own) for unit, own in pairs]
+
+    def tell(
+        self,
+        unit: str,
+        value: float = 1.0,
+        *,
+        key: str = "",
+        happened_at: dt.datetime | None = None,
+        correct: bool = False,
+    ) -> Told:
+        """Store the outcome of a unit, as `Experiment.tell` does; told again, it changes nothing."""
+        tells, refused = read_tells(self.setup.outcome, [Tell(unit, value, key, happened_at, correct)])
+        if refused:
+            return taken(refused[0])
+        return understood(read_told, self._post("tell", tell_table(tells[0])))
+
+    def tell_many(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+        """Store several outcomes, as `Experiment.tell_many` does; up to 10,000 in one transaction."""
+        tells, refused = read_tells(self.setup.outcome, outcomes)
+        said: list[Told] = []
+        for batch in batches([tell_table(each) for each in tells]):
+            found = self._post("tell-many", {"outcomes": batch})
+            said += understood(lambda found: [read_told(each) for each in found["told"]], found)
+        return acknowledgements(said, refused)
+
+    async def ask_async(self, unit: str, segment: str | None = None, *, fallback: str | None = None) -> Decision:
+        """Do what `ask` does in a thread, for callers in an event loop."""
+        return await asyncio.to_thread(self.ask, unit, segment, fallback=fallback)
+
+    async def ask_many_async(
+        self, units: Iterable[str], segments: Iterable[str] | None = None, *, fallback: str | None = None
+    ) -> list[Decision]:
+        """Do what `ask_many` does in a thread, for callers in an event loop."""
+        return await asyncio.to_thread(self.ask_many, units, segments, fallback=fallback)
+
+    async def tell_async(
+        self,
+        unit: str,
+        value: float = 1.0,
+        *,
+        key: str = "",
+        happened_at: dt.datetime | None = None,
+        correct: bool = False,
+    ) -> Told:
+        """Do what `tell` does in a thread, for callers in an event loop."""
+        return await asyncio.to_thread(self.tell, unit, value, key=key, happened_at=happened_at, correct=correct)
+
+    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+        """Do what `tell_many` does in a thread, for callers in an event loop."""
+        return await asyncio.to_thread(self.tell_many, outcomes)
+
+    def tick(self) -> Version | None:
+        """Make the next policy version now if anything is new; return the current one."""
+        return self._store.tick(self.name)
+
+    # ---------------------------------------------------------------- answering
+
+    def answer(self) -> LiveAnswer:
+        """Return what the experiment says so far, computed here from its log: the same as the service's own answer.
+
+        With nothing new, it is the same object.
+        """
+        with self._lock:
+            headers = {"Accept": ARROW}
+            if self._answer is not None:
+                headers["If-None-Match"] = self._answer[0]
+            reply = self._connection.call("GET", self._path("answer"), timeout=self._store.patience, headers=headers)
+            if self._answer is not None and reply.status == 304:
+                return self._answer[1]
+            made = read_answer(reply.body)
+            tag = reply.headers.get("etag")
+            self._answer = None if tag is None else (tag, made)
+            return made
+
+    def log(self) -> Data:
+        """Return the log, in memory, with every arm's probability in each row."""
+        reply = self._connection.call("GET", self._path("log"), timeout=self._store.patience, headers={"Accept": ARROW})
+        state, _ = read_stream(reply.body)
+        if not len(state.rows):
+            raise LogError(f"{self.name!r} has no decisions yet.")
+        return state.log()
+
+    def status(self) -> Status:
+        """Return how the experiment is doing: its state, arms, probabilities and counts."""
+        found = self._store.get(self._path())
+        status = understood(read_status, found)
+        self._setup = understood(lambda found: Setup.from_json(json.dumps(found["setup"])), found)
+        self._arms = tuple(arm for arm, *_ in status.arms)
+        return status
+
+    def changes(self) -> Changes:
+        """Return the audit: every change with its time, author and reason."""
+        found = self._store.get(self._path("changes"))
+        return Changes(self.name, understood(lambda found: [read_change(each) for each in found["changes"]], found))
+
+    def replay(self) -> list[Version]:
+        """Have the service make every policy version again, from the rows that each had seen."""
+        found = self._connection.call("POST", self._path("replay"), timeout=self._store.patience).json()
+        return understood(lambda found: [read_version(each) for each in found["versions"]], found)
+
+    # ---------------------------------------------------------------- changing
+
+    def start(self, *, author: str | None = None, reason: str = "") -> RemoteExperiment:
+        """Take units from now on; return the experiment itself."""
+        self._change("start", author, reason)
+        return self
+
+    def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
+        """Take no new units; outcomes are still taken. Units to come get the `final` arm, which is not logged."""
+        self._change("stop", author, reason, **({} if final is None else {"final": final}))
+
+    def close(self, *, author: str | None = None, reason: str = "") -> None:
+        """Take neither units nor outcomes any more."""
+        self._change("close", author, reason)
+
+    def add_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+        """Add an arm while the experiment runs; it had probability 0 before."""
+        self._change("add_arm", author, reason, arm=read_text("arm", arm))
+
+    def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
+        """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
+        self._change("add_segment", author, reason, segment=read_text("segment", segment))
+
+    def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+        """Choose an arm no more, until it is resumed."""
+        self._change("pause_arm", author, reason, arm=arm)
+
+    def resume_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+        """Choose a paused arm again."""
+        self._change("resume_arm", author, reason, arm=arm)
+
+    def drop_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+        """Choose an arm never again."""
+        self._change("drop_arm", author, reason, arm=arm)
+
+    def set_policy(self, policy: Policy, *, author: str | None = None, reason: str = "") -> None:
+        """Decide by another policy from now on."""
+        labels = tuple(arm for arm, *_ in self.status().arms)
+        check_policy(policy, labels, self.setup.outcome)
+        self._change("set_policy", author, reason, policy=policy_table(policy))
+
+    def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
+        """Forget a person: the unit's name is replaced by a random one. Answers do not change.
+
+        Returns whether there was anything to forget.
+        """
+        content = {"unit": read_unit(unit), **who_table(author, reason)}
+        found = self._connection.call("POST", self._path("erase"), content, repeatable=False).json()
+        return understood(lambda found: bool(found["erased"]), found)
+
+    # ---------------------------------------------------------------- parts
+
+    def _change(self, what: str, author: str | None, reason: str, **content: Any) -> None:
+        whole = {"what": what, **content, **who_table(author, reason)}
+        self._connection.call("POST", self._path("changes"), whole, repeatable=False)
+
+    def _post(self, act: str, content: Any) -> Any:
+        return self._connection.call("POST", self._path(act), content).json()
+
+    def _path(self, act: str = "") -> str:
+        return path_of(self.name, act)

@@ -1,0 +1,185 @@
+"""Access: from where a request may come, and whose it is."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hmac
+import time
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from hashlib import blake2b
+from typing import Any
+
+from belated.live.records import moment
+from belated.live.service.problems import Problem
+from belated.live.service.settings import Settings
+from belated.live.storage import Storage, system_clock
+from belated.live.tokens import Scope, Token, all_tokens, digest_of
+
+#: Seconds after which tokens are read again; and the least time between two readings, whatever is sent.
+_FRESH, _LEAST = 2.0, 0.05
+
+#: Seconds after which nothing is believed that was read before.
+_STALE = 30.0
+
+#: What a browser keeps.
+COOKIE = "belated_browser"
+
+#: Methods that change nothing.
+SAFE = ("GET", "HEAD")
+
+Headers = dict[bytes, bytes]
+
+
+# ---------------------------------------------------------------- where it comes from
+
+
+def check_host(headers: Headers, settings: Settings) -> None:
+    """Raise unless a request is for a name of the service: another site's name may have been made to lead here."""
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name not in settings.hosts:
+        raise Problem(
+            "host", "The request is for another host than this service; use one of the names it is served by."
+        )
+
+
+def check_origin(method: str, headers: Headers) -> None:
+    """Raise if another site's page sends a request that changes something."""
+    if method in SAFE:
+        return
+    origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site", b"none")
+    own = origin is None or origin.lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
+    if not own or site not in (b"same-origin", b"none"):
+        raise Problem("cross-origin", "A page of another site may not send this; send it from the service's own pages.")
+
+
+# ---------------------------------------------------------------- whose it is
+
+
+class Keyring:
+    """The tokens of a store, read again every few seconds; a token that is known never waits for the storage.
+
+    Parameters
+    ----------
+    storage : Storage
+    executor : Executor
+        Where the storage is read.
+    """
+
+    def __init__(self, storage: Storage, executor: Executor) -> None:
+        self._storage, self._executor = storage, executor
+        self._tokens: dict[bytes, Token] = {}
+        self._digests: dict[str, bytes] = {}
+        self._read_at = -1e9
+        self._reading: asyncio.Task[None] | None = None
+
+    async def find(self, secret: str, kind: str) -> Token:
+        """Return a valid token of a kind, or raise a problem."""
+        digest = self._digests.get(secret) or digest_of(secret)
+        found = self._tokens.get(digest)
+        age = time.monotonic() - self._read_at
+        if found is None or age > _STALE:
+            await asyncio.sleep(_LEAST - age)  # whoever guesses waits, and the storage is spared
+            await self._read()
+            found = self._tokens.get(digest)
+        elif age > _FRESH:
+            self._begin()
+        if found is None or found.kind != kind:
+            raise Problem("no-token", "The token is not known; make one with `belated live token create`.")
+        if secret not in self._digests and len(self._digests) < 10_000:
+            self._digests[secret] = digest
+        if not found.is_valid(self._now()):
+            why = "has expired" if found.ended_at is None else "was revoked"
+            raise Problem("no-token", f"The token {why}; make a new one with `belated live token create`.")
+        return found
+
+    def forget(self) -> None:
+        """Read the tokens again before the next request: they were changed here."""
+        self._read_at = -1e9
+
+    def _now(self) -> dt.datetime:
+        return moment((self._storage.clock or system_clock)())
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._load())
+        return self._reading
+
+    async def _read(self) -> None:
+        await asyncio.shield(self._begin())
+
+    async def _load(self) -> None:
+        began = time.monotonic()
+        self._tokens = await asyncio.get_running_loop().run_in_executor(self._executor, self._all)
+        self._digests.clear()
+        self._read_at = began
+
+    def _all(self) -> dict[bytes, Token]:
+        with self._storage.reading() as session:
+            return all_tokens(session)
+
+
+def bearer(headers: Headers) -> str:
+    """Return the token of a request, or raise a problem."""
+    kind, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if kind.lower() != "bearer" or not secret:
+        raise Problem("no-token", "The request has no token; send the header `Authorization: Bearer TOKEN`.")
+    return secret.strip()
+
+
+def cookie(headers: Headers) -> str | None:
+    """Return what a browser keeps, None if it has logged out."""
+    for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE and value:
+            return value
+    return None
+
+
+def check_scopes(token: Token, scopes: Iterable[Scope], experiment: str | None) -> None:
+    """Raise unless a token has all scopes, for the experiment or, if there is None, for the whole store."""
+    missing = [scope for scope in scopes if scope not in token.scopes]
+    if missing:
+        raise Problem("scope", f"The token lacks the scope {missing[0]}; use one that has it.")
+    if token.experiment is not None and token.experiment != experiment:
+        what = "another experiment" if experiment is not None else "one experiment, and this concerns the whole store"
+        raise Problem("other-experiment", f"The token is for {what}; use one that is not restricted.")
+
+
+def form_key(secret: str) -> str:
+    """Return what the forms of a browser's pages carry, so that no other page can send them."""
+    return blake2b(digest_size=16, key=digest_of(secret), person=b"belated form").hexdigest()
+
+
+def check_form(secret: str, given: str) -> None:
+    """Raise unless a form was made for this browser."""
+    if not hmac.compare_digest(form_key(secret), given):
+        raise Problem("form", "The form is from another login; load its page again, and send it once more.")
+
+
+class Rates:
+    """How many requests each token has left: it gets so many a second, and can save those of one second."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._left: dict[int, tuple[float, float]] = {}
+
+    def take(self, token: Token) -> None:
+        """Raise if a token has sent too much."""
+        if self._rate is None:
+            return
+        now = time.monotonic()
+        left, at = self._left.get(token.id, (max(self._rate, 1.0), now))
+        left = min(left + (now - at) * self._rate, max(self._rate, 1.0))
+        if left < 1:
+            self._left[token.id] = left, now
+            wait = max(1, round((1 - left) / self._rate))
+            raise Problem("too-many", f"The token may send {self._rate:g} requests a second.", retry_after=str(wait))
+        self._left[token.id] = left - 1, now
+
+
+def headers_of(scope: Any) -> Headers:
+    """Return the headers of a request by their names."""
+    return dict(scope["headers"])

@@ -1,0 +1,181 @@
+"""`App`: the application that a server runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
+from starlette.types import Receive, Scope, Send
+
+from belated.live.service import access, login, logs
+from belated.live.service.calls import Call, Endpoint, Reply, read_name
+from belated.live.service.problems import PROBLEM_JSON, Problem, decoded, problem_of
+from belated.live.service.routes import ENDPOINTS, Table
+from belated.live.service.service import Service
+from belated.live.service.settings import Settings
+from belated.live.store import Store
+from belated.live.tokens import Token
+
+_ALWAYS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+
+def make_app(
+    store: Store, settings: Settings | None = None, routes: Sequence[BaseRoute] = (), *, closes_store: bool = False
+) -> App:
+    """Return the application that serves a store over HTTP.
+
+    Parameters
+    ----------
+    store : Store
+    settings : Settings, optional
+    routes : sequence of BaseRoute
+        More routes, such as pages; `request.app.service` is the `Service`. In the path that they see, names are as they
+        were sent: percent-encoded, see `read_name`.
+    closes_store : bool
+        Whether the store is closed when the application ends; otherwise its opener does it.
+
+    Returns
+    -------
+    App
+    """
+    return App(Service(store, settings or Settings(), closes_store=closes_store), routes)
+
+
+class App(Starlette):
+    """Serves the table of routes itself, in as few steps as possible, and everything else as Starlette does.
+
+    Attributes
+    ----------
+    service : Service
+    """
+
+    def __init__(self, service: Service, routes: Sequence[BaseRoute] = ()) -> None:
+        @asynccontextmanager
+        async def lifespan(app: Starlette) -> AsyncIterator[None]:
+            starting = service.begin()
+            logs.note("started")
+            yield
+            starting.cancel()
+            await asyncio.get_running_loop().run_in_executor(None, service.close)
+            logs.note("stopped")
+
+        super().__init__(routes=[*login.routes(service), *routes], lifespan=lifespan)
+        self.router.redirect_slashes = False
+        self.service, self._table = service, Table()
+        self._decoders = {each: msgspec.json.Decoder(each.takes) for each in ENDPOINTS if each.takes is not None}
+        for kind in (Problem, HTTPException, Exception):
+            self.add_exception_handler(kind, login.page_problem)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or the beginning and the end of the application."""
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        began = time.perf_counter()
+        path, method = scope["raw_path"], scope["method"]
+        route, size, entered = "(none)", 0, False
+        try:
+            headers = access.headers_of(scope)
+            access.check_host(headers, self.service.settings)
+            access.check_origin(method, headers)
+            found = self._table.find(path)
+            if found is None and path.startswith(b"/v1/"):
+                raise Problem("not-found", "There is nothing at this path; /openapi.json describes those that are.")
+            if found is None:
+                route, scope["path"] = "(page)", path.decode("latin-1")
+                await super().__call__(scope, receive, send)
+                return
+            endpoints, part = found
+            endpoint = endpoints.get(method)
+            if endpoint is None:
+                raise Problem(
+                    "method", f"Use {' or '.join(sorted(endpoints))} here.", allow=", ".join(sorted(endpoints))
+                )
+            route = endpoint.path
+            name = read_name(part) if part else ""
+            token = await self._token(endpoint, method, headers, name) if endpoint.scopes else None
+            content = None
+            if endpoint.takes is not None:
+                limit = self.service.settings.batch_body if endpoint.many else self.service.settings.body
+                size = _announced(headers, limit)
+                self.service.enter(size)
+                entered = True
+                content = decoded(self._decoders[endpoint], await _body(receive, limit))
+            call = Call(self.service, name, token, content, scope["query_string"], headers)
+            reply = await endpoint.handle(call)
+            if token is not None and method not in access.SAFE and not {"ask", "tell"} & {*endpoint.scopes}:
+                logs.note("changed", route=f"{method} {route}", status=reply.status, token=token.id)
+        except Exception as error:
+            problem = problem_of(error)
+            if problem.kind == "internal":
+                logs.failed(route, error)
+            reply = Reply(problem.body(), problem.status, PROBLEM_JSON.decode(), tuple(problem.headers.items()))
+        finally:
+            if entered:
+                self.service.leave(size)
+        seconds = time.perf_counter() - began
+        self.service.metrics.served(method, route, reply.status, seconds)
+        await _send(send, reply)
+
+    async def _token(self, endpoint: Endpoint, method: str, headers: access.Headers, name: str) -> Token:
+        """Return whose request it is, or raise unless the token allows it."""
+        secret = access.cookie(headers) if method in access.SAFE and b"authorization" not in headers else None
+        if secret is None:
+            token = await self.service.keyring.find(access.bearer(headers), "token")
+        else:
+            token = await self.service.keyring.find(secret, "browser")
+        experiment = name if "{name}" in endpoint.path else token.experiment if not endpoint.whole else None
+        access.check_scopes(token, endpoint.scopes, experiment)
+        self.service.rates.take(token)
+        return token
+
+
+def _announced(headers: access.Headers, limit: int) -> int:
+    """Return the size that a body is said to have, the limit if nothing is said; raise if it is too large."""
+    given = headers.get(b"content-length")
+    if given is None:
+        return limit if b"transfer-encoding" in headers else 0
+    size = int(given)
+    if size > limit:
+        raise Problem("too-large", f"The request has {size:,} bytes; send at most {limit:,}.")
+    return size
+
+
+async def _body(receive: Receive, limit: int) -> bytes:
+    """Return the body of a request; raise if it is too large, or its client is gone."""
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        if len(body) > limit:
+            raise Problem("too-large", f"The request is larger than {limit:,} bytes; send less at a time.")
+        return body
+    parts: list[bytes] = []
+    size = 0
+    while message["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise Problem("too-large", f"The request is larger than {limit:,} bytes; send less at a time.")
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+    raise Problem("slow", "The request ended before it was whole.")
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    head: list[tuple[bytes, bytes]] = [(b"content-type", reply.media.encode()), *_ALWAYS]
+    head += [(name.encode(), value.encode()) for name, value in reply.headers]
+    whole = isinstance(reply.body, bytes)
+    if whole and reply.status not in (204, 304):
+        head.append((b"content-length", str(len(reply.body)).encode()))  # type: ignore[arg-type]
+    await send({"type": "http.response.start", "status": reply.status, "headers": head})
+    if not whole:
+        async for part in reply.body:  # type: ignore[union-attr]
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": reply.body if whole else b""})

@@ -1,0 +1,77 @@
+"""Asks and tells over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belated.base.errors import BelatedError
+from belated.live.asking import Ask
+from belated.live.calls import read_asks, taken
+from belated.live.records import Tell, Told
+from belated.live.service.calls import Call, Reply, json_reply
+from belated.live.service.problems import Problem, problem_of
+
+
+async def ask(call: Call) -> Reply:
+    """Decide for a unit."""
+    exp = await call.experiment()
+    decision = await exp.ask_async(call.content.unit, call.content.segment)
+    call.service.metrics.stored("ask", call.name, 1)
+    return json_reply(decision.to_dict())
+
+
+async def ask_many(call: Call) -> Reply:
+    """Decide for several units; one that has no decision has a problem in its place."""
+    exp = await call.experiment()
+    _check_batch(call, len(call.content.units))
+    asks = read_asks(exp.setup, call.content.units, call.content.segments)
+    replies = await call.service.store.submit_async("ask", exp.name, asks)
+    call.service.metrics.stored("ask", call.name, sum(not isinstance(each, BelatedError) for each in replies))
+    return json_reply({"decisions": [_decision(ask, each) for ask, each in zip(asks, replies, strict=True)]})
+
+
+def _decision(ask: Ask, reply: Any) -> dict[str, Any]:
+    if isinstance(reply, BelatedError):
+        unit = ask if isinstance(ask, str) else ask[0]
+        return {"unit": unit, "problem": problem_of(reply).document()}
+    found: dict[str, Any] = reply.to_dict()
+    return found
+
+
+async def tell(call: Call) -> Reply:
+    """Store an outcome; that of a unit that was never asked is parked."""
+    exp, given = await call.experiment(), call.content
+    told = Tell(given.unit, given.value, given.key, given.happened_at, given.correct)
+    (said,) = await exp.tell_many_async([told])
+    _count(call, [said])
+    taken(said)
+    return json_reply(_told(said), 202 if said.status == "parked" else 200)
+
+
+async def tell_many(call: Call) -> Reply:
+    """Store several outcomes; each has its own acknowledgement."""
+    exp = await call.experiment()
+    _check_batch(call, len(call.content.outcomes))
+    tells = [
+        Tell(each.unit, each.value, each.key, each.happened_at, each.correct) for each in call.content.outcomes
+    ]  # fmt: skip
+    said = await exp.tell_many_async(tells)
+    _count(call, said)
+    return json_reply({"told": [_told(each) for each in said]})
+
+
+def _count(call: Call, said: list[Told]) -> None:
+    call.service.metrics.stored("tell", call.name, sum(each.taken for each in said))
+    refused = sum(each.status == "contradiction" for each in said)
+    if refused:
+        call.service.metrics.stored("contradiction", call.name, refused)
+
+
+def _told(said: Told) -> dict[str, Any]:
+    return {"unit": said.unit, "status": said.status, "why": said.why}
+
+
+def _check_batch(call: Call, size: int) -> None:
+    most = call.service.settings.batch
+    if size > most:
+        raise Problem("too-large", f"The request has {size:,} units; send at most {most:,} at a time.")

@@ -1,0 +1,139 @@
+"""`Call`: a request as its route gets it; `Reply`: what it gives back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterable, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, unquote_to_bytes
+
+import msgspec
+
+from belated.live.experiment import Experiment
+from belated.live.service.access import Headers
+from belated.live.service.problems import Problem
+from belated.live.service.service import Service
+from belated.live.tokens import Scope, Token
+
+_Result = TypeVar("_Result")
+_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ENCODER = msgspec.json.Encoder()
+
+JSON = "application/json"
+
+
+class Reply(NamedTuple):
+    """What a route gives back: a body, or its parts one after another."""
+
+    body: bytes | AsyncIterable[bytes]
+    status: int = 200
+    media: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def json_reply(content: Any, status: int = 200) -> Reply:
+    """Return content as JSON."""
+    return Reply(_ENCODER.encode(content), status)
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that may be served: it has the scopes of its route.
+
+    Attributes
+    ----------
+    service : Service
+    name : str
+        What the path names: an experiment, or a token's number.
+    token : Token or None
+        Whose request it is; None on routes that are open.
+    content : Any
+        The body, as the type that the route takes.
+    """
+
+    service: Service
+    name: str
+    token: Token | None
+    content: Any
+    query: bytes
+    headers: Headers
+
+    @property
+    def owner(self) -> Token:
+        """The token of a route that is not open."""
+        assert self.token is not None  # noqa: S101 - it was checked
+        return self.token
+
+    async def experiment(self) -> Experiment:
+        """Return the experiment that the path names."""
+        return await self.service.experiment(self.name)
+
+    async def thread(self, act: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Run what waits for the storage in a thread."""
+        return await self.service.thread(act, *arguments)
+
+    def option(self, name: str, default: str) -> str:
+        """Return an option of the query."""
+        found = parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=20).get(name)
+        return default if found is None else found[-1]
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """Return an option of the query that is a whole number from 0."""
+        text = self.option(name, str(default))
+        if not text.isascii() or not text.isdigit() or len(text) > 18 or int(text) > most:
+            raise Problem("invalid", f"`{name}` must be a whole number from 0 to {most}.")
+        return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A route: a method, a path in which `{name}` stands for one part, and what may go in and out.
+
+    Attributes
+    ----------
+    method, path : str
+    handle : callable
+    summary : str
+    scopes : tuple of str
+        What a token needs; nothing: the route is open.
+    whole : bool
+        Whether the token must be for the whole store; otherwise the route looks at its experiment itself.
+    takes : type or None
+        The type of the body.
+    gives : type or None
+        The type of the reply, if it is JSON of a fixed form.
+    codes : tuple of int
+        The codes of its replies; those that every route can have are left out.
+    many : bool
+        Whether the body may be as large as one with many units.
+    media : tuple of str
+        The media types of its reply.
+    options : tuple of (name, meaning)
+        The options of its query.
+    """
+
+    method: str
+    path: str
+    handle: Callable[[Call], Awaitable[Reply]]
+    summary: str
+    scopes: tuple[Scope, ...] = ()
+    whole: bool = True
+    takes: type[msgspec.Struct] | None = None
+    gives: type[msgspec.Struct] | None = None
+    codes: tuple[int, ...] = (200,)
+    many: bool = False
+    media: tuple[str, ...] = (JSON,)
+    options: tuple[tuple[str, str], ...] = ()
+
+
+def read_name(part: bytes) -> str:
+    """Return the name that a part of a path stands for; it may have any characters, also `/` and `..`."""
+    if _PERCENT.search(part):
+        raise Problem(
+            "malformed", "The path has a `%` that is not followed by two hexadecimal digits; write it as %25."
+        )
+    try:
+        return unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        raise Problem("malformed", "The path is not UTF-8; percent-encode the name as UTF-8.") from None

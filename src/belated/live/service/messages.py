@@ -1,0 +1,301 @@
+"""What requests and replies hold: requests are checked against these types, and OpenAPI is made of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, Literal
+
+import msgspec
+
+from belated.live.records import ArmState, State, TellStatus
+from belated.live.service.problems import ProblemDocument
+from belated.live.tokens import Scope, TokenKind
+
+Unit = str | int
+Reason = str
+
+
+class Request(msgspec.Struct, forbid_unknown_fields=True):
+    """A request: nothing but its own fields."""
+
+
+class Ask(Request):
+    """Whose arm is asked for."""
+
+    unit: Unit
+    segment: str | None = None
+
+
+class AskMany(Request):
+    """Whose arms are asked for; segments are in the order of the units."""
+
+    units: list[Unit]
+    segments: list[str] | None = None
+
+
+class Tell(Request):
+    """An outcome of a unit."""
+
+    unit: Unit
+    value: float
+    key: str = ""
+    happened_at: dt.datetime | None = None
+    correct: bool = False
+
+
+class TellMany(Request):
+    """Outcomes of units."""
+
+    outcomes: list[Tell]
+
+
+class OutcomeKind(Request):
+    """What an outcome is; low and high are of bounded ones, window and measure of events."""
+
+    kind: Literal["binary", "real", "bounded", "events"]
+    low: float | None = None
+    high: float | None = None
+    window: str | None = None
+    measure: Literal["indicator", "count", "sum"] = "indicator"
+
+
+class Create(Request):
+    """A new experiment; what is left out has the default of `Store.create`."""
+
+    name: str
+    arms: list[str]
+    policy: dict[str, Any]
+    outcome: OutcomeKind
+    segments: list[str] | None = None
+    baseline: str | None = None
+    planned_rows: int = 10_000
+    level: float = 0.95
+    kind: str | None = None
+    target: int | None = None
+    every: int | None = None
+    seconds: float = 2.0
+    start: bool = False
+    author: str | None = None
+    reason: str = ""
+
+
+class ChangeRequest(Request):
+    """A change of an experiment: `arm`, `segment`, `final` or `policy` if that is what changes."""
+
+    what: Literal[
+        "start", "stop", "close", "add_arm", "add_segment", "pause_arm", "resume_arm", "drop_arm", "set_policy"
+    ]
+    arm: str | None = None
+    segment: str | None = None
+    final: str | None = None
+    policy: dict[str, Any] | None = None
+    author: str | None = None
+    reason: str = ""
+
+
+class Erase(Request):
+    """Whom to forget."""
+
+    unit: Unit
+    author: str | None = None
+    reason: str = ""
+
+
+class NewToken(Request):
+    """A token to be made; `expires` is a duration such as 30d, or never."""
+
+    label: str
+    scopes: list[Scope]
+    experiment: str | None = None
+    expires: str | None = None
+
+
+# ---------------------------------------------------------------- replies
+
+
+class Decision(msgspec.Struct):
+    """The reply to an ask."""
+
+    unit: str
+    arm: str
+    probabilities: dict[str, float]
+    version: int
+    assigned_at: dt.datetime | None
+    repeated: bool
+    logged: bool
+    segment: str | None
+
+
+class OneDecision(msgspec.Struct):
+    """The reply to one of several asks: a decision or, where the unit has none, a problem."""
+
+    unit: str
+    arm: str | None = None
+    probabilities: dict[str, float] | None = None
+    version: int | None = None
+    assigned_at: dt.datetime | None = None
+    repeated: bool | None = None
+    logged: bool | None = None
+    segment: str | None = None
+    problem: ProblemDocument | None = None
+
+
+class Decisions(msgspec.Struct):
+    """The replies to several asks, in their order."""
+
+    decisions: list[OneDecision]
+
+
+class Told(msgspec.Struct):
+    """The acknowledgement of an outcome."""
+
+    unit: str
+    status: TellStatus
+    why: str | None
+
+
+class ToldMany(msgspec.Struct):
+    """The acknowledgements of outcomes, in their order."""
+
+    told: list[Told]
+
+
+class Arm(msgspec.Struct):
+    """An arm, and its probability now."""
+
+    arm: str
+    state: ArmState
+    probability: float
+
+
+class Segment(msgspec.Struct):
+    """A segment: how many of its units the version knows, and the probability of every arm."""
+
+    segment: str
+    units: int
+    probabilities: list[float]
+
+
+class Status(msgspec.Struct):
+    """How an experiment is doing, and what was fixed at its creation."""
+
+    name: str
+    state: State
+    version: int
+    made_at: dt.datetime | None
+    asked: int
+    told: int
+    parked: int
+    problem: str | None
+    arms: list[Arm]
+    segments: list[Segment]
+    setup: dict[str, Any]
+
+
+class Listed(msgspec.Struct):
+    """An experiment of the store."""
+
+    name: str
+    state: State
+    arms: int
+    asked: int
+
+
+class Listing(msgspec.Struct):
+    """The experiments of the store that the token may read."""
+
+    experiments: list[Listed]
+
+
+class Change(msgspec.Struct):
+    """An entry of the audit; `detail` is JSON."""
+
+    what: str
+    detail: str
+    author: str
+    reason: str
+    made_at: dt.datetime
+
+
+class ChangeList(msgspec.Struct):
+    """The audit of an experiment."""
+
+    changes: list[Change]
+
+
+class Version(msgspec.Struct):
+    """A policy version; with segments, lists have the arms of the first segment, then those of the next."""
+
+    number: int
+    rule: int
+    step: int
+    watermark: int
+    made_at: dt.datetime
+    offered: list[int]
+    probabilities: list[float]
+    counts: list[float]
+    totals: list[float]
+    cause: str
+    steps: list[int]
+
+
+class Versions(msgspec.Struct):
+    """Policy versions in their order; `more` says whether others follow."""
+
+    versions: list[Version]
+    more: bool
+
+
+class Tick(msgspec.Struct):
+    """The current policy version; null before the start."""
+
+    version: Version | None
+
+
+class Erased(msgspec.Struct):
+    """Whether there was anything to forget."""
+
+    erased: bool
+
+
+class TokenDocument(msgspec.Struct):
+    """What is known of a token."""
+
+    id: int
+    kind: TokenKind
+    label: str
+    scopes: list[Scope]
+    experiment: str | None
+    author: str
+    made_at: dt.datetime
+    expires_at: dt.datetime | None
+    ended_at: dt.datetime | None
+
+
+class TokenList(msgspec.Struct):
+    """The tokens of the store."""
+
+    tokens: list[TokenDocument]
+
+
+class MadeToken(msgspec.Struct):
+    """A new token, which is shown once, and what is known of it."""
+
+    token: str
+    about: TokenDocument
+
+
+class Health(msgspec.Struct):
+    """That the service lives, or is ready."""
+
+    status: Literal["ok"]
+
+
+class Verified(msgspec.Struct):
+    """What a check of the store found."""
+
+    clean: bool
+    findings: list[str]
+    decisions: int
+    outcomes: int
+    versions: int

@@ -1,0 +1,92 @@
+"""The OpenAPI document, made from the table of routes and the types of requests and replies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from belated.base.version import __version__
+from belated.live.service.calls import JSON, Endpoint
+from belated.live.service.problems import KINDS, PROBLEM_JSON, ProblemDocument
+
+#: What a code means, beside the kinds of problems that have it.
+_MEANINGS = {
+    200: "Done.", 201: "Made.", 202: "Parked: the unit was never asked.", 204: "Done.", 304: "Nothing is new.",
+}  # fmt: skip
+
+
+def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """Return the document."""
+    types = [kind for each in endpoints for kind in (each.takes, each.gives) if kind is not None]
+    wanted = list(dict.fromkeys([*types, ProblemDocument]))
+    _, components = msgspec.json.schema_components(wanted, ref_template="#/components/schemas/{name}")
+    paths: dict[str, dict[str, Any]] = {}
+    for each in endpoints:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "belated live", "version": __version__, "description": "Live experiments over HTTP."},
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "responses": {str(code): _problem(code) for code in sorted({code for code, _ in KINDS.values()})},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(each: Endpoint) -> dict[str, Any]:
+    found: dict[str, Any] = {"operationId": each.handle.__name__, "summary": each.summary}
+    if each.scopes:
+        found["description"] = f"Scopes: {', '.join(each.scopes)}."
+        found["security"] = [{"token": []}]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"{(\w+)}", each.path)
+    ]
+    parameters += [
+        {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+        for name, meaning in each.options
+    ]
+    if parameters:
+        found["parameters"] = parameters
+    if each.takes is not None:
+        found["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(each.takes)}}}
+    found["responses"] = {str(code): _response(each, code) for code in codes(each)}
+    return found
+
+
+def codes(each: Endpoint) -> list[int]:
+    """Return every code that a route can reply with."""
+    found = {*each.codes, 421, 500}
+    if each.scopes:
+        found |= {401, 403, 429, 503}
+    if "{" in each.path:
+        found |= {400, 404}
+    if each.takes is not None:
+        found |= {400, 403, 408, 413, 422, 503}
+    if each.options:
+        found.add(422)
+    return sorted(found)
+
+
+def _response(each: Endpoint, code: int) -> dict[str, Any]:
+    if code >= 400:
+        return {"$ref": f"#/components/responses/{code}"}
+    found: dict[str, Any] = {"description": _MEANINGS[code]}
+    if code not in (204, 304):
+        schema = {} if each.gives is None else {"schema": _reference(each.gives)}
+        found["content"] = dict.fromkeys(each.media, schema)
+    return found
+
+
+def _problem(code: int) -> dict[str, Any]:
+    words = "; ".join(kind.title for kind in KINDS.values() if kind.status == code)
+    return {"description": f"{words}.", "content": {PROBLEM_JSON.decode(): {"schema": _reference(ProblemDocument)}}}
+
+
+def _reference(kind: type) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}

@@ -1,0 +1,172 @@
+"""`Service`: what the routes of an application share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from belated.base.errors import BelatedError
+from belated.base.text import one_line
+from belated.live.answers import LiveAnswer
+from belated.live.errors import UnknownExperimentError
+from belated.live.experiment import Experiment
+from belated.live.service.access import Keyring, Rates
+from belated.live.service.metrics import Metrics
+from belated.live.service.problems import Problem
+from belated.live.service.settings import Settings
+from belated.live.store import Store
+from belated.live.tokens import Token
+
+_Result = TypeVar("_Result")
+
+#: Threads that read and change the storage, and those that compute answers.
+_THREADS, _ANSWERING = 8, 2
+
+#: Seconds for which the storage is believed to be writable after it was seen to be.
+_WRITABLE = 5.0
+
+
+class Once:
+    """Runs a function in one thread at a time; who comes while it runs waits for the next run, together with others."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self._act = act
+        self._running: asyncio.Task[Any] | None = None
+        self._next: asyncio.Task[Any] | None = None
+
+    async def run(self, executor: ThreadPoolExecutor) -> Any:
+        """Return a result of a run that begins now or later."""
+        if self._running is None or self._running.done():
+            self._running, self._next = asyncio.ensure_future(self._run(executor, None)), None
+            return await asyncio.shield(self._running)
+        if self._next is None or self._next.done():
+            self._next = asyncio.ensure_future(self._run(executor, self._running))
+        return await asyncio.shield(self._next)
+
+    async def _run(self, executor: ThreadPoolExecutor, before: asyncio.Task[Any] | None) -> Any:
+        if before is not None:
+            await asyncio.wait([before])
+            self._running, self._next = self._next, None
+        return await asyncio.get_running_loop().run_in_executor(executor, self._act)
+
+
+class Service:
+    """What the routes of an application share: the store, its experiments and tokens, limits and metrics.
+
+    Parameters
+    ----------
+    store : Store
+    settings : Settings
+    closes_store : bool
+        Whether `close` closes the store, too.
+    """
+
+    def __init__(self, store: Store, settings: Settings, *, closes_store: bool = False) -> None:
+        self.store, self.settings, self._closes_store = store, settings, closes_store
+        self._threads = ThreadPoolExecutor(_THREADS, "belated-service")
+        self._answering = ThreadPoolExecutor(_ANSWERING, "belated-answers")
+        self.keyring, self.rates = Keyring(store.storage, self._threads), Rates(settings.rate)
+        self.metrics = Metrics(settings.labels)
+        self.waiting = self.held = 0
+        self._experiments: dict[str, Experiment] = {}
+        self._answers: dict[str, Once] = {}
+        self._written_answers: dict[str, tuple[LiveAnswer, bytes, str]] = {}
+        self._warm, self._written = False, -1e9
+
+    async def thread(self, act: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Run what waits for the storage in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, act, *arguments)
+
+    async def compute(self, act: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Run what computes for long in a thread beside those that wait for the storage."""
+        return await asyncio.get_running_loop().run_in_executor(self._answering, act, *arguments)
+
+    # ---------------------------------------------------------------- experiments
+
+    async def experiment(self, name: str) -> Experiment:
+        """Return an experiment; it is looked for once."""
+        found = self._experiments.get(name)
+        if found is None:
+            if "\x00" in name:  # which no storage holds
+                raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.")
+            found = self._experiments[name] = await self.thread(self.store.experiment, name)
+        return found
+
+    async def answer(self, name: str) -> LiveAnswer:
+        """Return the answer of an experiment; one at a time is computed, beside everything else."""
+        exp = await self.experiment(name)
+        once = self._answers.setdefault(name, Once(exp.answer))
+        answer: LiveAnswer = await once.run(self._answering)
+        return answer
+
+    async def written_answer(self, name: str) -> tuple[LiveAnswer, bytes, str]:
+        """Return the answer of an experiment, as JSON too, and a digest that changes whenever it does."""
+        answer = await self.answer(name)
+        known = self._written_answers.get(name)
+        if known is None or known[0] is not answer:
+            body = await self.compute(lambda: answer.to_json().encode())
+            known = self._written_answers[name] = answer, body, blake2b(body, digest_size=16).hexdigest()
+        return known
+
+    # ---------------------------------------------------------------- limits
+
+    def enter(self, size: int) -> None:
+        """Take a request in, or raise if there are too many."""
+        if self.waiting >= self.settings.waiting or self.held + size > self.settings.memory:
+            raise Problem("overloaded", "Too many requests are being served; send it again in a second.")
+        self.waiting += 1
+        self.held += size
+
+    def leave(self, size: int) -> None:
+        """Let a request go."""
+        self.waiting -= 1
+        self.held -= size
+
+    # ---------------------------------------------------------------- readiness
+
+    def begin(self) -> asyncio.Task[None]:
+        """Begin to compile what answers need, and go on with the experiments that run."""
+        return asyncio.ensure_future(self._start())
+
+    async def _start(self) -> None:
+        await self.compute(self._prepare)
+        self._warm = True
+
+    def _prepare(self) -> None:
+        from belated.live.service.warming import warm
+
+        warm()
+        names = list(self.store.experiments())
+        for name in names:  # the ticker follows them
+            self._experiments[name] = self.store.experiment(name)
+
+    async def check_ready(self) -> None:
+        """Raise unless kernels are compiled and the storage can be written to."""
+        if not self._warm:
+            raise Problem("not-ready", "The service is compiling; it will be ready in some seconds.")
+        if time.monotonic() - self._written < _WRITABLE:
+            return
+        try:
+            await self.thread(self._write)
+        except BelatedError as error:
+            raise Problem("not-ready", str(error)) from None
+        self._written = time.monotonic()
+
+    def _write(self) -> None:
+        with self.store.storage.writing():
+            pass
+
+    def close(self) -> None:
+        """Wait for the threads; whoever was accepted has been answered before."""
+        for threads in (self._threads, self._answering):
+            threads.shutdown(cancel_futures=True)
+        if self._closes_store:
+            self.store.close()
+
+    def author(self, token: Token, given: str | None) -> str:
+        """Return who changes something: whom the request names, or else whose token it is."""
+        return token.label if given is None else given

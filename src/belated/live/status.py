@@ -1,0 +1,123 @@
+"""`Status` and `Changes`: how an experiment is doing, and what was changed about it, as tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+from belated.base.tables import Column, Table
+from belated.base.text import count
+from belated.live.design import Snapshot
+from belated.live.records import Change, State, moment
+
+
+@dataclass(frozen=True, repr=False)
+class Status(Table):
+    """How an experiment is doing; prints as its arms, in each segment.
+
+    Attributes
+    ----------
+    name, state : str
+    version : int
+        The current policy version; 0 before the start.
+    made_at : datetime or None
+        When it was made.
+    asked, told, parked : int
+        Units decided, outcomes told, and outcomes of units that were never asked.
+    problem : str or None
+        Why the policy failed; the last good version goes on serving.
+    arms : tuple of (label, state, probability)
+        With segments, the probability is the average over the units so far.
+    segments : tuple of (label, units, probabilities)
+        How many units of each segment the version knows, and the probability of every arm; empty without segments.
+    """
+
+    name: str
+    state: State
+    version: int
+    made_at: dt.datetime | None
+    asked: int
+    told: int
+    parked: int
+    problem: str | None
+    arms: tuple[tuple[str, str, float], ...]
+    segments: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, about: Snapshot, *, asked: int, told: int, parked: int) -> Status:
+        """Return the status of an experiment, given how much was asked and told."""
+        version, rows = about.version, _by_segment(about)
+        whole = sum(n for _, n, _ in rows)
+        weights = [n / whole if whole else 1 / len(rows) for _, n, _ in rows]
+        chances = (sum(w * p[k] for w, (*_, p) in zip(weights, rows, strict=True)) for k in range(len(about.arms)))
+        return cls(
+            about.name, about.state, 0 if version is None else version.number,
+            None if version is None else moment(version.made_at), asked, told, parked, about.problem,
+            tuple((arm.label, arm.state, p) for arm, p in zip(about.arms, chances, strict=True)),
+            tuple(rows) if about.segments else (),
+        )  # fmt: skip
+
+    def _title(self) -> str:
+        parked = f", {count(self.parked, 'outcome')} parked" if self.parked else ""
+        return (
+            f"{self.name}: {self.state}, version {self.version:,}, {count(self.asked, 'unit')} asked, "
+            f"{count(self.told, 'outcome')} told{parked}"
+        )
+
+    def _columns(self) -> list[Column]:
+        labels, states, chances = (list(column) for column in zip(*self.arms, strict=True))
+        many = len(self.segments)
+        if many:
+            chances = [p for *_, own in self.segments for p in own]
+        segments = [label for label, *_ in self.segments for _ in labels]
+        return [
+            *([Column("segment", segments, "label")] if many else []),
+            Column("arm", labels * max(many, 1), "label"),
+            Column("state", states * max(many, 1), "label"),
+            Column("probability", chances, "share"),
+        ]
+
+    def _notes(self) -> list[str]:
+        return [] if self.problem is None else [f"The last good version goes on serving: {self.problem}"]
+
+
+def _by_segment(about: Snapshot) -> list[tuple[str, int, tuple[float, ...]]]:
+    """Return each segment's name, how many of its units the version knows, and the probability of every arm.
+
+    Without segments, all units are one.
+    """
+    version = about.version
+    if version is None:
+        return [(label, 0, (0.0,) * len(about.arms)) for label in about.segments or ("",)]
+    names, steps = about.segments or ("",), version.steps or (version.step,)
+    found = [tuple(about.probabilities(version, place).values()) for place in range(len(names))]
+    return [(label, step - 1, p) for label, step, p in zip(names, steps, found, strict=True)]
+
+
+class Changes(Table):
+    """The audit of an experiment: what was changed, when, by whom and why; iterates over `Change`."""
+
+    def __init__(self, name: str, changes: list[Change]) -> None:
+        self.name, self._changes = name, changes
+
+    def __iter__(self) -> Any:
+        return iter(self._changes)
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def __getitem__(self, place: int) -> Change:
+        return self._changes[place]
+
+    def _title(self) -> str:
+        return f"{self.name}: {count(len(self._changes), 'change')}"
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column("at", [each.made_at.strftime("%Y-%m-%d %H:%M:%S") for each in self._changes], "label"),
+            Column("what", [each.what for each in self._changes], "label"),
+            Column("detail", [each.detail for each in self._changes], "sentence"),
+            Column("author", [each.author for each in self._changes], "label"),
+            Column("reason", [each.reason for each in self._changes], "sentence"),
+        ]

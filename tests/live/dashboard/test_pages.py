@@ -1,0 +1,239 @@
+"""The pages as a server sends them: who sees what, with which headers, and how large they are."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+from live.dashboard.conftest import opened
+from typer.testing import CliRunner
+
+import belated as bl
+from belated.cli.app import app
+
+EXPERIMENT = {"experiment": "subject line"}
+TABS = ("/answer", "/over-time", "/arrivals", "/soundness", "/changes")
+STORE = ("/", "/new", "/tokens", "/machine")
+
+
+def text(reply):
+    """Return what a page says, without its tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", reply.body.decode())).split())
+
+
+def content(site, path, **query):
+    """Return the content of a page, once its answer is there."""
+    while b"data-soon" in (reply := site.get(path, **query, part="content")).body:
+        pass
+    return reply
+
+
+@pytest.mark.parametrize("path", [*STORE, *TABS])
+def test_every_page_is_strict_and_private(site, path):
+    reply = site.get(path, **(EXPERIMENT if path in TABS else {}))
+    assert reply.status == 200, text(reply)
+    policy = dict(part.strip().split(" ", 1) for part in reply.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == policy["form-action"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert "store" in reply.headers["cache-control"] or "private" in reply.headers["cache-control"]
+    html = reply.body.decode()
+    assert not re.search(r"<[^>]*\s(style|on\w+)=", html)
+    assert "<style" not in html
+    assert not re.search(r"<script(?![^>]*\ssrc=)", html)
+    assert html.count("<h1") == 1
+
+
+@pytest.mark.parametrize("path", [*STORE, *TABS, "/report"])
+def test_who_is_not_logged_in_sees_nothing(site, path):
+    reply = site.served.get(f"{path}?experiment=subject+line", token=None)
+    assert reply.status == 401
+    assert "not logged in" in text(reply)
+    assert "Emoji" not in text(reply)
+    assert site.get(path, "belated_wrong", **EXPERIMENT).status == 401
+
+
+def test_who_may_only_read_sees_no_forms_and_can_send_none(own_site):
+    reader = own_site.login("read")
+    assert own_site.get("/", reader).status == 200
+    page = own_site.get("/changes", reader, **EXPERIMENT)
+    assert "See what it would do" not in text(page)
+    assert "/tokens" not in page.body.decode()
+    for path in ("/new", "/tokens"):
+        assert own_site.get(path, reader).status == 403
+    before = len(own_site.store.experiment("subject line").changes())
+    form = {"what": "close", "reason": "because", "seen": str(before)}
+    assert own_site.post("/changes?experiment=subject+line", form, reader).status == 403
+    assert len(own_site.store.experiment("subject line").changes()) == before
+
+
+def test_who_may_see_one_experiment_sees_no_other(own_site):
+    one = own_site.login("read", "admin", experiment="draft")
+    assert "subject line" not in text(own_site.get("/", one))
+    assert "subject line" not in text(own_site.get("/machine", one))
+    assert own_site.get("/answer", one, experiment="draft").status == 200
+    for path in (*TABS, "/report"):
+        assert own_site.get(path, one, **EXPERIMENT).status == 403
+    for path in ("/new", "/tokens"):
+        assert own_site.get(path, one).status == 403
+
+
+def test_a_form_of_another_login_changes_nothing(own_site):
+    form = {"name": "forged", "arms": "A\nB"}
+    for key in ("", "0" * 32):
+        reply = own_site.post("/new", form, key=key)
+        assert reply.status == 403
+    assert "forged" not in list(own_site.store.experiments())
+
+
+def test_what_is_not_there_is_said_in_the_same_design(site):
+    for reply, words in (
+        (site.get("/nothing"), "There is no such page"),
+        (site.get("/answer", experiment="unknown"), "There is no experiment 'unknown'"),
+        (site.get("/answer"), "There is no experiment"),
+    ):
+        assert reply.status == 404
+        assert words in text(reply)
+        assert "/dashboard.css" in reply.body.decode()
+
+
+def test_a_storage_that_fails_is_said_in_the_same_design(site, monkeypatch):
+    from belated.live.errors import StorageError
+
+    def fail():
+        raise StorageError("The disk is full; free some space and ask again.")
+
+    monkeypatch.setattr(site.store, "experiments", fail)
+    reply = site.get("/")
+    assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+    assert "The disk is full" in text(reply)
+
+
+def test_what_fails_unexpectedly_is_not_told(site, monkeypatch):
+    monkeypatch.setattr(site.store, "experiments", lambda: 1 / 0)
+    reply = site.get("/")
+    assert reply.status == 500
+    assert "division" not in text(reply)
+
+
+def test_a_part_that_the_browser_has_is_not_sent_again(site):
+    path = "/answer?experiment=subject+line&part=content"
+    first = content(site, "/answer", **EXPERIMENT)
+    tag = {"cookie": f"belated_browser={site.secret}", "if_none_match": first.headers["etag"]}
+    again = site.served.get(path, token=None, **tag)
+    assert (first.status, again.status, again.body) == (200, 304, b"")
+    style = site.served.get("/dashboard.css", token=None)
+    again = site.served.get("/dashboard.css", token=None, if_none_match=style.headers["etag"])
+    assert (style.status, again.status) == (200, 304)
+
+
+def test_numbers_are_those_of_the_command(site, filled):
+    page = text(content(site, "/answer", **EXPERIMENT))
+    done = CliRunner().invoke(app, ["live", "answer", str(filled), "subject line", "--format", "markdown"])
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
+    rows = [row for row in rows if " - " in row[0]]
+    assert len(rows) == 3
+    for name, estimate, low, high, always_low, always_high, _ in rows:
+        assert f"{name} {estimate} {always_low} {always_high}" in page
+        assert re.search(rf"{re.escape(estimate)} [\d.]+ {re.escape(low)} {re.escape(high)} ", page)
+
+
+def test_what_may_be_read_at_any_look_comes_first(site):
+    page = text(content(site, "/answer", **EXPERIMENT))
+    answer = site.store.experiment("subject line").answer()
+    assert "Your name - Plain" in answer.exclusions
+    at = answer.exclusions["Your name - Plain"].strftime("%Y-%m-%d %H:%M")
+    assert f"You could have stopped at {at} UTC." in page
+    order = ["Your name is higher than Plain", "At every look", "at one planned look", "Who may be best"]
+    assert sorted(order, key=page.index) == order
+    assert "do not stop by it" in page
+
+
+def test_arrivals_count_everything(site):
+    page = text(content(site, "/arrivals", **EXPERIMENT))
+    counts = site.store.experiment("subject line").answer().counts
+    assert counts.parked == 2
+    assert counts.corrected == 1
+    for name in ("asked", "told", "out", "never", "parked", "corrected"):
+        assert f"{name} {getattr(counts, name):,}" in page
+
+
+def test_contradictions_are_counted_since_the_start(own_site):
+    told = [{"unit": "nobody", "value": 0}, {"unit": "nobody", "value": 1}]
+    reply = own_site.served.post("/v1/experiments/subject%20line/tell-many", {"outcomes": told})
+    assert [each["status"] for each in reply.json["told"]] == ["parked", "contradiction"]
+    page = content(own_site, "/arrivals", **EXPERIMENT)
+    assert "contradictions 1" in text(page)
+
+
+def test_changes_mark_what_is_drawn_over_time(site):
+    page = content(site, "/over-time", **EXPERIMENT)
+    assert page.body.count(b'class="event"') == 2 * (3 + 1)  # of two changes, in every chart
+    said = text(page)
+    assert "Arm paused: Question" in said
+    assert "Grace: simpler to explain" in said
+
+
+def test_the_report_is_one_file_that_loads_nothing(site):
+    reply = site.get("/report", **EXPERIMENT)
+    assert reply.status == 200
+    assert reply.headers["content-disposition"].startswith('attachment; filename="subject line.html"')
+    assert "sandbox" in reply.headers["content-security-policy"]
+    assert b"If you look more than once" in reply.body
+    early = site.get("/report", experiment="draft")
+    assert early.status == 409
+    assert "no outcomes yet" in text(early)
+
+
+def test_a_draft_and_an_experiment_without_outcomes_have_pages(own_site):
+    for path in TABS:
+        assert own_site.get(path, experiment="draft").status == 200
+    exp = own_site.store.experiment("draft").start()
+    for path in TABS:
+        assert own_site.get(path, experiment="draft").status == 200
+    exp.ask_many(["a", "b", "c"])
+    exp.tell("a")
+    for path in TABS:
+        assert own_site.get(path, experiment="draft").status == 200
+
+
+def test_segments_have_their_own_lines_and_can_be_added(own_site):
+    form = {"name": "by country", "arms": "A\nB", "segments": "DE\nFR", "outcome": "binary", "policy": "thompson"}
+    form |= {"burn_in": "0", "decay": "0.5", "planned": "1000", "level": "0.95", "seconds": "2", "start": "yes"}
+    assert own_site.post("/new", form | {"segments": "DE\nDE"}).status == 422
+    assert own_site.post("/new", form).status == 303
+    exp = own_site.store.experiment("by country")
+    units = [f"{i}" for i in range(600)]
+    replies = exp.ask_many(units, ["DE" if i % 2 else "FR" for i in range(600)])
+    exp.tell_many([(each.unit, float(i % 5 < 2 + (each.arm == "B"))) for i, each in enumerate(replies)])
+    exp.tick()
+    page = text(content(own_site, "/answer", experiment="by country"))
+    assert "At every look, by segment" in page
+    assert "By segment" in page
+    assert content(own_site, "/over-time", experiment="by country").body.count(b"by policy version: ") == 2
+    change = "/changes?experiment=by+country"
+    asked = own_site.post(change, {"what": "pause_arm", "arm": "A", "reason": "why not"})
+    assert "DE" in text(asked)
+    seen = re.search(rb'name="seen" value="(\d+)"', asked.body)[1].decode()
+    added = own_site.post(change, {"what": "add_segment", "segment": "IT", "reason": "a new shop", "seen": seen})
+    assert (added.status, exp.ask("new", "IT").repeated) == (303, False)
+
+
+@pytest.mark.parametrize(("number", "compared"), [(1, False), (12, False), (150, True)])
+def test_parts_are_small_however_many_arms_there_are(tmp_path, number, compared):
+    with opened(tmp_path / "many.belated") as site:
+        names = [f"{k} {'x' * 190}" for k in range(number)]
+        exp = site.store.create(
+            "y" * 200, arms=names, policy=bl.policies.uniform(), outcome=bl.live.real(), planned_rows=5000,
+            baseline=names[0] if compared else None,
+        ).start()  # fmt: skip
+        rng = np.random.default_rng(0)
+        for batch in range(4):
+            replies = exp.ask_many([f"{batch} {i}" for i in range(1000)])
+            exp.tell_many([(each.unit, float(rng.normal())) for each in replies[:900]])
+            exp.tick()
+        for path in TABS[:-1]:
+            assert len(content(site, path, experiment=exp.name).body) <= 50_000, path

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import belated as bl
+from belated.live.logs import ABOUT, answer_stream, read_answer, read_stream
+from tests.live.conftest import of_storages
+
+OUTCOMES = [
+    bl.live.binary(),
+    bl.live.bounded(0, 3),
+    *(bl.live.events("1h", measure) for measure in ("indicator", "count", "sum")),
+]
+
+
+def filled(place, outcome):
+    """An experiment with corrections, an arm that came later, and outcomes that are out, parked and told."""
+    exp = place.create(arms=["A", "a", "=C d"], outcome=outcome, policy=bl.policies.ucb(burn_in=10))
+    rng = np.random.default_rng(2)
+    for batch in range(8):
+        replies = exp.ask_many(f"{batch}-{i}" for i in range(30))
+        told = [each.unit for each in replies if rng.random() < 0.7]
+        keys = ("order 1", "order 2") if outcome.is_events else ("",)
+        exp.tell_many((unit, float(rng.random() < 0.5), key) for unit in told for key in keys)
+        place.clock.forward(900)
+        exp.tick()
+        if batch == 4:
+            exp.add_arm("D")
+    exp.tell(told[0], 0.0, key=keys[0], correct=True)
+    exp.tell("nobody", 1.0)
+    return exp
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda each: f"{each.kind} {each.measure or ''}".strip())
+def test_an_answer_of_a_stream_is_the_same_to_the_last_digit(place, outcome):
+    answer = filled(place, outcome).answer()
+    again = read_answer(b"".join(answer_stream(answer)))
+    assert again.counts == answer.counts
+    assert again.counts.parked == 1
+    assert again.counts.corrected <= 1
+    assert (again.as_of, again.watermark, again.setup) == (answer.as_of, answer.watermark, answer.setup)
+    assert again.to_json() == answer.to_json()
+    assert again.estimate.to_json() == answer.estimate.to_json()
+    assert again.sequence.to_json() == answer.sequence.to_json()
+    assert again.diagnosis.to_json() == answer.diagnosis.to_json()
+
+
+def test_an_answer_before_any_decision(place):
+    answer = place.create().answer()
+    again = read_answer(b"".join(answer_stream(answer)))
+    assert again.log is None
+    assert again.to_json() == answer.to_json()
+
+
+@of_storages("a client has no rows, only streams of them")
+def test_a_stream_is_a_table_with_every_probability_and_without_units(place):
+    exp = place.create(arms=["A", "B"], policy=bl.policies.fixed({"A": 0.25, "B": 0.75}))
+    exp.ask_many(["customer-17", "customer-18"])
+    exp.tell("customer-17", 1)
+    content = b"".join(exp.state().stream())
+    assert b"customer" not in content
+    frame = pa.ipc.open_stream(content).read_all()
+    assert frame.column_names == ["decision", "arm", "version", "assigned_at", "p_A", "p_B", "outcome", "arrived_at"]
+    assert frame["p_B"].to_pylist() == [0.75, 0.75]
+    assert sorted(frame["outcome"].to_pylist(), key=str) == [1.0, None]
+
+
+@of_storages("a client has no rows, only streams of them")
+def test_a_state_that_was_given_away_does_not_change(place):
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask("x")
+    state = exp.state()
+    before = b"".join(state.stream())
+    exp.tell("x", key="order 1")
+    exp.ask("y")
+    exp.tick()
+    exp.answer()
+    assert b"".join(state.stream()) == before
+
+
+@of_storages("a client has no rows, only streams of them")
+@pytest.mark.parametrize("harm", ["text", "cut", "form", "without", "other"])
+def test_a_stream_that_cannot_be_read_is_refused_in_a_sentence(place, harm):
+    exp = place.create()
+    exp.ask_many(["x", "y"])
+    content = b"".join(exp.state().stream())
+    frame = pa.ipc.open_stream(content).read_all()
+    about = json.loads(frame.schema.metadata[ABOUT])
+    if harm == "form":
+        frame = frame.replace_schema_metadata({ABOUT: json.dumps(about | {"form": 99})})
+    if harm == "without":
+        frame = frame.replace_schema_metadata(None)
+    if harm == "other":
+        frame = frame.drop_columns(["version"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, frame.schema) as writer:
+        writer.write_table(frame)
+    given = {"text": b"<html>", "cut": content[: len(content) // 2]}.get(harm, sink.getvalue().to_pybytes())
+    with pytest.raises(bl.live.StorageError, match=r"same version|install its version"):
+        read_stream(given)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+import belated as bl
+from belated.live.writer import Writer
+
+
+class Gate:
+    """A storage that stores nothing, and whose transactions wait until the gate is open."""
+
+    def __init__(self) -> None:
+        self.open, self.entered, self.transactions = threading.Event(), threading.Event(), 0
+        self.error: Exception | None = None
+
+    @contextmanager
+    def writing(self):
+        self.entered.set()
+        self.open.wait(30)
+        self.transactions += 1
+        if self.error is not None:
+            raise self.error
+        yield self
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    monkeypatch.setattr("belated.live.writer.ask", lambda _, name, units: [f"{name} {unit}" for unit in units])
+    return Gate()
+
+
+@pytest.fixture
+def store(tmp_path):
+    with bl.live.open(tmp_path / "shop.belated", ticking=False, limit=2) as opened:
+        yield opened
+
+
+def test_callers_of_threads_and_event_loops_share_commits(gate):
+    writer = Writer(gate, lambda *_: None)
+
+    async def call(first):
+        jobs = [writer.submit_async("ask", "x", [first + i]) for i in range(50)]
+        gate.open.set()
+        return await asyncio.gather(*jobs)
+
+    with ThreadPoolExecutor(10) as pool:
+        blocking = [pool.submit(writer.submit, "ask", "x", [i, -i]) for i in range(8)]
+        loops = [pool.submit(asyncio.run, call(100 * i)) for i in (1, 2)]
+        assert [job.result(30) for job in blocking] == [[f"x {i}", f"x {-i}"] for i in range(8)]
+        for i, job in enumerate(loops, 1):
+            assert job.result(30) == [[f"x {100 * i + j}"] for j in range(50)]
+    writer.close()
+    load = writer.load()
+    assert (load.waiting, load.requests, load.rows) == (0, 108, 116)
+    assert load.commits == gate.transactions == len(load.recent) < 20
+    assert sum(commit.rows for commit in load.recent) == load.rows
+
+
+def test_one_commit_resolves_all_callers_of_an_event_loop_by_one_call(gate, monkeypatch):
+    writer = Writer(gate, lambda *_: None)
+
+    async def call():
+        loop, calls = asyncio.get_running_loop(), []
+        soon = loop.call_soon_threadsafe
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *given: calls.append(1) or soon(*given))
+        first = writer.submit_async("ask", "x", [0])
+        await asyncio.to_thread(gate.entered.wait, 30)
+        calls.clear()
+        rest = [writer.submit_async("ask", "x", [i]) for i in range(100)]
+        gate.open.set()
+        await asyncio.gather(first, *rest)
+        return len(calls)
+
+    assert asyncio.run(call()) == 2
+    writer.close()
+
+
+def test_too_many_requests_are_refused_at_once(gate):
+    writer = Writer(gate, lambda *_: None, limit=3)
+
+    async def call():
+        jobs = [writer.submit_async("ask", "x", [0])]
+        await asyncio.to_thread(gate.entered.wait, 30)
+        jobs += [writer.submit_async("ask", "x", [i]) for i in (1, 2)]
+        with pytest.raises(bl.live.OverloadedError, match="3 requests are waiting for the storage; ask again later"):
+            writer.submit_async("ask", "x", [3])
+        with pytest.raises(bl.live.OverloadedError):
+            writer.submit("ask", "x", [3])
+        assert (writer.waiting, writer.load().refused) == (3, 2)
+        gate.open.set()
+        assert await asyncio.gather(*jobs) == [["x 0"], ["x 1"], ["x 2"]]
+        assert await writer.submit_async("ask", "x", [3]) == ["x 3"]
+
+    asyncio.run(call())
+    writer.close()
+
+
+def test_the_limit_of_a_store(store, tmp_path):
+    assert store.load()[:5] == (0, 2, 0, 0, 0)
+    exp = store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary()).start()
+    exp.ask_many(["a", "b", "c"])
+    assert store.load()[:5] == (0, 2, 1, 1, 3)
+    (commit,) = store.load().recent
+    assert commit == (1, 3, store.load().seconds)
+    with pytest.raises(bl.OptionError, match="limit"):
+        bl.live.open(tmp_path / "other.belated", limit=0)
+    assert not (tmp_path / "other.belated").exists()
+
+
+def test_a_failed_commit_fails_all_its_callers(gate):
+    writer = Writer(gate, lambda *_: None)
+    gate.error = bl.live.StorageError("The disk is full.")
+    gate.open.set()
+
+    async def call():
+        return await asyncio.gather(*(writer.submit_async("ask", "x", [i]) for i in range(3)), return_exceptions=True)
+
+    assert [str(error) for error in asyncio.run(call())] == ["The disk is full."] * 3
+    with pytest.raises(bl.live.StorageError, match="disk is full"):
+        writer.submit("ask", "x", [1])
+    assert (writer.load().failed, writer.load().commits) == (4, 0)
+    gate.error = None
+    assert writer.submit("ask", "x", [1]) == ["x 1"]
+    writer.close()
+
+
+def test_a_loop_that_has_ended_stops_nobody(gate):
+    writer, other = Writer(gate, lambda *_: None), asyncio.new_event_loop()
+
+    async def leave():
+        writer.submit_async("ask", "x", [1])
+
+    other.run_until_complete(leave())
+    other.close()
+    gate.open.set()
+    assert writer.submit("ask", "x", [2]) == ["x 2"]
+    writer.close()
+    assert writer.load().rows == 2
+
+
+def test_what_comes_after_the_end_is_refused(gate):
+    writer = Writer(gate, lambda *_: None)
+    writer.close()
+    writer._open = True  # as a caller saw it that was about to queue its request
+    with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
+        writer.submit("ask", "x", [1])
