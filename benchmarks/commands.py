@@ -35,6 +35,8 @@ def main() -> None:
         path = Path(folder) / "log.parquet"
         write(path, ROWS)
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / "kernels")}
+        # an installed package has its bytecode; here it is kept apart, for all
+        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(Path(folder) / "bytecode")}
         aggregate = f"duckdb.sql(\"SELECT arm, avg(outcome) FROM '{path}' GROUP BY arm\").fetchall()"  # noqa: S608
         analyze = ["-m", "belated", "analyze", str(path)]
         commands = {

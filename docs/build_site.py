@@ -21,6 +21,7 @@ from types import ModuleType
 from urllib.parse import unquote
 
 import belated as bl
+from belated.log.data import Data
 
 ROOT = Path(__file__).parents[1]
 PAGES, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
@@ -139,11 +140,26 @@ def _is_of(part: object, module: ModuleType) -> bool:
 def described(thing: type, name: str) -> str:
     """Show how a function or class is called, and have mkdocstrings describe it; results are not called by users."""
     text = f"::: {thing.__module__}.{thing.__qualname__}\n"
+    if names := inherited(thing):
+        text += f"    options:\n      inherited_members: [{', '.join(names)}]\n"
     if inspect.isclass(thing) and "Parameters\n---" not in (inspect.getdoc(thing) or ""):
         return text
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(thing).parameters.values()]
     call = name + str(inspect.Signature(plain))
     return f"```python\n{textwrap.fill(call, 100, subsequent_indent='    ', break_on_hyphens=False)}\n```\n\n{text}"
+
+
+def inherited(thing: type) -> list[str]:
+    """Give the public members of a class that a base of its own package defines, as the rows of a log."""
+    home = thing.__module__.rpartition(".")[0]
+    bases = thing.__mro__[1:] if inspect.isclass(thing) else ()
+    return [
+        name
+        for base in bases
+        if base.__module__.startswith(f"{home}.") and base is not Data
+        for name in vars(base)
+        if not name.startswith("_") and name not in vars(thing)
+    ]
 
 
 def index() -> str:
