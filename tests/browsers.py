@@ -8,9 +8,14 @@ import shutil
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """Debian's Chromium, driven by playwright; without it, tests are skipped."""
+    """
+    Debian's Chromium, driven by playwright; without it, tests are skipped.
+
+    It ends with its module: while it is open, playwright runs an event loop in this thread, and ``asyncio.run`` of the
+    tests of another module would fail.
+    """
     path = shutil.which("chromium")
     missing = None if path else "chromium is not installed"
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import shutil
 import subprocess
 import threading
@@ -92,30 +91,19 @@ def check(exp: bl.live.RemoteExperiment, found: dict) -> None:
     assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
 
 
-def missing(what: str) -> None:
-    pytest.fail(what) if os.environ.get("BELATED_ALL_ENGINES") else pytest.skip(what)
-
-
-def test_in_a_browser(place, site):
-    path = shutil.which("chromium")
-    if not path:
-        missing("chromium is not installed")
-    from playwright.sync_api import sync_playwright
-
+def test_in_a_browser(chromium, place, site):
     exp = place.create("subject line/ä", arms=["Plain", "Emoji"], baseline="Plain")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(site.url)
-        call = f"async () => {{ const options = {{ timeout: 20000 }}, nowhere = 'http://127.0.0.1:9';{ACTS} }}"
-        found = page.evaluate(call.replace("base: nowhere", "base: nowhere, timeout: 300"))
-        browser.close()
+    page = chromium.new_page()
+    page.goto(site.url)
+    call = f"async () => {{ const options = {{ timeout: 20000 }}, nowhere = 'http://127.0.0.1:9';{ACTS} }}"
+    found = page.evaluate(call.replace("base: nowhere", "base: nowhere, timeout: 300"))
+    page.close()
     check(exp, found)
 
 
 def test_in_node(place):
     if not shutil.which("node"):
-        missing("node is not installed")
+        pytest.skip("node is not installed")
     exp = place.create("subject line/ä", arms=["Plain", "Emoji"], baseline="Plain")
     options = {"base": place.url, "token": place.served.token, "timeout": 20000}
     acts = ACTS.replace("base: nowhere", "base: nowhere, timeout: 300")
