@@ -304,7 +304,7 @@ class _Block:
 
         def line(cells: Sequence[str]) -> str:
             aligned = (
-                pad_right(cell, widths[k]) if self.columns[k].kind == "label" else pad_left(cell, widths[k])
+                pad_right(cell, widths[k]) if self.columns[k].is_text else pad_left(cell, widths[k])
                 for k, cell in zip(group, cells, strict=True)
             )
             return "  ".join(aligned).rstrip()

@@ -179,7 +179,7 @@ class Plan(Table):
             days = [(o.horizon + o.wait) / self.per_day for o in options]
             columns.append(Column("days", days, "number"))
         said = ["planned" if o.wait == self.wait else "" if o.reached else "extrapolated" for o in options]
-        return [*columns, Column("choice", said, "label")]
+        return [*columns, Column("choice", said, "sentence")]
 
     def _notes(self) -> list[str]:
         notes = list(self.notes)

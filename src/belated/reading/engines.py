@@ -187,6 +187,13 @@ class DuckDB(Engine):
 #: More rows than any table has.
 _ANY_SIZE = 1 << 62
 
+#: For one transaction: memory in which half a million rows are sorted, and workers that sort them together. Names that
+#: a server like PostgreSQL does not have are left out.
+_FOR_SORTS = """
+    select set_config(name, case name when 'work_mem' then '64MB' else '0.01' end, true) from pg_settings where
+    case name when 'work_mem' then setting::float8 < 65536 when 'parallel_tuple_cost' then setting::float8 > 0.01 end
+"""
+
 
 class PostgreSQL(Engine):
     """PostgreSQL; a holder of JSON is a JSONB object or list there."""
@@ -200,6 +207,7 @@ class PostgreSQL(Engine):
 
         connection = expression.get_backend().con
         with connection.cursor(row_factory=tuple_row) as cursor, connection.transaction():
+            cursor.execute(_FOR_SORTS)
             rows = cursor.execute(compiled(expression), prepare=False).fetchall()
         schema = expression.schema()
         return pa.Table.from_struct_array(pa.array(rows, type=schema.as_struct().to_pyarrow())).cast(
