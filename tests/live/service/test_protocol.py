@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+from served import Served, serving
+
+from belated.live.service import Settings
+
+ASK = "/v1/experiments/button/ask"
+OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+
+
+def read_reply(connection: socket.socket) -> tuple[bytes, bytes]:
+    """Return the first line and the body of the next reply."""
+    with connection.makefile("rb") as file:
+        first, size = file.readline(), 0
+        while (line := file.readline()) not in (b"\r\n", b""):
+            name, _, value = line.lower().partition(b":")
+            size = int(value) if name == b"content-length" else size
+        return first, file.read(size)
+
+
+def ask_head(served: Served, body: bytes, more: str = "") -> bytes:
+    head = f"POST {ASK} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.token}\r\n{more}"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+def test_a_request_that_offers_another_protocol_is_served_in_this_one(served, pause):
+    """Clients that know HTTP/2, such as Java's, offer it with the first request and its body."""
+    body = json.dumps({"unit": "customer-17"}).encode()
+    with served.connect() as connection:
+        for repeated in (False, True):
+            connection.sendall(ask_head(served, body, OFFER))
+            time.sleep(pause)  # the body comes with the head, or after it
+            connection.sendall(body)
+            first, reply = read_reply(connection)
+            assert first.startswith(b"HTTP/1.1 200")
+            assert json.loads(reply)["repeated"] is repeated
+
+
+def test_the_service_is_no_proxy(served):
+    with served.connect() as connection:
+        connection.sendall(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        first, reply = read_reply(connection)
+    assert first.startswith(b"HTTP/1.1 400")
+    assert "no proxy" in json.loads(reply)["detail"]
+
+
+def test_requests_that_follow_each_other_at_once_are_answered_in_order(served):
+    bodies = [json.dumps({"unit": f"customer-{i}"}).encode() for i in range(5)]
+    with served.connect() as connection:
+        connection.sendall(b"".join(ask_head(served, body) + body for body in bodies))
+        with connection.makefile("rb") as file:
+            found = b""
+            while found.count(b'"segment"') < 5:
+                found += file.read1(10_000)
+    assert [found.count(b'"unit":"customer-%d"' % i) for i in range(5)] == [1] * 5
+    assert sorted(range(5), key=lambda i: found.index(b"customer-%d" % i)) == [*range(5)]
+
+
+def test_a_head_in_pieces_has_a_largest_size(served):
+    with served.connect() as connection:
+        connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\nX: ")
+        for _ in range(14):  # the last of them is too much
+            time.sleep(0.01)
+            connection.sendall(b"x" * 5_000)
+        first, reply = read_reply(connection)
+    assert first.startswith(b"HTTP/1.1 400")
+    assert "more than 65,536 bytes" in json.loads(reply)["detail"]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_blank_lines_are_no_request(place):
+    """A connection on which only blank lines come is closed, also after a reply."""
+    store = place.create()._store
+    with serving(store, Settings(reading_seconds=0.4)) as served, served.connect() as connection:
+        connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_reply(connection)[0].startswith(b"HTTP/1.1 200")
+        connection.sendall(b"\r\n")
+        assert read_reply(connection)[0].startswith(b"HTTP/1.1 408")
+        assert connection.recv(10) == b""
