@@ -9,6 +9,7 @@ from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST
 from live.dashboard.conftest import loading, visiting
 
 import belated as bl
+from belated.live.tokens import make_token
 
 EXPERIMENT = {"experiment": "subject line"}
 PAGES = {
@@ -64,6 +65,22 @@ _FAINT = """() => {
 }"""
 
 
+#: Words of cells that go on in the next line; what people named may.
+_BROKEN = """() => {
+    const lines = (node, from, to) => { const r = document.createRange(); r.setStart(node, from); r.setEnd(node, to);
+        return new Set([...r.getClientRects()].map(box => Math.round(box.top))).size; };
+    const broken = [];
+    for (const cell of document.querySelectorAll('.cards tbody td')) {
+        const head = getComputedStyle(cell, '::before');
+        if (head.content !== 'none' && head.overflowWrap !== 'normal') broken.push(cell.dataset.head);
+        for (const node of cell.childNodes)
+            for (const word of node.nodeType === 3 ? node.data.matchAll(/[^ \\n]+/g) : [])
+                if (lines(node, word.index, word.index + word[0].length) > 1) broken.push(word[0]);
+    }
+    return broken;
+}"""
+
+
 def look_at(page, scheme, width):
     """Check what must hold for every page."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -93,6 +110,17 @@ def test_every_page_in_every_form(visit, name):
         visit.page.set_viewport_size({"width": width, "height": 800})
         assert settled(visit, path, **query).status == 200
         look_at(visit.page, scheme, width)
+
+
+def test_words_of_cards_are_whole_on_a_phone(own_site, own_visit):
+    """The heads of cells are not broken within a word, and neither are numbers with their units."""
+    own_site.store.experiment("subject line")
+    make_token(own_site.store.storage, "checkout", ["ask", "tell", "read", "admin"], author="Ada")
+    page = own_visit.page
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in ("/", "/tokens", "/machine"):
+        own_visit.go(path)
+        assert page.evaluate(_BROKEN) == []
 
 
 def test_pages_are_live_while_a_load_runs(own_site, own_visit):
@@ -414,8 +442,6 @@ def test_hostile_names_are_text(own_site, own_visit, name):
 
 
 def test_a_browser_logs_in_by_a_link_once_and_out_again(chromium, own_site):
-    from belated.live.tokens import make_token
-
     secret, _ = make_token(own_site.store.storage, "Eve", ["read", "admin"], author="Eve", kind="link")
     with visiting(chromium, own_site) as visit:
         page = visit.page
