@@ -25,6 +25,7 @@ from belated.live.dashboard.shelf import Shelf
 from belated.live.design import snapshot
 from belated.live.experiment import Experiment
 from belated.live.service import logs
+from belated.live.service.calls import has_tag
 from belated.live.service.login import PAGE_HEADERS, browser, checked_form, form_key
 from belated.live.service.problems import Problem, problem_of
 from belated.live.service.service import Service
@@ -99,7 +100,7 @@ def _loaded(name: str) -> _Handler:
     async def load(request: Request) -> Response:
         content, media, tag = file(name)
         headers = {"etag": f'"{tag}"', "cache-control": "no-cache", "x-content-type-options": "nosniff"}
-        if request.headers.get("if-none-match") == headers["etag"]:
+        if has_tag(request.headers.get("if-none-match", ""), headers["etag"]):
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=media, headers=headers)
 
@@ -110,7 +111,7 @@ def reply(request: Request, html: str, status: int = 200, tag: str | None = None
     """Return a page or a part of one; a part that the browser has is not sent again."""
     tag = f'"{tag or blake2b(html.encode(), digest_size=12).hexdigest()}"'
     headers = {**PAGE_HEADERS, "etag": tag, "cache-control": "no-cache, private"}
-    if status == 200 and request.headers.get("if-none-match") == tag:
+    if status == 200 and has_tag(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
     return HTMLResponse(html, status, headers=headers)
 

@@ -95,7 +95,7 @@ class App(Starlette):
                 self.service.metrics.served(method, route, status, time.perf_counter() - began)
                 return
             endpoints, part = found
-            endpoint = endpoints.get(method)
+            endpoint = endpoints.get("GET" if method == "HEAD" else method)  # whose body the server leaves out
             if endpoint is None:
                 raise Problem(
                     "method", f"Use {' or '.join(sorted(endpoints))} here.", allow=", ".join(sorted(endpoints))
@@ -129,7 +129,7 @@ class App(Starlette):
 
     async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> int:
         """Serve what is not of the table as Starlette does; return the code of the reply."""
-        status = 500
+        status = 0
 
         async def sent(message: Message) -> None:
             nonlocal status
@@ -137,7 +137,11 @@ class App(Starlette):
                 status = message["status"]
             await send(message)
 
-        await super().__call__(scope, receive, sent)
+        try:
+            await super().__call__(scope, receive, sent)
+        except Exception:  # Starlette raises what it has replied to once more
+            if not status:
+                raise
         return status
 
     async def _token(self, endpoint: Endpoint, method: str, headers: access.Headers, name: str) -> Token:
