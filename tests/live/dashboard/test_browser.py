@@ -376,6 +376,20 @@ def test_tokens_are_made_shown_once_and_revoked(own_site, own_visit):
     assert ask() == 401
 
 
+def test_everything_that_is_wrong_with_a_token_is_said_at_once(own_site, own_visit):
+    page = own_visit.page
+    own_visit.go("/tokens")
+    page.uncheck("[name=scope-ask]")
+    page.uncheck("[name=scope-tell]")
+    page.fill("[name=expires]", "soon")
+    page.click("text=Make the token")
+    assert [e.get_attribute("id") for e in page.locator(".error").all()] == [
+        "label-wrong", "scope-ask-wrong", "expires-wrong",
+    ]  # fmt: skip
+    assert "Write a duration, such as 7d, 12h or 30min." in page.inner_text("#expires-wrong")
+    look_at(page, "light", 1280)
+
+
 def test_everything_by_keyboard(own_site, own_visit):
     page = own_visit.page
     own_visit.go("/new")

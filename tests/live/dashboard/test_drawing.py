@@ -123,3 +123,21 @@ def test_one_moment_is_no_line(store, time):
     assert list(draws.parts[0].charts) == []
     assert draws.parts[0].sheet is not None
     assert [section.name for section in found.over_time] == ["versions"]
+
+
+def test_a_band_that_holds_everything_is_not_drawn(store, time):
+    """While a segment has too few outcomes, the interval over all has every difference: only the rest is a chart."""
+    exp = store.create(
+        "late", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), segments=["x", "y"],
+        planned_rows=2000,
+    ).start()  # fmt: skip
+    for batch in range(20):
+        segments = ["x" if i % 33 else "y" for i in range(100)]
+        decisions = exp.ask_many([f"unit {batch} {i}" for i in range(100)], segments=segments)
+        time.now += 60_000_000
+        exp.tell_many([(each.unit, (i + batch) % 5 == 0) for i, each in enumerate(decisions)])
+        exp.tick()
+    (band, *_) = drawn(exp).over_time
+    ticks = {int(text) for text in re.findall(r">(-?\d+)</text>", "".join(band.parts[0].charts))}
+    assert ticks
+    assert max(ticks) < 100

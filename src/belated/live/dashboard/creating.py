@@ -9,7 +9,7 @@ from belated.base.checks import fraction, one_of, positive
 from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
-from belated.live.dashboard.forms import Field, Given, needed, perhaps, real, whole
+from belated.live.dashboard.forms import Field, Given, duration, needed, perhaps, real, whole
 from belated.live.deciding import check_policy
 from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
 from belated.live.experiment import Experiment
@@ -181,7 +181,7 @@ def read_outcome(given: Given) -> outcomes.Outcome | None:
         measure = given.read("measure", lambda text: one_of("measure", text, outcomes.MEASURES))
         if measure is None:
             return None
-        return given.read("window", lambda text: outcomes.events(needed(text), measure))
+        return given.read("window", duration(lambda text: outcomes.events(text, measure)))
     if kind == "bounded":
         low, high = given.read("low", real), given.read("high", real)
         return None if low is None or high is None else given.read("high", lambda _: outcomes.bounded(low, high))

@@ -303,10 +303,12 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     else:
         tracks, shown, more = [sequence.track(sequence.arms[0])], [], ""
         what, reference = "The mean", None
-    if not any(_is_drawn(track) for track in tracks):
+    outcome = answer.setup.outcome
+    widest = (outcome.high - outcome.low) * (2 if found else 1)
+    if not any(len(np.unique(np.asarray(track.moments)[_says(track, widest)])) > 1 for track in tracks):
         return []
     arms, firsts = list(sequence.arms), [found[i].parts[0] for i in shown] if found else [sequence.arms[0]]
-    series = [_band(track, arms.index(first) % LOOKS) for track, first in zip(tracks, firsts, strict=True)]
+    series = [_band(track, widest, arms.index(first) % LOOKS) for track, first in zip(tracks, firsts, strict=True)]
     drawn = charts.ribbons(
         np.asarray(tracks[0].moments)[_places(tracks[0])],
         series,
@@ -321,10 +323,11 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     return [Section(name="band", link="The band", heading="The band over time", parts=(part,))]
 
 
-def _is_drawn(track: Track) -> bool:
-    """Whether there is a line to draw: estimates at two moments or more."""
-    known = np.isfinite(track.estimate) & np.isfinite(track.low) & np.isfinite(track.high)
-    return len(np.unique(np.asarray(track.moments)[known])) > 1
+def _says(track: Track, widest: float) -> Array:
+    """Return at which looks a band says anything: it has an estimate, and leaves out values that are possible."""
+    width = np.asarray(track.high - track.low)
+    says: Array = np.isfinite(track.estimate) & np.isfinite(width) & (width < 0.99 * widest)
+    return says
 
 
 def _places(track: Track) -> Array:
@@ -333,16 +336,18 @@ def _places(track: Track) -> Array:
     return np.unique(np.linspace(0, n - 1, min(n, _MOST_LOOKS)).round().astype(np.int64))
 
 
-def _band(track: Track, arm_look: int) -> charts.Series:
+def _band(track: Track, widest: float, arm_look: int) -> charts.Series:
     places = _places(track)
-    values, low, high = (track.shown(name)[places] for name in ("estimate", "low", "high"))
-    known = np.isfinite(low) & np.isfinite(high)
+    known = _says(track, widest)[places]
+    values, low, high = (
+        np.where(known, track.shown(name)[places], np.nan) for name in ("estimate", "low", "high")
+    )  # fmt: skip
     width = float(track.high[-1] - track.low[-1])
     return charts.Series(
         label=track.name,
         values=values,
-        low=np.where(known, low, np.nan),
-        high=np.where(known, high, np.nan),
+        low=low,
+        high=high,
         std_error=width / 6 if math.isfinite(width) else math.nan,
         look=arm_look,
         unit=track.unit,
