@@ -141,3 +141,14 @@ def test_a_band_that_holds_everything_is_not_drawn(store, time):
     ticks = {int(text) for text in re.findall(r">(-?\d+)</text>", "".join(band.parts[0].charts))}
     assert ticks
     assert max(ticks) < 100
+
+
+def test_an_arm_that_is_new_has_no_empty_chart(store, time):
+    exp = store.create(
+        "new", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), baseline="A", planned_rows=2400
+    ).start()
+    run(exp, time, {"A": 0.1, "B": 0.3})
+    exp.add_arm("C")
+    (band, *_) = drawn(exp).over_time
+    assert len(band.parts[0].charts) == 1
+    assert "The 1 clearest of 2" in band.parts[0].caption

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
+from belated.live.schema import TABLES
 from belated.live.service import logs
 
 EXPERIMENT = {"experiment": "subject line"}
@@ -277,3 +278,27 @@ def test_a_report_is_offered_once_there_is_one(own_site):
             pass
         assert (b"Download the report" in page) == there
         assert own_site.get("/report", experiment=name).status == (200 if there else 409)
+
+
+def test_what_no_form_may_hold(own_site):
+    """Too large, not text, too many fields, from another site: each has its code, and nothing is stored."""
+
+    def stored():
+        with own_site.store.storage.reading() as session:
+            return {table: session.run(f"select count(*) from {table}")[0][0] for table in TABLES}  # noqa: S608
+
+    before = stored()
+    new = {"name": "n", "arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "9", "level": "0.9"}
+    change = {"what": "add_arm", "arm": "New", "reason": "why", "seen": "4"}
+    token = {"label": "l", "scope-ask": "yes", "expires": "1d"}
+    forms = {"/new": new | {"seconds": "2"}, "/changes?experiment=subject+line": change, "/tokens": token}
+    for path, form in forms.items():
+        for field in form.keys() & {"name", "arms", "arm", "reason", "label"}:
+            for text, code in (("a\x00b", 422), ("x" * 3000, 422), ("x" * 70_000, 413)):
+                assert own_site.post(path, form | {field: text}).status == code, (path, field)
+        cookie = {"cookie": f"belated_browser={own_site.secret}"}
+        for body in (b"\xff\xfe", b"name=%ff", b"&".join([b"a=1"] * 2000)):
+            assert own_site.served.post(path, body, token=None, **cookie).status == 400
+        foreign = own_site.served.post(path, b"form=x", token=None, origin="https://evil.example", **cookie)
+        assert (foreign.status, foreign.kind) == (403, "cross-origin")
+    assert stored() == before

@@ -153,9 +153,9 @@ def _certain(answer: SequenceAnswer) -> float:
     return max(answer.low, -answer.high) if math.isfinite(answer.estimate) else -math.inf
 
 
-def _clearest(answers: Sequence[SequenceAnswer]) -> list[int]:
+def _clearest(answers: Sequence[SequenceAnswer], most: int = MOST_ROWS) -> list[int]:
     """Return the places of the clearest differences in their order, few enough for a page."""
-    return sorted(sorted(range(len(answers)), key=lambda i: -_certain(answers[i]))[:MOST_ROWS])
+    return sorted(sorted(range(len(answers)), key=lambda i: -_certain(answers[i]))[:most])
 
 
 def _known(answer: SequenceAnswer, about: LiveAnswer) -> str:
@@ -293,24 +293,22 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     assert sequence is not None  # noqa: S101 - asked before
     if len(sequence.moments) < 2:
         return []
-    found = [fixed for fixed, _ in overall(answer)]
+    found, outcome = overall(answer), answer.setup.outcome
+    widest = (outcome.high - outcome.low) * (2 if found else 1)
     if found:
-        widths = [(each.why is not None, each.high - each.low) for _, each in overall(answer)]
-        shown = sorted(sorted(range(len(found)), key=widths.__getitem__)[:_MOST_RIBBONS])
-        tracks = [sequence.track(*found[i].parts) for i in shown]
-        more = f" The {len(shown)} narrowest of {len(found)} are drawn." if len(shown) < len(found) else ""
+        few = [found[i][0].parts for i in _clearest([each for _, each in found], _MOST_RIBBONS)]
         what, reference = "Differences", 0.0
     else:
-        tracks, shown, more = [sequence.track(sequence.arms[0])], [], ""
-        what, reference = "The mean", None
-    outcome = answer.setup.outcome
-    widest = (outcome.high - outcome.low) * (2 if found else 1)
-    if not any(len(np.unique(np.asarray(track.moments)[_says(track, widest)])) > 1 for track in tracks):
+        few, what, reference = [sequence.arms[:1]], "The mean", None
+    followed = [(parts[0], sequence.track(*parts)) for parts in few]
+    tracks = [(arm, track) for arm, track in followed if _is_line(track, widest)]
+    if not tracks:
         return []
-    arms, firsts = list(sequence.arms), [found[i].parts[0] for i in shown] if found else [sequence.arms[0]]
-    series = [_band(track, widest, arms.index(first) % LOOKS) for track, first in zip(tracks, firsts, strict=True)]
+    more = f" The {len(tracks)} clearest of {len(found)} are drawn." if len(tracks) < len(found) else ""
+    arms = list(sequence.arms)
+    series = [_band(track, widest, arms.index(arm) % LOOKS) for arm, track in tracks]
     drawn = charts.ribbons(
-        np.asarray(tracks[0].moments)[_places(tracks[0])],
+        np.asarray(tracks[0][1].moments)[_places(tracks[0][1])],
         series,
         title=f"{what} at every look",
         level=answer.setup.level,
@@ -328,6 +326,11 @@ def _says(track: Track, widest: float) -> Array:
     width = np.asarray(track.high - track.low)
     says: Array = np.isfinite(track.estimate) & np.isfinite(width) & (width < 0.99 * widest)
     return says
+
+
+def _is_line(track: Track, widest: float) -> bool:
+    """Whether there is something to draw: the band says anything at two moments or more."""
+    return len(np.unique(np.asarray(track.moments)[_says(track, widest)])) > 1
 
 
 def _places(track: Track) -> Array:
