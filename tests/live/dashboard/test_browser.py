@@ -83,6 +83,7 @@ _BROKEN = """() => {
 
 def look_at(page, scheme, width):
     """Check what must hold for every page."""
+    page.wait_for_load_state()  # with its styles
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert (page.evaluate(BACKGROUND) == "rgb(255, 255, 255)") == (scheme == "light")
     assert page.evaluate(OUTSIDE, width) == []
