@@ -9,6 +9,7 @@ from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST
 from live.dashboard.conftest import loading, visiting
 
 import belated as bl
+from belated.live.tokens import make_token
 
 EXPERIMENT = {"experiment": "subject line"}
 PAGES = {
@@ -64,8 +65,25 @@ _FAINT = """() => {
 }"""
 
 
+#: Words of cells that go on in the next line; what people named may.
+_BROKEN = """() => {
+    const lines = (node, from, to) => { const r = document.createRange(); r.setStart(node, from); r.setEnd(node, to);
+        return new Set([...r.getClientRects()].map(box => Math.round(box.top))).size; };
+    const broken = [];
+    for (const cell of document.querySelectorAll('.cards tbody td')) {
+        const head = getComputedStyle(cell, '::before');
+        if (head.content !== 'none' && head.overflowWrap !== 'normal') broken.push(cell.dataset.head);
+        for (const node of cell.childNodes)
+            for (const word of node.nodeType === 3 ? node.data.matchAll(/[^ \\n]+/g) : [])
+                if (lines(node, word.index, word.index + word[0].length) > 1) broken.push(word[0]);
+    }
+    return broken;
+}"""
+
+
 def look_at(page, scheme, width):
     """Check what must hold for every page."""
+    page.wait_for_load_state()  # with its styles
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert (page.evaluate(BACKGROUND) == "rgb(255, 255, 255)") == (scheme == "light")
     assert page.evaluate(OUTSIDE, width) == []
@@ -93,6 +111,17 @@ def test_every_page_in_every_form(visit, name):
         visit.page.set_viewport_size({"width": width, "height": 800})
         assert settled(visit, path, **query).status == 200
         look_at(visit.page, scheme, width)
+
+
+def test_words_of_cards_are_whole_on_a_phone(own_site, own_visit):
+    """The heads of cells are not broken within a word, and neither are numbers with their units."""
+    own_site.store.experiment("subject line")
+    make_token(own_site.store.storage, "checkout", ["ask", "tell", "read", "admin"], author="Ada")
+    page = own_visit.page
+    page.set_viewport_size({"width": 360, "height": 800})
+    for path in ("/", "/tokens", "/machine"):
+        own_visit.go(path)
+        assert page.evaluate(_BROKEN) == []
 
 
 def test_pages_are_live_while_a_load_runs(own_site, own_visit):
@@ -348,6 +377,20 @@ def test_tokens_are_made_shown_once_and_revoked(own_site, own_visit):
     assert ask() == 401
 
 
+def test_everything_that_is_wrong_with_a_token_is_said_at_once(own_site, own_visit):
+    page = own_visit.page
+    own_visit.go("/tokens")
+    page.uncheck("[name=scope-ask]")
+    page.uncheck("[name=scope-tell]")
+    page.fill("[name=expires]", "soon")
+    page.click("text=Make the token")
+    assert [e.get_attribute("id") for e in page.locator(".error").all()] == [
+        "label-wrong", "scope-ask-wrong", "expires-wrong",
+    ]  # fmt: skip
+    assert "Write a duration, such as 7d, 12h or 30min." in page.inner_text("#expires-wrong")
+    look_at(page, "light", 1280)
+
+
 def test_everything_by_keyboard(own_site, own_visit):
     page = own_visit.page
     own_visit.go("/new")
@@ -414,8 +457,6 @@ def test_hostile_names_are_text(own_site, own_visit, name):
 
 
 def test_a_browser_logs_in_by_a_link_once_and_out_again(chromium, own_site):
-    from belated.live.tokens import make_token
-
     secret, _ = make_token(own_site.store.storage, "Eve", ["read", "admin"], author="Eve", kind="link")
     with visiting(chromium, own_site) as visit:
         page = visit.page

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 from html import unescape
 
@@ -12,6 +14,8 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
+from belated.live.schema import TABLES
+from belated.live.service import logs
 
 EXPERIMENT = {"experiment": "subject line"}
 TABS = ("/answer", "/over-time", "/arrivals", "/soundness", "/changes")
@@ -237,3 +241,64 @@ def test_parts_are_small_however_many_arms_there_are(tmp_path, number, compared)
             exp.tick()
         for path in TABS[:-1]:
             assert len(content(site, path, experiment=exp.name).body) <= 50_000, path
+
+
+def test_changes_by_forms_are_logged(own_site, caplog):
+    """As changes over HTTP are: what was sent, and by which login; never what was typed."""
+    with caplog.at_level(logging.INFO, "belated.service"):
+        new = {"name": "secret", "arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "100"}
+        own_site.post("/new", new | {"level": "0.9", "seconds": "2", "start": "yes"})
+        change = {"what": "pause_arm", "arm": "Emoji", "reason": "secret"}
+        own_site.post("/changes?experiment=subject+line", change)
+        seen = str(len(own_site.store.experiment("subject line").changes()))
+        own_site.post("/changes?experiment=subject+line", change | {"seen": seen})
+        own_site.post("/tokens", {"label": "secret", "scope-ask": "yes", "expires": "1d"})
+    lines = [logs.Lines().format(each) for each in caplog.records if each.name == "belated.service"]
+    assert [json.loads(line)["route"] for line in lines] == ["POST /new", "POST /changes", "POST /tokens"]
+    assert all(isinstance(json.loads(line)["token"], int) for line in lines)
+    assert "secret" not in str(lines)
+
+
+def test_a_closed_experiment_has_no_outcomes_out(own_site):
+    exp = own_site.store.experiment("subject line")
+    exp.stop()
+    out = exp.status().asked - exp.status().told
+    assert f"<li>{out} out</li>" in own_site.get("/answer", experiment=exp.name).body.decode()
+    exp.close()
+    assert f"<li>{out} never told</li>" in own_site.get("/answer", experiment=exp.name).body.decode()
+    assert '<td data-head="outcomes out">0</td>' in own_site.get("/").body.decode()
+
+
+def test_a_report_is_offered_once_there_is_one(own_site):
+    exp = own_site.store.create("sales", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.events("7d"))
+    exp.start().ask("ada")
+    exp.tell("ada", 1, key="order 1")
+    for name, there in (("sales", False), ("subject line", True)):
+        while b"data-soon" in (page := own_site.get("/answer", experiment=name).body):
+            pass
+        assert (b"Download the report" in page) == there
+        assert own_site.get("/report", experiment=name).status == (200 if there else 409)
+
+
+def test_what_no_form_may_hold(own_site):
+    """Too large, not text, too many fields, from another site: each has its code, and nothing is stored."""
+
+    def stored():
+        with own_site.store.storage.reading() as session:
+            return {table: session.run(f"select count(*) from {table}")[0][0] for table in TABLES}  # noqa: S608
+
+    before = stored()
+    new = {"name": "n", "arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "9", "level": "0.9"}
+    change = {"what": "add_arm", "arm": "New", "reason": "why", "seen": "4"}
+    token = {"label": "l", "scope-ask": "yes", "expires": "1d"}
+    forms = {"/new": new | {"seconds": "2"}, "/changes?experiment=subject+line": change, "/tokens": token}
+    for path, form in forms.items():
+        for field in form.keys() & {"name", "arms", "arm", "reason", "label"}:
+            for text, code in (("a\x00b", 422), ("x" * 3000, 422), ("x" * 70_000, 413)):
+                assert own_site.post(path, form | {field: text}).status == code, (path, field)
+        cookie = {"cookie": f"belated_browser={own_site.secret}"}
+        for body in (b"\xff\xfe", b"name=%ff", b"&".join([b"a=1"] * 2000)):
+            assert own_site.served.post(path, body, token=None, **cookie).status == 400
+        foreign = own_site.served.post(path, b"form=x", token=None, origin="https://evil.example", **cookie)
+        assert (foreign.status, foreign.kind) == (403, "cross-origin")
+    assert stored() == before

@@ -12,6 +12,7 @@ import pytest
 from served import serving
 
 import belated as bl
+from belated.live.dashboard.pages import routes
 from belated.live.service import Settings, logs
 from belated.live.service.metrics import OTHER, Metrics
 from belated.live.service.service import Once
@@ -43,6 +44,16 @@ def test_more_requests_than_can_wait_are_refused_at_once(place):
         assert served.get(BUTTON).json["asked"] == 3
         assert served.post(f"{BUTTON}/ask", {"unit": "late"}).status == 200
     assert (served.app.service.waiting, served.app.service.held) == (0, 0)
+
+
+def test_reading_and_pages_wait_in_the_same_bounded_queue(place):
+    """How the service is doing can be asked all the same."""
+    with serving(place.create()._store, Settings(waiting=0), routes()) as served:
+        for path in (BUTTON, f"{BUTTON}/log", "/v1/tokens", "/", "/login?code=x"):
+            late = served.get(path)
+            assert (late.status, late.kind, late.headers["retry-after"]) == (503, "overloaded", "1"), path
+        for path in ("/live", "/metrics", "/openapi.json"):
+            assert served.get(path).status == 200
 
 
 def test_bodies_that_are_held_are_bounded(place):
@@ -111,6 +122,17 @@ def test_metrics_count_requests_and_rows(served):
     assert "nothing" not in text
     for line in text.splitlines():
         assert line.startswith("# ") or re.fullmatch(r'belated_\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+', line), line
+
+
+def test_pages_are_counted_and_methods_that_clients_make_up_are_one(place):
+    with serving(place.create()._store, routes=routes()) as served:
+        assert served.get("/", token=None).status == 401
+        for number in range(5):
+            served.send(f"SECRET{number}", f"{BUTTON}/ask")
+        text = served.get("/metrics").body.decode()
+    assert 'belated_requests_total{method="GET",route="(page)",code="401"} 1' in text
+    assert f'belated_requests_total{{method="{OTHER}",route="(none)",code="405"}} 5' in text
+    assert "SECRET" not in text
 
 
 def test_labels_are_bounded_and_escaped(engine):
@@ -189,6 +211,7 @@ def test_an_answer_is_sent_again_only_if_it_is_new(served):
         again = served.get(f"{BUTTON}/answer", accept=accept, if_none_match=first.headers["etag"])
         assert (again.status, again.body, again.headers["etag"]) == (304, b"", first.headers["etag"])
     tag = first.headers["etag"]
+    assert served.get(f"{BUTTON}/answer", accept=accept, if_none_match=f'"other", W/{tag}').status == 304
     served.post(f"{BUTTON}/ask", {"unit": "new"})
     assert served.get(f"{BUTTON}/answer", accept=accept, if_none_match=tag).status == 200
     assert served.get(f"{BUTTON}/answer").json["counts"]["asked"] == 31

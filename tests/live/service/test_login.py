@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import logging
 from urllib.parse import urlencode
 
+import belated as bl
 from belated.live.service import access
 
 BUTTON = "/v1/experiments/button"
@@ -74,3 +76,19 @@ def test_text_of_a_link_is_escaped(served):
     assert b"<script" not in page.body
     large = served.post("/login", b"code=" + b"x" * 100_000, token=None)
     assert large.status == 413
+
+
+def test_a_storage_that_fails_is_said_once(served, monkeypatch, caplog):
+    """Whoever logs in is told, and the server does not try to reply twice."""
+
+    def fail():
+        raise bl.live.StorageError("The disk is full.")
+
+    code = served.make_token("read", kind="link")
+    with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
+        patched.setattr(served.store.storage, "writing", fail)
+        reply = served.post("/login", form(code=code), token=None)
+        assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+        assert b"The disk is full." in reply.body
+    assert caplog.records == []
+    assert served.post("/login", form(code=code), token=None).status == 303

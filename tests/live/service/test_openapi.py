@@ -84,5 +84,15 @@ def test_a_method_that_a_path_does_not_have(served):
         assert reply.headers["allow"] == ", ".join(methods)
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_what_can_be_got_has_a_head(served):
+    """Monitors look at heads; they have the code and the headers, and no body."""
+    for path in ("/live", "/metrics", "/v1/experiments", "/v1/experiments/button"):
+        head, whole = served.send("HEAD", path), served.get(path)
+        assert (head.status, head.headers["content-type"], head.body) == (200, whole.headers["content-type"], b"")
+    assert served.send("HEAD", "/v1/experiments", token=None).status == 401
+    assert served.send("HEAD", "/v1/experiments/button/ask").status == 405
+
+
 if __name__ == "__main__":
     KEPT.write_text(TEXT)

@@ -411,6 +411,13 @@ def test_paths_that_lead_nowhere(served, path, kind):
         assert served.get(path).kind == kind
 
 
+def test_queries_that_cannot_be_read(served):
+    with nothing_stored(served):
+        assert served.get(f"{BUTTON}/versions?{'limit=1&' * 21}").kind == "malformed"
+        for query in ("limit=%ff", "limit=-1", "after=1e3", "limit=", "limit=99999999999"):
+            assert served.get(f"{BUTTON}/versions?{query}").kind == "invalid"
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "x", "9" * 30, "1%2F2", "²"])
 def test_numbers_of_tokens_that_are_none(served, number):
     with nothing_stored(served):

@@ -66,7 +66,7 @@ def actions(about: Snapshot) -> list[Action]:
             arm = _choice("arm", "Arm", "The arm that no new unit ever gets again.", droppable)
             found.append(Action("drop_arm", "Drop an arm", "New units never get it again.", (arm,)))
         new = Field("arm", "New arm", "Its name; it cannot be one that the experiment has or had.")
-        found.append(Action("add_arm", "Add an arm", "It had probability 0 until then.", (new,)))
+        found.append(Action("add_arm", "Add an arm", "New units can get it from then on.", (new,)))
         if about.setup.segmented:
             segment = Field("segment", "New segment", "Its name; units name it when they are asked.")
             found.append(Action("add_segment", "Add a segment", "Units can have it from then on.", (segment,)))

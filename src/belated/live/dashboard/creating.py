@@ -9,7 +9,7 @@ from belated.base.checks import fraction, one_of, positive
 from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
-from belated.live.dashboard.forms import Field, Given, needed, perhaps, real, whole
+from belated.live.dashboard.forms import Field, Given, duration, needed, perhaps, real, whole
 from belated.live.deciding import check_policy
 from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
 from belated.live.experiment import Experiment
@@ -18,8 +18,8 @@ from belated.simulation.description import policy_from
 from belated.simulation.policies import Policy
 
 OUTCOMES = (
-    ("binary", "yes or no (0 or 1); silence is not a no"),
-    ("events", "events within a window, such as purchases; silence until the window closes is a no"),
+    ("binary", "yes or no, told as 1 or 0"),
+    ("events", "events in a window, such as sales"),
     ("bounded", "a number between two limits"),
     ("real", "any number"),
 )
@@ -29,9 +29,9 @@ MEASURES = (
     ("sum", "the sum of their values"),
 )
 POLICIES = (
-    ("thompson", "Thompson sampling: the better an arm seems, the more units it gets"),
-    ("epsilon_greedy", "epsilon-greedy: the best arm so far, and now and then another"),
-    ("ucb", "upper confidence bound: the arm that could be best"),
+    ("thompson", "Thompson sampling"),
+    ("epsilon_greedy", "epsilon-greedy"),
+    ("ucb", "upper confidence bound"),
     ("uniform", "equal shares for all arms"),
     ("fixed", "fixed shares, given below"),
 )
@@ -40,7 +40,9 @@ POLICY_FIELDS = (
     Field(
         "policy",
         "Policy",
-        "How arms are chosen. It can be changed later; answers stay valid.",
+        "How arms are chosen. Thompson sampling: the better an arm seems, the more units it gets. Epsilon-greedy: the "
+        "best arm so far, and now and then another. Upper confidence bound: the arm that could be best. It can be "
+        "changed later; answers stay valid.",
         "thompson",
         "choice",
         POLICIES,
@@ -97,7 +99,8 @@ CREATE_FIELDS = (
     Field(
         "outcome",
         "Outcome",
-        "What is told about a unit, sooner or later. Fixed from now on.",
+        "What is told about a unit, sooner or later. Silence is not a no, except for events: a unit without any has "
+        "outcome 0 when its window closes. Fixed from now on.",
         "binary",
         "choice",
         OUTCOMES,
@@ -178,7 +181,7 @@ def read_outcome(given: Given) -> outcomes.Outcome | None:
         measure = given.read("measure", lambda text: one_of("measure", text, outcomes.MEASURES))
         if measure is None:
             return None
-        return given.read("window", lambda text: outcomes.events(needed(text), measure))
+        return given.read("window", duration(lambda text: outcomes.events(text, measure)))
     if kind == "bounded":
         low, high = given.read("low", real), given.read("high", real)
         return None if low is None or high is None else given.read("high", lambda _: outcomes.bounded(low, high))

@@ -11,8 +11,9 @@ import numpy as np
 
 from belated.assumptions.diagnosis import Diagnosis
 from belated.base.columns import Array
+from belated.base.errors import OptionError
 from belated.base.tables import Column
-from belated.base.text import one_line, percent
+from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer
 from belated.live.answers import LiveAnswer
 from belated.live.dashboard.history import History
@@ -20,6 +21,7 @@ from belated.log.data import Data
 from belated.reports import charts
 from belated.reports.gather import arrivals, chosen
 from belated.reports.layout import Part, Section, Sheet, look, pair_name
+from belated.reports.narrative import strongest
 from belated.reports.report import Arrivals, Report
 from belated.reports.sections import arms_section, arrivals_section, differences_section, segments_section
 from belated.reports.sections_over_time import buildup_section
@@ -56,11 +58,11 @@ def draw(answer: LiveAnswer, history: History) -> Drawn:
     over_time = [] if answer.sequence is None or estimate is None else bands(answer, history)
     over_time += versions(history)
     if log is None:
-        return Drawn(["Nobody has been asked for yet."], [], over_time, [], [], None)
+        return Drawn(["No unit has been asked for yet."], [], over_time, [], [], None)
     evidence = log.evidence()
     soundness = draws(log, evidence)
     if estimate is None:
-        return Drawn(["No outcome has arrived yet."], [], over_time, [], soundness, answer.diagnosis)
+        return Drawn([_nothing_known(answer)], [], over_time, [], soundness, answer.diagnosis)
     report = as_report(answer, log, evidence)
     return Drawn(
         lead=sentences(answer),
@@ -70,6 +72,14 @@ def draw(answer: LiveAnswer, history: History) -> Drawn:
         soundness=soundness,
         diagnosis=answer.diagnosis,
     )
+
+
+def _nothing_known(answer: LiveAnswer) -> str:
+    """Say why there are units, and no outcomes."""
+    window = answer.setup.outcome.window
+    if window is None:
+        return "No outcome has arrived yet."
+    return f"No window has closed yet: the outcome of a unit is known {window} after its assignment."
 
 
 def as_report(answer: LiveAnswer, log: Data, evidence: Evidence) -> Report:
@@ -123,8 +133,9 @@ def sentences(answer: LiveAnswer) -> list[str]:
     if not found:
         return ["There is one arm, and nothing to compare it with."]
     excluded = [each for fixed, each in found if fixed.name in answer.exclusions]
-    said = [_known(each, answer) for each in sorted(excluded, key=_holds_0)][:MOST_ROWS]
-    said += [f"{len(excluded) - len(said):,} more are in the table."] if len(excluded) > len(said) else []
+    said = [_known(each, answer) for each in sorted(excluded, key=_certain, reverse=True)][:MOST_ROWS]
+    more = len(excluded) - len(said)
+    said += [f"{count(more, 'more difference')} {'is' if more == 1 else 'are'} known."] if more else []
     rest = [(fixed, each) for fixed, each in found if fixed.name not in answer.exclusions]
     unknown = [_difference(fixed) for fixed, each in rest if not each.why]
     silent = [each.why for _, each in rest if each.why]
@@ -135,6 +146,16 @@ def sentences(answer: LiveAnswer) -> list[str]:
 
 def _holds_0(answer: SequenceAnswer) -> bool:
     return not (math.isfinite(answer.estimate) and (answer.low > 0 or answer.high < 0))
+
+
+def _certain(answer: SequenceAnswer) -> float:
+    """Return how large a difference is at least; below 0 if its interval holds 0."""
+    return max(answer.low, -answer.high) if math.isfinite(answer.estimate) else -math.inf
+
+
+def _clearest(answers: Sequence[SequenceAnswer], most: int = MOST_ROWS) -> list[int]:
+    """Return the places of the clearest differences in their order, few enough for a page."""
+    return sorted(sorted(range(len(answers)), key=lambda i: -_certain(answers[i]))[:most])
 
 
 def _known(answer: SequenceAnswer, about: LiveAnswer) -> str:
@@ -165,25 +186,28 @@ def _listed(names: Sequence[str]) -> str:
 def answered(answer: LiveAnswer, report: Report) -> list[Section]:
     """Return the sections of the answer: at every look, then what holds at one planned look."""
     once = f"Holds at one look that was planned in advance ({percent(report.level)}); do not stop by it."
-    sections = [always(answer, report)] if len(report.estimate.arms) > 1 else []
+    several = len(report.estimate.arms) > 1
+    sections = [always(answer, report)] if several else []
     own = in_segments(answer)
     sections += [] if own is None else [own]
     different = differences_section(report, MOST_ROWS)
-    if different is not None:
-        sections.append(replace(different, heading="Differences and lift, at one planned look", intro=once))
-    if answer.best is not None:
-        sections.append(_best(answer, once))
+    if different is not None and report.contrasts is not None:
+        named = replace(different, heading="Differences and lift, at one planned look", intro=once)
+        sections.append(_cut(named, strongest(list(report.contrasts.answers), MOST_ROWS)))
+    sections += [_cut(_best(answer, once))] if several else []
     arms = arms_section(report, MOST_ROWS)
-    sections.append(replace(arms, heading="The arms, at one planned look", intro=f"{arms.intro} {once}"))
+    named = replace(arms, heading="The arms, at one planned look", intro=f"{arms.intro} {once}")
+    sections.append(_cut(named, report.ranked))
     segments = segments_section(report, MOST_ROWS)
     if segments is not None:  # the report has the other differences
-        sections.append(replace(segments, parts=(*segments.parts[:1], *segments.parts[-1:])))
-    return [_cut(section) for section in sections]
+        sections.append(_cut(replace(segments, parts=(*segments.parts[:1], *segments.parts[-1:]))))
+    return sections
 
 
 def always(answer: LiveAnswer, report: Report) -> Section:
     """Show the differences as they hold at every look, with the numbers of `belated live answer`."""
     pairs = overall(answer)
+    places = _clearest([each for _, each in pairs])
     rows = [
         charts.ForestRow(
             label=pair_name(report, *pair),
@@ -194,14 +218,14 @@ def always(answer: LiveAnswer, report: Report) -> Section:
             look=look(report, pair[0]),
             unit=one.unit,
         )
-        for (one, each), pair in zip(pairs, report.pairs, strict=True)
-    ][:MOST_ROWS]
-    sheet = [first_rows(column, len(pairs)) for column in _always_columns(answer)]
+        for (one, each), pair in ((pairs[i], report.pairs[i]) for i in places)
+    ]
+    sheet = [rows_of(column, places) for column in _always_columns(answer)]
     title = "Differences, with intervals that hold at every look"
     part = Part(
         charts=[charts.forest(rows, title=title, level=report.level, reference=0.0)],
         caption=f"{title} ({percent(report.level)}, each by itself). Where an interval excludes 0, you may stop.",
-        sheet=Sheet("At every look, in numbers", sheet),
+        sheet=Sheet(f"At every look, in numbers{_of(len(pairs))}", sheet),
     )
     intro = "These intervals hold at all looks together: look as often as you like, and stop when you like."
     return Section(name="always", link="At every look", heading="At every look", intro=intro, parts=(part,))
@@ -224,9 +248,12 @@ def _always_columns(answer: LiveAnswer) -> list[Column]:
 def in_segments(answer: LiveAnswer) -> Section | None:
     """Show the differences in each segment as they hold at every look; None without segments."""
     before = len(overall(answer))
-    if len(answer.contrasts) == before:
+    own = [each for _, each in answer.contrasts[before:]]
+    if not own:
         return None
-    sheet = Sheet("At every look in each segment", [rows_from(column, before) for column in _always_columns(answer)])
+    places = [before + i for i in _clearest(own)]
+    columns = [rows_of(column, places) for column in _always_columns(answer)]
+    sheet = Sheet(f"At every look in each segment{_of(len(own))}", columns)
     intro = "The answers above are averages over the units so far. Each line holds at every look, by itself."
     part = Part(charts=[], caption="", sheet=sheet)
     return Section(
@@ -234,13 +261,21 @@ def in_segments(answer: LiveAnswer) -> Section | None:
     )
 
 
+def _of(number: int) -> str:
+    """Say that a table has the clearest of so many differences, unless it has all."""
+    return f"; the {MOST_ROWS} clearest of {number:,}, `belated live answer` has all" if number > MOST_ROWS else ""
+
+
 def _finite(limit: float) -> float:
     return limit if math.isfinite(limit) else math.nan
 
 
 def _best(answer: LiveAnswer, once: str) -> Section:
-    best = answer.best
-    assert best is not None  # noqa: S101 - asked before
+    try:
+        best = answer.best
+        assert best is not None  # noqa: S101 - there are outcomes of several arms
+    except OptionError as error:  # too few outcomes
+        return Section(name="best", link="Best", heading="Who may be best", intro=str(error), parts=())
     names = {"p_value_is_best": "p, is best", "may_be_best": "may be best", "std_error": "std. error"}
     columns = [replace(each, name=names.get(each.name, each.name)) for each in best._columns()]
     part = Part(
@@ -258,20 +293,22 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     assert sequence is not None  # noqa: S101 - asked before
     if len(sequence.moments) < 2:
         return []
-    found = [fixed for fixed, _ in overall(answer)]
+    found, outcome = overall(answer), answer.setup.outcome
+    widest = (outcome.high - outcome.low) * (2 if found else 1)
     if found:
-        widths = [(each.why is not None, each.high - each.low) for _, each in overall(answer)]
-        shown = sorted(sorted(range(len(found)), key=widths.__getitem__)[:_MOST_RIBBONS])
-        tracks = [sequence.track(*found[i].parts) for i in shown]
-        more = f" The {len(shown)} narrowest of {len(found)} are drawn." if len(shown) < len(found) else ""
+        few = [found[i][0].parts for i in _clearest([each for _, each in found], _MOST_RIBBONS)]
         what, reference = "Differences", 0.0
     else:
-        tracks, shown, more = [sequence.track(sequence.arms[0])], [], ""
-        what, reference = "The mean", None
-    arms, firsts = list(sequence.arms), [found[i].parts[0] for i in shown] if found else [sequence.arms[0]]
-    series = [_band(track, arms.index(first) % LOOKS) for track, first in zip(tracks, firsts, strict=True)]
+        few, what, reference = [sequence.arms[:1]], "The mean", None
+    followed = [(parts[0], sequence.track(*parts)) for parts in few]
+    tracks = [(arm, track) for arm, track in followed if _is_line(track, widest)]
+    if not tracks:
+        return []
+    more = f" The {len(tracks)} clearest of {len(found)} are drawn." if len(tracks) < len(found) else ""
+    arms = list(sequence.arms)
+    series = [_band(track, widest, arms.index(arm) % LOOKS) for arm, track in tracks]
     drawn = charts.ribbons(
-        np.asarray(tracks[0].moments)[_places(tracks[0])],
+        np.asarray(tracks[0][1].moments)[_places(tracks[0][1])],
         series,
         title=f"{what} at every look",
         level=answer.setup.level,
@@ -284,22 +321,36 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     return [Section(name="band", link="The band", heading="The band over time", parts=(part,))]
 
 
+def _says(track: Track, widest: float) -> Array:
+    """Return at which looks a band says anything: it has an estimate, and leaves out values that are possible."""
+    width = np.asarray(track.high - track.low)
+    says: Array = np.isfinite(track.estimate) & np.isfinite(width) & (width < 0.99 * widest)
+    return says
+
+
+def _is_line(track: Track, widest: float) -> bool:
+    """Whether there is something to draw: the band says anything at two moments or more."""
+    return len(np.unique(np.asarray(track.moments)[_says(track, widest)])) > 1
+
+
 def _places(track: Track) -> Array:
     """Return at most so many looks, evenly spaced, with the last."""
     n = len(track.moments)
     return np.unique(np.linspace(0, n - 1, min(n, _MOST_LOOKS)).round().astype(np.int64))
 
 
-def _band(track: Track, arm_look: int) -> charts.Series:
+def _band(track: Track, widest: float, arm_look: int) -> charts.Series:
     places = _places(track)
-    values, low, high = (track.shown(name)[places] for name in ("estimate", "low", "high"))
-    known = np.isfinite(low) & np.isfinite(high)
+    known = _says(track, widest)[places]
+    values, low, high = (
+        np.where(known, track.shown(name)[places], np.nan) for name in ("estimate", "low", "high")
+    )  # fmt: skip
     width = float(track.high[-1] - track.low[-1])
     return charts.Series(
         label=track.name,
         values=values,
-        low=np.where(known, low, np.nan),
-        high=np.where(known, high, np.nan),
+        low=low,
+        high=high,
         std_error=width / 6 if math.isfinite(width) else math.nan,
         look=arm_look,
         unit=track.unit,
@@ -377,7 +428,7 @@ def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:
     assert evidence.p is not None and evidence.p2 is not None  # noqa: S101, PT018 - asked before
     rows = np.cumsum(evidence.sums["assigned"].sum(axis=1))
     there = rows > 0
-    if there.sum() < 2:
+    if len(np.unique(evidence.moments[there])) < 2:
         return []
     n = rows[there, np.newaxis]
     away = np.cumsum(evidence.sums["assigned"] - evidence.p, axis=0)[there] / n
@@ -408,36 +459,28 @@ def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:
 # ---------------------------------------------------------------- few rows
 
 
-def _cut(section: Section) -> Section:
-    """Return a section whose tables have so many rows; the report has all."""
-    return replace(section, parts=tuple(_cut_part(part) for part in section.parts))
+def _cut(section: Section, order: Sequence[int] | None = None) -> Section:
+    """Return a section whose tables have so many rows, the first of an order; the report has all."""
+    return replace(section, parts=tuple(_cut_part(part, order) for part in section.parts))
 
 
-def _cut_part(part: Part) -> Part:
+def _cut_part(part: Part, order: Sequence[int] | None) -> Part:
     sheet = part.sheet
     if sheet is None or len(sheet.columns[0].values) <= MOST_ROWS:
         return part
     rows = len(sheet.columns[0].values)
-    caption = f"{sheet.caption}; the first {MOST_ROWS} of {rows:,} rows, all are in the report"
-    return replace(part, sheet=Sheet(caption, [first_rows(column, MOST_ROWS) for column in sheet.columns]))
+    places = order[:MOST_ROWS] if order else range(MOST_ROWS)
+    caption = f"{sheet.caption}; {len(places)} of {rows:,} rows, all are in the report"
+    return replace(part, sheet=Sheet(caption, [rows_of(column, places) for column in sheet.columns]))
 
 
-def first_rows(column: Column, most: int) -> Column:
-    """Return the first rows of a column."""
-    return _rows(column, slice(most))
-
-
-def rows_from(column: Column, first: int) -> Column:
-    """Return the rows of a column from one on."""
-    return _rows(column, slice(first, None))
-
-
-def _rows(column: Column, chosen: slice) -> Column:
+def rows_of(column: Column, places: Sequence[int]) -> Column:
+    """Return some rows of a column."""
     parts: dict[str, Any] = {
-        name: getattr(column, name)[chosen]
+        name: [getattr(column, name)[i] for i in places]
         for name in ("values", "errors", "shown", "parts")
         if getattr(column, name) is not None
     }
     if not isinstance(column.unit, str):
-        parts["unit"] = column.unit[chosen]
+        parts["unit"] = [column.unit[i] for i in places]
     return replace(column, **parts)

@@ -92,6 +92,19 @@ def whole(text: str) -> int:
     return int(plain)
 
 
+def duration(reader: Callable[[str], _Read]) -> Callable[[str], _Read]:
+    """Return a reader of a field that holds how long something lasts."""
+
+    def read(text: str) -> _Read:
+        needed(text)
+        try:
+            return reader(text)
+        except BelatedError:
+            raise OptionError("Write a duration, such as 7d, 12h or 30min.") from None
+
+    return read
+
+
 def perhaps(reader: Callable[[str], _Read]) -> Callable[[str], _Read | None]:
     """Return a reader of a field that may be empty."""
     return lambda text: reader(text) if text else None

@@ -21,7 +21,8 @@ class Overview:
     per_minute : float or None
         Units asked in the last minute; None unless it runs.
     out : int or None
-        Outcomes still out; None of events, whose windows only an answer counts.
+        Outcomes that were not told: still out or, once it is closed, never known; None of events, whose windows only
+        an answer counts.
     age : float or None
         Seconds since the current policy version was made; None before the start.
     """

@@ -25,6 +25,7 @@ from belated.live.dashboard.shelf import Shelf
 from belated.live.design import snapshot
 from belated.live.experiment import Experiment
 from belated.live.service import logs
+from belated.live.service.calls import has_tag
 from belated.live.service.login import PAGE_HEADERS, browser, checked_form, form_key
 from belated.live.service.problems import Problem, problem_of
 from belated.live.service.service import Service
@@ -99,7 +100,7 @@ def _loaded(name: str) -> _Handler:
     async def load(request: Request) -> Response:
         content, media, tag = file(name)
         headers = {"etag": f'"{tag}"', "cache-control": "no-cache", "x-content-type-options": "nosniff"}
-        if request.headers.get("if-none-match") == headers["etag"]:
+        if has_tag(request.headers.get("if-none-match", ""), headers["etag"]):
             return Response(status_code=304, headers=headers)
         return Response(content, media_type=media, headers=headers)
 
@@ -110,13 +111,18 @@ def reply(request: Request, html: str, status: int = 200, tag: str | None = None
     """Return a page or a part of one; a part that the browser has is not sent again."""
     tag = f'"{tag or blake2b(html.encode(), digest_size=12).hexdigest()}"'
     headers = {**PAGE_HEADERS, "etag": tag, "cache-control": "no-cache, private"}
-    if status == 200 and request.headers.get("if-none-match") == tag:
+    if status == 200 and has_tag(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
     return HTMLResponse(html, status, headers=headers)
 
 
 def _moved(path: str, **query: str) -> Response:
     return RedirectResponse(f"{path}?{urlencode(query)}" if query else path, 303, headers=PAGE_HEADERS)
+
+
+def _note(request: Request, token: Token) -> None:
+    """Log that a form has changed something, as a change over HTTP is."""
+    logs.note("changed", route=f"POST {request.url.path}", token=token.id)
 
 
 def _part(request: Request) -> str | None:
@@ -155,11 +161,8 @@ class Pages:
         names = [token.experiment] if token.experiment is not None else await service.thread(_names, service)
         found = [await service.experiment(name) for name in names]
         overviews = await service.thread(lambda: [read_overview(exp) for exp in found])
-        rows = []
-        for exp, overview in zip(found, overviews, strict=True):
-            if overview.status.asked and shelf.kept(exp.name) is None:
-                shelf.begin(exp)
-            rows.append((overview, shelf.kept(exp.name)))
+        rows = [(overview, shelf.kept(exp.name)) for exp, overview in zip(found, overviews, strict=True)]
+        shelf.begin_all([exp for exp, overview in zip(found, overviews, strict=True) if overview.status.asked])
         if _part(request):
             return reply(request, render("contents/experiments.html", rows=rows, lights=LIGHTS))
         return self._page(request, "experiments.html", token, rows=rows)
@@ -175,6 +178,7 @@ class Pages:
         form, service = await checked_form(request), _service(request)
         exp, given = await service.thread(creating.create, service.store, form, token.label)
         if exp is not None:
+            _note(request, token)
             return _moved("/answer", experiment=exp.name, done="create")
         fields = creating.CREATE_FIELDS
         return self._page(request, "new.html", token, 422, fields=fields, values=given.values, errors=given.errors)
@@ -255,6 +259,7 @@ class Pages:
         if form.get("seen") == seen:
             who = {"author": token.label, "reason": change.reason}
             await service.thread(lambda: change.act(**who))
+            _note(request, token)
             return _moved("/changes", experiment=exp.name, done=action.what)
         kept = {field.name: form.get(field.name, "") for field in action.all_fields}
         overview = await service.thread(read_overview, exp)
@@ -294,6 +299,7 @@ class Pages:
         if secret is None:
             return await self._tokens(request, token, 422, values=given.values, errors=given.errors)
         service.keyring.forget()
+        _note(request, token)
         return await self._tokens(request, token, 200, secret=secret)
 
     async def revoke(self, request: Request) -> Response:
@@ -308,6 +314,7 @@ class Pages:
             return self._page(request, "revoke.html", token, ended=ended[0])
         await service.thread(tokens.revoke, service.store.storage, ended[0].id)
         service.keyring.forget()
+        _note(request, token)
         return _moved("/tokens", done="revoke")
 
     async def machine(self, request: Request) -> Response:

@@ -79,8 +79,8 @@ def ago(seconds: float | None) -> str:
         return "–"
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
         if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0.0) * 1000:.0f} ms"
+            return f"{seconds / size:.0f}\u00a0{unit}"
+    return f"{max(seconds, 0.0) * 1000:.0f}\u00a0ms"
 
 
 def number(value: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -84,6 +85,8 @@ class Shelf:
         self._kept: dict[str, Shown] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._next: dict[str, float] = {}
+        self._round: asyncio.Task[None] | None = None
+        self._next_round = 0.0
 
     def kept(self, name: str) -> Shown | None:
         """Return the latest answer that there is, and begin nothing."""
@@ -105,6 +108,20 @@ class Shelf:
             if task.done():
                 task.result()  # raises what went wrong
         return self._kept.get(exp.name)
+
+    def begin_all(self, found: Sequence[Experiment]) -> None:
+        """Begin to make the next answer of each, one after another, so that whoever looks at one does not wait."""
+        if (self._round is None or self._round.done()) and time.monotonic() >= self._next_round:
+            self._round = asyncio.ensure_future(self._refresh_all(found))
+
+    async def _refresh_all(self, found: Sequence[Experiment]) -> None:
+        began = time.monotonic()
+        for exp in found:
+            task = self.begin(exp)
+            if task is not None:
+                await asyncio.wait([task])
+        now = time.monotonic()
+        self._next_round = now + (now - began) * (1 / _SHARE - 1)
 
     async def _refresh(self, exp: Experiment) -> None:
         began, before = time.perf_counter(), self._kept.get(exp.name)

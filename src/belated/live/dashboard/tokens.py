@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.text import one_line
-from belated.live.dashboard.forms import Field, Given, needed
+from belated.live.dashboard.forms import Field, Given, duration, needed
 from belated.live.design import read_text
 from belated.live.records import moment
 from belated.live.store import Store
 from belated.live.tokens import SCOPES, Token, make_token, revoke, tokens
+from belated.log.durations import read_window
 
 __all__ = ["fields", "listed", "make", "revoke"]
 
@@ -41,6 +42,11 @@ def fields(names: Sequence[str], owner: Token) -> list[Field]:
     ]
 
 
+def _lasting(text: str) -> str:
+    read_window(text, "expires")
+    return text
+
+
 def listed(store: Store) -> tuple[list[Token], dt.datetime]:
     """Return the tokens of programs, and the storage's time."""
     with store.storage.reading() as session:
@@ -54,7 +60,7 @@ def make(store: Store, form: Mapping[str, str], wanted: Sequence[Field], owner: 
     allowed = [field.name for field in wanted if field.name.startswith("scope-")]
     scopes = [name.removeprefix("scope-") for name in allowed if form.get(name)]
     label = given.read("label", lambda text: read_text("label", needed(text)))
-    expires = given.read("expires", needed)
+    expires = given.read("expires", lambda text: text if text == "never" else duration(_lasting)(text))
     experiment = form.get("experiment") or None
     if not scopes:
         given.refuse(allowed[0], OptionError("Tick at least one."))

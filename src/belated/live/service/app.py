@@ -11,7 +11,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from belated.live.service import access, login, logs
 from belated.live.service.calls import Call, Endpoint, Reply, read_name
@@ -89,10 +89,13 @@ class App(Starlette):
                 raise Problem("not-found", "There is nothing at this path; /openapi.json describes those that are.")
             if found is None:
                 route, scope["path"] = "(page)", path.decode("latin-1")
-                await super().__call__(scope, receive, send)
+                self.service.enter(size)
+                entered = True
+                status = await self._serve_page(scope, receive, send)
+                self.service.metrics.served(method, route, status, time.perf_counter() - began)
                 return
             endpoints, part = found
-            endpoint = endpoints.get(method)
+            endpoint = endpoints.get("GET" if method == "HEAD" else method)  # whose body the server leaves out
             if endpoint is None:
                 raise Problem(
                     "method", f"Use {' or '.join(sorted(endpoints))} here.", allow=", ".join(sorted(endpoints))
@@ -100,12 +103,13 @@ class App(Starlette):
             route = endpoint.path
             name = read_name(part) if part else ""
             token = await self._token(endpoint, method, headers, name) if endpoint.scopes else None
-            content = None
+            content, limit = None, self.service.settings.batch_body if endpoint.many else self.service.settings.body
             if endpoint.takes is not None:
-                limit = self.service.settings.batch_body if endpoint.many else self.service.settings.body
                 size = _announced(headers, limit)
+            if path.startswith(b"/v1/"):  # how it is doing can be asked however busy it is
                 self.service.enter(size)
                 entered = True
+            if endpoint.takes is not None:
                 content = decoded(self._decoders[endpoint], await _body(receive, limit))
             call = Call(self.service, name, token, content, scope["query_string"], headers)
             reply = await endpoint.handle(call)
@@ -122,6 +126,23 @@ class App(Starlette):
         seconds = time.perf_counter() - began
         self.service.metrics.served(method, route, reply.status, seconds)
         await _send(send, reply)
+
+    async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Serve what is not of the table as Starlette does; return the code of the reply."""
+        status = 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await super().__call__(scope, receive, sent)
+        except Exception:  # Starlette raises what it has replied to once more
+            if not status:
+                raise
+        return status
 
     async def _token(self, endpoint: Endpoint, method: str, headers: access.Headers, name: str) -> Token:
         """Return whose request it is, or raise unless the token allows it."""

@@ -22,6 +22,9 @@ _ENCODER = msgspec.json.Encoder()
 
 JSON = "application/json"
 
+#: The most options of a query.
+_OPTIONS = 20
+
 
 class Reply(NamedTuple):
     """What a route gives back: a body, or its parts one after another."""
@@ -75,7 +78,10 @@ class Call:
 
     def option(self, name: str, default: str) -> str:
         """Return an option of the query."""
-        found = parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=20).get(name)
+        try:
+            found = parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_OPTIONS).get(name)
+        except ValueError:
+            raise Problem("malformed", f"The query has more than {_OPTIONS} options; send fewer.") from None
         return default if found is None else found[-1]
 
     def number(self, name: str, default: int, most: int) -> int:
@@ -125,6 +131,11 @@ class Endpoint:
     many: bool = False
     media: tuple[str, ...] = (JSON,)
     options: tuple[tuple[str, str], ...] = ()
+
+
+def has_tag(given: str, tag: str) -> bool:
+    """Whether a client has what a tag stands for, by its header If-None-Match; proxies may have made the tag weak."""
+    return tag in (each.strip().removeprefix("W/") for each in given.split(","))
 
 
 def read_name(part: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
@@ -82,11 +83,12 @@ async def page_problem(request: Request, error: Exception) -> Response:
         problem = Problem(*words)
     if problem.kind == "internal":
         logs.failed("(page)", error)
-    return _page(problem.status, title=problem.title, detail=problem.detail, code=None)
+    return _page(problem.status, problem.headers, title=problem.title, detail=problem.detail, code=None)
 
 
-def _page(status: int = 200, **values: object) -> Response:
-    return HTMLResponse(page("belated.live.service", "login.html", **values), status, headers=PAGE_HEADERS)
+def _page(status: int = 200, more: Mapping[str, str] | None = None, **values: object) -> Response:
+    html = page("belated.live.service", "login.html", **values)
+    return HTMLResponse(html, status, headers={**PAGE_HEADERS, **(more or {})})
 
 
 def routes(service: Service) -> list[BaseRoute]:

@@ -9,8 +9,11 @@ from collections.abc import Iterable
 #: Upper bounds of the histogram of times, in seconds.
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-#: The label of experiments beyond those that have one of their own.
+#: The label of experiments beyond those that have one of their own, and of methods that no route has.
 OTHER = "(other)"
+
+#: Methods that have a label of their own: a client can send any word.
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -34,7 +37,7 @@ class Metrics:
 
     def served(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request; `route` is one of the table, never what a client sent."""
-        key = (method, route, status)
+        key = (method if method in METHODS else OTHER, route, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         times = self._times.get(route)
         if times is None:

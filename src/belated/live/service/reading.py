@@ -15,7 +15,7 @@ from belated.live.exporting import log_text
 from belated.live.logs import ARROW, answer_stream
 from belated.live.records import moment
 from belated.live.service.access import check_scopes
-from belated.live.service.calls import Call, Reply, json_reply
+from belated.live.service.calls import Call, Reply, has_tag, json_reply
 
 CSV = "text/csv; charset=utf-8"
 
@@ -66,7 +66,7 @@ async def answer(call: Call) -> Reply:
     found, body, digest = await call.service.written_answer(call.name)
     arrow = _wants_arrow(call)
     tag = f'"{digest}-{"arrow" if arrow else "json"}"'
-    if call.headers.get(b"if-none-match", b"").decode("latin-1") == tag:
+    if has_tag(call.headers.get(b"if-none-match", b"").decode("latin-1"), tag):
         return Reply(b"", 304, headers=(("etag", tag),))
     if arrow:
         return Reply(_parts(call, answer_stream(found)), media=ARROW, headers=(("etag", tag),))
