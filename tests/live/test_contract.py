@@ -724,6 +724,33 @@ def test_the_log_read_and_answer_agree_on_events(place, measure):
     assert (sum(made.counts), sum(made.totals)) == (80, answer.log.closed().log().outcome.sum())
 
 
+@pytest.mark.filterwarnings("ignore::belated.BelatedWarning")  # of few outcomes
+def test_an_answer_is_of_the_latest_rows(place):
+    """A second correction, an event of an open window and one of a closed window change no count but the answer."""
+    exp = place.create()
+    exp.ask_many(UNITS)
+    exp.tell_many((unit, i % 3 == 0) for i, unit in enumerate(UNITS))
+    for value in (1, 0, 1):
+        exp.tell(UNITS[1], value, correct=True)
+        answer, read = exp.answer(), bl.read(place.home, table="button")
+        assert bl.estimate(read).to_json() == answer.estimate.to_json()
+    events = place.create("events", outcome=bl.live.events("1h", "count"))
+    events.ask_many(UNITS[:20])
+    place.clock.forward(3601)
+    events.ask_many(UNITS[20:])
+    for more in ([(UNITS[30], 1, "a")], [(UNITS[3], 1, "a", bl.live.records.moment(place.clock.now - 10**9))], []):
+        place.clock.forward(60)
+        events.tell_many(more)
+        answer = events.answer()
+        assert answer.as_of == bl.live.records.moment(place.clock.now)  # ages of open windows count
+        read = bl.read(place.home, table="events", as_of=answer.as_of)
+        assert bl.estimate(read).to_json() == answer.estimate.to_json()
+    place.clock.forward(3600)
+    assert events.answer() is not answer
+    if place.kind != "http":
+        assert events.answer() is events.answer()
+
+
 FULL = """
 create function belated_live.full_disk() returns trigger language plpgsql as
 $$ begin raise exception using errcode = '53100'; end $$
