@@ -221,18 +221,33 @@ def _rows(path: Path, *, correct: bool) -> Iterator[Tell]:
     from belated.live.records import Tell
 
     check_file(path)
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        names = reader.fieldnames or []
-        if not {"unit", "value"} <= set(names):
+    for number, row in enumerate(_lines(path)):
+        if number == 0 and not {"unit", "value"} <= set(row):
             raise OptionError(f"`{path}` has no columns named unit and value; its first line must name them.")
-        for number, row in enumerate(reader, 1):
-            try:
-                when = row.get("happened_at")
-                happened = dt.datetime.fromisoformat(when) if when else None
-                yield Tell(row["unit"], float(row["value"]), row.get("key") or "", happened, correct)
-            except (TypeError, ValueError):
-                raise OptionError(f"`{path}` has in row {number} a value or a time that cannot be read.") from None
+        if number == 0:
+            continue
+        try:
+            when = row.get("happened_at")
+            happened = dt.datetime.fromisoformat(when) if when else None
+            yield Tell(row["unit"], float(row["value"]), row.get("key") or "", happened, correct)
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"`{path}` has in row {number} a value or a time that cannot be read; mend it, and tell the file "
+                "again: what is stored already is not stored twice."
+            ) from None
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    """Give the names of a CSV file's columns, then its rows."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            yield dict.fromkeys(reader.fieldnames or [], "")
+            yield from reader
+    except UnicodeDecodeError:
+        raise OptionError(f"`{path}` is not a CSV file in UTF-8.") from None
+    except csv.Error as error:
+        raise OptionError(f"`{path}` is not a CSV file: {error}.") from None
 
 
 def answer(
