@@ -486,8 +486,9 @@ def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
         (lambda *_: [0.0, 0.0], "must sum to 1"),
         (lambda *_: [1.0], "must be 2 probabilities"),
         (lambda *_: "heads", "ValueError"),
+        (lambda *_: sys.exit(3), "SystemExit"),
     ],
-    ids=["raises", "nan", "negative", "zero", "short", "text"],
+    ids=["raises", "nan", "negative", "zero", "short", "text", "exits"],
 )
 def test_a_bad_policy_keeps_the_last_good_version(place, bad, words):
     behaves = True
