@@ -192,7 +192,7 @@ class Experiment:
         with self._store.storage.reading() as session:
             about, waiting = snapshot(session, self.name), self._parked(session)
             asked, told = self._so_far(session, about)
-        return Status.of(about, asked=asked, told=told, parked=waiting)
+            return Status.of(about, asked=asked, told=told, parked=waiting)
 
     def changes(self) -> Changes:
         """Return the audit: every change with its time, author and reason."""
@@ -200,9 +200,8 @@ class Experiment:
             rows = session.run(
                 "select what, detail, author, reason, made_at from change where experiment = ? order by id", self._id
             )
-        return Changes(
-            self.name, [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
-        )
+            made = [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
+        return Changes(self.name, made)
 
     def replay(self) -> list[Version]:
         """Make every policy version again, from the rows that each had seen."""

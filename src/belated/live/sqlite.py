@@ -15,10 +15,10 @@ from typing import Any
 
 from belated.base.files import check_file
 from belated.base.text import one_line
-from belated.live.errors import StorageError
+from belated.live.errors import StorageError, unharmed
 from belated.live.schema import COLUMNS, META, PLACES, check_schema, migrate, schema_of
 from belated.live.storage import Clock, Session, Storage, system_clock
-from belated.reading.live_logs import APPLICATION, is_sqlite
+from belated.reading.live_logs import APPLICATION, has_programs, is_sqlite
 
 #: Seconds to wait while another process writes.
 _PATIENCE = 60
@@ -148,6 +148,8 @@ class SQLiteStorage(Storage):
             tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
             if found != APPLICATION and tables:
                 raise StorageError(f"{self.name} is a SQLite database, but not one of live experiments.")
+            if has_programs(lambda statement: connection.execute(statement).fetchall()):
+                raise StorageError(f"{self.name} has views or triggers, which no store has; do not trust it.")
             if found != APPLICATION:  # before the write-ahead log: the file's own header must have it
                 connection.execute(f"pragma application_id = {APPLICATION}")
             if connection.execute("pragma journal_mode = wal").fetchone()[0] != "wal":
@@ -222,11 +224,14 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
-    """Turn errors of SQLite into one sentence."""
+    """Turn errors of SQLite, and what its values lead to, into one sentence."""
     try:
-        yield
+        with unharmed(name):
+            yield
     except sqlite3.Error as error:
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if not code and isinstance(error, sqlite3.OperationalError):  # text that is none; its message would show it
+            code = sqlite3.SQLITE_CORRUPT
         words = _WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
         raise StorageError(f"{name} cannot be used now: {words}.") from None
 
