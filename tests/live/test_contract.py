@@ -903,3 +903,44 @@ def test_who_tells_second_at_the_same_time_learns_what_the_first_said(place):
         assert [each.status for each in second.result(30)] == ["repeated", "contradiction", "new"]
     assert len(rows(exp, "outcome")) == 3
     assert exp._store.verify().clean
+
+
+def test_who_parks_second_at_the_same_time_learns_what_the_first_said(place):
+    exp, other = place.create(), place.again()
+    parked, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with other._store.storage.writing() as session:
+            tell(session, "button", [bl.live.Tell("x", 1.0), bl.live.Tell("y", 1.0)])
+            parked.set()
+            go_on.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(work)
+        parked.wait(30)
+        second = pool.submit(exp.tell_many, [("x", 0), ("y", 1), ("z", 1)])
+        time.sleep(0.2)
+        go_on.set()
+        first.result(30)
+        assert [each.status for each in second.result(30)] == ["contradiction", "parked", "parked"]
+    assert [row[1:4] for row in rows(exp, "parked")] == [("x", "", 1.0), ("y", "", 1.0), ("z", "", 1.0)]
+    assert exp.tell("x", 0, correct=True).status == "parked"
+    exp.ask_many(["x", "y", "z"])
+    assert sorted(exp.log().outcome.tolist()) == [0, 1, 1]
+
+
+def test_crossing_batches_of_unknown_units_do_not_deadlock(place):
+    storages = [place.create()._store.storage, place.again()._store.storage]
+    for turn in range(10):
+        tells, together = [bl.live.Tell(f"{turn} {unit}", 1.0) for unit in UNITS], threading.Barrier(2)
+
+        def work(storage, tells, together=together):
+            together.wait(10)
+            with storage.writing() as session:
+                tell(session, "button", tells)
+
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(work, *each) for each in zip(storages, (tells, tells[::-1]), strict=True)]
+            for job in jobs:
+                job.result(30)
+    assert place.again().status().parked == 10 * len(UNITS)
