@@ -102,7 +102,7 @@ def test_a_store_is_kept_and_forgets(call, live, shop, tmp_path):
     assert live("erase", "a") == "erased\n"
     assert live("erase", "nobody") == "there was nothing to erase\n"
     done = call("live", "restore", tmp_path / "copy.belated", shop, "--replace")
-    assert done.stdout == "1 units erased again\n"
+    assert done.stdout == "1 unit erased again\n"
     assert call("live", "migrate", shop).stdout == f"schema {len(MIGRATIONS)}\n"
     assert "2 decisions, 0 outcomes and 1 version checked: clean" in call("live", "verify", shop).stdout
     assert "1 experiment" in call("live", "status", shop).stdout
@@ -139,6 +139,13 @@ def test_a_table_is_imported(call, log, tmp_path):
         (["create", "SHOP", "x", "--arms", "A,B", "--policy", "greedy"], "it must be one of 'uniform'"),
         (["create", "SHOP", "x", "--arms", "A,B", "--baseline", "C"], "--baseline is 'C'; it must be one of the arms"),
         (["policy", "set", "SHOP", "subject line", "--policy", "thompson:c"], "options must be like c=0.5"),
+        (["policy", "set", "SHOP", "subject line", "--policy", "own"], "--policy is a Python function"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "own"], "--policy is a Python function"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "thompson:c=x"], "--policy has c='x'; it must be a"),
+        (
+            ["create", "SHOP", "x", "--arms", "A,B", "--outcome", "bounded:a,1"],
+            "--outcome has 'a'; it must be a number",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(refused, shop, tmp_path, arguments, words):

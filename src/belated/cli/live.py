@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belated.base.errors import OptionError, argument
+from belated.base.text import count
 from belated.cli.options import option
 from belated.cli.output import WRONG, check_format, show
 
@@ -67,21 +68,23 @@ def read_policy(text: str, outcome: Outcome) -> Policy:
     from belated.simulation.description import policy_from
 
     name, _, given = text.partition(":")
+    if name == "own":
+        raise OptionError(f"{argument('policy')} is a Python function; give it in Python, with bl.policies.own(...).")
     pairs = next(csv.reader([given], skipinitialspace=True), []) if given else []
     if any("=" not in pair for pair in pairs):
         raise OptionError(f"{argument('policy')} is {text!r}; options must be like c=0.5,burn_in=100.")
-    options = {key: _number(key, value) for key, _, value in (pair.rpartition("=") for pair in pairs)}
+    options = {key: _number("policy", f"{key}=", value) for key, _, value in (pair.rpartition("=") for pair in pairs)}
     if name == "thompson":
         is_share = outcome.kind == "binary" or outcome.measure == "indicator"
         name = "thompson_beta" if is_share else "thompson_normal"
     return policy_from({"name": name, **({"shares": options} if name == "fixed" else options)})
 
 
-def _number(name: str, text: str) -> float:
+def _number(option: str, before: str, text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise OptionError(f"{argument('policy')} has {name}={text!r}; it must be a number.") from None
+        raise OptionError(f"{argument(option)} has {before}{text!r}; it must be a number.") from None
     return int(number) if number.is_integer() and "." not in text else number
 
 
@@ -94,7 +97,7 @@ def read_outcome(text: str) -> Outcome:
     if kind in ("binary", "real") and not parts:
         return binary() if kind == "binary" else real()
     if kind == "bounded" and len(parts) == 2:
-        low, high = (_number(part, part) for part in parts)
+        low, high = (_number("outcome", "", part) for part in parts)
         return bounded(low, high)
     if kind == "events" and len(parts) in (1, 2) and (len(parts) == 1 or parts[1] in MEASURES):
         return events(*parts)  # type: ignore[arg-type]
@@ -309,7 +312,7 @@ def log(
         typer.echo(log_text(data).rstrip("\n"))
     else:
         write_log(data, output)
-        typer.echo(f"{len(data):,} rows written to {output}", err=True)
+        typer.echo(f"{count(len(data), 'row')} written to {output}", err=True)
 
 
 def changes(place: Place, name: Name, format: Format = "table") -> None:  # noqa: A002
@@ -485,7 +488,7 @@ def restore(
     """
     from belated.live.keeping import restore as restored
 
-    typer.echo(f"{restored(path, place, replace=replace):,} units erased again")
+    typer.echo(f"{count(restored(path, place, replace=replace), 'unit')} erased again")
 
 
 def migrate(place: Place) -> None:
