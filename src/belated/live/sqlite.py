@@ -255,7 +255,7 @@ def _check_place(path: Path, name: str, *, make: bool) -> None:
         raise StorageError(f"{name} is a folder; give the name of a file.")
     if not path.parent.is_dir():
         raise StorageError(f"{name} cannot be made: there is no folder `{one_line(path.parent, 200)}`.")
-    kind = file_system(path.parent.resolve(), _mounts())
+    kind = file_system(path.resolve().parent, _mounts())  # of the file itself, also through links
     if kind in _NETWORK:
         raise StorageError(
             f"{name} is on a network file system ({kind}), where locks cannot be relied on; put it on a local disk, or "
@@ -266,7 +266,10 @@ def _check_place(path: Path, name: str, *, make: bool) -> None:
             raise StorageError(f"There is no file {name}; make an experiment first with `belated live create`.")
         with suppress(FileExistsError), _refusals(name):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    elif path.stat().st_size and not is_sqlite(path):
+    elif path.stat().st_size == 0:  # an empty file becomes a store
+        with _refusals(name):
+            path.chmod(0o600)
+    elif not is_sqlite(path):
         raise StorageError(f"{name} is not a store of live experiments; choose another file.")
     if not os.access(path, os.W_OK):
         raise StorageError(f"{name} is read-only; make it writable for this user.")
