@@ -102,6 +102,7 @@ def test_a_damaged_file_is_told(tmp_path):
         "update outcome set decision = 'x' where id = (select max(id) from outcome)",
         "update change set made_at = 'x'",
         "update segment set experiment = 'x'",
+        "update version set made_at = 'x'",
         "update version set steps = '[NaN, NaN]'",
         "delete from arm",
         "update meta set value = 'x' where key = 'transaction'",

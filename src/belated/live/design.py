@@ -288,11 +288,14 @@ def add_version(session: Session, experiment: int, version: Version) -> bool:
     return bool(rows)
 
 
+#: The kinds of values of a version: numbers, then lists of them, as `_VERSION` names them.
+_NUMBERS, _LISTS = 5, (int, float, float, float, int)
+
+
 def _version(row: tuple[Any, ...]) -> Version:
-    number, rule, step, watermark, made_at, *lists, cause = row
     with legible("a version of the policy"):
-        kinds = (int, float, float, float, int)
+        number, rule, step, watermark, made_at = map(int, row[:_NUMBERS])
         offered, probabilities, counts, totals, steps = (
-            tuple(map(kind, json.loads(text))) for kind, text in zip(kinds, lists, strict=True)
+            tuple(map(kind, json.loads(text))) for kind, text in zip(_LISTS, row[_NUMBERS:-1], strict=True)
         )
-    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, cause, steps)
+    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, row[-1], steps)
