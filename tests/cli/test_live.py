@@ -81,6 +81,10 @@ def test_every_result_has_every_format(call, live, shop, form):
         assert call("live", "status", shop, "--format", form).exit_code == 0
         for unit, value in (("c1", 0), ("c2", 1), ("c3", 0), ("c4", 1)):
             live("tell", unit, value)
+    if form == "json":
+        found = json.loads(live("status", "--format", "json"))
+        assert (found["state"], found["asked"], found["told"], found["problem"]) == ("running", 4, 4, None)
+        assert found["arms"][0] == {"arm": "Plain", "state": "offered", "probability": 0.5}
     if form == "csv":
         (row,) = csv.DictReader(live("answer", "--format", "csv").splitlines())
         assert row["contrast"] == "Emoji - Plain"
