@@ -76,7 +76,7 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "shop.belated"
     bl.live.open(path).close()
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write to everything
-    with pytest.raises(bl.live.StorageError, match="is read-only; make it writable for this user"):
+    with pytest.raises(bl.live.StorageError, match="is read-only or not this user's; make it readable and writable"):
         bl.live.open(path)
 
 

@@ -266,13 +266,13 @@ def _check_place(path: Path, name: str, *, make: bool) -> None:
             raise StorageError(f"There is no file {name}; make an experiment first with `belated live create`.")
         with suppress(FileExistsError), _refusals(name):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    elif not os.access(path, os.R_OK | os.W_OK):
+        raise StorageError(f"{name} is read-only or not this user's; make it readable and writable for this user.")
     elif path.stat().st_size == 0:  # an empty file becomes a store
         with _refusals(name):
             path.chmod(0o600)
     elif not is_sqlite(path):
         raise StorageError(f"{name} is not a store of live experiments; choose another file.")
-    if not os.access(path, os.W_OK):
-        raise StorageError(f"{name} is read-only; make it writable for this user.")
 
 
 @contextmanager

@@ -294,7 +294,10 @@ def _opened(path: str) -> Iterator[Run]:
     except BelatedError:
         raise
     except sqlite3.Error as error:
-        raise LogError(f"`{name}` cannot be read: {one_line(error, 200)}.") from None
+        why = one_line(error, 200)
+        if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            why = "SQLite keeps files beside it while it is read; make its folder writable, or read a backup"
+        raise LogError(f"`{name}` cannot be read: {why}.") from None
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise LogError(f"`{name}` is damaged: a value in it is not of its kind; restore a backup.") from error
 
