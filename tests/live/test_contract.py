@@ -443,6 +443,25 @@ def test_a_window_closes_to_zero_only_for_events(place):
 # ---------------------------------------------------------------- changes
 
 
+def test_two_creations_at_once_make_one_experiment(place):
+    stores = [place.open(), place.open()]
+    for turn in range(5):
+        together = threading.Barrier(2)
+
+        def create(store, name=f"name {turn}", together=together):
+            together.wait(10)
+            try:
+                return store.create(name, arms=["A"], policy=bl.policies.uniform(), outcome=bl.live.binary()).name
+            except bl.live.LiveError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(2) as pool:
+            said = sorted(pool.map(create, stores))
+        assert said[1] == f"name {turn}"
+        assert "already an experiment" in said[0]
+    assert len(stores[0].experiments()) == 5
+
+
 def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
     exp = place.create()
     exp.ask_many(UNITS)
