@@ -230,8 +230,9 @@ def _sentences(name: str) -> Iterator[None]:
             yield
     except sqlite3.Error as error:
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-        if not code and isinstance(error, sqlite3.OperationalError):  # text that is none; its message would show it
-            code = sqlite3.SQLITE_CORRUPT
+        if not code:  # text that is none, which its message would show; or a connection that is closed
+            damaged = isinstance(error, sqlite3.OperationalError)
+            code = sqlite3.SQLITE_CORRUPT if damaged else sqlite3.SQLITE_MISUSE
         words = _WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
         raise StorageError(f"{name} cannot be used now: {words}.") from None
 
@@ -245,6 +246,7 @@ _WORDS = {
     sqlite3.SQLITE_IOERR: "the disk reports an error; check it before you ask again",
     sqlite3.SQLITE_CORRUPT: "it is damaged; restore a backup with `belated live restore`",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database",
+    sqlite3.SQLITE_MISUSE: "it is closed; open it again",
 }
 
 
