@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
@@ -84,6 +85,17 @@ def test_a_link_stays_one(tmp_path):
     write_whole(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "folder" / "real").read_text() == "new"
+
+
+def test_a_database_is_no_place_to_write(tmp_path):
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    connection.execute("create table t (x)")
+    connection.close()
+    with pytest.raises(OptionError, match="it is a database, which would be lost"):
+        check_place(path)
+    path.write_text("text")
+    assert check_place(path) == path
 
 
 def test_what_is_read_is_no_place_to_write(tmp_path, monkeypatch):

@@ -81,6 +81,10 @@ def test_every_result_has_every_format(call, live, shop, form):
         assert call("live", "status", shop, "--format", form).exit_code == 0
         for unit, value in (("c1", 0), ("c2", 1), ("c3", 0), ("c4", 1)):
             live("tell", unit, value)
+    if form == "json":
+        found = json.loads(live("status", "--format", "json"))
+        assert (found["state"], found["asked"], found["told"], found["problem"]) == ("running", 4, 4, None)
+        assert found["arms"][0] == {"arm": "Plain", "state": "offered", "probability": 0.5}
     if form == "csv":
         (row,) = csv.DictReader(live("answer", "--format", "csv").splitlines())
         assert row["contrast"] == "Emoji - Plain"
@@ -102,7 +106,7 @@ def test_a_store_is_kept_and_forgets(call, live, shop, tmp_path):
     assert live("erase", "a") == "erased\n"
     assert live("erase", "nobody") == "there was nothing to erase\n"
     done = call("live", "restore", tmp_path / "copy.belated", shop, "--replace")
-    assert done.stdout == "1 units erased again\n"
+    assert done.stdout == "1 unit erased again\n"
     assert call("live", "migrate", shop).stdout == f"schema {len(MIGRATIONS)}\n"
     assert "2 decisions, 0 outcomes and 1 version checked: clean" in call("live", "verify", shop).stdout
     assert "1 experiment" in call("live", "status", shop).stdout
@@ -139,6 +143,13 @@ def test_a_table_is_imported(call, log, tmp_path):
         (["create", "SHOP", "x", "--arms", "A,B", "--policy", "greedy"], "it must be one of 'uniform'"),
         (["create", "SHOP", "x", "--arms", "A,B", "--baseline", "C"], "--baseline is 'C'; it must be one of the arms"),
         (["policy", "set", "SHOP", "subject line", "--policy", "thompson:c"], "options must be like c=0.5"),
+        (["policy", "set", "SHOP", "subject line", "--policy", "own"], "--policy is a Python function"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "own"], "--policy is a Python function"),
+        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "thompson:c=x"], "--policy has c='x'; it must be a"),
+        (
+            ["create", "SHOP", "x", "--arms", "A,B", "--outcome", "bounded:a,1"],
+            "--outcome has 'a'; it must be a number",
+        ),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(refused, shop, tmp_path, arguments, words):
@@ -152,11 +163,54 @@ def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
     assert "has no columns named unit and value" in refused("live", "tell", shop, "subject line", "--from", path)
     path.write_text("unit,value\na,one\n")
     assert "has in row 1 a value" in refused("live", "tell", shop, "subject line", "--from", path)
+    for content, words in {
+        b"unit,value\n\xff\xfe,1\n": "is not a CSV file in UTF-8",
+        b"\xff\xfeu\x00n\x00": "is not a CSV file in UTF-8",
+        b"unit,value\n" + b"x" * 200_000 + b",1\n": "is not a CSV file: field larger than field limit",
+        b"": "has no columns named unit and value",
+        b"unit,value\na\n": "has in row 1 a value",
+    }.items():
+        path.write_bytes(content)
+        assert words in refused("live", "tell", shop, "subject line", "--from", path)
     path.write_text("unit,value\na,1\na,0\nb,7\n")
     done = call("live", "tell", shop, "subject line", "--from", path)
     assert done.exit_code == 2
     assert done.stdout == "1 contradiction, 1 parked, 1 refused\n"
     assert done.stderr.startswith("Row 2: another value was told before")
+
+
+def test_outcomes_and_units_may_be_negative_numbers(call, tmp_path):
+    path = tmp_path / "shop.belated"
+    assert call("live", "create", path, "x", "--arms", "A,B", "--outcome", "real").exit_code == 0
+    assert call("live", "ask", path, "x", "-5").exit_code == 0
+    assert call("live", "tell", path, "x", "-5", "-.5").stdout == "new\n"
+    assert call("live", "tell", path, "x", "-5", "-2.5", "--correct").stdout == "corrected\n"
+    assert call("live", "tell", path, "x", "-5", "--corect").exit_code == 2
+    assert call("live", "ask", path, "x", "--unit").exit_code == 2
+    assert bl.read(path).log().outcome.tolist() == [-2.5]
+
+
+def test_a_store_is_not_replaced_by_what_is_written(refused, shop, live):
+    live("ask", "a")
+    for words in (["answer", shop, "subject line", "--report", shop], ["demo", shop]):
+        refused("live", *words)
+    assert live("ask", "a")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_names_do_not_control_the_terminal(call, tmp_path, form):
+    path, name = tmp_path / "shop.belated", "\x1b[2J\nline"
+    done = call("live", "create", path, name, "--arms", "A,\x1b[2J", "--reason", "\x1b[2J")
+    assert done.exit_code == 0, done.output
+    call("live", "ask", path, name, "u")
+    call("live", "tell", path, name, "u", 1)
+    shown = [done, *(call("live", what, path, name, "--format", form) for what in ("status", "answer", "changes"))]
+    shown += [
+        call("live", "ask", path, name, "u"),
+        call("live", "log", path, name),
+        call("live", "ask", path, "x", "u"),
+    ]
+    assert not any("\x1b" in each.output for each in shown)
 
 
 def test_policies_and_outcomes_are_read_from_words():

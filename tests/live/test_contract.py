@@ -443,6 +443,25 @@ def test_a_window_closes_to_zero_only_for_events(place):
 # ---------------------------------------------------------------- changes
 
 
+def test_two_creations_at_once_make_one_experiment(place):
+    stores = [place.open(), place.open()]
+    for turn in range(5):
+        together = threading.Barrier(2)
+
+        def create(store, name=f"name {turn}", together=together):
+            together.wait(10)
+            try:
+                return store.create(name, arms=["A"], policy=bl.policies.uniform(), outcome=bl.live.binary()).name
+            except bl.live.LiveError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(2) as pool:
+            said = sorted(pool.map(create, stores))
+        assert said[1] == f"name {turn}"
+        assert "already an experiment" in said[0]
+    assert len(stores[0].experiments()) == 5
+
+
 def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
     exp = place.create()
     exp.ask_many(UNITS)
@@ -486,8 +505,9 @@ def test_arms_added_paused_dropped_and_a_policy_changed_in_flight(place):
         (lambda *_: [0.0, 0.0], "must sum to 1"),
         (lambda *_: [1.0], "must be 2 probabilities"),
         (lambda *_: "heads", "ValueError"),
+        (lambda *_: sys.exit(3), "SystemExit"),
     ],
-    ids=["raises", "nan", "negative", "zero", "short", "text"],
+    ids=["raises", "nan", "negative", "zero", "short", "text", "exits"],
 )
 def test_a_bad_policy_keeps_the_last_good_version(place, bad, words):
     behaves = True
@@ -724,6 +744,33 @@ def test_the_log_read_and_answer_agree_on_events(place, measure):
     assert (sum(made.counts), sum(made.totals)) == (80, answer.log.closed().log().outcome.sum())
 
 
+@pytest.mark.filterwarnings("ignore::belated.BelatedWarning")  # of few outcomes
+def test_an_answer_is_of_the_latest_rows(place):
+    """A second correction, an event of an open window and one of a closed window change no count but the answer."""
+    exp = place.create()
+    exp.ask_many(UNITS)
+    exp.tell_many((unit, i % 3 == 0) for i, unit in enumerate(UNITS))
+    for value in (1, 0, 1):
+        exp.tell(UNITS[1], value, correct=True)
+        answer, read = exp.answer(), bl.read(place.home, table="button")
+        assert bl.estimate(read).to_json() == answer.estimate.to_json()
+    events = place.create("events", outcome=bl.live.events("1h", "count"))
+    events.ask_many(UNITS[:20])
+    place.clock.forward(3601)
+    events.ask_many(UNITS[20:])
+    for more in ([(UNITS[30], 1, "a")], [(UNITS[3], 1, "a", bl.live.records.moment(place.clock.now - 10**9))], []):
+        place.clock.forward(60)
+        events.tell_many(more)
+        answer = events.answer()
+        assert answer.as_of == bl.live.records.moment(place.clock.now)  # ages of open windows count
+        read = bl.read(place.home, table="events", as_of=answer.as_of)
+        assert bl.estimate(read).to_json() == answer.estimate.to_json()
+    place.clock.forward(3600)
+    assert events.answer() is not answer
+    if place.kind != "http":
+        assert events.answer() is events.answer()
+
+
 FULL = """
 create function belated_live.full_disk() returns trigger language plpgsql as
 $$ begin raise exception using errcode = '53100'; end $$
@@ -875,3 +922,44 @@ def test_who_tells_second_at_the_same_time_learns_what_the_first_said(place):
         assert [each.status for each in second.result(30)] == ["repeated", "contradiction", "new"]
     assert len(rows(exp, "outcome")) == 3
     assert exp._store.verify().clean
+
+
+def test_who_parks_second_at_the_same_time_learns_what_the_first_said(place):
+    exp, other = place.create(), place.again()
+    parked, go_on = threading.Event(), threading.Event()
+
+    def work():
+        with other._store.storage.writing() as session:
+            tell(session, "button", [bl.live.Tell("x", 1.0), bl.live.Tell("y", 1.0)])
+            parked.set()
+            go_on.wait(30)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(work)
+        parked.wait(30)
+        second = pool.submit(exp.tell_many, [("x", 0), ("y", 1), ("z", 1)])
+        time.sleep(0.2)
+        go_on.set()
+        first.result(30)
+        assert [each.status for each in second.result(30)] == ["contradiction", "parked", "parked"]
+    assert [row[1:4] for row in rows(exp, "parked")] == [("x", "", 1.0), ("y", "", 1.0), ("z", "", 1.0)]
+    assert exp.tell("x", 0, correct=True).status == "parked"
+    exp.ask_many(["x", "y", "z"])
+    assert sorted(exp.log().outcome.tolist()) == [0, 1, 1]
+
+
+def test_crossing_batches_of_unknown_units_do_not_deadlock(place):
+    storages = [place.create()._store.storage, place.again()._store.storage]
+    for turn in range(10):
+        tells, together = [bl.live.Tell(f"{turn} {unit}", 1.0) for unit in UNITS], threading.Barrier(2)
+
+        def work(storage, tells, together=together):
+            together.wait(10)
+            with storage.writing() as session:
+                tell(session, "button", tells)
+
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(work, *each) for each in zip(storages, (tells, tells[::-1]), strict=True)]
+            for job in jobs:
+                job.result(30)
+    assert place.again().status().parked == 10 * len(UNITS)

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 import belated as bl
-from belated.live import schema
+from belated.live import postgres, schema
 from belated.live.deciding import decide
 from belated.live.design import snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
 from belated.live.learning import Knowledge
+from belated.live.tokens import make_token
 from tests.live.conftest import of_storages
 
 SEGMENTS = ["FR", "DE", "ES"]  # not in alphabetical order, as logs have them
@@ -434,7 +435,8 @@ def test_a_backup_has_the_segments(place):
 
 
 @of_storages("a store is upgraded where it is, while nobody serves it")
-def test_a_store_from_before_segments_is_read_and_upgraded(place, monkeypatch):
+@pytest.mark.parametrize("number", [1, 2], ids=["before tokens", "before segments"])
+def test_a_store_of_every_older_schema_is_read_and_upgraded(place, monkeypatch, number):
     old = {**schema.COLUMNS}
     old["version"] = [name for name in old["version"] if name != "steps"]
     old["decision"] = [name for name in old["decision"] if name != "segment"]
@@ -445,7 +447,8 @@ def test_a_store_from_before_segments_is_read_and_upgraded(place, monkeypatch):
         place.sql("drop schema belated_live cascade")
         place.close()
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
+        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:number])
+        patch.setattr(postgres, "TABLES", ("experiment", "decision", "outcome", "change"))
         with bl.live.open(url, ticking=False) as store, store.storage.writing() as session:
             now = session.now
             _insert(session, "experiment", old, (1, "plain", "running", b"\x01" * 32, about, None, None, now))
@@ -471,6 +474,7 @@ def test_a_store_from_before_segments_is_read_and_upgraded(place, monkeypatch):
             "by segment", arms=["A"], policy=bl.policies.uniform(), outcome=bl.live.real(), segments=["DE"]
         ).start()
         assert store.experiment("by segment").ask("u0", "DE").segment == "DE"
+        assert make_token(store.storage, "shop", ["ask"], author="Ada")
         assert store.verify().clean
 
 

@@ -106,6 +106,18 @@ def test_an_import_goes_on_with_what_was_logged(tmp_path):
         assert store.verify().clean
 
 
+@pytest.mark.parametrize("drawn", ["A", "B"])
+def test_an_arm_that_was_never_drawn_is_imported(tmp_path, drawn):
+    import pyarrow as pa
+
+    table = pa.table({"arm": [drawn] * 3, "p_A": [0.5, 0.4, 0.4], "p_B": [0.5, 0.6, 0.6], "outcome": [1.0, 0, None]})
+    with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
+        exp = store.import_table("mail", table, policy=bl.policies.uniform(), outcome=bl.live.binary())
+        assert exp.log().propensity.tolist() == [[0.5, 0.5], [0.4, 0.6], [0.4, 0.6]]
+        assert exp.ask("new").probabilities == {"A": 0.5, "B": 0.5}
+        assert store.verify().clean
+
+
 def test_imports_that_cannot_be(tmp_path):
     import pyarrow as pa
 

@@ -22,6 +22,7 @@ tmpfs /home/ada/scratch tmpfs rw 0 0
 
 def test_a_file_is_for_its_owner_alone(tmp_path):
     path = tmp_path / "shop.belated"
+    path.touch(0o644)  # an empty file becomes a store, too
     with bl.live.open(path) as store:
         store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary()).start().ask("u")
         for file in tmp_path.iterdir():
@@ -38,11 +39,15 @@ def test_the_file_system_of_a_path(path, kind):
     assert file_system(Path(path), "") is None
 
 
-def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
+def test_a_network_file_system_is_refused(tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(sqlite, "_mounts", lambda: f"server:/x {tmp_path.resolve()} nfs rw 0 0")
     with pytest.raises(bl.live.StorageError, match=r"on a network file system \(nfs\), where locks"):
         bl.live.open(tmp_path / "shop.belated")
     assert not list(tmp_path.iterdir())
+    link = tmp_path_factory.mktemp("local") / "shop.belated"
+    link.symlink_to(tmp_path / "shop.belated")
+    with pytest.raises(bl.live.StorageError, match="on a network file system"):
+        bl.live.open(link)
 
 
 def test_files_that_cannot_be_a_store(tmp_path):
@@ -71,7 +76,7 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "shop.belated"
     bl.live.open(path).close()
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write to everything
-    with pytest.raises(bl.live.StorageError, match="is read-only; make it writable for this user"):
+    with pytest.raises(bl.live.StorageError, match="is read-only or not this user's; make it readable and writable"):
         bl.live.open(path)
 
 
@@ -85,6 +90,86 @@ def test_a_damaged_file_is_told(tmp_path):
     path.write_bytes(content)
     with pytest.raises(bl.live.StorageError, match="is damaged; restore a backup"), bl.live.open(path) as store:
         store.experiment("x").ask_many(f"v{i}" for i in range(100))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update decision set arm = 'x'",
+        "update decision set assigned_at = 1e300",
+        "update version set watermark = 'x'",
+        "update outcome set value = 'x'",
+        "update outcome set decision = 'x' where id = (select max(id) from outcome)",
+        "update change set made_at = 'x'",
+        "update segment set experiment = 'x'",
+        "update version set made_at = 'x'",
+        "update version set steps = '[NaN, NaN]'",
+        "delete from arm",
+        "update meta set value = 'x' where key = 'transaction'",
+        "delete from meta where key = 'transaction'",
+        "update experiment set about = '7'",
+        "update decision set unit = cast(x'6162ff' as text) where id = (select max(id) from decision)",
+    ],
+)
+def test_values_of_any_kind_are_told(tmp_path, damage):
+    """SQLite takes any value in any column, so that a damaged file can hold what no store wrote."""
+    path = tmp_path / "shop.belated"
+    units, segments = [f"u{i}" for i in range(20)], ["DE", "FR"] * 10
+    with bl.live.open(path, ticking=False) as store:
+        options = {"policy": bl.policies.uniform(), "outcome": bl.live.binary(), "segments": ["DE", "FR"]}
+        exp = store.create("x", arms=["A", "B"], **options).start()
+        exp.ask_many(units, segments)
+        exp.tell_many((unit, 1) for unit in units)
+        exp.tick()
+    with sqlite3.connect(path) as connection:
+        connection.execute(damage)
+    connection.close()
+
+    def acts(store):
+        exp = store.experiment("x")
+        yield lambda: exp.ask_many(units, segments)
+        yield lambda: exp.tell_many((unit, 1) for unit in units)
+        yield from (exp.tick, exp.answer, exp.log, exp.status, exp.changes, lambda: exp.add_arm("C"))
+
+    said = []
+    for act in (lambda: bl.read(path, table="x"), lambda: _each(path, acts, said)):
+        with suppress(bl.BelatedError):
+            act()
+    assert all("ab" not in text for text in said)  # what a unit may hold
+    with suppress(bl.live.StorageError), bl.live.open(path, ticking=False) as store:
+        assert store.verify().findings or "set made_at" in damage
+
+
+def _each(path, acts, said):
+    with bl.live.open(path, ticking=False) as store:
+        for act in acts(store):
+            try:
+                act()
+            except bl.BelatedError as error:
+                said.append(str(error))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "create view v as select 1",
+        "create trigger t after insert on decision begin delete from outcome; end",
+        "drop table parked; create view parked as with recursive r (n) as (select 1 union all select n + 1 from r) "
+        "select n as experiment from r",
+    ],
+)
+def test_a_file_that_brings_statements_is_refused(tmp_path, program):
+    path = tmp_path / "shop.belated"
+    bl.live.open(path).close()
+    connection = sqlite3.connect(path)
+    connection.executescript(program)
+    connection.close()
+    for act in (bl.live.open, bl.live.migrate, lambda path: bl.live.restore(path, tmp_path / "new.belated")):
+        with pytest.raises(bl.live.StorageError, match="views or triggers, which no store has; do not trust it"):
+            act(path)
+    with pytest.raises(bl.LogError, match="views or triggers"):
+        bl.read(path, table="x")
+    assert not (tmp_path / "new.belated").exists()
 
 
 def test_a_transaction_that_fails_leaves_nothing(tmp_path):

@@ -145,8 +145,9 @@ def test_a_closed_or_forked_store_says_so(store, monkeypatch):
         with pytest.raises(bl.live.StorageError, match="opened by another process"):
             exp.ask("x")
     store.close()
-    with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
-        exp.ask("x")
+    for act in (lambda: exp.ask("x"), exp.answer, exp.status, exp.tick, store.verify):
+        with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
+            act()
 
 
 def test_an_answer_grows_with_its_rows(store):
@@ -282,3 +283,12 @@ def test_threads_may_answer_while_others_ask(store):
 def test_a_kind_of_sequence_that_the_outcome_cannot_have_is_refused_at_once(tmp_path, outcome, kind):
     with bl.live.open(tmp_path / "shop.belated") as store, pytest.raises(bl.OptionError, match="`kind`"):
         store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=outcome, planned_rows=10, kind=kind)
+
+
+@pytest.mark.parametrize("wrong", [("x",), ("x", 1, "", None, False, 9), None, 7])
+def test_what_is_no_outcome_is_told(store, wrong):
+    exp = create(store)
+    with pytest.raises(bl.OptionError, match="Outcome 1 is not one; give a Tell, or a tuple of unit and value"):
+        exp.tell_many([("a", 1), wrong])
+    assert exp.status().parked == 0
+    assert exp.tell_many([{"unit": "a", "value": 1}])[0].status == "refused"

@@ -5,6 +5,9 @@ import pytest
 import belated as bl
 from belated.base.errors import OptionError
 from belated.live.tokens import SCOPES, all_tokens, digest_of, make_token, revoke, tokens, use_link
+from tests.live.conftest import of_storages
+
+pytestmark = of_storages("tokens are kept by a storage; one that is served has the service's own, too")
 
 
 def known(storage):

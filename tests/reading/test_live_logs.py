@@ -61,3 +61,16 @@ def test_other_files_are_not_taken_for_live_ones(tmp_path):
     assert not is_live(path)
     (tmp_path / "short.csv").write_text("a")
     assert not is_live(tmp_path / "short.csv")
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(store, tmp_path, monkeypatch):
+    """SQLite needs files beside one that is open; root may write everywhere, so that the error is made here."""
+
+    def connect(*_, **__):
+        error = sqlite3.OperationalError("attempt to write a readonly database")
+        error.sqlite_errorcode = sqlite3.SQLITE_READONLY_DIRECTORY
+        raise error
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with pytest.raises(bl.LogError, match="make its folder writable, or read a backup"):
+        bl.read(tmp_path / "shop.belated", table="x")

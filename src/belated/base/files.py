@@ -12,6 +12,9 @@ from secrets import token_hex
 from belated.base.errors import OptionError
 from belated.base.text import one_line
 
+#: How SQLite's databases begin.
+_SQLITE = b"SQLite format 3\x00"
+
 
 def write_whole(path: str | Path, content: str | bytes, *, private: bool = True) -> Path:
     """Write a file under a temporary name and rename it, so that nobody sees a partial file.
@@ -45,7 +48,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
-    """Return the path if a file can be written there; raise if its folder is missing, it is a folder or an input."""
+    """Return the path if a file can be written there; raise if it would be a folder, an input or a database."""
     path = Path(path)
     if not path.parent.is_dir():
         raise OptionError(f"`{path}` cannot be written: there is no folder `{path.parent}`.")
@@ -53,9 +56,19 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         raise OptionError(f"`{path}` cannot be written: it is a folder.")
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
+    if path.is_file() and _begins(path, _SQLITE):
+        raise OptionError(f"`{path}` cannot be written: it is a database, which would be lost; choose another name.")
     if path.exists() and any(_is_same(path, given) for given in inputs):
         raise OptionError(f"`{path}` cannot be written: it is an input file, which would be lost; choose another name.")
     return path
+
+
+def _begins(path: Path, magic: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:  # said when it is written
+        return False
 
 
 def _is_same(path: Path, other: str | Path) -> bool:

@@ -173,7 +173,7 @@ class Table:
 
         A table that is wider than the terminal has shorter labels, and then its last columns below the first.
         """
-        return "\n".join([self._title(), *_lines(self._columns(), every=every), *self._notes()])
+        return "\n".join([text.printable(self._title()), *_lines(self._columns(), every=every), *self._notes()])
 
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
@@ -183,7 +183,7 @@ class Table:
         rows = [list(row) for row in zip(*cells, strict=True)]
         lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
         notes = [line for note in self._notes() for line in ("", _markdown(note))]
-        return "\n".join([_markdown(self._title()), "", *lines, *notes])
+        return "\n".join([_markdown(text.printable(self._title())), "", *lines, *notes])
 
     def to_html(self) -> str:
         """Return the table as HTML; labels are escaped."""

@@ -15,6 +15,7 @@ from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
 from belated.cli.live import commands as live_commands
+from belated.cli.options import Signed
 from belated.cli.output import STOPPED, STOPPED_WORDS, WRONG, sentences
 from belated.cli.paper import paper
 from belated.cli.plan import plan
@@ -72,7 +73,7 @@ def _add_live() -> None:
         groups[words[:-1]].add_typer(groups[words], name=words[-1])
     for words, command in live_commands().items():
         path = ("live", *words)
-        groups[path[:-1]].command(path[-1])(sentences(_options(*path))(command))
+        groups[path[:-1]].command(path[-1], cls=Signed)(sentences(_options(*path))(command))
 
 
 _add_live()

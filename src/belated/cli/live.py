@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from belated.base.errors import OptionError, argument
+from belated.base.text import count
 from belated.cli.options import option
 from belated.cli.output import WRONG, check_format, show
 
@@ -67,21 +68,23 @@ def read_policy(text: str, outcome: Outcome) -> Policy:
     from belated.simulation.description import policy_from
 
     name, _, given = text.partition(":")
+    if name == "own":
+        raise OptionError(f"{argument('policy')} is a Python function; give it in Python, with bl.policies.own(...).")
     pairs = next(csv.reader([given], skipinitialspace=True), []) if given else []
     if any("=" not in pair for pair in pairs):
         raise OptionError(f"{argument('policy')} is {text!r}; options must be like c=0.5,burn_in=100.")
-    options = {key: _number(key, value) for key, _, value in (pair.rpartition("=") for pair in pairs)}
+    options = {key: _number("policy", f"{key}=", value) for key, _, value in (pair.rpartition("=") for pair in pairs)}
     if name == "thompson":
         is_share = outcome.kind == "binary" or outcome.measure == "indicator"
         name = "thompson_beta" if is_share else "thompson_normal"
     return policy_from({"name": name, **({"shares": options} if name == "fixed" else options)})
 
 
-def _number(name: str, text: str) -> float:
+def _number(option: str, before: str, text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise OptionError(f"{argument('policy')} has {name}={text!r}; it must be a number.") from None
+        raise OptionError(f"{argument(option)} has {before}{text!r}; it must be a number.") from None
     return int(number) if number.is_integer() and "." not in text else number
 
 
@@ -94,7 +97,7 @@ def read_outcome(text: str) -> Outcome:
     if kind in ("binary", "real") and not parts:
         return binary() if kind == "binary" else real()
     if kind == "bounded" and len(parts) == 2:
-        low, high = (_number(part, part) for part in parts)
+        low, high = (_number("outcome", "", part) for part in parts)
         return bounded(low, high)
     if kind == "events" and len(parts) in (1, 2) and (len(parts) == 1 or parts[1] in MEASURES):
         return events(*parts)  # type: ignore[arg-type]
@@ -221,18 +224,33 @@ def _rows(path: Path, *, correct: bool) -> Iterator[Tell]:
     from belated.live.records import Tell
 
     check_file(path)
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        names = reader.fieldnames or []
-        if not {"unit", "value"} <= set(names):
+    for number, row in enumerate(_lines(path)):
+        if number == 0 and not {"unit", "value"} <= set(row):
             raise OptionError(f"`{path}` has no columns named unit and value; its first line must name them.")
-        for number, row in enumerate(reader, 1):
-            try:
-                when = row.get("happened_at")
-                happened = dt.datetime.fromisoformat(when) if when else None
-                yield Tell(row["unit"], float(row["value"]), row.get("key") or "", happened, correct)
-            except (TypeError, ValueError):
-                raise OptionError(f"`{path}` has in row {number} a value or a time that cannot be read.") from None
+        if number == 0:
+            continue
+        try:
+            when = row.get("happened_at")
+            happened = dt.datetime.fromisoformat(when) if when else None
+            yield Tell(row["unit"], float(row["value"]), row.get("key") or "", happened, correct)
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"`{path}` has in row {number} a value or a time that cannot be read; mend it, and tell the file "
+                "again: what is stored already is not stored twice."
+            ) from None
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    """Give the names of a CSV file's columns, then its rows."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            yield dict.fromkeys(reader.fieldnames or [], "")
+            yield from reader
+    except UnicodeDecodeError:
+        raise OptionError(f"`{path}` is not a CSV file in UTF-8.") from None
+    except csv.Error as error:
+        raise OptionError(f"`{path}` is not a CSV file: {error}.") from None
 
 
 def answer(
@@ -294,7 +312,7 @@ def log(
         typer.echo(log_text(data).rstrip("\n"))
     else:
         write_log(data, output)
-        typer.echo(f"{len(data):,} rows written to {output}", err=True)
+        typer.echo(f"{count(len(data), 'row')} written to {output}", err=True)
 
 
 def changes(place: Place, name: Name, format: Format = "table") -> None:  # noqa: A002
@@ -470,7 +488,7 @@ def restore(
     """
     from belated.live.keeping import restore as restored
 
-    typer.echo(f"{restored(path, place, replace=replace):,} units erased again")
+    typer.echo(f"{count(restored(path, place, replace=replace), 'unit')} erased again")
 
 
 def migrate(place: Place) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from belated.base.checks import one_of
 from belated.base.errors import OptionError, argument
@@ -30,6 +32,18 @@ def option(help_: str, panel: str | None = None, *, least: int | None = None) ->
 
 def _format(panel: str | None) -> Any:
     return typer.Option("--format", help="The format: table, markdown, csv or json.", rich_help_panel=panel)
+
+
+class Signed(TyperCommand):
+    """A command whose arguments may be negative numbers, which are not options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments that are left."""
+        ctx.ignore_unknown_options = any(_NEGATIVE.match(each) for each in args)
+        return super().parse_args(ctx, args)
+
+
+_NEGATIVE = re.compile(r"-\.?[0-9]")
 
 
 # ---------------------------------------------------------------- where the log is

@@ -194,12 +194,12 @@ class LiveAnswer(Table):
             Column("contrast", [each.name for each in fixed], "label"),
             *(once[name] for name in ("estimate", "low", "high")),
             *(replace(always[name], name=f"{name}_at_every_look") for name in ("low", "high")),
-            Column("excluded_at", [self._excluded(each.name) for each in fixed], "label"),
+            Column("excluded_at", [self._excluded(each.name) for each in fixed], "number"),
         ]
 
-    def _excluded(self, name: str) -> str:
+    def _excluded(self, name: str) -> str | None:
         at = self.exclusions.get(name)
-        return "–" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
+        return None if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
 
     def _notes(self) -> list[str]:
         if self.estimate is None:

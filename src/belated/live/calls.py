@@ -54,7 +54,9 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
         try:
             tells.append(_read_tell(outcome, *each))
         except BelatedError as error:
-            refused[place] = Told(str(each[0]), "refused", str(error).rstrip("."))
+            refused[place] = Told(str(next(iter(each))), "refused", str(error).rstrip("."))
+        except TypeError:
+            raise OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.") from None
     return tells, refused
 
 

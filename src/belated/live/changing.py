@@ -43,11 +43,11 @@ def create(
     segments: Sequence[str] = (),
 ) -> None:
     """Insert an experiment that has not started."""
-    if session.run("select 1 from experiment where name = ?", name):
-        raise LiveError(f"There is already an experiment {one_line(repr(name))} in the store; choose another name.")
     (key,) = session.new_ids(1)
     salt = secrets.token_bytes(SALT)
-    session.add("experiment", [(key, name, "draft", salt, setup.to_json(), None, None, session.now)])
+    row = (key, name, "draft", salt, setup.to_json(), None, None, session.now)
+    if not session.add("experiment", [row], unless="name"):
+        raise LiveError(f"There is already an experiment {one_line(repr(name))} in the store; choose another name.")
     session.add("arm", [(key, number, label, "offered") for number, label in enumerate(arms)])
     session.add("segment", [(key, number, label) for number, label in enumerate(segments)])
     session.add("rule", [(key, 1, policy_text(policy), session.now)])

@@ -125,7 +125,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
         )
     try:
         answer: Any = np.asarray(policy.function(np.array(counts), np.array(totals), step), dtype=np.float64)
-    except Exception as error:  # whatever a user's function does
+    except (Exception, SystemExit) as error:  # whatever a user's function does
         raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
     if answer.ndim != 1:
         raise PolicyError(f"The policy returned an array of shape {answer.shape}; it must be one probability an arm.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from belated.base.checks import fraction, one_of, positive, whole
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
-from belated.live.errors import UnknownExperimentError, legible
+from belated.live.errors import StorageError, UnknownExperimentError, legible
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
@@ -253,6 +253,8 @@ def _served(session: Session, key: int, latest: int | None, state: State, *, seg
         known: _Served = kept[place]
         return known
     rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
+    if not rows:
+        raise StorageError("The store is damaged: an experiment has no arms; restore a backup.")
     segments: list[Any] = []
     if segmented:
         segments = session.run("select label from segment where experiment = ? order by number", key)
@@ -286,8 +288,14 @@ def add_version(session: Session, experiment: int, version: Version) -> bool:
     return bool(rows)
 
 
+#: The kinds of values of a version: numbers, then lists of them, as `_VERSION` names them.
+_NUMBERS, _LISTS = 5, (int, float, float, float, int)
+
+
 def _version(row: tuple[Any, ...]) -> Version:
-    number, rule, step, watermark, made_at, *lists, cause = row
     with legible("a version of the policy"):
-        offered, probabilities, counts, totals, steps = (tuple(json.loads(text)) for text in lists)
-    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, cause, steps)
+        number, rule, step, watermark, made_at = map(int, row[:_NUMBERS])
+        offered, probabilities, counts, totals, steps = (
+            tuple(map(kind, json.loads(text))) for kind, text in zip(_LISTS, row[_NUMBERS:-1], strict=True)
+        )
+    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, row[-1], steps)

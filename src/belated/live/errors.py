@@ -55,7 +55,25 @@ def legible(what: str) -> Iterator[None]:
         yield
     except LiveError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except _ODD:
         raise StorageError(
             f"The store is damaged: {what} cannot be read; restore a backup with `belated live restore`."
         ) from None
+
+
+@contextmanager
+def unharmed(name: str) -> Iterator[None]:
+    """Raise one sentence if rows of a file cannot be worked with; SQLite takes any value in any column."""
+    try:
+        yield
+    except BelatedError:
+        raise
+    except _ODD as error:
+        raise StorageError(
+            f"{name} is damaged: a value in it is not of its kind; check it with `belated live verify`, and restore a "
+            "backup with `belated live restore`."
+        ) from error
+
+
+#: What happens to a value that is not of its kind.
+_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)

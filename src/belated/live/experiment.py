@@ -46,7 +46,7 @@ class Experiment:
         self._store, self._id = store, about.id
         self.name, self.setup = about.name, about.setup
         self._lock = threading.Lock()
-        self._rows = LiveRows()
+        self._rows, self._grown = LiveRows(), 0
         self._answer: tuple[Any, LiveAnswer] | None = None
 
     def __repr__(self) -> str:
@@ -147,7 +147,8 @@ class Experiment:
     def answer(self) -> LiveAnswer:
         """Return what the experiment says so far: estimate, confidence sequence, best arm, diagnosis, counts.
 
-        It is computed from the rows that are new; with nothing new, it is the same object.
+        It is computed from the rows that are new; with nothing new, it is the same object. Windows of events that are
+        open grow older, which is new, too.
         """
         with self._lock:
             with self._store.storage.reading() as session:
@@ -156,7 +157,8 @@ class Experiment:
                 now, watermark = session.now, session.watermark
                 remembered = self._exclusions(session)
             closed = self._closed(now)
-            key = (len(self._rows), self._told(closed), self._rows.corrected, about.state, waiting, len(about.arms))
+            ages = now if closed is not None and not closed.all() else None
+            key = (self._grown, ages, about.state, waiting, len(about.arms))
             if self._answer is not None and self._answer[0] == key:
                 return self._answer[1]
             told = self._told(closed)
@@ -190,7 +192,7 @@ class Experiment:
         with self._store.storage.reading() as session:
             about, waiting = snapshot(session, self.name), self._parked(session)
             asked, told = self._so_far(session, about)
-        return Status.of(about, asked=asked, told=told, parked=waiting)
+            return Status.of(about, asked=asked, told=told, parked=waiting)
 
     def changes(self) -> Changes:
         """Return the audit: every change with its time, author and reason."""
@@ -198,9 +200,8 @@ class Experiment:
             rows = session.run(
                 "select what, detail, author, reason, made_at from change where experiment = ? order by id", self._id
             )
-        return Changes(
-            self.name, [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
-        )
+            made = [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
+        return Changes(self.name, made)
 
     def replay(self) -> list[Version]:
         """Make every policy version again, from the rows that each had seen."""
@@ -277,8 +278,8 @@ class Experiment:
             changing.set_arm(session, self.name, arm, state, self._store.find_policy, _who(author, reason))
 
     def _extend(self, session: Session) -> None:
-        """Read the rows that are new."""
-        self._rows.extend(
+        """Read the rows that are new, and count how often there were any."""
+        self._grown += self._rows.extend(
             session.run, self._id, session.watermark, events=self.setup.outcome.is_events,
             segmented=self.setup.segmented,
         )  # fmt: skip

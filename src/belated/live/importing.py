@@ -141,7 +141,7 @@ def _chances(opened: Source) -> Any:
     found = opened.roles.propensity
     if found is None or found.kind != "wide" or found.labels is None:
         return None if found is None else found.split or found.columns[0]
-    return dict(zip(found.labels, found.columns, strict=True))
+    return {**dict(zip(found.labels, found.columns, strict=True)), **found.extra}  # of arms that were never drawn, too
 
 
 def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 from belated.base.files import check_file
 from belated.base.text import one_line
-from belated.live.errors import StorageError
+from belated.live.errors import StorageError, unharmed
 from belated.live.schema import COLUMNS, META, PLACES, check_schema, migrate, schema_of
 from belated.live.storage import Clock, Session, Storage, system_clock
-from belated.reading.live_logs import APPLICATION, is_sqlite
+from belated.reading.live_logs import APPLICATION, has_programs, is_sqlite
 
 #: Seconds to wait while another process writes.
 _PATIENCE = 60
@@ -148,6 +148,8 @@ class SQLiteStorage(Storage):
             tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
             if found != APPLICATION and tables:
                 raise StorageError(f"{self.name} is a SQLite database, but not one of live experiments.")
+            if has_programs(lambda statement: connection.execute(statement).fetchall()):
+                raise StorageError(f"{self.name} has views or triggers, which no store has; do not trust it.")
             if found != APPLICATION:  # before the write-ahead log: the file's own header must have it
                 connection.execute(f"pragma application_id = {APPLICATION}")
             if connection.execute("pragma journal_mode = wal").fetchone()[0] != "wal":
@@ -222,11 +224,15 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 @contextmanager
 def _sentences(name: str) -> Iterator[None]:
-    """Turn errors of SQLite into one sentence."""
+    """Turn errors of SQLite, and what its values lead to, into one sentence."""
     try:
-        yield
+        with unharmed(name):
+            yield
     except sqlite3.Error as error:
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        if not code:  # text that is none, which its message would show; or a connection that is closed
+            damaged = isinstance(error, sqlite3.OperationalError)
+            code = sqlite3.SQLITE_CORRUPT if damaged else sqlite3.SQLITE_MISUSE
         words = _WORDS.get(code, f"SQLite says: {one_line(error, 200)}")
         raise StorageError(f"{name} cannot be used now: {words}.") from None
 
@@ -240,6 +246,7 @@ _WORDS = {
     sqlite3.SQLITE_IOERR: "the disk reports an error; check it before you ask again",
     sqlite3.SQLITE_CORRUPT: "it is damaged; restore a backup with `belated live restore`",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database",
+    sqlite3.SQLITE_MISUSE: "it is closed; open it again",
 }
 
 
@@ -250,7 +257,7 @@ def _check_place(path: Path, name: str, *, make: bool) -> None:
         raise StorageError(f"{name} is a folder; give the name of a file.")
     if not path.parent.is_dir():
         raise StorageError(f"{name} cannot be made: there is no folder `{one_line(path.parent, 200)}`.")
-    kind = file_system(path.parent.resolve(), _mounts())
+    kind = file_system(path.resolve().parent, _mounts())  # of the file itself, also through links
     if kind in _NETWORK:
         raise StorageError(
             f"{name} is on a network file system ({kind}), where locks cannot be relied on; put it on a local disk, or "
@@ -261,10 +268,13 @@ def _check_place(path: Path, name: str, *, make: bool) -> None:
             raise StorageError(f"There is no file {name}; make an experiment first with `belated live create`.")
         with suppress(FileExistsError), _refusals(name):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    elif path.stat().st_size and not is_sqlite(path):
+    elif not os.access(path, os.R_OK | os.W_OK):
+        raise StorageError(f"{name} is read-only or not this user's; make it readable and writable for this user.")
+    elif path.stat().st_size == 0:  # an empty file becomes a store
+        with _refusals(name):
+            path.chmod(0o600)
+    elif not is_sqlite(path):
         raise StorageError(f"{name} is not a store of live experiments; choose another file.")
-    if not os.access(path, os.W_OK):
-        raise StorageError(f"{name} is read-only; make it writable for this user.")
 
 
 @contextmanager

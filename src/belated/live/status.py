@@ -6,6 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
+from belated.base.documents import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.design import Snapshot
@@ -57,6 +58,19 @@ class Status(Table):
             tuple((arm.label, arm.state, p) for arm, p in zip(about.arms, chances, strict=True)),
             tuple(rows) if about.segments else (),
         )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as values that JSON has."""
+        made_at = None if self.made_at is None else self.made_at.isoformat()
+        return {
+            "experiment": self.name, "state": self.state, "version": self.version, "made_at": made_at,
+            "asked": self.asked, "told": self.told, "parked": self.parked, "problem": self.problem,
+            "arms": json_rows(self._unrounded()),
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        """Return the status as JSON, as docs/json.md describes it."""
+        return json_text("status", self.to_dict())
 
     def _title(self) -> str:
         parked = f", {count(self.parked, 'outcome')} parked" if self.parked else ""

@@ -41,12 +41,15 @@ class _Batch:
 
     def take(self, tells: Iterable[Tell]) -> list[Told]:
         """Return for each outcome whether it is stored, or why not; `store` inserts them."""
-        decisions, known, now, said = self.decisions, self.known, self.session.now, []
+        decisions, known, now = self.decisions, self.known, self.session.now
+        said: list[Told] = []
+        unknown: list[tuple[str, str, int, Tell, int | None]] = []
         for tell in tells:
             unit, value, key, happened_at, correct = tell
             happened = None if happened_at is None else stamp(happened_at)
             if unit not in decisions:
-                said.append(self._park(tell, happened))
+                unknown.append((unit, key, len(said), tell, happened))
+                said.append(make_told((unit, "parked", None)))
                 continue
             decision, assigned_at = decisions[unit]
             revision, before = known.get((decision, key), _NOTHING)
@@ -59,19 +62,23 @@ class _Batch:
                 arrived = now if now > assigned_at else assigned_at
                 self.added.append((decision, key, revision + 1, value, happened, arrived))
                 said.append(make_told((unit, "new" if before is None else "corrected", None)))
+        for *_, place, tell, happened in sorted(unknown):  # in one order, as asks are
+            said[place] = self._park(tell, happened)
         return said
 
     def _park(self, tell: Tell, happened: int | None) -> Told:
-        before = self.parked.get((tell.unit, tell.key))
-        if before is not None and before != tell.value and not tell.correct:
-            return Told(tell.unit, "contradiction", _CONTRADICTION)
-        if before != tell.value:
-            self.session.run(
+        """Keep an outcome until its unit is asked; others may have just kept another one."""
+        kept = self.parked.get((tell.unit, tell.key))
+        if kept is None or (kept != tell.value and tell.correct):
+            ((kept,),) = self.session.run(
                 "insert into parked (experiment, unit, key, value, happened_at, arrived_at) values (?, ?, ?, ?, ?, ?) "
-                "on conflict (experiment, unit, key) do update set value = excluded.value",
-                self.about.id, tell.unit, tell.key, tell.value, happened, self.session.now,
+                "on conflict (experiment, unit, key) do update set value = case when ? then excluded.value "
+                "else parked.value end returning value",
+                self.about.id, tell.unit, tell.key, tell.value, happened, self.session.now, tell.correct,
             )  # fmt: skip
-            self.parked[tell.unit, tell.key] = tell.value
+            self.parked[tell.unit, tell.key] = kept
+        if kept != tell.value:
+            return Told(tell.unit, "contradiction", _CONTRADICTION)
         return Told(tell.unit, "parked")
 
     def place(self, tell: Tell) -> tuple[int, str]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from belated.base.errors import BelatedError
 from belated.live.design import Setup
 
 
@@ -83,5 +82,5 @@ class Ticker:
                 if new < setup.every and not late:
                     continue
                 self._new[name], self._last[name] = 0, now
-            with suppress(BelatedError):  # the storage is busy or gone: the next tick makes up for it
+            with suppress(Exception):  # the storage is busy or gone: the next tick makes up for it
                 self._tick(name)

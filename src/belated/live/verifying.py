@@ -63,11 +63,12 @@ def verify(session: Session, find_policy: FindPolicy) -> Verification:
     decisions = outcomes = made = 0
     for (name,) in session.run("select name from experiment order by id"):
         try:
-            about = snapshot(session, name)
-            listed = versions(session, about.id)
-            found = [*_check_audit(session, about), *_check_versions(session, about, listed, find_policy)]
-            decided, wrong = _check_decisions(session, about, listed)
-            told, odd = _check_outcomes(session, about)
+            with legible("a row"):
+                about = snapshot(session, name)
+                listed = versions(session, about.id)
+                found = [*_check_audit(session, about), *_check_versions(session, about, listed, find_policy)]
+                decided, wrong = _check_decisions(session, about, listed)
+                told, odd = _check_outcomes(session, about)
         except LiveError as error:
             findings.append(f"{name!r}: {error}")
             continue

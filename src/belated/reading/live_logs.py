@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import LogError, OptionError, argument
+from belated.base.errors import BelatedError, LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER
 from belated.log.segments import SegmentColumn, in_order
@@ -52,6 +52,11 @@ def is_live(path: str | os.PathLike[str]) -> bool:
     with open(path, "rb") as file:
         head = file.read(100)
     return head[:16] == _MAGIC and head[68:72] == APPLICATION.to_bytes(4, "big")
+
+
+def has_programs(run: Run) -> bool:
+    """Whether a file has views or triggers: statements of whoever made it, which its readers would run."""
+    return bool(run("select 1 from sqlite_master where type in ('view', 'trigger') limit 1"))
 
 
 # ---------------------------------------------------------------- rows
@@ -273,15 +278,28 @@ def find_live(source: Any, table: str | None) -> LiveLog | None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Run]:
-    uri = f"{Path(path).absolute().as_uri()}?mode=ro"
+    uri, name = f"{Path(path).absolute().as_uri()}?mode=ro", one_line(Path(path).name)
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=60)) as connection:
             connection.execute("pragma query_only = on")
             connection.execute("pragma trusted_schema = off")
             connection.execute("begin")
-            yield lambda statement, *values: connection.execute(statement, values).fetchall()
+
+            def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+                return connection.execute(statement, values).fetchall()
+
+            if has_programs(run):
+                raise LogError(f"`{name}` has views or triggers, which no store has; do not trust it.")
+            yield run
+    except BelatedError:
+        raise
     except sqlite3.Error as error:
-        raise LogError(f"`{one_line(Path(path).name)}` cannot be read: {one_line(error, 200)}.") from None
+        why = one_line(error, 200)
+        if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            why = "SQLite keeps files beside it while it is read; make its folder writable, or read a backup"
+        raise LogError(f"`{name}` cannot be read: {why}.") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise LogError(f"`{name}` is damaged: a value in it is not of its kind; restore a backup.") from error
 
 
 def _of_database(url: str, table: str | None) -> LiveLog | None:

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import threading
+
+import belated as bl
+from belated.live.design import plan_setup
+from belated.live.ticker import Ticker
+
+
+def test_a_tick_that_fails_does_not_end_the_next_ones():
+    ticks, made = [], threading.Event()
+
+    def tick(name):
+        ticks.append(name)
+        if len(ticks) < 3:
+            raise RuntimeError("what nobody expected")
+        made.set()
+
+    ticker = Ticker(tick)
+    try:
+        ticker.follow("x", plan_setup(["A"], bl.live.binary(), baseline=None, planned_rows=10, seconds=0.01))
+        for _ in range(1000):
+            ticker.note("x", 1)
+            if made.wait(0.05):
+                break
+        assert made.is_set()
+    finally:
+        ticker.close()
