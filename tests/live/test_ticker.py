@@ -26,3 +26,14 @@ def test_a_tick_that_fails_does_not_end_the_next_ones():
         assert made.is_set()
     finally:
         ticker.close()
+
+
+def test_rows_from_before_it_was_opened_get_a_version():
+    made = threading.Event()
+    ticker = Ticker(lambda name: made.set())
+    try:
+        setup = plan_setup(["A"], bl.live.binary(), baseline=None, planned_rows=10, seconds=0.01)
+        ticker.follow("x", setup)
+        assert made.wait(30)  # nobody has noted a row
+    finally:
+        ticker.close()

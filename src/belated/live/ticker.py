@@ -29,13 +29,15 @@ class Ticker:
         self._thread: threading.Thread | None = None
 
     def follow(self, name: str, setup: Setup) -> None:
-        """Make versions of an experiment from now on."""
+        """Make versions of an experiment from now on; rows that are there may not be in one yet."""
         with self._lock:
+            if name not in self._setups:
+                self._last[name], self._new[name] = time.monotonic(), 1
             self._setups[name] = setup
-            self._last.setdefault(name, time.monotonic())
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="belated-ticker", daemon=True)
                 self._thread.start()
+        self._wake.set()
 
     def note(self, name: str, rows: int) -> None:
         """Take note of rows that were committed."""
