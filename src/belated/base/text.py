@@ -141,7 +141,7 @@ def share_text(value: object) -> str:
 def statistic_text(value: object) -> str:
     """Return a test's statistic: two decimals."""
     number = as_number(value)
-    return f"{number:.2f}" if math.isfinite(number) else number_text(number)
+    return f"{number:z.2f}" if math.isfinite(number) else number_text(number)
 
 
 def number_text(value: object) -> str:

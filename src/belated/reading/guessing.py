@@ -94,7 +94,7 @@ def find(
 
     required: tuple[Role, ...] = ("arm", "outcome")
     for role in required:
-        if role not in options and (column := tables[role].guess(role)):
+        if role not in options and (column := tables[role].guess(role) or tables[role].guess(role, ("other",))):
             roles[role] = tables[role].take(role, column)
         if not roles.setdefault(role, None) and not (role == "outcome" and events):
             raise tables[role].missing(role)
@@ -411,7 +411,7 @@ def _likely(table: _Columns) -> Propensity:
     instead = None
     if column := table.guess("propensity", ("list",)) or table.guess("propensity", ("text",)):
         instead = Propensity("column", (column,))
-    elif column := table.guess("propensity", ("number",)):
+    elif column := table.guess("propensity", ("number",)) or table.guess("propensity", ("integer", "mixed")):
         instead = Propensity("chosen", (column,))
     numbers = tuple(column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed"))
     return Propensity("guess", numbers, instead=instead)
