@@ -662,3 +662,11 @@ def test_infinite_timestamps_are_no_times(tmp_path, sent, came, words):
         )
     with pytest.raises(bl.LogError, match=words):
         bl.estimate(bl.read(tmp_path / "a.duckdb", propensity="uniform"))
+
+
+def test_datetimes_of_arrival_need_datetimes_of_assignment():
+    table = pa.table({"arm": ["A", "B"] * 9, "outcome": [0, 1] * 9, "arrived_at": [START] * 18})
+    for options in ({}, {"assigned_at": "none"}, {"arrived_at": "arrived_at"}):
+        with pytest.raises(bl.LogError, match=r"'arrived_at', for `arrived_at`, holds datetimes, but .*`assigned_at`"):
+            bl.read(table, propensity="uniform", **options)
+    assert len(bl.read(table, propensity="uniform", arrived_at="none", assigned_at="none")) == 18

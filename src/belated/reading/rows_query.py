@@ -63,6 +63,8 @@ class RowsQuery:
         The engine that the rows were copied from.
     line : callable or None
         Returns the line of the file in which a row of a CSV file begins.
+    whole : ibis table or None
+        The assignments with all their columns, also those that are not used, of files and dataframes.
     """
 
     assignments: ir.Table
@@ -76,6 +78,7 @@ class RowsQuery:
     ordered: bool = True
     copied_from: str | None = None
     line: Callable[[int], str] | None = None
+    whole: ir.Table | None = None
 
     @property
     def connection(self) -> BaseBackend:
@@ -156,6 +159,13 @@ class RowsQuery:
                 arrived = time("arrived_at", column).type()
         elif self.roles.delay is not None:
             arrived = _after(self.library.null(assigned), self.outcomes[self.roles.delay]).type()
+        if arrived.is_timestamp() and self.roles.assigned_at is None:
+            raise LogError(
+                f"Column {one_line(repr(self.roles.arrived_at))}, for {argument('arrived_at')}, holds datetimes, but "
+                f"no column is known to say when the rows were assigned; name it with {argument('assigned_at')}, or "
+                f"use {argument('arrived_at', 'none')} if this column is not when the outcomes came.",
+                column="assigned_at",
+            )
         if assigned.is_timestamp() != arrived.is_timestamp():
             raise LogError(
                 f"{argument('assigned_at')} and the arrival times must be of one kind: both datetimes or both numbers.",
