@@ -183,7 +183,8 @@ def read(
         "arrival_probability": arrival_probability, "recorded_at": recorded_at,
     }  # fmt: skip
     reading = Reading(tuple(_kinds(assignments)), lambda **changes: read(source, outcomes, **given | changes))
-    columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
+    texts = {"texts": isinstance(assignments, CsvFile)}
+    columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options | texts)
     given_table = assignments.table
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
     held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
