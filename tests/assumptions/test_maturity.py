@@ -17,8 +17,9 @@ def test_rows_that_have_had_their_time_count():
     answer = bl.sensitivity(log, ("B", "A"))
     assert (answer.maturity.age, answer.maturity.rows) == (100, 900)
     assert answer.observed_share == {"A": 1.0, "B": 1.0}
-    every = bl.sensitivity(log, ("B", "A"), mature=0)
-    assert every.maturity.rows == 1000
+    for none in (0, 0.0, "0", "0 steps"):
+        every = bl.sensitivity(log, ("B", "A"), mature=none)
+        assert every.maturity.rows == 1000
     assert every.observed_share["B"] < 1
     twin = [naive.matured(log.code, k, range(1, 1001), 1000, 100) for k in range(2)]
     assert answer.maturity.rows == sum(map(len, twin))

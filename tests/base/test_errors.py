@@ -28,6 +28,12 @@ def test_an_error_of_a_log_knows_where_it_is():
     assert (bl.LogError("").column, bl.LogError("").row) == (None, None)
 
 
+def test_no_name_in_an_error_can_deceive_a_terminal():
+    error = bl.OptionError(f"Unknown key `\x1b[2J` in {errors.argument('arms', chr(7))}; try `\u202eA`, 👩‍👧.")
+    assert str(error) == "Unknown key `\\x1b[2J` in `arms='\\x07'`; try `\\u202eA`, 👩‍👧."
+    assert error.told("--{} {}".format) == "Unknown key `\\x1b[2J` in --arms \\x07; try `\\u202eA`, 👩‍👧."
+
+
 @pytest.mark.parametrize("kind", ERRORS)
 def test_errors_come_back_from_other_processes(kind):
     back = pickle.loads(pickle.dumps(kind("words")))  # noqa: S301

@@ -77,7 +77,9 @@ def test_a_p_value_is_never_written_as_zero(p_value):
 def test_cells():
     assert [text.count_text(value) for value in (1234567, np.int64(3), None, math.nan)] == ["1,234,567", "3", "–", "–"]
     assert [text.share_text(value) for value in (0.123456, np.float32(0.5), None)] == ["12.3%", "50.0%", "–"]
-    assert [text.statistic_text(value) for value in (1.23456, math.nan, -math.inf)] == ["1.23", "–", "-∞"]
+    assert [text.statistic_text(value) for value in (1.23456, -1e-9, math.nan, -math.inf)] == [
+        "1.23", "0.00", "–", "-∞"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

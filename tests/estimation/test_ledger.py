@@ -163,6 +163,8 @@ def test_ledgers_are_merged_by_their_sums():
     [
         (lambda: bl.Ledger(["A", "A"]), "name each arm once"),
         (lambda: bl.Ledger([]), "name each arm once"),
+        (lambda: bl.Ledger([["A"], ["B"]]), "name each arm once"),
+        (lambda: bl.Ledger(2), "`arms` is 2; it must name each arm once"),
         (lambda: bl.Ledger(["A"], weights=np.ones((1, 1))), "by name"),
         (lambda: bl.Ledger(["A"], weights="two_point"), "with a horizon"),
     ],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import pytest
 from scipy import special
@@ -24,6 +25,12 @@ def test_what_cannot_be_reached_is_said():
     )
     assert never.horizon == math.inf
     assert "often has no interval" in never.words
+
+
+def test_a_plan_is_never_rounded_to_nothing():
+    slow = bl.Bandit({"A": bl.arms.bernoulli(0.1), "B": bl.arms.bernoulli(0.3)}, {"A": bl.delays.pareto(1.5)})
+    found = bl.plan(slow, GREEDY, power=0.999999999, seed=1)
+    assert re.match(r"About [1-9][\d,]* assignments \([1-9]", found.words)
 
 
 def test_a_plan_goes_everywhere():

@@ -31,6 +31,8 @@ def url_of(engine: Engine, password: str = "") -> str:
         ("postgresql://ann:pw@host:5432/db", "postgresql://ann:***@host:5432/db"),
         ("postgresql://ann@host/db", "postgresql://ann@host/db"),
         ("postgresql://ann:p@w/x?y#z@host/db", "postgresql://ann:***@host/db"),
+        ("There is no file `postgresql:ann:pw@host`.", "There is no file `postgresql:ann:***@host`."),
+        ("postgres:/ann:p@w@host/db", "postgres:/ann:***@host/db"),
         ("postgresql+psycopg://:pw@/db", "postgresql+psycopg://:***@/db"),
         ("mysql://host/db?user=ann&password=pw&charset=utf8", "mysql://host/db?user=ann&password=***&charset=utf8"),
         ("x://host?sslPassword=pw", "x://host?sslPassword=***"),

@@ -215,6 +215,13 @@ def test_ctrl_c_stops_the_reading_of_a_long_file(name):
         ),
         ("IO Error: TProtocolException: Invalid data", "it is a damaged Parquet file."),
         ("Invalid Input Error: don't know what type: \x0f", "it is a damaged Parquet file."),
+        ("Out of buffer", "it is a damaged Parquet file."),
+        ("Parquet metadata is corrupt. Column has 4 values", "it is a damaged Parquet file."),
+        ("Failed to read file: Snappy decompression failure.", "it is a damaged Parquet file."),
+        (
+            "Corrupt database file: computed checksum 1 does not match stored checksum 2",
+            "it is a damaged DuckDB database.",
+        ),
         ("[Errno 13] Permission denied: '/root/a.csv'", "that is not permitted."),
         ("Something else. See also https://x.org", "Something else."),
     ],

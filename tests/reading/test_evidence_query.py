@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from engines import source_of
 
@@ -77,3 +79,19 @@ def test_rows_that_are_all_there_twice_draw_a_word(timed):
         assert said.startswith(f"The log contains every row {words}.")
     assert bl.read(pa.concat_tables([table, table.slice(1)])).oddities() == []
     assert bl.read(pa.concat_tables([table.slice(0, 9)] * 2)).oddities() == []
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_names_of_units_tell_copies_where_little_else_differs(tmp_path, form):
+    rng, rows = np.random.default_rng(1), 300
+    table = pa.table({"copies": range(rows), "arm": rng.choice(["A", "B"], rows), "bought": rng.integers(0, 2, rows)})
+    write = {"csv": pa.csv.write_csv, "parquet": pa.parquet.write_table}[form]
+    for copies, held in ((1, False), (2, False), (2, True), (3, False)):
+        write(pa.concat_tables([table] * copies), tmp_path / f"log.{form}")
+        source = bl.read(tmp_path / f"log.{form}", propensity="uniform")
+        if held:
+            source.hold()
+        assert source.copies() == copies
+        assert len(source.oddities()) == (copies > 1)
+    write(pa.concat_tables([table, table.slice(0, 299)]), tmp_path / f"log.{form}")
+    assert bl.read(tmp_path / f"log.{form}", propensity="uniform").oddities() == []

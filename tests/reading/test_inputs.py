@@ -70,12 +70,13 @@ def test_databases():
     same(bl.read("many.duckdb", table=hostile))
     refused("holds 2 tables", "many.duckdb")
     refused("Did you mean 't'", "many.duckdb", table="tt")
-    refused("holds 0 tables", database("none.duckdb", DRAWN.wide(), "SELECT 1"))
+    refused("holds no table", database("none.duckdb", DRAWN.wide(), "SELECT 1"))
     refused("is not a database", write("a.csv", DRAWN.csv()), table="t")
     database("two.duckdb", DRAWN.wide(), "CREATE TABLE t AS SELECT * FROM given LIMIT 9", "CREATE SCHEMA s",
              "CREATE TABLE s.t AS SELECT * FROM given")  # fmt: skip
     refused("must be one of 'main.t', 's.t'", "two.duckdb", table="t")
     same(bl.read("two.duckdb", table="s.t"))
+    same(bl.read("one.duckdb", table="main.t"))
     write("cut.duckdb", Path("one.duckdb").read_bytes()[:5000])
     refused("`cut.duckdb` cannot be read", "cut.duckdb")
     holder = [sys.executable, "-c", "import duckdb; c = duckdb.connect('one.duckdb'); print(1, flush=True); input()"]
@@ -107,7 +108,7 @@ def test_views_of_a_database_file_are_not_looked_into(view):
     refused("`v` is a view", "a.duckdb", "v", table="t")
     for options in ({}, {"table": "v"}):
         refused("`v` is a view", "b.duckdb", **options)
-    refused("holds 0 tables", "b.duckdb", table="w")
+    refused("holds no table", "b.duckdb", table="w")
 
 
 def test_generated_columns_of_a_database_file_are_not_computed():

@@ -82,7 +82,8 @@ RIGHT = {
     "exponents": (text_of(columns(("1e0", "0E0"))), {}),
     "spaces": (text_of(columns((" 1 ", " 0"), share=" {} ")), {}),
     **{f"missing is {word}": (text_of(columns(missing=word)), {}) for word in (
-        "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "none", "<NA>", "NaT", "#N/A", " nan "
+        "NA", "na", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "none", "<NA>", "NaT", "#N/A", " nan ",
+        "-nan", "\\N"
     )},
     "a byte order mark": ("\ufeff" + PLAIN, {}),
     "CRLF": (text_of(columns(), end="\r\n"), {}),
@@ -174,6 +175,9 @@ def test_arms_that_say_nothing_elsewhere_are_labels():
         table["arm"] = [label if arm == "B" else arm for arm in ARM]
         table[f"p_{label}"] = table.pop("p_B")
         assert set(bl.read(write("a.csv", text_of(table))).arms) == {"A", label}
+    labels = {"arm": ["NA" if arm == "B" else "None" for arm in ARM]}
+    assert bl.read(write("a.csv", text_of({**columns(), **labels})), propensity="uniform").arms == ("NA", "None")
+    refused("`arm` is missing in 24 rows", write("a.csv", text_of({**columns(), "arm": [""] * 24})))
     refused("`arm` is missing in 8 rows", write("a.csv", text_of({**columns(), "arm": ["", "A", "A"] * 8})))
 
 
@@ -218,6 +222,12 @@ REFUSED = {
                  "'A' is 50.0; it must lie .* so these seem to be per cent: use `propensity_unit='percent'`"),
     "signs of per cent": (text_of({**columns(), "p_A": ["50%"] * ROWS, "p_B": ["50%"] * ROWS}), {},
                           "has '50%' in column 'p_.'; .*`propensity_unit='percent'`"),
+    "the chosen arm's, in per cent": (
+        text_of({"propensity": [50] * ROWS, **{k: v for k, v in columns().items() if "p_" not in k}}), {},
+        "`propensity` in line 2 is 50.0; .* it looks like per cent: use `propensity_unit='percent'`"),
+    "the chosen arm's, with signs": (
+        text_of({"propensity": ["50%"] * ROWS, **{k: v for k, v in columns().items() if "p_" not in k}}), {},
+        "has '50%' in column 'propensity'; .*`propensity_unit='percent'`"),
     "fractions said to be per cent": (PLAIN, {"propensity_unit": "percent"}, "sums to 0.01"),
     "a date that can be read in two ways": (
         text_of({**columns(), "assigned_at": [f"{1 + i % 12:02}/02/2026" for i in range(ROWS)]}), {},
@@ -233,7 +243,10 @@ REFUSED = {
     "no such pattern": (PLAIN, {"date_format": "%Q"}, "`date_format` is '%Q'; it must be 'day-first', "),
     "afternoons": (text_of(columns(when="%m/%d/%Y %I:%M %p")), {}, "`date_format`, such as '%m/%d/%Y %I:%M %p'"),
     "no pattern": (PLAIN, {"date_format": "dd.mm.yyyy"}, "'day-first', 'month-first' or a pattern"),
-    "two digits of the year": (text_of(columns(when="%d.%m.%y")), {}, "give another with `date_format`"),
+    "two digits of the year": (text_of(columns(when="%d.%m.%y")), {},
+                               "two digits with `date_format`, such as '%d.%m.%y'"),
+    "day first, two digits of the year": (text_of(columns(when="%d.%m.%y")), {"date_format": "day-first"},
+                                          "two digits with `date_format`, such as '%d.%m.%y'"),
     "names of months": (text_of(columns(when="%d %b %Y")), {}, "give another with `date_format`"),
     "no such day": (one("assigned_at", "2026-02-30"), {}, "line 8 has '2026-02-30' in column 'assigned_at'"),
     "a word among times": (one("assigned_at", "soon"), {}, "line 8 has 'soon' in column 'assigned_at'"),
@@ -303,4 +316,4 @@ def test_options_of_text_need_a_text_file():
 def test_lines_that_end_in_different_ways():
     lines = PLAIN.splitlines()
     text = "\r\n".join(lines[:10]) + "\r\n" + "\n".join(lines[10:]) + "\n"
-    refused("cannot be read", write("a.csv", text))
+    refused("its lines end in different ways; save it with line ends of one kind", write("a.csv", text))

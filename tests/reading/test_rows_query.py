@@ -641,3 +641,32 @@ def test_keys_that_cannot_be_joined():
 def test_many_keys_are_cut_short():
     assert listed(["a"]) == "'a'"
     assert listed(range(7)) == "0, 1, 2, 3, 4 and more"
+
+
+@pytest.mark.parametrize(
+    ("sent", "came", "words"),
+    [
+        ("DATE '2026-01-01' + i", "'infinity'", "has no arrival time"),
+        ("'-infinity'", "DATE '2026-01-01' + i", "`assigned_at` in row 0 is missing"),
+        ("'infinity'", "'infinity'", "`assigned_at` in row 0 is missing"),
+    ],
+)
+def test_infinite_timestamps_are_no_times(tmp_path, sent, came, words):
+    import duckdb
+
+    with duckdb.connect(tmp_path / "a.duckdb") as connection:
+        connection.execute(
+            "CREATE TABLE log AS SELECT ['A', 'B'][i % 2 + 1] AS arm, i % 2 AS outcome, "  # noqa: S608
+            f"({sent})::TIMESTAMP AS sent_at, ({came})::TIMESTAMP AS arrived_at FROM "
+            "range(20) AS t(n), (SELECT n::INTEGER AS i)"
+        )
+    with pytest.raises(bl.LogError, match=words):
+        bl.estimate(bl.read(tmp_path / "a.duckdb", propensity="uniform"))
+
+
+def test_datetimes_of_arrival_need_datetimes_of_assignment():
+    table = pa.table({"arm": ["A", "B"] * 9, "outcome": [0, 1] * 9, "arrived_at": [START] * 18})
+    for options in ({}, {"assigned_at": "none"}, {"arrived_at": "arrived_at"}):
+        with pytest.raises(bl.LogError, match=r"'arrived_at', for `arrived_at`, holds datetimes, but .*`assigned_at`"):
+            bl.read(table, propensity="uniform", **options)
+    assert len(bl.read(table, propensity="uniform", arrived_at="none", assigned_at="none")) == 18

@@ -352,12 +352,18 @@ def test_what_is_not_a_table(call):
     [
         (b"seed = 1\nhorizon = \n", r"Invalid value \(at line 2, column 11\)"),
         (b"seed = 1\nseed = 2\n", r"Cannot overwrite a value \(at line 2, column 9\)"),
-        (b"\xff\xfe", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+        (b"\xff\xfe", "it is not text in UTF-8"),
     ],
 )
 def test_a_file_that_is_not_toml(tmp_path, content, why):
     (tmp_path / "x.toml").write_bytes(content)
     with pytest.raises(OptionError, match=rf"x\.toml` is not TOML: {why}\.$"):
+        read(tmp_path / "x.toml")
+
+
+def test_values_that_are_nested_too_deep(tmp_path):
+    (tmp_path / "x.toml").write_text("a = " + "[" * 5_000 + "]" * 5_000)
+    with pytest.raises(OptionError, match=r"x\.toml` cannot be read: its values are nested too deep\.$"):
         read(tmp_path / "x.toml")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +118,7 @@ def _read_age(clock: Clock, mature: Age) -> int | float:
     """Return an age as a number of the clock."""
     kind = "a duration such as '7d', because the log's times are datetimes" if clock.unit else "a number"
     wrong = OptionError(f"{argument('mature')} is {shown(mature)}; it must be {kind}, 0 or more.")
-    if not isinstance(mature, (bool, str)) and isinstance(mature, (int, float, np.number)) and mature == 0:
+    if re.fullmatch(r"\s*0+(\.0*)?\s*[a-z]*\s*", str(mature)):  # no window, but an age
         return 0
     try:
         window = read_window(mature)

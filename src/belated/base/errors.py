@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from belated.base.text import printable
+
 # Python's warning filters are global: two threads that change them at once would interfere
 _LOCK = threading.RLock()
 
@@ -33,15 +35,19 @@ def argument(name: str, value: object = None) -> str:
 
 
 class BelatedError(ValueError):
-    """The base class of all errors of belated."""
+    """The base class of all errors of belated.
+
+    Characters that are not printable are escaped in its message: names in a file could have them to deceive a terminal.
+    """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(_ARGUMENT.sub(lambda match: f"`{match[1]}{'=' if match[2] else ''}{match[2]}`", message))
+        sentence = _ARGUMENT.sub(lambda match: f"`{match[1]}{'=' if match[2] else ''}{match[2]}`", message)
+        super().__init__(printable(sentence))
         self._message = message
 
     def told(self, show: Callable[[str, str], str]) -> str:
         """Return the message with every argument as `show(name, value)` writes it; the value is "" if there is none."""
-        return _ARGUMENT.sub(lambda match: show(match[1], match[3]), self._message)
+        return printable(_ARGUMENT.sub(lambda match: show(match[1], match[3]), self._message))
 
 
 class LogError(BelatedError):

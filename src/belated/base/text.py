@@ -24,7 +24,8 @@ NOTHING = "–"
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 #: What of a URL is secret: what stands between a user's name and the last @, and parameters of such names.
-_PASSWORD = re.compile(r"(://[^:/?#\s]*):\S*(?=@)")
+#: The slashes may have been forgotten.
+_PASSWORD = re.compile(r"(\w:/{0,2}[^:/?#\s@]*):\S*(?=@)")
 SECRET = re.compile(r"([?&;][^=&;\s]*(?:pass|pwd|secret|token|key|cred)[^=&;\s]*=)[^&;\s]*", re.IGNORECASE)
 
 #: A joiner between two emoji, as it is or as `repr` writes it; skin tones and variation selectors may stand before it.
@@ -86,7 +87,8 @@ def one_line(value: object, longest: int = 60) -> str:
 
 def masked(text: str) -> str:
     """Return text in which the passwords of URLs are stars."""
-    return SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***", text)) if "://" in text else text
+    text = _PASSWORD.sub(r"\1:***", text) if "@" in text else text
+    return SECRET.sub(r"\1***", text) if "://" in text else text
 
 
 def moment_text(moment: np.datetime64) -> str:
@@ -141,7 +143,7 @@ def share_text(value: object) -> str:
 def statistic_text(value: object) -> str:
     """Return a test's statistic: two decimals."""
     number = as_number(value)
-    return f"{number:.2f}" if math.isfinite(number) else number_text(number)
+    return f"{number:z.2f}" if math.isfinite(number) else number_text(number)
 
 
 def number_text(value: object) -> str:

@@ -115,7 +115,9 @@ def sentences(show_argument: Callable[[str, str], str] | None = None) -> Iterato
     except BrokenPipeError:  # the reader closed the pipe
         raise typer.Exit(0) from None
     except OSError as error:
-        where = f"`{error.filename}`: " if error.filename else ""
+        from belated.base.text import printable
+
+        where = f"`{printable(error.filename)}`: " if error.filename else ""
         typer.echo(f"Error: {where}{error.strerror}.", err=True)
         raise typer.Exit(WRONG) from None
     except MemoryError:

@@ -96,8 +96,12 @@ class Ledger:
         cap: float | None = None,
         segments: bool | Sequence[Label] = False,
     ) -> None:
-        if len(set(arms)) != len(arms) or not len(arms):
-            raise OptionError(f"{argument('arms')} is {list(arms)!r}; it must name each arm once.")
+        try:
+            named_once = 0 < len(set(arms)) == len(arms)
+        except (TypeError, RecursionError):  # lists cannot be labels
+            named_once = False
+        if not named_once:
+            raise OptionError(f"{argument('arms')} is {shown(arms)}; it must name each arm once.")
         sums = Sums.empty(arms, weights, outcome_model, cap)
         if "given" in (sums.weights.name, sums.outcome_model.name):
             raise OptionError("A ledger computes weights and outcome model itself; give them by name.")

@@ -241,11 +241,12 @@ def _whole(number: float) -> int | float:
 
 
 def _about(number: float, width: float = math.nan) -> str:
-    """Return a number rounded to the precision of a Monte Carlo interval of this width."""
+    """Return a number rounded to the precision of a Monte Carlo interval of this width, but to a digit of its own."""
     if not math.isfinite(number):
         return "∞"
     size = width if math.isfinite(width) and width > 0 else number / 10
     digits = max(math.floor(math.log10(max(size, 1.0))) - 1, 0)
+    digits = min(digits, math.floor(math.log10(max(number, 1.0))))
     return f"{round(number, -digits):,.0f}"
 
 

@@ -166,6 +166,7 @@ ONLY: Mapping[tuple[Role, ColumnKind], str] = {
     ("arrived_at", "text"): r"(.*_)?(at|time|date|datetime|timestamp|ts)|reported",
     **{("arrived_at", kind): rf"reported|(?!({_ACT})$).*" for kind in NUMERIC},
     ("propensity", "text"): ".*(s|pmf|dist|distribution)",
+    **dict.fromkeys([("propensity", "integer"), ("propensity", "mixed")], ".{3,}"),  # in per cent; `p` may be a price
 }
 
 

@@ -452,6 +452,8 @@ def csv_fault(path: str, form: TextFormat) -> str | None:
                 line = layout.skip + reader.line_num
                 if fields and len(fields) != width:
                     return f"line {line:,} has {len(fields)} fields, but the first line has {width}."
+            if isinstance(file.newlines, tuple):
+                return "its lines end in different ways; save it with line ends of one kind, LF or CR LF."
     except UnicodeError:
         return _not_text(form)
     except csv.Error as error:

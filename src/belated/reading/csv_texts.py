@@ -21,7 +21,7 @@ from belated.reading.columns import ColumnKind
 Use = Literal["label", "key", "outcome", "share", "time", "delay"]
 
 #: Text that says there is nothing, in any case; of labels, which are text as written, only "" does.
-MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat")
+MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "nat", r"\n")
 
 #: Words for true and false, in any case; a column holds words of one pair.
 TRUTHS = (("true", "false"), ("t", "f"), ("yes", "no"), ("y", "n"))
@@ -268,6 +268,8 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
     if reading.use == "time":
         if form.date_format is None and re.search(r"(?i)\d\s*[ap]m\b", bare):
             return f"give the format with {argument('date_format')}, such as '%m/%d/%Y %I:%M %p'"
+        if form.pattern is None and re.match(r"\d{1,2}([./-])\d{1,2}\1\d{2}\b", bare):
+            return f"give the format of years of two digits with {argument('date_format')}, such as '%d.%m.%y'"
         if form.date_format is None and re.match(r"\d|\w+ \d|\w+, ", bare):
             return (
                 f"the default format is 2026-03-01; give another with {argument('date_format')}, such as '%d.%m.%Y' or "

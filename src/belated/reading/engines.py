@@ -451,7 +451,10 @@ def sql_text(text: str) -> str:
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {
     "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",
-    "TProtocolException|don.t know what type": "it is a damaged Parquet file.",
+    "TProtocolException|don.t know what type|TType|Out of buffer|Payload value|decompression failure|Footer length|"
+    "Page sizes|Parquet .*corrupt": "it is a damaged Parquet file.",
+    "Corrupt database|stored checksum|Failed to deserialize": "it is a damaged DuckDB database.",
+    "[Cc]orrupt|Invalid unicode": "it is damaged.",
     "not a valid DuckDB database": "it is not a DuckDB database.",
     "Could not read enough bytes": "a part of it is missing.",
     "Could not set lock": "another program has it open for writing; close that program first.",

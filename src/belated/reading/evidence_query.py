@@ -14,7 +14,6 @@ from belated.reading.sums_query import by_arm, chosen, delay_powers
 from belated.summaries import contexts
 from belated.summaries.evidence import (
     AT_MEAN,
-    COPIES,
     DELAY_BINS,
     ENOUGH,
     GRAINS,
@@ -317,8 +316,8 @@ def recorded(source: TableRows) -> Recorded:
     return Recorded(low, np.array(columns["n"], dtype=float), np.array(columns["arrived"], dtype=float))
 
 
-def copies(source: TableRows) -> int:
-    """Return how many times every row is there: what divides how often each is; 1 if nothing does.
+def repeats(source: TableRows) -> tuple[int, int]:
+    """Return what divides how often each row is there, and how many rows differ, unless nothing divides it.
 
     Those that share their time with one of the first rows are looked at before all are.
     """
@@ -329,12 +328,25 @@ def copies(source: TableRows) -> int:
     first = rows.filter(rows[when].notnull()).select(some=when).limit(LOOKED_AT)
     with sentences(source.name):
         for looked_at in (rows.semi_join(first, rows[when] == first.some), rows):
-            each = looked_at.group_by(looked_at.columns).agg(copies=looked_at.count())
-            counts = fetch(each.group_by("copies").agg(rows=each.count())).to_pydict()
-            often = math.gcd(*counts["copies"])
+            often, different = _divisor(looked_at)
             if often < 2:
-                return 1
-    return often if sum(counts["rows"]) >= COPIES else 1
+                return 1, different
+    return often, different
+
+
+def whole_repeats(source: TableRows) -> tuple[int, int]:
+    """Return the same of whole rows, with the columns that play no role, such as the units' names."""
+    table = source.query.whole
+    if table is None:
+        return 1, 0
+    with sentences(source.name):
+        return _divisor(table.select(**{f"column{i}": table[name] for i, name in enumerate(table.columns)}))
+
+
+def _divisor(rows: ir.Table) -> tuple[int, int]:
+    each = rows.group_by(rows.columns).agg(copies=rows.count())
+    counts = fetch(each.group_by("copies").agg(rows=each.count())).to_pydict()
+    return math.gcd(*counts["copies"]), sum(counts["rows"])
 
 
 def glimpse(source: TableRows) -> contexts.Glimpse:

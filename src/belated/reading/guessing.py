@@ -56,13 +56,15 @@ def find(
     given
         Options by name: `arm`, `outcome`, `propensity`, `assigned_at`, `arrived_at`, `delay`, `key`, `segment`,
         `covariates`, `arrival_probability`, `recorded_at`; None is one that was not given, "" or "none" one that no
-        column plays. With `events`, a row of the second table needs no outcome.
+        column plays. With `events`, a row of the second table needs no outcome. With `texts`, the first table is
+        text, and its columns of kind "other" may still hold labels.
     """
     options = {name: value for name, value in (given or {}).items() if value is not None}
     known = {*kinds, *(outcome_kinds or ())}
     options |= {
         name: "" for name in ("assigned_at", "arrived_at", "delay") if options.get(name) == NONE and NONE not in known
     }
+    texts = bool(options.pop("texts", False))
     events = bool(options.pop("events", False)) and outcome_kinds is not None
     if options.get("arrived_at") and options.get("delay"):
         raise OptionError(
@@ -94,7 +96,10 @@ def find(
 
     required: tuple[Role, ...] = ("arm", "outcome")
     for role in required:
-        if role not in options and (column := tables[role].guess(role)):
+        column = None if role in options else tables[role].guess(role)
+        if column is None and role not in options and texts:  # labels may be NA and None
+            column = tables[role].guess(role, ("other",))
+        if column is not None:
             roles[role] = tables[role].take(role, column)
         if not roles.setdefault(role, None) and not (role == "outcome" and events):
             raise tables[role].missing(role)
@@ -411,7 +416,7 @@ def _likely(table: _Columns) -> Propensity:
     instead = None
     if column := table.guess("propensity", ("list",)) or table.guess("propensity", ("text",)):
         instead = Propensity("column", (column,))
-    elif column := table.guess("propensity", ("number",)):
+    elif column := table.guess("propensity", ("number",)) or table.guess("propensity", ("integer", "mixed")):
         instead = Propensity("chosen", (column,))
     numbers = tuple(column for column in table.names if table.kinds[column] in (*NUMERIC, "mixed"))
     return Propensity("guess", numbers, instead=instead)

@@ -141,10 +141,13 @@ def table_of_file(connection: Connection, path: str, table: str | None) -> Input
         tables = _tables(connection, catalog)
     often = Counter(name for _, name in tables)
     names = [name if often[name] == 1 else f"{schema}.{name}" for schema, name in tables]
+    table = next((short for short, whole in zip(names, tables, strict=True) if table == ".".join(whole)), table)
     if not tables or (table is not None and table not in names):
         _refuse_view(connection, catalog, table)
-    if not tables or (table is None and len(tables) > 1):
-        known = ", ".join(map(repr, map(one_line, names[:20]))) or "none"
+    if not tables:
+        raise OptionError(f"`{one_line(path)}` holds no table.")
+    if table is None and len(tables) > 1:
+        known = ", ".join(map(repr, map(one_line, names[:20])))
         raise OptionError(
             f"`{one_line(path)}` holds {len(tables)} tables ({known}); choose one with {argument('table')}."
         )

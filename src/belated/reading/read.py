@@ -183,7 +183,9 @@ def read(
         "arrival_probability": arrival_probability, "recorded_at": recorded_at,
     }  # fmt: skip
     reading = Reading(tuple(_kinds(assignments)), lambda **changes: read(source, outcomes, **given | changes))
-    columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options)
+    texts = {"texts": isinstance(assignments, CsvFile)}
+    columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options | texts)
+    given_table = assignments.table
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
     held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
     engine = engine_of(assignments.table)
@@ -209,6 +211,7 @@ def read(
         ordered=assignments.ordered,
         copied_from=held_in,
         line=assignments.line,
+        whole=given_table if engine.is_embedded else None,
     )
     query, words = _with_lag(query, assignments.name, lag)
     notes = [*notes, *words]

@@ -203,7 +203,9 @@ def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
                 f"Arm {quoted(text_of(odd))} has no column of propensities, unlike the others ("
                 f"{some(match.columns.values())}); correct the label if it is misspelt, or {offers}.",
             )
-    numbers = f"the columns of numbers are {some(guess.columns)}" if guess.columns else "no column holds numbers"
+    numbers = (
+        f"the other columns of numbers are {some(guess.columns)}" if guess.columns else "no other column holds numbers"
+    )
     return wrong("propensity", f"No columns are named like the arms' propensities; {offers}; {numbers}.")
 
 

@@ -17,7 +17,7 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count, one_line
 from belated.log.durations import Window, other_kind
 from belated.reading.columns import floats, in_words, moment_like, number, time, value
-from belated.reading.engines import fetch, library_of
+from belated.reading.engines import engine_of, fetch, library_of
 from belated.reading.roles import Roles
 from belated.summaries.maturing import Measure
 
@@ -63,6 +63,8 @@ class RowsQuery:
         The engine that the rows were copied from.
     line : callable or None
         Returns the line of the file in which a row of a CSV file begins.
+    whole : ibis table or None
+        The assignments with all their columns, also those that are not used, of files and dataframes.
     """
 
     assignments: ir.Table
@@ -76,6 +78,7 @@ class RowsQuery:
     ordered: bool = True
     copied_from: str | None = None
     line: Callable[[int], str] | None = None
+    whole: ir.Table | None = None
 
     @property
     def connection(self) -> BaseBackend:
@@ -156,6 +159,13 @@ class RowsQuery:
                 arrived = time("arrived_at", column).type()
         elif self.roles.delay is not None:
             arrived = _after(self.library.null(assigned), self.outcomes[self.roles.delay]).type()
+        if arrived.is_timestamp() and self.roles.assigned_at is None:
+            raise LogError(
+                f"Column {one_line(repr(self.roles.arrived_at))}, for {argument('arrived_at')}, holds datetimes, but "
+                f"no column is known to say when the rows were assigned; name it with {argument('assigned_at')}, or "
+                f"use {argument('arrived_at', 'none')} if this column is not when the outcomes came.",
+                column="assigned_at",
+            )
         if assigned.is_timestamp() != arrived.is_timestamp():
             raise LogError(
                 f"{argument('assigned_at')} and the arrival times must be of one kind: both datetimes or both numbers.",
@@ -181,7 +191,16 @@ class RowsQuery:
     def _ever(self, when: ir.Column) -> ir.Column:
         """Return times of the common type; NaN and inf, as null, are never."""
         when = when.cast(self._clock_type)
-        return when.between(-_LARGEST, _LARGEST).ifelse(when, None) if self._clock_type.is_floating() else when
+        if self._clock_type.is_floating():
+            return when.between(-_LARGEST, _LARGEST).ifelse(when, None)
+        return self._finite(when)
+
+    def _finite(self, times: ir.Column) -> ir.Column:
+        """Return times in which DuckDB's infinite timestamps are null."""
+        if not engine_of(self.assignments).is_embedded or not self._clock_type.is_timestamp():
+            return times
+        last, first = (self.library.literal(text).cast(self._clock_type) for text in ("infinity", "-infinity"))
+        return times.nullif(last).nullif(first)
 
     # ---------------------------------------------------------------- assignments
 
@@ -190,7 +209,7 @@ class RowsQuery:
         table, roles = self.assignments, self.roles
         columns: dict[str, ir.Value] = {"arm": _label(table[roles.arm])}
         if roles.assigned_at is not None:
-            columns["assigned"] = time("assigned_at", table[roles.assigned_at]).cast(self._clock_type)
+            columns["assigned"] = self._finite(time("assigned_at", table[roles.assigned_at]).cast(self._clock_type))
         elif self.ordered:
             columns["assigned"] = (self.library.row_number() + 1).cast(self._clock_type)
         else:

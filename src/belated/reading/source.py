@@ -19,6 +19,7 @@ from belated.base.text import count
 from belated.log.data import Data
 from belated.log.durations import length_on
 from belated.log.log import Log
+from belated.log.row_summaries import RowEvidence
 from belated.reading import evidence_query
 from belated.reading.columns import floats
 from belated.reading.engines import fetch, sentences
@@ -28,7 +29,7 @@ from belated.reading.first_look import Opened
 from belated.reading.table_rows import ReadParts, TableRows
 from belated.summaries import contexts, signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
-from belated.summaries.evidence import Evidence
+from belated.summaries.evidence import COPIES, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.sums import Parts, Sums
 from belated.summaries.weights import Weights, read_weights
@@ -308,7 +309,18 @@ class Source(TableRows, Table):
         """Return how many times every row is in the table."""
         if self.query.deliveries is not None or not len(self):
             return 1  # keys name one row each
-        return evidence_query.copies(self) if self._held is None else self._held.copies()
+        return self._copies
+
+    @cached_property
+    def _copies(self) -> int:
+        if self._held is not None and self.roles.assigned_at is not None:  # else the order of rows is their time
+            return self._held.copies()
+        often, different = evidence_query.repeats(self)
+        if (
+            often > 1 and different < COPIES and len(self) <= self._most_held
+        ):  # two arms and outcomes of 0 and 1, say: who was assigned may tell
+            often, different = evidence_query.whole_repeats(self)
+        return often if different >= COPIES else 1
 
     @cached_property
     def dependence(self) -> Array:
@@ -343,7 +355,10 @@ class Source(TableRows, Table):
         if not len(self):
             return []
         if self._held is not None and self.query.deliveries is None:
-            return self._held.oddities()
+            rows = RowEvidence(self._held)
+            return signs.oddities(
+                rows.calibration(rows.early), rows.recorded() if self.within is None else None, self.copies()
+            )
         calibration = evidence_query.calibration(self, evidence_query.early(self))
         recorded = evidence_query.recorded(self) if self.within is None else None
         return signs.oddities(calibration, recorded, self.copies())

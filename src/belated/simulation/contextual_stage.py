@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.kernels import contextual as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams
@@ -28,7 +28,7 @@ class ContextualStage:
 
     def __init__(self, bandit: ContextualBandit, policy: Policy, horizon: int) -> None:
         if horizon > LONGEST_HORIZON:
-            raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
+            raise OptionError(f"{argument('horizon')} is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         self.bandit, self.horizon, arms = bandit, horizon, bandit.arms
         self.own = OwnPolicy(policy, len(arms))
         rule = kernel_rule(arms, policy, horizon)

@@ -89,7 +89,11 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise OptionError(f"`{os.fspath(path)}` cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
+    except UnicodeDecodeError:
+        raise OptionError(f"`{os.fspath(path)}` is not TOML: it is not text in UTF-8.") from None
+    except RecursionError:
+        raise OptionError(f"`{os.fspath(path)}` cannot be read: its values are nested too deep.") from None
+    except ValueError as error:
         raise OptionError(f"`{os.fspath(path)}` is not TOML: {error}.") from None
 
 

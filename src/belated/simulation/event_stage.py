@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.kernels import event_bandit as kernel
 from belated.kernels import experiment
 from belated.kernels.contextual import new_groups
@@ -41,7 +41,7 @@ class EventStage:
 
     def __init__(self, bandit: AnyBandit, policy: Policy, horizon: int) -> None:
         if horizon > LONGEST_HORIZON:
-            raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
+            raise OptionError(f"{argument('horizon')} is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         if bandit.window is None or bandit.measure is None:
             raise OptionError("The bandit has no events.")
         self.bandit, self.horizon, arms = bandit, horizon, tuple(bandit.arms)

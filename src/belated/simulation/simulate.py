@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from belated.base.checks import whole
 from belated.base.columns import Array, Label
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import shown
 from belated.log.clock import read_times
 from belated.log.labels import encode
@@ -52,7 +52,7 @@ def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, rep
     steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
-        raise OptionError(f"`replication` is {shown(replication)}; it must be below 2**32.")
+        raise OptionError(f"{argument('replication')} is {shown(replication)}; it must be below 2**32.")
     if bandit.window is not None:
         from belated.simulation.event_stage import EventStage
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from belated.base.columns import Array, Label
-from belated.base.errors import OptionError, PolicyError
+from belated.base.errors import OptionError, PolicyError, argument
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams
@@ -31,7 +31,7 @@ class Stage:
 
     def __init__(self, bandit: Bandit, policy: Policy, horizon: int) -> None:
         if horizon > LONGEST_HORIZON:
-            raise OptionError(f"`horizon` is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
+            raise OptionError(f"{argument('horizon')} is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         self.n_arms, self.horizon, self.own = len(bandit.arms), horizon, OwnPolicy(policy, len(bandit.arms))
         delays = kernel_delays([bandit.delay(label) for label in bandit.arms])
         rule = kernel_rule(tuple(bandit.arms), policy, horizon)

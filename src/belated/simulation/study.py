@@ -15,7 +15,7 @@ import numpy as np
 
 from belated.base.checks import whole
 from belated.base.columns import Array
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import shown
 from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval, check_interval
@@ -123,7 +123,7 @@ def study(
         whole("workers", workers, least=1)
     runs, seed = whole("replications", replications, least=2), whole("seed", seed, least=0)
     if runs > _MOST:
-        raise OptionError(f"`replications` is {shown(replications)}; it must be at most {_MOST:,}.")
+        raise OptionError(f"{argument('replications')} is {shown(replications)}; it must be at most {_MOST:,}.")
     if isinstance(wait, bool) or not isinstance(wait, (int, float, np.number)) or not wait >= 0:
         raise OptionError(f"`wait` is {shown(wait)}; it must be a number of steps, 0 or more.")
     if estimators is None:
