@@ -121,9 +121,7 @@ def test_shells_complete_commands_and_options():
 def test_the_script_of_a_shell_is_shown():
     """The shell is the one that the command is called from, so that the test needs one of its own."""
     code = "import sys; sys.argv[0] = 'belated'; from belated.cli.app import run; run()"
-    script = (
-        f"{shlex.join([sys.executable, '-c', code, '--show-completion'])}; true"  # or bash would become the command
-    )
+    script = f"{shlex.join([sys.executable, '-c', code, '--show-completion'])}; true"  # true: bash stays
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)  # noqa: S607
     assert "_BELATED_COMPLETE=complete_bash" in done.stdout
 
