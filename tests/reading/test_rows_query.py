@@ -664,6 +664,20 @@ def test_infinite_timestamps_are_no_times(tmp_path, sent, came, words):
         bl.estimate(bl.read(tmp_path / "a.duckdb", propensity="uniform"))
 
 
+@only("duckdb", "postgres", "copied")
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_an_arrival_at_infinity_is_never(engine, zone):
+    times = pa.array([START + dt.timedelta(days=i) for i in range(20)], pa.timestamp("us", zone))
+    outcomes = [None if i % 4 == 0 else float(i % 3) for i in range(20)]
+    columns = {"arm": ["A", "B"] * 10, "outcome": outcomes, "sent_at": times, "arrived_at": times}
+    table = engine.table(pa.table({**columns, "p": [0.5] * 20}))
+    engine.sql(f"UPDATE {table.get_name()} SET arrived_at = 'infinity' WHERE outcome IS NULL")  # noqa: S608
+    source = bl.read(table, assigned_at="sent_at")
+    assert source.arrived.tolist() == [5, 10]
+    means = [np.mean([y for y in outcomes[k::2] if y is not None]) for k in range(2)]
+    assert bl.estimate(source, "dipw").values == pytest.approx(means)
+
+
 def test_datetimes_of_arrival_need_datetimes_of_assignment():
     table = pa.table({"arm": ["A", "B"] * 9, "outcome": [0, 1] * 9, "arrived_at": [START] * 18})
     for options in ({}, {"assigned_at": "none"}, {"arrived_at": "arrived_at"}):

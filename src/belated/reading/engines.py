@@ -61,11 +61,14 @@ class Engine:
         compiled kernel.
     copies : bool
         Whether rows that are not too many are copied into the embedded engine, rather than summed up where they are.
+    has_infinite_times : bool
+        Whether a timestamp can be infinite.
     """
 
     packages: ClassVar[tuple[str, ...]] = ("ibis", "pyarrow", "sqlalchemy")
     is_embedded: ClassVar[bool] = False
     copies: ClassVar[bool] = True
+    has_infinite_times: ClassVar[bool] = False
 
     def fetch(self, expression: ir.Table) -> pa.Table:
         """Return the result of an expression."""
@@ -154,7 +157,7 @@ class DuckDB(Engine):
     """DuckDB, the embedded engine."""
 
     packages = ("duckdb", "_duckdb")
-    is_embedded = True
+    is_embedded = has_infinite_times = True
 
     def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
         """Yield batches without the copy, and the whole result in memory, that Ibis would make."""
@@ -199,6 +202,7 @@ class PostgreSQL(Engine):
     """PostgreSQL; a holder of JSON is a JSONB object or list there."""
 
     packages = ("psycopg",)
+    has_infinite_times = True
 
     def fetch(self, expression: ir.Table) -> pa.Table:
         """Return the result without the cursor that Ibis would open: PostgreSQL gives cursors no parallel workers."""

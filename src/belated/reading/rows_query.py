@@ -196,8 +196,8 @@ class RowsQuery:
         return self._finite(when)
 
     def _finite(self, times: ir.Column) -> ir.Column:
-        """Return times in which DuckDB's infinite timestamps are null."""
-        if not engine_of(self.assignments).is_embedded or not self._clock_type.is_timestamp():
+        """Return times in which infinite timestamps are null."""
+        if not engine_of(self.assignments).has_infinite_times or not self._clock_type.is_timestamp():
             return times
         last, first = (self.library.literal(text).cast(self._clock_type) for text in ("infinity", "-infinity"))
         return times.nullif(last).nullif(first)
