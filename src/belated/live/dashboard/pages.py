@@ -31,7 +31,7 @@ from belated.live.service.problems import Problem, problem_of
 from belated.live.service.service import Service
 from belated.live.tokens import Token
 
-#: The pages of an experiment: path, words, and whether its content is made from an answer.
+#: The pages of an experiment: path and words; the contents of all but the last are made from an answer.
 TABS = (
     ("/answer", "Answer"),
     ("/over-time", "Over time"),
