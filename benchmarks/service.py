@@ -1,18 +1,17 @@
 """The service: asks over HTTP against the same route without storage, and against calls in process, in one run.
 
-`python benchmarks/service.py` writes SERVICE.md. Everything is on this machine: a server process, and a process that
-sends requests over connections that stay open. PostgreSQL is a server of its own that flushes every commit, if there is
-one.
+`python benchmarks/service.py` writes SERVICE.md. Everything is on this machine: a server process, and wrk, which sends
+requests over connections that stay open and takes little of the processors itself. PostgreSQL is a server of its own
+that flushes every commit, if there is one.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
-import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from live import SLOWER, experiment, insert, missed, postgres, slow_down, timed
 import belated as bl
 from belated.live.tokens import SCOPES, make_token
 
-TURNS, SECONDS, BATCH = 3, 1.0, 100
+TURNS, SECONDS, BATCH = 5, 2, 100
 
 Line = tuple[str, str, str, float | None, str]
 
@@ -98,54 +97,30 @@ def served(place: str, kind: str = "store", slower: float = 0.0) -> Iterator[int
             process.terminate()
 
 
-# ---------------------------------------------------------------- the process that sends
+# ---------------------------------------------------------------- what sends
 
 
-async def client(port: int, head: bytes, number: int, end: float, batch: int, times: list[float]) -> None:
-    """Send one request after another over one connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    sent = 0
-    while time.perf_counter() < end:
-        names = [f"{os.getpid()}-{number}-{sent}-{i}-{time.time_ns()}" for i in range(batch or 1)]
-        body = json.dumps({"units": names} if batch else {"unit": names[0]}).encode()
-        start = time.perf_counter()
-        writer.write(head % len(body) + body)
-        found = await reader.readuntil(b"\r\n\r\n")
-        length = int(found.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-        await reader.readexactly(length)
-        if not found.startswith(b"HTTP/1.1 200"):
-            raise SystemExit(found.decode())
-        times.append(time.perf_counter() - start)
-        sent += 1
-    writer.close()
-
-
-async def load(port: int, token: str, clients: int, seconds: float, batch: int) -> None:
-    """Send for some seconds; print each request's time."""
+def sending(port: int, token: str, clients: int, batch: int = 0, seconds: int = SECONDS) -> subprocess.Popen[str]:
+    """Begin to send for some seconds, over connections that stay open."""
     act = "ask-many" if batch else "ask"
-    head = (
-        f"POST /v1/experiments/bench/{act} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
-        "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-    ).encode()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    await asyncio.gather(*(client(port, head, number, end, batch, times) for number in range(clients)))
-    print(json.dumps(times))
+    url = f"http://127.0.0.1:{port}/v1/experiments/bench/{act}"
+    about = {"FIRST": f"{time.time_ns()}-", "TOKEN": token, "BATCH": str(batch)}
+    script = str(Path(__file__).with_name("service.lua"))
+    command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "-s", script, "--timeout", "30s", url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | about)  # noqa: S603
 
 
-def sends(
-    port: int, token: str, clients: int, *, batch: int = 0, seconds: float = SECONDS
-) -> tuple[float, list[float]]:
-    """Have a process send for some seconds; return the requests a second and the time of each."""
-    command = [sys.executable, __file__, "--load", str(port), token, str(clients), str(seconds), str(batch)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)  # noqa: S603
-    times = json.loads(done.stdout)
-    return len(times) / seconds, times
+def sent(process: subprocess.Popen[str]) -> tuple[float, float]:
+    """Return the requests a second, and the seconds below which 99 of 100 took."""
+    requests, micros, failed, late = map(int, process.communicate()[0].splitlines()[-1].split())
+    if failed:
+        raise SystemExit(f"{failed:,} of {requests:,} requests failed.")
+    return requests / micros * 1e6, late / 1e6
 
 
-def p99(times: list[float]) -> float:
-    """Return the time below which 99 of 100 are."""
-    return statistics.quantiles(times, n=100)[98]
+def sends(port: int, token: str, clients: int, batch: int = 0) -> tuple[float, float]:
+    """Send for some seconds; return the requests a second, and the seconds below which 99 of 100 took."""
+    return sent(sending(port, token, clients, batch))
 
 
 # ---------------------------------------------------------------- what is measured
@@ -165,8 +140,6 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
     own, _ = prepared(own_place)
     slow_down(own._store, slower)
     names: dict[str, list[float]] = {}
-    waits: list[float] = []
-    bare_waits: list[float] = []
 
     def note(name: str, value: float) -> None:
         names.setdefault(name, []).append(value)
@@ -174,13 +147,12 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
     with served(place, slower=slower) as port, served(stub_place, "stub") as bare:
         for _ in range(TURNS):
             for clients in (16, 64):
-                rate, times = sends(port, token, clients)
-                bare_rate, bare_times = sends(bare, stub_token, clients)
-                note(f"ask {clients}", rate)
-                note(f"stub {clients}", bare_rate)
-            waits, bare_waits = waits + times, bare_waits + bare_times
+                for name, whose in (("ask", (port, token)), ("stub", (bare, stub_token))):
+                    rate, wait = sends(*whose, clients)
+                    note(f"{name} {clients}", rate)
+                    note(f"{name} {clients} p99", wait)
             note("commit", statistics.median(timed(lambda: insert(own, 1)) for _ in range(100)))
-            note("many", sends(port, token, 1, batch=BATCH)[0] * BATCH)
+            note("many", sends(port, token, 1, BATCH)[0] * BATCH)
             parts = [[f"{time.time_ns()}-{i}" for i in range(BATCH)] for _ in range(100)]
             note("in process", 100 * BATCH / timed(lambda parts=parts: [own.ask_many(part) for part in parts]))
     for each in (exp, stub, own):
@@ -192,7 +164,7 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
          found[f"ask {n}"] / found[f"stub {n}"], "at least 0.6")
         for n in (16, 64)
     ]  # fmt: skip
-    wait, bare_wait = p99(waits), p99(bare_waits)
+    wait, bare_wait = found["ask 64 p99"], found["stub 64 p99"]
     return [
         *lines,
         (f"/ask-many by 100, one client{disk}", f"{found['many']:,.0f} units/s",
@@ -219,17 +191,17 @@ def answering(folder: str, rows: int) -> Line:
         urllib.request.urlopen(request).read()  # noqa: S310
         quiet, busy, tags = [], [], set()
         for _ in range(TURNS):
-            quiet += sends(port, token, 16)[1]
+            quiet.append(sends(port, token, 16)[1])
             command = [sys.executable, "-c", READER, request.full_url, token]
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:  # noqa: S603
                 assert reader.stdout is not None  # noqa: S101
                 reader.stdout.readline()  # it has begun
-                busy += sends(port, token, 16)[1]
+                busy.append(sends(port, token, 16)[1])
                 reader.terminate()
                 tags |= {*reader.stdout.read().splitlines()}
-    made = len(tags)
-    what = f"/ask, 16 clients, p99 while {made} answers of {rows:,} units are computed"
-    return what, f"{1000 * p99(busy):.1f} ms", f"{1000 * p99(quiet):.1f} ms, none", p99(busy) / p99(quiet), "at most 2"
+    what = f"/ask, 16 clients, p99 while {len(tags)} answers of {rows:,} units are computed"
+    late, usual = statistics.median(busy), statistics.median(quiet)
+    return what, f"{1000 * late:.1f} ms", f"{1000 * usual:.1f} ms, none", late / usual, "at most 2"
 
 
 def servers(url: str) -> Line:
@@ -239,10 +211,8 @@ def servers(url: str) -> Line:
     with served(url) as first, served(url) as second:
         for _ in range(TURNS):
             rates[1].append(sends(first, token, 64)[0])
-            command = [sys.executable, __file__, "--load", str(second), token, "32", str(SECONDS), "0"]
-            with subprocess.Popen(command, stdout=subprocess.PIPE) as other:  # noqa: S603
-                rate, _ = sends(first, token, 32)
-                rates[2].append(rate + len(json.loads(other.communicate()[0])) / SECONDS)
+            both = [sending(port, token, 32) for port in (first, second)]
+            rates[2].append(sum(sent(each)[0] for each in both))
     exp._store.close()
     one, two = statistics.median(rates[1]), statistics.median(rates[2])
     return (
@@ -257,13 +227,10 @@ def servers(url: str) -> Line:
 def main() -> None:
     """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--load", nargs=5, metavar=("PORT", "TOKEN", "CLIENTS", "SECONDS", "BATCH"))
     parser.add_argument("--rows", type=int, default=100_000)
     given = parser.parse_args()
-    if given.load:
-        port, token, clients, seconds, batch = given.load
-        asyncio.run(load(int(port), token, int(clients), float(seconds), int(batch)))
-        return
+    if shutil.which("wrk") is None:
+        raise SystemExit("wrk, which sends the requests, is missing; run `apt-get install wrk`.")
     with tempfile.TemporaryDirectory(prefix="belated-") as folder:
         lines = [*asks(folder), *asks(folder, SLOWER), answering(folder, given.rows)]
         with postgres() as url:
@@ -277,9 +244,9 @@ def main() -> None:
 
 _HEAD = """# Speed of the service
 
-A server, and a process that sends requests over connections that stay open, on one machine; everything that is answered
+A server, and wrk, which sends requests over connections that stay open, on one machine; everything that is answered
 is on the disk. "Not stored" is the same application with the same checks of host, token and body, and a reply that is
-made up. Parts of a comparison take turns in one run; values are medians, and times at p99 are of all requests. On the
+made up. Parts of a comparison take turns in one run; values are medians. On the
 slow disk every commit takes 5 ms longer, as LIVE.md explains.
 
 Python serves 64 clients that wait one after the other: the last of them waits for the HTTP of 63 others, whatever the
