@@ -38,8 +38,9 @@ import belated as bl
 from live import slow_down
 from belated.live.records import Decision
 from belated.live.service import make_app
-from belated.live.service.serving import configured
+from belated.live.service.serving import SWITCH, configured
 
+sys.setswitchinterval(SWITCH)
 place, kind, slower = sys.argv[1:]
 store = bl.live.open(place, ticking=kind != "stub")
 if float(slower):

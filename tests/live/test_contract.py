@@ -178,11 +178,11 @@ def test_a_decision_refers_to_a_committed_version(place):
 
 def test_an_arm_of_probability_0_is_never_drawn(place):
     most = 1 - 2**-53
-    assert choose(most, cumulative([0.3, 0.7, 0.0])) == 1
-    short = [1 / 3, 1 / 3, 1 / 3 - 1e-12, 0.0, 0.0]  # the sum is below the largest draw
+    assert choose(most, cumulative((0.3, 0.7, 0.0))) == 1
+    short = (1 / 3, 1 / 3, 1 / 3 - 1e-12, 0.0, 0.0)  # the sum is below the largest draw
     assert choose(most, cumulative(short)) == 2
-    assert choose(0.0, cumulative([0.0, 1.0])) == 1
-    assert [choose(u, cumulative([0.25, 0.0, 0.75])) for u in (0.0, 0.2499, 0.25, 0.5)] == [0, 0, 2, 2]
+    assert choose(0.0, cumulative((0.0, 1.0))) == 1
+    assert [choose(u, cumulative((0.25, 0.0, 0.75))) for u in (0.0, 0.2499, 0.25, 0.5)] == [0, 0, 2, 2]
     exp = place.create(arms=["A", "B", "C"], policy=bl.policies.fixed({"A": 0.0, "B": 1.0, "C": 0.0}))
     assert {reply.arm for reply in exp.ask_many(UNITS)} == {"B"}
 

@@ -17,9 +17,11 @@ class Gate:
     def __init__(self) -> None:
         self.open, self.entered, self.transactions = threading.Event(), threading.Event(), 0
         self.error: Exception | None = None
+        self.threads: list[threading.Thread] = []
 
     @contextmanager
     def writing(self):
+        self.threads.append(threading.current_thread())
         self.entered.set()
         self.open.wait(30)
         self.transactions += 1
@@ -146,6 +148,45 @@ def test_a_loop_that_has_ended_stops_nobody(gate):
 def test_what_comes_after_the_end_is_refused(gate):
     writer = Writer(gate, lambda *_: None)
     writer.close()
-    writer._open = True  # as a caller saw it that was about to queue its request
+    writer._open, writer._last = True, 2  # as a caller saw it that was about to queue its request
     with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
         writer.submit("ask", "x", [1])
+
+
+def test_a_caller_that_is_alone_commits_itself(gate):
+    gate.open.set()
+    writer = Writer(gate, lambda *_: None)
+    with ThreadPoolExecutor(1) as pool:
+        ask = lambda unit: pool.submit(writer.submit, "ask", "x", [unit]).result(30)  # noqa: E731
+        assert ask(1) == ["x 1"]
+        gate.error = bl.live.StorageError("The disk is full.")
+        with pytest.raises(bl.live.StorageError, match="full"):
+            ask(2)
+        gate.error = None
+        assert ask(3) == ["x 3"]
+        assert {*gate.threads} == pool._threads
+        assert writer.load()._replace(recent=(), seconds=0.0) == (0, None, 2, 2, 2, 0.0, 0, 1, ())
+        assert writer.submit("ask", "x", [4]) == ["x 4"]  # the main thread never does: a signal may raise in it
+        assert gate.threads[-1] is writer._thread
+        writer.close()
+        with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
+            ask(5)
+
+
+def test_who_comes_while_a_caller_commits_itself_is_committed_with_the_others(gate):
+    writer = Writer(gate, lambda *_: None)
+    with ThreadPoolExecutor(6) as pool:
+        first = pool.submit(writer.submit, "ask", "x", [0])
+        assert gate.entered.wait(30)
+        rest = [pool.submit(writer.submit, "ask", "x", [i]) for i in range(1, 5)]
+        while writer.waiting < 5:
+            pass
+        closing = pool.submit(writer.close)
+        while writer._open:
+            pass
+        assert not closing.done()  # it waits for all that was taken
+        gate.open.set()
+        assert [each.result(30) for each in (first, *rest)] == [[f"x {i}"] for i in range(5)]
+        closing.result(30)
+    assert gate.transactions == 2
+    assert [commit.requests for commit in writer.load().recent] == [1, 4]

@@ -8,7 +8,7 @@ from typing import cast
 from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.text import one_line
 from belated.live.design import Snapshot, snapshot, versions
-from belated.live.draws import choose, choose_many, cumulative, uniforms
+from belated.live.draws import choose, cumulative, uniforms
 from belated.live.errors import ClosedError, NotRunningError
 from belated.live.records import Decision, Version, make_decision, moment
 from belated.live.storage import Session
@@ -73,12 +73,12 @@ def _decide(session: Session, about: Snapshot, units: list[str], places: Places)
     u = uniforms(about.salt, units)
     rows: list[Row]
     if places is None:
-        drawn = zip(keys, units, choose_many(u, cumulative(version.probabilities)), strict=True)
-        rows = [(key, about.id, unit, arm, number, now, None) for key, unit, arm in drawn]
+        sums, drawn = cumulative(version.probabilities), zip(keys, units, u, strict=True)
+        rows = [(key, about.id, unit, choose(each, sums), number, now, None) for key, unit, each in drawn]
     else:
-        sums = {s: cumulative(version.chances(s)) for s in set(places.values())}
+        by_segment = {s: cumulative(version.chances(s)) for s in set(places.values())}
         by_unit = zip(keys, units, u, (places[unit] for unit in units), strict=True)
-        rows = [(key, about.id, unit, choose(each, sums[s]), number, now, s) for key, unit, each, s in by_unit]
+        rows = [(key, about.id, unit, choose(each, by_segment[s]), number, now, s) for key, unit, each, s in by_unit]
     lost = session.add_new("decision", rows, unless="experiment, unit")
     known = {row[2]: row for row in rows}
     old = {row[2] for row in rows if row[0] in lost} if lost else set()

@@ -58,14 +58,16 @@ _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
 _FOUND = "select * from decision where experiment = %s and unit = l.value limit 1"
 
 _TIME = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
-_BEGIN_WRITING = (
-    f"select pg_current_xact_id()::text::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
+_REST = (
+    f"pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
     "(select value::bigint from meta where key = 'offset')"
 )
-_BEGIN_READING = (
-    f"select 0, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
-    "(select value::bigint from meta where key = 'offset')"
-)
+
+#: How transactions that write, and those that read, begin: in one message, whose second statement tells of the first.
+_BEGIN = {
+    True: f"begin; select pg_current_xact_id()::text::bigint, {_REST}",
+    False: f"begin isolation level repeatable read read only; select 0, {_REST}",
+}
 
 
 class PostgresSession(Session):
@@ -76,8 +78,10 @@ class PostgresSession(Session):
         self.now = system_clock()
 
     def begin(self, clock: Clock | None, *, writes: bool) -> None:
-        """Ask for the transaction's number, the oldest that is still running, and the server's time."""
-        ((own, oldest, now, offset),) = self.run(_BEGIN_WRITING if writes else _BEGIN_READING)
+        """Begin; ask for the transaction's number, the oldest that is still running, and the server's time."""
+        cursor = self._connection.execute(_BEGIN[writes].encode())
+        cursor.nextset()
+        ((own, oldest, now, offset),) = cursor.fetchall()
         self.transaction, self.watermark = own + offset, (oldest + offset) << PLACES
         self.now = now if clock is None else clock()
 
@@ -197,7 +201,6 @@ class PostgresStorage(Storage):
     def _session(self, *, writes: bool) -> Iterator[Session]:
         with self._locks[writes], _sentences(self.name):
             connection = self._connection(writes=writes)
-            connection.execute("begin" if writes else "begin isolation level repeatable read read only")
             try:
                 session = PostgresSession(connection)
                 session.known = self._known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 State = Literal["draft", "running", "stopped", "closed"]
@@ -24,6 +24,12 @@ def stamp(time: dt.datetime) -> int:
     """Return a time as a stamp; a time without a zone is UTC."""
     aware = time if time.tzinfo else time.replace(tzinfo=dt.UTC)
     return (aware - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+@lru_cache(maxsize=64)
+def _written(time: dt.datetime) -> str:
+    """Return a time as text; the decisions of a batch share it."""
+    return time.isoformat()
 
 
 class Decision(NamedTuple):
@@ -56,10 +62,11 @@ class Decision(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reply as values that JSON has."""
-        at = None if self.assigned_at is None else self.assigned_at.isoformat()
+        unit, arm, probabilities, version, at, repeated, logged, segment = self
         return {
-            "unit": self.unit, "arm": self.arm, "probabilities": dict(self.probabilities), "version": self.version,
-            "assigned_at": at, "repeated": self.repeated, "logged": self.logged, "segment": self.segment,
+            "unit": unit, "arm": arm, "probabilities": dict(probabilities), "version": version,
+            "assigned_at": None if at is None else _written(at), "repeated": repeated, "logged": logged,
+            "segment": segment,
         }  # fmt: skip
 
 

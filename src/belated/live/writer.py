@@ -1,4 +1,4 @@
-"""`Writer`: group commit. One thread commits whatever queued while the last commit was on its way to the disk."""
+"""`Writer`: group commit. Whatever queued while the last commit was on its way to the disk is committed together."""
 
 from __future__ import annotations
 
@@ -83,8 +83,10 @@ class _Request:
 class Writer:
     """Commits asks and tells of all threads and event loops together; a caller's reply comes after the commit.
 
-    A caller that gives up waiting leaves nothing open: the thread that writes ends every transaction, and stores what
-    was submitted all the same.
+    A thread of its own writes. A caller that gives up waiting leaves nothing open: that thread ends every transaction,
+    and stores what was submitted all the same. A thread that calls while nobody else does commits itself, because
+    waking another one, and being woken, can take as long as a commit. The main thread does not: a signal may raise in
+    it anywhere.
 
     Parameters
     ----------
@@ -99,7 +101,10 @@ class Writer:
         self._storage, self._committed, self._limit = storage, committed, limit
         self._queue: SimpleQueue[_Request | None] = SimpleQueue()
         self._process, self._open, self._ended = os.getpid(), True, False
+        self._turn = threading.Lock()  # of who commits
+        self._next: list[_Request] = []  # the first of the next commit
         self._group: list[_Request] = []  # those of the commit that is on its way
+        self._last = 1  # how many the last commit had
         self._refused = self._failed = self._commits = self._requests = self._rows = 0
         self._seconds = 0.0
         self._recent: deque[Commit] = deque(maxlen=_RECENT)
@@ -113,7 +118,8 @@ class Writer:
         done = threading.Lock()
         done.acquire()
         request = _Request(kind, name, items, done)
-        self._put(request)
+        if not self._commit_alone(request):
+            self._put(request)
         done.acquire()
         if request.error is not None:
             raise request.error
@@ -135,7 +141,7 @@ class Writer:
     @property
     def waiting(self) -> int:
         """The number of requests that wait for their reply."""
-        return self._queue.qsize() + len(self._group)
+        return self._queue.qsize() + len(self._next) + len(self._group)
 
     def load(self) -> Load:
         """Return how busy the writer is, and what it has done."""
@@ -148,11 +154,30 @@ class Writer:
             self._open = False
             self._queue.put(None)
             self._thread.join()
+            with self._turn:  # of a caller that commits itself
+                pass
 
-    def _put(self, request: _Request) -> None:
+    def _check_open(self) -> None:
         if not self._open or os.getpid() != self._process:
             why = "is closed" if os.getpid() == self._process else "was opened by another process"
             raise StorageError(f"The store {why}; open it again.")
+
+    def _commit_alone(self, request: _Request) -> bool:
+        """Commit a request in the caller's thread if nobody else is there; return whether it was done."""
+        if self._last > 1 or not self._queue.empty() or threading.get_ident() == threading.main_thread().ident:
+            return False
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._check_open()
+            self._group = [request]
+            self._commit(self._group)
+        finally:
+            self._turn.release()
+        return True
+
+    def _put(self, request: _Request) -> None:
+        self._check_open()
         if self._limit is not None and self.waiting >= self._limit:
             self._refused += 1
             raise OverloadedError(f"{self._limit:,} requests are waiting for the storage; ask again later.")
@@ -169,19 +194,22 @@ class Writer:
         _fail(rest, StorageError("The store is closed; open it again."))
 
     def _work(self) -> None:
-        ended, last = False, 1
+        ended = False
         while not ended:
             first = self._queue.get()
             if first is None:
                 break
-            group = self._group = [first]
-            ended = self._gather(group, last)
-            last = len(group)
-            self._commit(group)
+            self._next = [first]
+            with self._turn:
+                group, self._next = self._next, []
+                self._group = group
+                ended = self._gather(group)
+                self._last = len(group)
+                self._commit(group)
         self._ended = True
         self._refuse_rest()
 
-    def _gather(self, group: list[_Request], last: int) -> bool:
+    def _gather(self, group: list[_Request]) -> bool:
         """Take what is queued; return whether the end is.
 
         The callers of the last commit are just waking up. Without a moment for them, every other commit would be of
@@ -192,7 +220,7 @@ class Writer:
             try:
                 request = self._queue.get_nowait()
             except Empty:
-                if len(group) >= last or not patience:
+                if len(group) >= self._last or not patience:
                     break
                 patience -= 1
                 time.sleep(_MOMENT)

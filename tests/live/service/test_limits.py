@@ -124,11 +124,12 @@ def test_metrics_count_requests_and_rows(served):
         assert line.startswith("# ") or re.fullmatch(r'belated_\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+', line), line
 
 
-def test_pages_are_counted_and_methods_that_clients_make_up_are_one(place):
+def test_pages_are_counted_and_methods_that_no_route_has_are_one(place):
     with serving(place.create()._store, routes=routes()) as served:
         assert served.get("/", token=None).status == 401
-        for number in range(5):
-            served.send(f"SECRET{number}", f"{BUTTON}/ask")
+        for method in ("PROPFIND", "MKCOL", "LOCK", "PURGE", "SEARCH"):
+            served.send(method, f"{BUTTON}/ask")
+        assert served.send("SECRET", f"{BUTTON}/ask").status == 400  # no method of HTTP at all
         text = served.get("/metrics").body.decode()
     assert 'belated_requests_total{method="GET",route="(page)",code="401"} 1' in text
     assert f'belated_requests_total{{method="{OTHER}",route="(none)",code="405"}} 5' in text
