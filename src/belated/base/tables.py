@@ -51,7 +51,7 @@ _SHORT_HEAD = 7
 _BETWEEN = " - "
 
 _WRITERS: dict[CellKind, Callable[[object], str]] = {
-    "sentence": lambda value: text.one_line(value, longest=2000),
+    "sentence": lambda value: text.NOTHING if value is None else text.one_line(value, longest=2000),
     "count": text.count_text,
     "share": text.share_text,
     "number": text.number_text,

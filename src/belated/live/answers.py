@@ -194,7 +194,7 @@ class LiveAnswer(Table):
             Column("contrast", [each.name for each in fixed], "label"),
             *(once[name] for name in ("estimate", "low", "high")),
             *(replace(always[name], name=f"{name}_at_every_look") for name in ("low", "high")),
-            Column("excluded_at", [self._excluded(each.name) for each in fixed], "number"),
+            Column("excluded_at", [self._excluded(each.name) for each in fixed], "sentence"),
         ]
 
     def _excluded(self, name: str) -> str | None:
