@@ -38,14 +38,13 @@ import belated as bl
 from live import slow_down
 from belated.live.records import Decision
 from belated.live.service import make_app
-from belated.live.service.serving import SWITCH, configured
+from belated.live.service.serving import configured
 
-sys.setswitchinterval(SWITCH)
 place, kind, slower = sys.argv[1:]
 store = bl.live.open(place, ticking=kind != "stub")
 if float(slower):
     slow_down(store, float(slower))
-app = make_app(store, closes_store=True)
+app = make_app(store, alone=True)
 if kind == "stub":
     reply = Decision("customer", "A", {"A": 1 / 3, "B": 1 / 3, "C": 1 / 3}, 1, None)
 

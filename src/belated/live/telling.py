@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from belated.live.design import Snapshot, snapshot
@@ -52,13 +51,14 @@ class _Batch:
                 said.append(make_told((unit, "parked", None)))
                 continue
             decision, assigned_at = decisions[unit]
-            revision, before = known.get((decision, key), _NOTHING)
+            about = decision, key
+            revision, before = known.get(about, _NOTHING)
             if before == value:
                 said.append(make_told((unit, "repeated", None)))
             elif before is not None and not correct:
                 said.append(Told(unit, "contradiction", _CONTRADICTION))
             else:
-                known[decision, key] = revision + 1, value
+                known[about] = revision + 1, value
                 arrived = now if now > assigned_at else assigned_at
                 self.added.append((decision, key, revision + 1, value, happened, arrived))
                 said.append(make_told((unit, "new" if before is None else "corrected", None)))
@@ -87,7 +87,7 @@ class _Batch:
 
     def store(self) -> set[tuple[int, str]]:
         """Insert what was taken; return the decisions and keys of those that were there before."""
-        rows, self.added = sorted(self.added, key=itemgetter(0, 1)), []  # in one order, as asks are
+        rows, self.added = sorted(self.added), []  # in one order, as asks are; no two have the same first three
         lost = insert(self.session, self.about.id, rows)
         if lost:
             self.known |= _outcomes(self.session, sorted({decision for decision, _ in lost}))

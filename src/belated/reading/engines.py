@@ -190,12 +190,11 @@ class DuckDB(Engine):
 #: More rows than any table has.
 _ANY_SIZE = 1 << 62
 
-#: For one transaction: memory in which half a million rows are sorted, and workers that sort them together. Names that
-#: a server like PostgreSQL does not have are left out.
-_FOR_SORTS = """
-    select set_config(name, case name when 'work_mem' then '64MB' else '0.01' end, true) from pg_settings where
-    case name when 'work_mem' then setting::float8 < 65536 when 'parallel_tuple_cost' then setting::float8 > 0.01 end
-"""
+#: For one transaction: memory in which half a million rows are sorted, unless there is more. A server like PostgreSQL
+#: that does not have the setting is left as it is.
+_FOR_SORTS = (
+    "select set_config(name, '64MB', true) from pg_settings where name = 'work_mem' and setting::float8 < 65536"
+)
 
 
 class PostgreSQL(Engine):

@@ -26,7 +26,7 @@ _ALWAYS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-stor
 
 
 def make_app(
-    store: Store, settings: Settings | None = None, routes: Sequence[BaseRoute] = (), *, closes_store: bool = False
+    store: Store, settings: Settings | None = None, routes: Sequence[BaseRoute] = (), *, alone: bool = False
 ) -> App:
     """Return the application that serves a store over HTTP.
 
@@ -37,14 +37,15 @@ def make_app(
     routes : sequence of BaseRoute
         More routes, such as pages; `request.app.service` is the `Service`. In the path that they see, names are as they
         were sent: percent-encoded, see `read_name`.
-    closes_store : bool
-        Whether the store is closed when the application ends; otherwise its opener does it.
+    alone : bool
+        Whether the process and the store are the service's own: Python is tuned for it, and the store is closed at its
+        end.
 
     Returns
     -------
     App
     """
-    return App(Service(store, settings or Settings(), closes_store=closes_store), routes)
+    return App(Service(store, settings or Settings(), alone=alone), routes)
 
 
 class App(Starlette):

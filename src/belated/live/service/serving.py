@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import ipaddress
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,10 +27,6 @@ _GRACE = 30
 
 #: Connections that wait to be accepted.
 _BACKLOG = 2048
-
-#: Seconds for which a thread may keep Python to itself while another wants it. The thread that writes wants it several
-#: times in a commit, and would wait for Python's usual 5 ms each time while requests are read.
-SWITCH = 0.0003
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +99,8 @@ def configured(app: Any, **options: Any) -> uvicorn.Config:
 
 def _application(place: str, settings: Settings) -> App:
     """Open the store and return the application, in the process that serves it."""
-    sys.setswitchinterval(SWITCH)
     logs.configure()
-    return make_app(open_store(place, make=False), settings, routes(), closes_store=True)
+    return make_app(open_store(place, make=False), settings, routes(), alone=True)
 
 
 def is_loopback(host: str) -> bool:
