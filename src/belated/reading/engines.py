@@ -192,9 +192,10 @@ _ANY_SIZE = 1 << 62
 
 #: For one transaction: memory in which half a million rows are sorted, unless there is more. A server like PostgreSQL
 #: that does not have the setting is left as it is.
-_FOR_SORTS = (
-    "select set_config(name, '64MB', true) from pg_settings where name = 'work_mem' and setting::float8 < 65536"
-)
+_FOR_SORTS = """
+    select set_config(name, '64MB', true) from pg_settings
+    where case name when 'work_mem' then setting::float8 < 65536 end
+"""
 
 
 class PostgreSQL(Engine):
