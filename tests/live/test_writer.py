@@ -190,3 +190,61 @@ def test_who_comes_while_a_caller_commits_itself_is_committed_with_the_others(ga
         closing.result(30)
     assert gate.transactions == 2
     assert [commit.requests for commit in writer.load().recent] == [1, 4]
+
+
+def test_callers_of_a_turn_of_an_event_loop_are_one_request_and_each_gets_its_own(gate):
+    gate.open.set()
+    writer = Writer(gate, lambda *_: None)
+
+    async def call():
+        jobs = [writer.submit_async("ask", "x", list(range(i))) for i in range(4)]
+        jobs += [writer.submit_async("ask", "y", [9])]
+        assert (writer.waiting, len(writer._turns)) == (4, 2)  # who asks for nothing does not wait
+        jobs[1].cancel()
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    none, cancelled, two, three, other = asyncio.run(call())
+    assert (none, two, three, other) == ([], ["x 0", "x 1"], ["x 0", "x 1", "x 2"], ["y 9"])
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert (gate.transactions, writer.load().requests, writer.load().rows) == (1, 4, 7)
+    writer.close()
+
+
+def test_a_turn_that_submits_very_much_is_several_requests(gate, monkeypatch):
+    monkeypatch.setattr("belated.live.writer._MOST", 10)
+    gate.open.set()
+    writer = Writer(gate, lambda *_: None)
+
+    async def call():
+        return await asyncio.gather(*(writer.submit_async("ask", "x", [i] * 4) for i in range(9)))
+
+    assert asyncio.run(call()) == [[f"x {i}"] * 4 for i in range(9)]
+    assert [commit.rows for commit in writer.load().recent] == [12, 12, 12]
+    writer.close()
+
+
+def test_what_an_event_loop_has_submitted_is_stored_if_it_closes_the_writer(gate):
+    gate.open.set()
+    writer = Writer(gate, lambda *_: None)
+
+    async def call():
+        job = writer.submit_async("ask", "x", [1])
+        writer.close()
+        return await job
+
+    assert asyncio.run(call()) == ["x 1"]
+
+
+def test_what_another_event_loop_has_not_handed_over_is_refused_when_the_writer_closes(gate):
+    gate.open.set()
+    writer = Writer(gate, lambda *_: None)
+
+    async def call():
+        job = writer.submit_async("ask", "x", [1])
+        closing = threading.Thread(target=writer.close)
+        closing.start()
+        closing.join(30)
+        return await job
+
+    with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
+        asyncio.run(call())

@@ -10,7 +10,7 @@ from belated.base.text import one_line
 from belated.live.design import Snapshot, snapshot, versions
 from belated.live.draws import choose, cumulative, uniforms
 from belated.live.errors import ClosedError, NotRunningError
-from belated.live.records import Decision, Version, make_decision, moment
+from belated.live.records import Decision, make_decision, moment
 from belated.live.storage import Session
 from belated.live.telling import adopt
 
@@ -46,71 +46,75 @@ def ask(session: Session, name: str, asks: Sequence[Ask]) -> list[Decision | Bel
 def _ask(session: Session, about: Snapshot, units: Sequence[str], places: Places) -> list[Decision | BelatedError]:
     wanted = sorted(dict.fromkeys(units))  # in one order everywhere: transactions that cross do not wait in a circle
     if about.state != "running":
-        known = find(session, about.id, wanted)
-        return [_reply(about, unit, known.get(unit), places, session) for unit in units]
-    known, old = _decide(session, about, wanted, places)
-    if about.waiting:
-        adopt(session, about, [unit for unit in wanted if unit not in old])
-    return [*_replies(about, units, known, old, session)]
+        known = _decisions(session, about, _find(session, about.id, wanted), repeated=True)
+        return [known[unit] if unit in known else _final(about, unit, places) for unit in units]
+    known = _decide(session, about, wanted, places)
+    if len(wanted) == len(units):
+        return [known[unit] for unit in units]
+    replies: list[Decision | BelatedError] = []
+    for unit in units:
+        replies.append(known[unit])
+        known[unit] = known[unit]._replace(repeated=True)  # for the next time that the batch has it
+    return replies
 
 
-def find(session: Session, experiment: int, units: list[str]) -> dict[str, Row]:
-    """Return the rows of the units that are decided."""
-    columns = "d.id, d.experiment, d.unit, d.arm, d.version, d.assigned_at, d.segment"
-    rows = session.find_decisions(experiment, units, columns)
-    return {row[3]: row[1:] for row in rows}
-
-
-def _decide(session: Session, about: Snapshot, units: list[str], places: Places) -> tuple[dict[str, Row], set[str]]:
-    """Draw and insert decisions; who came first wins. Return the rows of all units, and the units that had one.
+def _decide(session: Session, about: Snapshot, units: list[str], places: Places) -> dict[str, Decision]:
+    """Insert decisions, unless others came first; return those of all units.
 
     Most units are new, and looking for them first would take longer than to insert them.
     """
+    rows = _draw(session, about, units, places)
+    lost = session.add_new("decision", rows, unless="experiment, unit")
+    new = [row for row in rows if row[0] not in lost] if lost else rows
+    if about.waiting:
+        adopt(session, about, [row[2] for row in new])
+    known = _decisions(session, about, new, repeated=False)
+    if lost:
+        old = _find(session, about.id, [row[2] for row in rows if row[0] in lost])
+        known |= _decisions(session, about, old, repeated=True)
+    return known
+
+
+def _draw(session: Session, about: Snapshot, units: list[str], places: Places) -> list[Row]:
+    """Return rows with an arm for each unit, from the current version."""
     version = about.version
     if version is None:
         raise NotRunningError(f"{about.name!r} has no policy version.")
     now, number, keys = max(session.now, version.made_at), version.number, session.new_ids(len(units))
     u = uniforms(about.salt, units)
-    rows: list[Row]
     if places is None:
         sums, drawn = cumulative(version.probabilities), zip(keys, units, u, strict=True)
-        rows = [(key, about.id, unit, choose(each, sums), number, now, None) for key, unit, each in drawn]
-    else:
-        by_segment = {s: cumulative(version.chances(s)) for s in set(places.values())}
-        by_unit = zip(keys, units, u, (places[unit] for unit in units), strict=True)
-        rows = [(key, about.id, unit, choose(each, by_segment[s]), number, now, s) for key, unit, each, s in by_unit]
-    lost = session.add_new("decision", rows, unless="experiment, unit")
-    known = {row[2]: row for row in rows}
-    old = {row[2] for row in rows if row[0] in lost} if lost else set()
-    return (known | find(session, about.id, sorted(old)) if old else known), old
+        return [(key, about.id, unit, choose(each, sums), number, now, None) for key, unit, each in drawn]
+    by_segment = {s: cumulative(version.chances(s)) for s in set(places.values())}
+    by_unit = zip(keys, units, u, (places[unit] for unit in units), strict=True)
+    return [(key, about.id, unit, choose(each, by_segment[s]), number, now, s) for key, unit, each, s in by_unit]
 
 
-def _replies(
-    about: Snapshot, units: Sequence[str], known: dict[str, Row], old: set[str], session: Session
-) -> list[Decision]:
-    labels, current = about.labels, about.version
-    listed: list[Version] = [] if current is None else [current]
-    older = sorted({row[4] for row in known.values()} - {version.number for version in listed})
+def _find(session: Session, experiment: int, units: list[str]) -> list[Row]:
+    """Return the rows of the units that are decided."""
+    columns = "d.id, d.experiment, d.unit, d.arm, d.version, d.assigned_at, d.segment"
+    return [row[1:] for row in session.find_decisions(experiment, units, columns)]
+
+
+def _decisions(session: Session, about: Snapshot, rows: list[Row], *, repeated: bool) -> dict[str, Decision]:
+    """Return the decisions of rows, by unit."""
+    kinds = [row[3:] for row in rows]  # arm, version, time and segment, which many rows share
+    listed = [] if about.version is None else [about.version]
+    older = sorted({number for _, number, _, _ in set(kinds)} - {version.number for version in listed})
     if older:
         listed += versions(session, about.id, older)
     made = {version.number: version for version in listed}
-    used = {(row[4], row[6]) for row in known.values()}
-    chances = {(number, segment): about.probabilities(made[number], segment) for number, segment in used}
+    chances = {(n, s): about.probabilities(made[n], s) for n, s in {(n, s) for _, n, _, s in set(kinds)}}
     names: dict[int | None, str | None] = {None: None, **dict(enumerate(about.segments))}
-    times = {at: moment(at) for at in {row[5] for row in known.values()}}
-    seen, replies = set(old), []
-    for unit in units:
-        _, _, _, arm, number, at, s = known[unit]
-        reply = (unit, labels[arm], chances[number, s], number, times[at], unit in seen, True, names[s])
-        replies.append(make_decision(reply))
-        seen.add(unit)
-    return replies
+    shared = {
+        (arm, n, at, s): (about.labels[arm], chances[n, s], n, moment(at), repeated, True, names[s])
+        for arm, n, at, s in set(kinds)
+    }
+    return {row[2]: make_decision((row[2], *shared[kind])) for row, kind in zip(rows, kinds, strict=True)}
 
 
-def _reply(about: Snapshot, unit: str, row: Row | None, places: Places, session: Session) -> Decision | BelatedError:
-    """Return the reply of a stopped experiment: a unit's own arm, or the final one, which is not logged."""
-    if row is not None:
-        return _replies(about, [unit], {unit: row}, {unit}, session)[0]
+def _final(about: Snapshot, unit: str, places: Places) -> Decision | BelatedError:
+    """Return what a stopped experiment says to a new unit: the final arm, which is not logged."""
     if about.final is None:
         return NotRunningError(f"{about.name!r} has stopped without a final arm, and takes no new units.")
     final = about.labels[about.final]

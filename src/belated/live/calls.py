@@ -25,7 +25,7 @@ def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str]
 
     Without a setup, it is not known whether it has them.
     """
-    wanted = [read_unit(unit) for unit in units]
+    wanted = list(map(read_unit, units))
     if segments is None:
         if setup is not None and setup.segmented:
             raise OptionError(f"{argument('segment')} is missing; this experiment needs the segment of every unit.")
@@ -52,7 +52,11 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
     refused: Refused = {}
     for place, each in enumerate(outcomes):
         try:
-            tells.append(_read_tell(outcome, *each))
+            if len(each) == 2:  # as most are
+                unit, value = each
+                tells.append(make_tell((read_unit(unit), outcome.read(value), "", None, False)))
+            else:
+                tells.append(_read_tell(outcome, *each))
         except BelatedError as error:
             refused[place] = Told(str(next(iter(each))), "refused", str(error).rstrip("."))
         except TypeError:
@@ -63,14 +67,13 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
 def _read_tell(
     outcome: Outcome, unit: str, value: float, key: str = "", happened_at: Any = None, correct: bool = False
 ) -> Tell:
-    name, number = read_unit(unit), outcome.read(value)
     if key:
         if not outcome.is_events:
             raise OptionError("`key` tells events apart; this outcome is not of events.")
         read_text("key", key)
-    if not (happened_at is None or isinstance(happened_at, dt.datetime)):
+    if happened_at is not None and not isinstance(happened_at, dt.datetime):
         raise OptionError(f"{argument('happened_at')} is a {type(happened_at).__name__}; it must be a datetime.")
-    return make_tell((name, number, key or "", happened_at, bool(correct)))
+    return make_tell((read_unit(unit), outcome.read(value), key or "", happened_at, bool(correct)))
 
 
 def acknowledgements(said: list[Told], refused: Refused) -> list[Told]:

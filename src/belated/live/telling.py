@@ -46,11 +46,12 @@ class _Batch:
         for tell in tells:
             unit, value, key, happened_at, correct = tell
             happened = None if happened_at is None else stamp(happened_at)
-            if unit not in decisions:
+            decided = decisions.get(unit)
+            if decided is None:
                 unknown.append((unit, key, len(said), tell, happened))
                 said.append(make_told((unit, "parked", None)))
                 continue
-            decision, assigned_at = decisions[unit]
+            decision, assigned_at = decided
             about = decision, key
             revision, before = known.get(about, _NOTHING)
             if before == value:

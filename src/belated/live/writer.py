@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple
 
 from belated.live.asking import ask
@@ -27,6 +27,9 @@ _MOMENT, _MOMENTS = 0.0001, 10
 _RECENT = 200
 
 Kind = Literal["ask", "tell"]
+
+#: What the callers of a turn of an event loop share: the loop, what they do, and the experiment.
+_Turn = tuple[asyncio.AbstractEventLoop, Kind, str]
 
 
 class Commit(NamedTuple):
@@ -68,16 +71,24 @@ class Load(NamedTuple):
 
 
 class _Request:
-    """What a caller waits for: a lock that is free when it is done, or a future of the caller's event loop."""
+    """What one caller or, of an event loop, all callers of a turn wait for.
 
-    __slots__ = ("done", "error", "items", "kind", "loop", "name", "result")
+    A thread waits for a lock that is free when its request is done. The callers of a loop have a future each, and the
+    number of their items beside it.
+    """
+
+    __slots__ = ("callers", "done", "error", "items", "kind", "loop", "name", "result")
 
     def __init__(
-        self, kind: Kind, name: str, items: Sequence[Any], done: Any, loop: asyncio.AbstractEventLoop | None = None
+        self, kind: Kind, name: str, items: list[Any], done: Any = None, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         self.kind, self.name, self.items, self.done, self.loop = kind, name, items, done, loop
+        self.callers: list[tuple[asyncio.Future[list[Any]], int]] = []
         self.result: list[Any] = []
         self.error: BaseException | None = None
+
+    def __len__(self) -> int:
+        return len(self.callers) or 1
 
 
 class Writer:
@@ -99,12 +110,13 @@ class Writer:
 
     def __init__(self, storage: Storage, committed: Callable[[str, int], None], limit: int | None = None) -> None:
         self._storage, self._committed, self._limit = storage, committed, limit
-        self._queue: SimpleQueue[_Request | None] = SimpleQueue()
+        self._turns: dict[_Turn, _Request] = {}  # what event loops submit in the turn that they are in
+        self._queue: deque[_Request] = deque()
+        self._calls: SimpleQueue[bool] = SimpleQueue()  # wake the writer; False: for the last time
         self._process, self._open, self._ended = os.getpid(), True, False
-        self._turn = threading.Lock()  # of who commits
-        self._next: list[_Request] = []  # the first of the next commit
+        self._lock = threading.Lock()  # of who commits
         self._group: list[_Request] = []  # those of the commit that is on its way
-        self._last = 1  # how many the last commit had
+        self._last = 1  # how many callers the last commit had
         self._refused = self._failed = self._commits = self._requests = self._rows = 0
         self._seconds = 0.0
         self._recent: deque[Commit] = deque(maxlen=_RECENT)
@@ -117,8 +129,9 @@ class Writer:
             return []
         done = threading.Lock()
         done.acquire()
-        request = _Request(kind, name, items, done)
+        request = _Request(kind, name, list(items), done)
         if not self._commit_alone(request):
+            self._admit()
             self._put(request)
         done.acquire()
         if request.error is not None:
@@ -128,20 +141,31 @@ class Writer:
     def submit_async(self, kind: Kind, name: str, items: Sequence[Any]) -> asyncio.Future[list[Any]]:
         """Have items stored; return a future of the running event loop: their results once they are on the disk.
 
-        If it is cancelled, the items are stored all the same.
+        If it is cancelled, the items are stored all the same. What a turn of the loop submits is one request: many
+        would cost more, and the writer, woken by the first, would take the interpreter from the others.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
-        if items:
-            self._put(_Request(kind, name, items, future, loop))
-        else:
+        if not items:
             future.set_result([])
+            return future
+        turn = (loop, kind, name)
+        request = self._turns.get(turn)
+        if request is None or self._limit is not None:
+            self._admit()
+        if request is None:
+            request = self._turns[turn] = _Request(kind, name, [], None, loop)
+            loop.call_soon(self._end_turn, turn)
+        request.items += items
+        request.callers.append((future, len(items)))
+        if len(request.items) >= _MOST:
+            self._end_turn(turn)
         return future
 
     @property
     def waiting(self) -> int:
-        """The number of requests that wait for their reply."""
-        return self._queue.qsize() + len(self._next) + len(self._group)
+        """The number of callers that wait for their reply."""
+        return sum(map(len, [*self._turns.copy().values(), *self._queue.copy(), *self._group]))
 
     def load(self) -> Load:
         """Return how busy the writer is, and what it has done."""
@@ -152,84 +176,85 @@ class Writer:
         """Commit what is queued, and stop."""
         if self._open:
             self._open = False
-            self._queue.put(None)
+            for turn in [each for each in self._turns.copy() if each[0] is _running_loop()]:
+                self._end_turn(turn)  # other loops end their turns themselves, and are refused
+            self._calls.put(False)
             self._thread.join()
-            with self._turn:  # of a caller that commits itself
+            with self._lock:  # of a caller that commits itself
                 pass
 
-    def _check_open(self) -> None:
+    def _admit(self) -> None:
+        """Raise unless one more caller can wait."""
         if not self._open or os.getpid() != self._process:
             why = "is closed" if os.getpid() == self._process else "was opened by another process"
             raise StorageError(f"The store {why}; open it again.")
-
-    def _commit_alone(self, request: _Request) -> bool:
-        """Commit a request in the caller's thread if nobody else is there; return whether it was done."""
-        if self._last > 1 or not self._queue.empty() or threading.get_ident() == threading.main_thread().ident:
-            return False
-        if not self._turn.acquire(blocking=False):
-            return False
-        try:
-            self._check_open()
-            self._group = [request]
-            self._commit(self._group)
-        finally:
-            self._turn.release()
-        return True
-
-    def _put(self, request: _Request) -> None:
-        self._check_open()
         if self._limit is not None and self.waiting >= self._limit:
             self._refused += 1
             raise OverloadedError(f"{self._limit:,} requests are waiting for the storage; ask again later.")
-        self._queue.put(request)
+
+    def _commit_alone(self, request: _Request) -> bool:
+        """Commit a request in the caller's thread if nobody else is there; return whether it was done."""
+        if self._last > 1 or self._queue or threading.get_ident() == threading.main_thread().ident:
+            return False
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._admit()
+            self._group = [request]
+            self._commit(self._group)
+        finally:
+            self._lock.release()
+        return True
+
+    def _put(self, request: _Request) -> None:
+        self._queue.append(request)
+        self._calls.put(True)
         if self._ended:  # it was closed meanwhile, and nobody takes from the queue any more
             self._refuse_rest()
 
+    def _end_turn(self, turn: _Turn) -> None:
+        request = self._turns.pop(turn, None)
+        if request is not None:
+            self._put(request)
+
     def _refuse_rest(self) -> None:
         rest = []
-        with suppress(Empty):
+        with suppress(IndexError):
             while True:
-                request = self._queue.get_nowait()
-                rest += [] if request is None else [request]
+                rest.append(self._queue.popleft())
         _fail(rest, StorageError("The store is closed; open it again."))
 
     def _work(self) -> None:
-        ended = False
-        while not ended:
-            first = self._queue.get()
-            if first is None:
-                break
-            self._next = [first]
-            with self._turn:
-                group, self._next = self._next, []
-                self._group = group
-                ended = self._gather(group)
-                self._last = len(group)
-                self._commit(group)
+        goes_on = True
+        while goes_on:
+            goes_on = self._calls.get()
+            while self._queue:
+                with self._lock:
+                    self._gather()
+                    self._commit(self._group)
         self._ended = True
         self._refuse_rest()
 
-    def _gather(self, group: list[_Request]) -> bool:
-        """Take what is queued; return whether the end is.
+    def _gather(self) -> None:
+        """Take what is queued.
 
         The callers of the last commit are just waking up. Without a moment for them, every other commit would be of
         the first of them alone. A single caller waits for nobody.
         """
-        rows, patience = len(group[0].items), _MOMENTS
+        callers, rows, patience = 0, 0, _MOMENTS
         while rows < _MOST:
-            try:
-                request = self._queue.get_nowait()
-            except Empty:
-                if len(group) >= self._last or not patience:
-                    break
+            if self._queue:
+                request = self._queue[0]
+                self._group.append(request)  # before it leaves the queue, so that `waiting` never misses it
+                self._queue.popleft()
+                callers += len(request)
+                rows += len(request.items)
+            elif callers >= self._last or not patience:
+                break
+            else:
                 patience -= 1
                 time.sleep(_MOMENT)
-                continue
-            if request is None:
-                return True
-            group.append(request)
-            rows += len(request.items)
-        return False
+        self._last = callers
 
     def _transact(self, parts: dict[tuple[Kind, str], list[_Request]]) -> None:
         """Store everything in one transaction; try again if the storage ended it because others crossed it."""
@@ -251,12 +276,12 @@ class Writer:
         try:
             self._transact(parts)
         except BaseException as error:
-            self._failed += len(group)
+            self._failed += sum(map(len, group))
             self._group = []
             _fail(group, error)
             return
         rows = {part: sum(len(request.items) for request in requests) for part, requests in parts.items()}
-        self._note(Commit(len(group), sum(rows.values()), time.perf_counter() - start))
+        self._note(Commit(sum(map(len, group)), sum(rows.values()), time.perf_counter() - start))
         _reply(group)
         for (_, name), new in rows.items():
             self._committed(name, new)
@@ -270,9 +295,16 @@ class Writer:
         self._recent.append(commit)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def _serve(session: Session, kind: Kind, name: str, requests: list[_Request]) -> None:
     """Answer all requests for one experiment at once; what it refuses as a whole changes nothing."""
-    items = [item for request in requests for item in request.items]
+    items = requests[0].items if len(requests) == 1 else [item for request in requests for item in request.items]
     try:
         results: list[Any] = ask(session, name, items) if kind == "ask" else tell(session, name, items)
     except StorageError:
@@ -310,10 +342,12 @@ def _reply(requests: list[_Request]) -> None:
 def _resolve(requests: list[_Request]) -> None:
     """Resolve the futures of an event loop, in its thread; cancelled ones stay so."""
     for request in requests:
-        future = request.done
-        if future.done():
-            continue
-        if request.error is None:
-            future.set_result(request.result)
-        else:
-            future.set_exception(request.error)
+        start = 0
+        for future, size in request.callers:
+            end = start + size
+            if not future.done():
+                if request.error is None:
+                    future.set_result(request.result[start:end])
+                else:
+                    future.set_exception(request.error)
+            start = end
