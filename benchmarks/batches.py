@@ -104,7 +104,7 @@ def cell(setting: Setting, runs: int, seed: int = 0) -> tuple:
     by_run = [evaluate(bl.Sums.of(simulated_log(rng, setting), *daipw.parts), daipw) for _ in range(runs)]
     parts = {f.name: np.array([getattr(each, f.name) for each in by_run]) for f in fields(ArmStatistics)}
     moments = Moments(*(np.array(each) for each in zip(*(each.moments for each in by_run), strict=True)))
-    statistics = ArmStatistics(**parts | {"moments": moments, "shared": None})
+    statistics = ArmStatistics(**parts | {"moments": moments, "shared": None, "common": None})
     first, second = np.eye(setting.arms)[:2]
     held = []
     for coefficients, paper in ((first - second, False), (first - second, True), (first, False), (second, False)):

@@ -30,7 +30,7 @@ _THREADS, _ANSWERING = 8, 2
 
 #: Seconds for which a thread may keep Python to itself while another wants it. The thread that writes wants it several
 #: times in a commit, and would wait for Python's usual 5 ms each time while requests are read.
-_SWITCH = 0.0003
+_SWITCH = 0.0001
 
 #: Seconds for which the storage is believed to be writable after it was seen to be.
 _WRITABLE = 5.0
