@@ -257,7 +257,9 @@ def spark_engine() -> Iterator[Engine]:
         options = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={quiet} -Duser.timezone=UTC",
+            # a session of a minute ends before what the optimising compiler and collector cost is earned back
+            "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={quiet} -Duser.timezone=UTC "
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.default.parallelism": "1",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "1",
