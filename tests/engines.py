@@ -41,6 +41,9 @@ _COUNTER = itertools.count(1)
 #: Engines that are another's server, used in another way.
 _SERVERS = {"copied": "postgres"}
 
+#: Engines that are a server, which starts once.
+_STARTED = ("postgres", "spark")
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -257,7 +260,9 @@ def spark_engine() -> Iterator[Engine]:
         options = {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={quiet} -Duser.timezone=UTC",
+            # a session of a minute ends before what the optimising compiler and collector cost is earned back
+            "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={quiet} -Duser.timezone=UTC "
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.default.parallelism": "1",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "1",
@@ -315,14 +320,23 @@ def only(*names: str) -> pytest.MarkDecorator:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Keep a server's tests together, whatever file they are in; every other test goes where there is room."""
+    """Keep a server's tests together, whatever file they are in, and first; the others go where there is room.
+
+    Every other worker takes the others from their end, so that workers seldom share a file: what a file's tests share
+    is set up once, and a kernel that one worker has compiled is on disk when another one needs it.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             parameters = nodeid.partition("[")[2].removesuffix("]").split("-")
             servers = [_SERVERS.get(name, name) for name in parameters]
-            return next((name for name in ("postgres", "spark") if name in servers), nodeid)
+            return next((name for name in _STARTED if name in servers), nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            if next(iter(self.workqueue)) not in _STARTED and self.nodes.index(node) % 2:
+                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            super()._assign_work_unit(node)
 
     return Scheduling(config, log)
 

@@ -28,6 +28,13 @@ def test_times_of_some_rows_are_those_of_all():
         np.testing.assert_array_equal(log.arrived_numbers_of(rows), log.arrived_numbers[rows])
 
 
+def test_kernels_get_times_of_the_same_types_if_there_are_none():
+    """A kernel is compiled for each type, and an array that can be written to is another one."""
+    for log in (log_of(), log_of(assigned_at=[5, 3, 8, 8], arrived_at=[6, 3, 9, 12])):
+        assert not log.times.assigned.flags.writeable
+        assert not log.times.arrived.flags.writeable
+
+
 def test_the_last_look_is_the_last_time_or_the_as_of_time():
     times = {"assigned_at": [5, 3, 8, 8], "arrived_at": [6, 3, 9, 12]}
     assert log_of(**times).last_look == 12

@@ -255,8 +255,8 @@ class LogRows(Data):
     @property
     def times(self) -> kernel.Times:
         """The rows' times in the form that kernels use."""
-        assigned = np.empty(0) if self._assigned is None else self._assigned
-        arrived = np.empty(0) if self._arrived is None else self._arrived
+        assigned = locked(np.empty(0) if self._assigned is None else self._assigned)
+        arrived = locked(np.empty(0) if self._arrived is None else self._arrived)
         if arrived.dtype.kind == "i":
             latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
             return kernel.Times(assigned, arrived, latest, NEVER)

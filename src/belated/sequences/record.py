@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, locked
 from belated.kernels import arrivals as arrival_kernel
 from belated.kernels import fields, jit
 from belated.kernels import sequence_blocks as kernel
@@ -158,7 +158,8 @@ class ArrivedRows:
         """Return the arrived rows of a log."""
         schedule = log.schedule
         jit.ready(2 * schedule.rows)
-        arrival_times = ArrivalTimes(times=log.arrival_times, due=schedule.due, order=schedule.order, n=schedule.rows)
+        times = locked(log.arrival_times)
+        arrival_times = ArrivalTimes(times=times, due=schedule.due, order=schedule.order, n=schedule.rows)
         parts = jit.in_stretches(schedule.rows + 1, lambda low, high: arrival_kernel.arrange(arrival_times, low, high))
         columns = ArrivalColumns(
             code=log.code,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from belated.live.rehearsal import STEP, rehearse
 from belated.live.storage import system_clock
 from belated.live.store import Store, open_storage
 from belated.live.tokens import make_token
+
+#: How long a browser waits for anything, in milliseconds: longer than a busy machine takes.
+WAIT = 300_000
 
 RATES = {"Plain": 0.10, "Emoji": 0.15, "Question": 0.11, "Your name": 0.30}
 
@@ -103,6 +107,10 @@ def opened(path: Any) -> Iterator[Site]:
 def filled(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "shop.belated"
     fill(path)
+    copy = path.with_name("copy.belated")
+    shutil.copy(path, copy)
+    with bl.live.open(copy, ticking=False) as store:  # compiles what pages need before a browser waits for one
+        store.experiment("subject line").answer()
     return path
 
 
@@ -154,6 +162,7 @@ def _left(request: Any) -> bool:
 @contextmanager
 def visiting(chromium: Any, site: Site, **options: Any) -> Iterator[Visit]:
     context = chromium.new_context(**options)
+    context.set_default_timeout(WAIT)
     try:
         context.add_cookies([{"name": "belated_browser", "value": site.secret, "url": site.url}])
         yield Visit(context.new_page(), site.url)

@@ -99,7 +99,7 @@ def look_at(page, scheme, width):
 def settled(visit, path, **query):
     """Open a page, and wait until its answer is there."""
     reply = visit.go(path, **query)
-    visit.page.wait_for_selector("[data-soon]", state="detached", timeout=60_000)
+    visit.page.wait_for_selector("[data-soon]", state="detached")
     return reply
 
 
@@ -133,11 +133,9 @@ def test_pages_are_live_while_a_load_runs(own_site, own_visit):
         page.locator("[role=region]").first.focus()
         focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
         page.evaluate("window.scrollTo(0, 300)")
-        page.wait_for_function(
-            "before => document.querySelector('.facts').innerText !== before", arg=before, timeout=60_000
-        )
+        page.wait_for_function("before => document.querySelector('.facts').innerText !== before", arg=before)
         as_of = page.locator(".made").inner_text()
-        page.wait_for_function("was => document.querySelector('.made').innerText !== was", arg=as_of, timeout=60_000)
+        page.wait_for_function("was => document.querySelector('.made').innerText !== was", arg=as_of)
         assert page.evaluate("document.activeElement.getAttribute('aria-label')") == focused
         assert page.evaluate("document.body.dataset.same") == "yes"  # it was not loaded again
         assert page.evaluate("window.scrollY") == 300
@@ -151,7 +149,7 @@ def test_a_page_that_loses_its_login_says_so(own_site, own_visit):
     own_visit.expected.add(401)
     settled(own_visit, "/machine")
     page.context.clear_cookies()
-    page.wait_for_function("() => document.getElementById('live').textContent.includes('logged out')", timeout=60_000)
+    page.wait_for_function("() => document.getElementById('live').textContent.includes('logged out')")
 
 
 def test_pages_work_without_script(chromium, site):

@@ -9,11 +9,6 @@ from belated.simulation.paper import files as paper_files
 from belated.simulation.paper import reproduction as paper
 
 
-@pytest.fixture(scope="module")
-def ours():
-    return paper.reproduce(["no-delay", "zero-margin"], replications=400, seed=2, progress=False)
-
-
 class Page(HTMLParser):
     def __init__(self):
         super().__init__()

@@ -13,11 +13,6 @@ def published():
     return paper.reproduce(as_published=True, replications=1000, seed=1, progress=False)
 
 
-@pytest.fixture(scope="module")
-def ours():
-    return paper.reproduce(["no-delay", "zero-margin"], replications=400, seed=2, progress=False)
-
-
 def test_every_cell_of_the_authors_study_is_run(published):
     ran = {(s.delay, s.margin, h) for s, runs in published.studies.items() for h in runs.horizons}
     assert {(r["scenario"], float(r["margin"]), int(r["horizon"])) for r in paper.authors_records()} <= ran

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from belated.live.store import Store
 from belated.live.store import open as open_store
 
 
+@cache
 def warm() -> None:
-    """Compile what asks, ticks and answers need."""
+    """Compile what asks, ticks and answers need, once in a process."""
     from belated.base.errors import without_warnings
     from belated.live.outcomes import binary, real
     from belated.simulation.policies import thompson_beta, thompson_normal
