@@ -51,6 +51,20 @@ SegmentsOption = Annotated[
 ]
 Planned = Annotated[int, typer.Option(help="The number of units that are planned.", min=1)]
 Level = Annotated[float, typer.Option(help="The level of the intervals.")]
+Kind = Annotated[
+    str | None,
+    option(
+        "The confidence sequence: auto, asymptotic, or that of the outcome, which is the default (beta_binomial of 0/1 "
+        "outcomes, bernstein of bounded ones)."
+    ),
+]
+Target = Annotated[
+    int | None,
+    option("The number of units at which the sequence is narrowest. Default: those that are planned.", least=1),
+]
+Every = Annotated[
+    int | None, option("Rows after which a policy version is made. Default: 0.2 % of those planned.", least=1)
+]
 
 
 @contextmanager
@@ -119,32 +133,38 @@ def create(
     baseline: Baseline = None,
     planned: Planned = 10_000,
     level: Level = 0.95,
+    kind: Kind = None,
+    target: Target = None,
+    every: Every = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     author: Author = None,
     reason: Reason = "",
 ) -> None:
     """Create an experiment, and start it. A file is made if it is not there.
 
-    Outcome, level and baseline are fixed from now on.
+    Outcome, level, baseline, and kind and target of the confidence sequence are fixed from now on.
 
     Example: `belated live create shop.belated "subject line" --arms Plain,Emoji --baseline Plain --planned 20000`
     """
+    from belated.live.creating import plan_creation
     from belated.live.store import open as open_store
 
     declared = read_outcome(outcome)
+    options: dict[str, Any] = {
+        "arms": _names(arms), "policy": read_policy(policy, declared), "outcome": declared,
+        "segments": None if segments is None else _names(segments), "baseline": baseline, "planned_rows": planned,
+        "level": level, "kind": kind, "target": target, "every": every, "author": author, "reason": reason,
+    }  # fmt: skip
+    plan_creation(name, **options)  # before a file is made
     with open_store(place, ticking=False) as store:
-        exp = store.create(
-            name, arms=_names(arms), policy=read_policy(policy, declared), outcome=declared,
-            segments=None if segments is None else _names(segments), baseline=baseline, planned_rows=planned,
-            level=level, author=author, reason=reason,
-        )  # fmt: skip
+        exp = store.create(name, **options)
         if not draft:
             exp.start(author=author)
         show(exp.status(), "table")
 
 
 def _names(text: str) -> list[str]:
-    """Return names that commas separate; one that has a comma itself is in quotes."""
+    """Return names that commas separate; one that has a comma itself is in double quotes."""
     return next(csv.reader([text], skipinitialspace=True), [])
 
 

@@ -10,7 +10,19 @@ import typer
 
 from belated.base.text import printable
 from belated.cli import options
-from belated.cli.live import Author, Baseline, Level, Name, OutcomeOption, Place, PolicyOption
+from belated.cli.live import (
+    Author,
+    Baseline,
+    Every,
+    Kind,
+    Level,
+    Name,
+    OutcomeOption,
+    Place,
+    PolicyOption,
+    Reason,
+    Target,
+)
 from belated.cli.options import option
 from belated.cli.output import show
 
@@ -60,30 +72,44 @@ def import_(
     unit: Annotated[str | None, option("The column of the units, so that they keep their arms.")] = None,
     segment: Annotated[str | None, option("The column of their segments, which the experiment then has.")] = None,
     baseline: Baseline = None,
-    planned: Annotated[int | None, option("The number of units that are planned. Default: twice the rows.")] = None,
+    planned: Annotated[
+        int | None, option("The number of units that are planned. Default: twice the rows.", least=1)
+    ] = None,
     level: Level = 0.95,
+    kind: Kind = None,
+    target: Target = None,
+    every: Every = None,
+    table: options.DatabaseTable = None,
     arm: options.Arm = None,
     outcome_column: Annotated[str | None, option("The column of the outcome.")] = None,
     propensity: options.Propensity = None,
     assigned_at: options.AssignedAt = None,
     arrived_at: options.ArrivedAt = None,
+    delay: options.Delay = None,
+    propensity_unit: options.PropensityUnit = "fraction",
     author: Author = None,
+    reason: Reason = "",
 ) -> None:
     """Go on with a running experiment of a table that has every arm's probability in each row.
 
     Example: `belated live import shop.belated "subject line" log.csv --unit customer --baseline Plain`
     """
     from belated.cli.live import read_outcome, read_policy
+    from belated.live.importing import read_import
     from belated.live.store import open as open_store
 
     declared = read_outcome(outcome)
+    given: dict[str, Any] = {"kind": kind, "target": target, "every": every, "author": author, "reason": reason}
+    columns: dict[str, Any] = {
+        "table": table, "arm": arm, "propensity": propensity, "propensity_unit": propensity_unit,
+        "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay, "outcome_column": outcome_column,
+    }  # fmt: skip
+    found = read_import(  # before a file is made
+        name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
+        baseline=baseline, planned_rows=planned, level=level, **given, **columns,
+    )  # fmt: skip
     with open_store(place, ticking=False) as store:
-        exp = store.import_table(
-            name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
-            baseline=baseline, planned_rows=planned, level=level, author=author, arm=arm, propensity=propensity,
-            assigned_at=assigned_at, arrived_at=arrived_at, outcome_column=outcome_column,
-        )  # fmt: skip
-        show(exp.status(), "table")
+        show(found.add(store).status(), "table")
 
 
 def demo(
