@@ -6,6 +6,7 @@ import json
 import pytest
 
 import belated as bl
+from belated.cli import live_asking
 from belated.cli.live import read_outcome, read_policy
 from belated.live.schema import MIGRATIONS
 
@@ -168,7 +169,12 @@ def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
         b"\xff\xfeu\x00n\x00": "is not a CSV file in UTF-8",
         b"unit,value\n" + b"x" * 200_000 + b",1\n": "is not a CSV file: field larger than field limit",
         b"": "has no columns named unit and value",
-        b"unit,value\na\n": "has in row 1 a value",
+        b"unit,value\na\n": "has in row 1 fewer fields than there are columns",
+        b"unit,value\na,1,5\n": "has in row 1 more fields than there are columns; text with a comma must be in quotes",
+        b"unit,value\na,1\nb,'1,5'\n": "has in row 2 more fields",
+        b'unit,value\na,"1,5"\n': "has in row 1 a value that is no number, '1,5'; mend it, and tell the file again",
+        b"unit,value,happened_at\na,1,soon\n": "has in row 1 a time that cannot be read, 'soon'; it must be like",
+        b"unit,unit,value\na,b,1\n": "its first line must name them, once",
     }.items():
         path.write_bytes(content)
         assert words in refused("live", "tell", shop, "subject line", "--from", path)
@@ -177,6 +183,108 @@ def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
     assert done.exit_code == 2
     assert done.stdout == "1 contradiction, 1 parked, 1 refused\n"
     assert done.stderr.startswith("Row 2: another value was told before")
+
+
+def test_a_bad_row_leaves_the_batches_before_it_stored(call, live, shop, tmp_path, monkeypatch):
+    monkeypatch.setattr(live_asking, "_BATCH", 10)
+    path, rows = tmp_path / "outcomes.csv", [f"u{i},{i % 2}" for i in range(35)]
+    path.write_text("\n".join(["unit,value", *rows[:24], "u24,one", *rows[25:]]), encoding="utf-8-sig")
+    done = call("live", "tell", shop, "subject line", "--from", path)
+    assert "has in row 25 a value that is no number, 'one'" in done.stderr
+    assert "20 outcomes parked" in live("status")
+    path.write_text("\n".join(["unit,value", *rows]))
+    assert live("tell", "--from", path) == "35 parked\n"
+    assert "35 outcomes parked" in live("status")
+
+
+def test_an_event_may_have_happened_earlier(call, refused, tmp_path):
+    path = tmp_path / "shop.belated"
+    call("live", "create", path, "x", "--arms", "A,B", "--outcome", "events:1h,count")
+    call("live", "ask", path, "x", "u")
+    tell = ["live", "tell", path, "x", "u", "1"]
+    assert call(*tell, "--key", "a", "--happened-at", "2026-03-01T09:30").stdout == "new\n"
+    assert call(*tell, "--key", "b").stdout == "new\n"
+    with bl.live.open(path, ticking=False) as store, store.storage.reading() as session:
+        rows = session.run("select key, happened_at from outcome order by id")
+    assert rows == [("a", 1772357400000000), ("b", None)]
+    assert "--happened-at is 'soon'; it must be like 2026-03-01T09:30" in refused(*tell, "--happened-at", "soon")
+    assert "--key is of one outcome" in refused("live", "tell", path, "x", "--from", path, "--key", "k")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ask", "SHOP", "subject line", ""], "UNITS has 0 characters"),
+        (["tell", "SHOP", "subject line", "x", "nan"], "VALUE is nan; it must be a finite number"),
+        (["tell", "SHOP", "subject line", "x", "1", "--key", "k"], "--key tells events apart"),
+        (["stop", "SHOP", "subject line", "--final", "Z"], "--final is 'Z'; it must be one of 'Plain', 'Emoji'"),
+        (["restore", "SHOP", "OTHER"], "say that it is to be replaced, with --replace"),
+        (
+            ["policy", "set", "SHOP", "subject line", "--policy", "fixed:A=2"],
+            "--policy cannot be 'fixed:A=2': `shares`",
+        ),
+        (["import", "SHOP", "x", "LOG", "--kind", "wide"], "--kind is 'wide'; it must be one of 'auto'"),
+        (["import", "SHOP", "x", "LOG", "--unit", "who"], "There is no column 'who' for --unit"),
+    ],
+)
+def test_errors_name_the_options_of_the_command(call, refused, shop, log, tmp_path, arguments, words):
+    places = {"SHOP": shop, "OTHER": tmp_path / "other.belated", "LOG": log}
+    call("live", "create", places["OTHER"], "x", "--arms", "A,B")
+    assert words in refused("live", *(places.get(each, each) for each in arguments))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--arms", "A,A"],
+        ["--arms", "A,B", "--baseline", "C"],
+        ["--arms", "A,B", "--level", "2"],
+        ["--arms", "A,B", "--kind", "bernstein"],
+        ["--arms", "A,B", "--outcome", "real", "--policy", "thompson_beta"],
+        ["--arms", "A,B", "--author", ""],
+    ],
+)
+def test_a_creation_that_is_refused_makes_no_file(refused, tmp_path, options):
+    refused("live", "create", tmp_path / "shop.belated", "x", *options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_import_or_a_rehearsal_that_is_refused_makes_no_file(refused, log, file, tmp_path):
+    place = tmp_path / "shop.belated"
+    before = sorted(tmp_path.iterdir())
+    refused("live", "import", place, "x", log, "--outcome", "binary")
+    refused("live", "import", place, "x", log, "--outcome", "real", "--baseline", "Z")
+    refused("live", "simulate", file, "--place", place, "--rows", 100, "--baseline", "Z")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_kind_and_target_of_the_sequence_are_chosen_at_the_creation(call, log, tmp_path):
+    path = tmp_path / "shop.belated"
+    chosen = ["--kind", "asymptotic", "--target", 700, "--every", 9]
+    assert call("live", "create", path, "x", "--arms", "A,B", *chosen).exit_code == 0
+    done = call("live", "import", path, "y", log, "--outcome", "real", *chosen, "--reason", "it moves here")
+    assert done.exit_code == 0, done.output
+    with bl.live.open(path, ticking=False) as store:
+        for name in "xy":
+            setup = store.experiment(name).setup
+            assert (setup.kind, setup.target, setup.every) == ("asymptotic", 700, 9)
+        changes = store.experiment("y").changes()
+        assert [(each.what, each.reason) for each in changes] == [
+            ("create", "it moves here"),
+            ("import", "it moves here"),
+        ]
+
+
+def test_changes_are_told_in_words(call, live):
+    live("arm add", "Question", "--reason", "an idea")
+    live("policy set", "--policy", "thompson")
+    live("stop", "--final", "Emoji")
+    text = live("changes")
+    for words in ("arms Plain, Emoji; policy uniform", "arm Question", "policy thompson_beta", "final Emoji", "an idea"):
+        assert words in text
+    assert "{" not in text
+    assert text.count("20") >= 5  # every time is shown with its date
+    assert json.loads(json.loads(live("changes", "--format", "json"))[0]["detail"])["arms"] == ["Plain", "Emoji"]
 
 
 def test_outcomes_and_units_may_be_negative_numbers(call, tmp_path):

@@ -50,9 +50,9 @@ def test_a_number_of_thousands_of_digits_is_refused_in_a_sentence(store):
 @pytest.mark.parametrize("wrong", [None, "abc", 7], ids=["nothing", "text", "number"])
 def test_what_is_no_list_is_refused_in_a_sentence(store, wrong):
     exp = create(store)
-    with pytest.raises(bl.OptionError, match="`units` is a .*; it must be a list"):
+    with pytest.raises(bl.OptionError, match=r"`units` is a .*; it must be a list"):
         exp.ask_many(wrong)
-    with pytest.raises(bl.OptionError, match="`outcomes` is a .*; it must be a list"):
+    with pytest.raises(bl.OptionError, match=r"`outcomes` is a .*; it must be a list"):
         exp.tell_many(wrong)
     assert exp.status().asked == exp.status().parked == 0
 

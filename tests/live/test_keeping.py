@@ -64,9 +64,12 @@ def test_a_backup_that_is_read_only_is_restored(shop, monkeypatch):
 def test_a_place_that_cannot_be_is_a_sentence(shop):
     path, copy = shop
     nowhere = path.parent / "nowhere" / "x.belated"
-    with bl.live.open(path, ticking=False) as store, pytest.raises(bl.live.StorageError, match="x.belated` cannot be"):
+    with (
+        bl.live.open(path, ticking=False) as store,
+        pytest.raises(bl.live.StorageError, match=r"x\.belated` cannot be"),
+    ):
         store.backup(nowhere)
-    with pytest.raises(bl.live.StorageError, match=r"x.belated` cannot be made: No such file"):
+    with pytest.raises(bl.live.StorageError, match=r"x\.belated` cannot be made: No such file"):
         bl.live.restore(copy, nowhere)
     with pytest.raises(bl.live.StorageError, match=r"There is no backup `.*/nowhere.*`"):
         bl.live.restore(nowhere, path)

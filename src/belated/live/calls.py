@@ -60,7 +60,7 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
     refused: Refused = {}
     for place, each in enumerate(several("outcomes", outcomes)):
         try:
-            tells.append(_read_tell(outcome, *each))
+            tells.append(read_tell(outcome, *each))
         except BelatedError as error:
             if isinstance(each, (str, Mapping)):
                 raise _not_one(place) from None
@@ -75,9 +75,10 @@ def _not_one(place: int) -> OptionError:
     return OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.")
 
 
-def _read_tell(
+def read_tell(
     outcome: Outcome, unit: str, value: float, key: str = "", happened_at: Any = None, correct: bool = False
 ) -> Tell:
+    """Return a tell whose parts are all possible; raise if one is not."""
     name, number = read_unit(unit), outcome.read(value)
     if key != "" and key is not None:
         if not outcome.is_events:

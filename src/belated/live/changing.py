@@ -12,7 +12,7 @@ from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
 from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.draws import SALT
-from belated.live.errors import ClosedError, LiveError
+from belated.live.errors import ClosedError, LiveError, StorageError
 from belated.live.learning import nothing
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
@@ -54,7 +54,8 @@ def create(
     if setup.outcome.is_events:
         session.run(schema.BY_TIME)
     detail = {"segments": list(segments)} if segments else {}
-    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), **detail)
+    fixed = json.loads(setup.to_json())
+    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), setup=fixed, **detail)
 
 
 def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> None:
@@ -161,6 +162,8 @@ def _last_rule(session: Session, experiment: int) -> int:
 def rule_of(session: Session, experiment: int, number: int) -> Policy:
     """Return a policy as it is stored, without a function."""
     rows = session.run("select policy from rule where experiment = ? and number = ?", experiment, number)
+    if not rows:
+        raise StorageError("The store is damaged: a policy is missing; restore a backup with `belated live restore`.")
     return policy_of(rows[0][0])
 
 

@@ -43,7 +43,8 @@ class Imported(NamedTuple):
         name, policy = self.creation.name, self.creation.policy
         with store.storage.writing() as session:
             self.creation.add(session)
-            _fill(session, name, self.log, self.units, self.creation.setup)
+            key = _fill(session, name, self.log, self.units, self.creation.setup)
+            self.creation.who.note(session, key, "import", rows=len(self.units))
         exp = store.experiment(name, policy=policy)
         exp.tick()
         return exp
@@ -111,8 +112,13 @@ def _read(
     from belated.reading.read import read
 
     wanted = [segment] if isinstance(segment, str) else list(segment or ())
-    own = [] if unit is None else [unit]
-    opened = read(source, segment=[*wanted, *own] or None, **columns)  # so that the column of units is read, too
+    try:
+        opened = read(source, segment=wanted or None, key=unit, **columns)  # so that the column of units is read, too
+    except LogError as error:
+        before, _, after = str(error).partition(" for `key`")
+        if not after:
+            raise
+        raise LogError(f"{before} for {argument('unit')}{after}") from None
     frame = opened.assignments()
     units = [f"row-{i}" for i in range(frame.num_rows)]
     if unit is not None:
@@ -166,8 +172,8 @@ def _chances(opened: Source) -> Any:
     return {**dict(zip(found.labels, found.columns, strict=True)), **found.extra}  # of arms that were never drawn, too
 
 
-def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> None:
-    """Insert versions, decisions and outcomes; then the experiment runs."""
+def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> int:
+    """Insert versions, decisions and outcomes; then the experiment runs. Return its number."""
     about = snapshot(session, name)
     assigned, arrived = _stamps(log, session.now)
     order = np.argsort(assigned, kind="stable")
@@ -194,6 +200,7 @@ def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup)
     session.add("decision", decisions)
     session.add("outcome", [(key, *row) for key, row in zip(session.new_ids(len(outcomes)), outcomes, strict=True)])
     session.run("update experiment set state = 'running' where id = ?", about.id)
+    return about.id
 
 
 def _stretches(p: Array, segment: Array) -> Iterator[tuple[int, int, tuple[float, ...]]]:
