@@ -113,14 +113,20 @@ def test_a_store_is_kept_and_forgets(call, live, shop, tmp_path):
     assert "1 experiment" in call("live", "status", shop).stdout
 
 
-def test_a_rehearsal_and_the_demo(call, file, tmp_path):
+def test_a_rehearsal_and_the_demo(call, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("belated.live.changing.secrets.token_bytes", bytes)  # the same arms in every run
     text = call("live", "simulate", file, "--rows", 100, "--every", 20, "--baseline", "B").stdout
     assert "100 asked" in text
     assert "The true means are A 1, B 0.5." in text
     path = tmp_path / "demo.belated"
     text = call("live", "demo", path, "--rows", 300).stdout
     assert "300 asked" in text
-    assert "Everything recomputes: True." in text
+    assert "goes on" in text
+    assert "checked: clean" in text
+    path = tmp_path / "longer.belated"
+    text = call("live", "demo", path, "--rows", 3000).stdout
+    assert "Emoji is better than Plain at every look: stopped, and customers to come get Emoji." in text
+    assert "stopped" in call("live", "status", path, "subject line").stdout
 
 
 def test_a_table_is_imported(call, log, tmp_path):
@@ -280,7 +286,13 @@ def test_changes_are_told_in_words(call, live):
     live("policy set", "--policy", "thompson")
     live("stop", "--final", "Emoji")
     text = live("changes")
-    for words in ("arms Plain, Emoji; policy uniform", "arm Question", "policy thompson_beta", "final Emoji", "an idea"):
+    for words in (
+        "arms Plain, Emoji; policy uniform",
+        "arm Question",
+        "policy thompson_beta",
+        "final Emoji",
+        "an idea",
+    ):
         assert words in text
     assert "{" not in text
     assert text.count("20") >= 5  # every time is shown with its date

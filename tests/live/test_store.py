@@ -119,6 +119,18 @@ def test_experiments_that_cannot_be(store, options, words):
     assert len(store.experiments()) == 0
 
 
+def test_an_experiment_of_one_arm_has_a_mean(store):
+    exp = create(store, arms=["A"], planned_rows=200)
+    exp.ask_many(f"u{i}" for i in range(200))
+    exp.tell_many((f"u{i}", i % 4 == 0) for i in range(200))
+    answer = exp.answer()
+    (row,) = answer.to_dict()["contrasts"]
+    assert (row["arm"], row["estimate"]) == ("A", 0.25)
+    assert row["low_at_every_look"] < row["low"] < 0.25 < row["high"] < row["high_at_every_look"]
+    assert row["low"] == bl.estimate(exp.log()).policy({"A": 1.0}).low
+    assert "25.0%" in str(answer)
+
+
 def test_names_are_used_once(store):
     create(store)
     with pytest.raises(bl.live.LiveError, match="already an experiment 'button'"):

@@ -30,13 +30,14 @@ Reason = Annotated[str, option("Why, for the audit.")]
 Format = Annotated[str, typer.Option("--format", help="The format: table, markdown, csv or json.")]
 PolicyOption = Annotated[
     str,
-    option(
-        "The policy: uniform, thompson, epsilon_greedy, ucb, or with options thompson:c=0.5,burn_in=100, or fixed "
+    typer.Option(
+        help="The policy: uniform, thompson, epsilon_greedy, ucb, or with options thompson:c=0.5,burn_in=100, or fixed "
         "shares fixed:A=0.3,B=0.7."
     ),
 ]
 OutcomeOption = Annotated[
-    str, option("The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum.")
+    str,
+    typer.Option(help="The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum."),
 ]
 Baseline = Annotated[str | None, option("The arm that the others are compared with.")]
 SegmentsOption = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,8 +30,10 @@ from belated.cli.output import show
 
 def simulate(
     description: options.Description,
-    place: Annotated[str | None, option("Where to keep the experiment. Default: nowhere.")] = None,
-    name: Annotated[str, option("Its name.")] = "rehearsal",
+    place: Annotated[
+        str | None, option("Where to keep the experiment: a file or a database. Default: nowhere.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Its name.")] = "rehearsal",
     rows: Annotated[int | None, option("The number of units. Default: the longest horizon of the file.")] = None,
     every: Annotated[int | None, option("Units between two policy versions. Default: 0.2 % of them.", least=1)] = None,
     baseline: Baseline = None,
@@ -139,8 +142,17 @@ def demo(
         typer.echo()
         found = exp.answer()
         show(found, "table")
-        exp.stop(final="Emoji", reason="the demo is over")
+        better = [(each.estimate, each.name) for _, each in found.contrasts if each.low > 0]
+        if better:
+            line = max(better)[1].removesuffix(" - Plain")
+            exp.stop(final=line, reason="its interval at every look excludes 0")
+            typer.echo(f"\n{line} is better than Plain at every look: stopped, and customers to come get {line}.")
+        else:
+            typer.echo("\nNo line is better than Plain at every look yet, so the experiment goes on.")
         checked = exp._store.verify()
     truth = ", ".join(f"{arm} {rate:.0%}" for arm, rate in rates.items())
-    typer.echo(f"\nThe true rates are {truth}. Everything recomputes: {checked.clean}.")
-    typer.echo(f'Look around: belated live answer {place} "subject line" --report report.html')
+    typer.echo(f"The customers were simulated with the rates {truth}.")
+    show(checked, "table")
+    where = shlex.quote(str(place))
+    typer.echo(f'\nLook around: belated live answer {where} "subject line" --report report.html')
+    typer.echo(f'             belated live changes {where} "subject line"')
