@@ -122,7 +122,7 @@ def test_a_rehearsal_and_the_demo(call, file, tmp_path, monkeypatch):
     text = call("live", "demo", path, "--rows", 300).stdout
     assert "300 asked" in text
     assert "goes on" in text
-    assert "checked: clean" in text
+    assert "Everything recomputes: True." in text
     path = tmp_path / "longer.belated"
     text = call("live", "demo", path, "--rows", 3000).stdout
     assert "Emoji is better than Plain at every look: stopped, and customers to come get Emoji." in text
@@ -175,7 +175,7 @@ def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
         b"\xff\xfeu\x00n\x00": "is not a CSV file in UTF-8",
         b"unit,value\n" + b"x" * 200_000 + b",1\n": "is not a CSV file: field larger than field limit",
         b"": "has no columns named unit and value",
-        b"unit,value\na\n": "has in row 1 fewer fields than there are columns",
+        b"unit,value\na\n": "has in row 1 a value or a unit too few",
         b"unit,value\na,1,5\n": "has in row 1 more fields than there are columns; text with a comma must be in quotes",
         b"unit,value\na,1\nb,'1,5'\n": "has in row 2 more fields",
         b'unit,value\na,"1,5"\n': "has in row 1 a value that is no number, '1,5'; mend it, and tell the file again",

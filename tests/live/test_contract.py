@@ -210,8 +210,8 @@ def test_every_arm_recomputes_from_the_salt(place):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("update arm set label = 'C' where number = 1", "its arms are not as the list of changes says"),
-        ("""update rule set policy = '{"name": "uniform"}'""", "its policies are not as the list of changes says"),
+        ("update arm set label = 'C' where number = 1", "its arms are not those of the list of changes"),
+        ("""update rule set policy = '{"name": "uniform"}'""", "its policies are not those of the list of changes"),
         ("update rule set policy = '{'", "a policy cannot be read"),
         ("update version set probabilities = '[0.5;0.5]'", "a version of the policy cannot be read"),
         ("update change set detail = 'x'", "the list of changes cannot be read"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.live.importing import read_import
+from belated.live.importing import import_log
 from belated.live.rehearsal import covers, rehearsal
 from belated.simulation.log_files import write_log
 
@@ -125,9 +125,9 @@ def test_imports_that_cannot_be(tmp_path):
     given = {"policy": bl.policies.uniform(), "outcome": bl.live.binary()}
     with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
         with pytest.raises(bl.LogError, match="has the unit of row 0 in other rows"):
-            read_import("mail", table, unit="who", **given)
+            import_log(store, "mail", table, unit="who", **given)
         with pytest.raises(bl.LogError, match="needs every arm's"):
-            read_import("mail", table.drop(["p_B"]).rename_columns(["who", "arm", "p", "outcome"]), **given)
+            import_log(store, "mail", table.drop(["p_B"]).rename_columns(["who", "arm", "p", "outcome"]), **given)
         with pytest.raises(bl.OptionError, match="of events, which cannot be imported"):
-            read_import("mail", table, policy=given["policy"], outcome=bl.live.events("1h"))
+            import_log(store, "mail", table, policy=given["policy"], outcome=bl.live.events("1h"))
         assert len(store.experiments()) == 0

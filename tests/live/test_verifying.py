@@ -49,15 +49,15 @@ def run(exp, place):
             "update outcome set experiment = 0 where id = (select max(id) from outcome)",
             "1 outcome of an experiment that",
         ),
-        ("update arm set label = 'Z' where number = 2", "its arms are not as the list of changes says"),
-        ("update arm set state = 'offered' where number = 2", "its arms' states are not as the list of changes says"),
-        ("delete from arm where number = 2", "its arms are not as the list of changes says"),
+        ("update arm set label = 'Z' where number = 2", "its arms are not those of the list of changes"),
+        ("update arm set state = 'offered' where number = 2", "its arms' states are not those of the list of changes"),
+        ("delete from arm where number = 2", "its arms are not those of the list of changes"),
         ("update experiment set state = 'running'", "it is running, and stopped by the list of changes"),
-        ("update experiment set final = 0", "its final arm is not as the list of changes says"),
+        ("update experiment set final = 0", "its final arm is not that of the list of changes"),
         ("""update experiment set about = replace(about, '"level": 0.95', '"level": 0.5')""", "what was fixed at its"),
         ("""update experiment set about = replace(about, '"baseline": "A"', '"baseline": "B"')""", "what was fixed at"),
         ("delete from change where what = 'create'", "its creation is not in the list of changes"),
-        ("delete from change where what = 'pause arm'", "its arms' states are not as the list of changes says"),
+        ("delete from change where what = 'pause arm'", "its arms' states are not those of the list of changes"),
         ("delete from rule", "a policy is missing"),
         ("delete from experiment", "decisions of an experiment that is not there"),
     ],
@@ -71,6 +71,14 @@ def test_what_was_altered_is_found_and_named(place, damage, words):
     if words:
         assert any(words in finding for finding in found), found
     assert not any(unit in finding for unit in UNITS for finding in found)
+
+
+def test_what_this_process_remembers_is_read_again(place):
+    exp = place.create()
+    exp.ask("x")
+    place.sql("update arm set state = 'dropped' where number = 1")
+    (found,) = exp._store.verify().findings
+    assert "its arms' states are not those of the list of changes" in found
 
 
 def test_changes_of_the_past_are_clean(place):

@@ -132,8 +132,8 @@ def _fault(row: dict[str, str]) -> str | None:
     """Return what is wrong with a row of a file, if it is not one outcome."""
     if None in row:
         return "more fields than there are columns; text with a comma must be in quotes"
-    if None in row.values():
-        return "fewer fields than there are columns"
+    if row["value"] is None or row["unit"] is None:
+        return "a value or a unit too few; a row has as many fields as there are columns"
     try:
         float(row["value"])
     except ValueError:

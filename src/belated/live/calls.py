@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from belated.base.errors import BelatedError, OptionError, argument
@@ -62,17 +62,11 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
         try:
             tells.append(read_tell(outcome, *each))
         except BelatedError as error:
-            if isinstance(each, (str, Mapping)):
-                raise _not_one(place) from None
-            unit = each[0] if isinstance(each[0], str) else shown(each[0])
-            refused[place] = Told(unit, "refused", str(error).rstrip("."))
+            unit = next(iter(each))
+            refused[place] = Told(unit if isinstance(unit, str) else shown(unit), "refused", str(error).rstrip("."))
         except TypeError:
-            raise _not_one(place) from None
+            raise OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.") from None
     return tells, refused
-
-
-def _not_one(place: int) -> OptionError:
-    return OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.")
 
 
 def read_tell(
@@ -90,12 +84,12 @@ def read_tell(
 
 def _read_time(value: object) -> dt.datetime:
     """Return when something happened, in UTC."""
+    if not isinstance(value, dt.datetime):
+        raise OptionError(f"{argument('happened_at')} is a {type(value).__name__}; it must be a datetime.")
     try:
-        if isinstance(value, dt.datetime):
-            return moment(stamp(value))
-    except Exception:  # noqa: S110 - whatever a zone does; or a datetime that is none, such as pandas' NaT
-        pass
-    raise OptionError(f"{argument('happened_at')} is {shown(value)}; it must be a datetime of Python's.")
+        return moment(stamp(value))
+    except Exception:  # whatever a zone does; or a datetime that is none, such as pandas' NaT
+        raise OptionError(f"{argument('happened_at')} is {shown(value)}; it must be a datetime of UTC.") from None
 
 
 def acknowledgements(said: list[Told], refused: Refused) -> list[Told]:

@@ -50,6 +50,11 @@ class Imported(NamedTuple):
         return exp
 
 
+def import_log(store: Store, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+    """Read a table as a running experiment, as `Store.import_table` describes it, and store it."""
+    return read_import(name, source, policy=policy, outcome=outcome, **options).add(store)
+
+
 def read_import(
     name: str,
     source: Any,

@@ -233,9 +233,9 @@ class Store:
             - `baseline`, `planned_rows`, `level`, `kind`, `target`, `every`, `seconds`, `author` and `reason`, as in
               `create`; `planned_rows` is twice the rows of the table by default.
         """
-        from belated.live.importing import read_import
+        from belated.live.importing import import_log
 
-        return read_import(name, source, policy=policy, outcome=outcome, **options).add(self)
+        return import_log(self, name, source, policy=policy, outcome=outcome, **options)
 
     # ---------------------------------------------------------------- keeping
 

@@ -62,6 +62,7 @@ class Verification(Table):
 
 def verify(session: Session, find_policy: FindPolicy) -> Verification:
     """Check every experiment of a store."""
+    session.known = None  # nothing is taken from memory
     findings: list[str] = []
     decisions = outcomes = made = 0
     for (name,) in session.run("select name from experiment order by id"):
@@ -134,8 +135,11 @@ def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> It
     """Compare an experiment with what the list of changes says of it."""
     noted = _Noted()
     with legible("the list of changes"):
-        for what, text in session.run("select what, detail from change where experiment = ? order by id", about.id):
+        rows = session.run("select what, detail from change where experiment = ? order by id", about.id)
+        for what, text in rows:
             noted.take(what, json.loads(text))
+    if not rows:  # not created here
+        return
     if not noted.created:
         yield "its creation is not in the list of changes"
         return
@@ -145,19 +149,20 @@ def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> It
     with legible("a policy"):
         policies = [json.loads(str(text)) for (text,) in rules]
     kept = {
-        "arms": (list(noted.arms), list(about.labels)),
-        "arms' states": (list(noted.arms.values()), [arm.state for arm in about.arms]),
-        "segments": (noted.segments, list(about.segments)),
-        "policies": (noted.policies, policies),
-        "final arm": (noted.final, None if about.final is None else about.labels[about.final]),
+        "arms are": (list(noted.arms), list(about.labels)),
+        "arms' states are": (list(noted.arms.values()), [arm.state for arm in about.arms]),
+        "segments are": (noted.segments, list(about.segments)),
+        "policies are": (noted.policies, policies),
     }
     for what, (told, found) in kept.items():
         if told != found:
-            yield f"its {what} {'is' if what == 'final arm' else 'are'} not as the list of changes says"
+            yield f"its {what} not those of the list of changes"
+    if noted.final != (None if about.final is None else about.labels[about.final]):
+        yield "its final arm is not that of the list of changes"
     if noted.state != about.state:
         yield f"it is {about.state}, and {noted.state} by the list of changes"
     if noted.setup is not None and noted.setup != about.setup:
-        yield "what was fixed at its creation is not as the list of changes says"
+        yield "what was fixed at its creation is not that of the list of changes"
 
 
 # ---------------------------------------------------------------- versions
