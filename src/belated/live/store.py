@@ -112,7 +112,9 @@ class Store:
         return f"Store({self.storage.name})"
 
     def close(self) -> None:
-        """Finish what is queued, and close the connections."""
+        """Finish what is queued, and close the connections; those of a process that was forked are its parent's."""
+        if self._open and not self.storage.is_own:
+            self._open = False
         if self._open:
             self._open = False
             self._writer.close()
