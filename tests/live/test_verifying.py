@@ -24,7 +24,7 @@ def run(exp, place):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ("update decision set arm = (arm + 1) % 3 where unit = 'unit-05'", "1 decision"),
+        ("update decision set arm = case arm when 2 then 0 else arm + 1 end where unit = 'unit-05'", "1 decision"),
         ("update decision set arm = -1 where unit = 'unit-05'", "1 decision for an arm of probability 0"),
         ("update decision set version = 99 where unit = 'unit-05'", "1 decision of a version that is not there"),
         ("update decision set assigned_at = 0 where unit = 'unit-05'", "1 decision before the version that made it"),
