@@ -101,3 +101,28 @@ def events_file(tmp_path):
     path = tmp_path / "events.toml"
     path.write_text(EVENTS)
     return path
+
+
+@pytest.fixture
+def shop(call, tmp_path):
+    """Create an experiment; give its file."""
+    path = tmp_path / "shop.belated"
+    done = call(
+        "live", "create", path, "subject line", "--arms", "Plain,Emoji", "--policy", "uniform", "--baseline", "Plain",
+        "--planned", 2000,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "subject line: running, version 1, 0 units asked" in done.stdout
+    return path
+
+
+@pytest.fixture
+def live(call, shop):
+    """Run a command on the experiment, and give what it prints."""
+
+    def run(command, *arguments, code=0):
+        done = call("live", *command.split(), shop, "subject line", *arguments)
+        assert done.exit_code == code, done.output
+        return done.stdout
+
+    return run

@@ -10,31 +10,6 @@ from belated.cli.live import read_outcome, read_policy
 from belated.live.schema import MIGRATIONS
 
 
-@pytest.fixture
-def shop(call, tmp_path):
-    """Create an experiment; give its file."""
-    path = tmp_path / "shop.belated"
-    done = call(
-        "live", "create", path, "subject line", "--arms", "Plain,Emoji", "--policy", "uniform", "--baseline", "Plain",
-        "--planned", 2000,
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert "subject line: running, version 1, 0 units asked" in done.stdout
-    return path
-
-
-@pytest.fixture
-def live(call, shop):
-    """Run a command on the experiment, and give what it prints."""
-
-    def run(command, *arguments, code=0):
-        done = call("live", *command.split(), shop, "subject line", *arguments)
-        assert done.exit_code == code, done.output
-        return done.stdout
-
-    return run
-
-
 def test_an_experiment_from_creation_to_decision(call, live, shop, tmp_path):
     arm = live("ask", "customer-17")
     assert arm in ("Plain\n", "Emoji\n")
@@ -112,14 +87,20 @@ def test_a_store_is_kept_and_forgets(call, live, shop, tmp_path):
     assert "1 experiment" in call("live", "status", shop).stdout
 
 
-def test_a_rehearsal_and_the_demo(call, file, tmp_path):
+def test_a_rehearsal_and_the_demo(call, file, tmp_path, monkeypatch):
+    monkeypatch.setattr("belated.live.changing.secrets.token_bytes", bytes)  # the same arms in every run
     text = call("live", "simulate", file, "--rows", 100, "--every", 20, "--baseline", "B").stdout
     assert "100 asked" in text
     assert "The true means are A 1, B 0.5." in text
     path = tmp_path / "demo.belated"
     text = call("live", "demo", path, "--rows", 300).stdout
     assert "300 asked" in text
+    assert "goes on" in text
     assert "Everything recomputes: True." in text
+    path = tmp_path / "longer.belated"
+    text = call("live", "demo", path, "--rows", 3000).stdout
+    assert "Emoji is better than Plain at every look: stopped, and customers to come get Emoji." in text
+    assert "stopped" in call("live", "status", path, "subject line").stdout
 
 
 def test_a_table_is_imported(call, log, tmp_path):
@@ -157,37 +138,86 @@ def test_what_cannot_be_is_said_in_a_sentence(refused, shop, tmp_path, arguments
     assert words in refused("live", *(places.get(each, each) for each in arguments))
 
 
-def test_a_file_of_outcomes_that_cannot_be(call, refused, shop, tmp_path):
-    path = tmp_path / "outcomes.csv"
-    path.write_text("who,what\na,1\n")
-    assert "has no columns named unit and value" in refused("live", "tell", shop, "subject line", "--from", path)
-    path.write_text("unit,value\na,one\n")
-    assert "has in row 1 a value" in refused("live", "tell", shop, "subject line", "--from", path)
-    for content, words in {
-        b"unit,value\n\xff\xfe,1\n": "is not a CSV file in UTF-8",
-        b"\xff\xfeu\x00n\x00": "is not a CSV file in UTF-8",
-        b"unit,value\n" + b"x" * 200_000 + b",1\n": "is not a CSV file: field larger than field limit",
-        b"": "has no columns named unit and value",
-        b"unit,value\na\n": "has in row 1 a value",
-    }.items():
-        path.write_bytes(content)
-        assert words in refused("live", "tell", shop, "subject line", "--from", path)
-    path.write_text("unit,value\na,1\na,0\nb,7\n")
-    done = call("live", "tell", shop, "subject line", "--from", path)
-    assert done.exit_code == 2
-    assert done.stdout == "1 contradiction, 1 parked, 1 refused\n"
-    assert done.stderr.startswith("Row 2: another value was told before")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ask", "SHOP", "subject line", ""], "UNITS has 0 characters"),
+        (["tell", "SHOP", "subject line", "x", "nan"], "VALUE is nan; it must be a finite number"),
+        (["tell", "SHOP", "subject line", "x", "1", "--key", "k"], "--key tells events apart"),
+        (["stop", "SHOP", "subject line", "--final", "Z"], "--final is 'Z'; it must be one of 'Plain', 'Emoji'"),
+        (["restore", "SHOP", "OTHER"], "say that it is to be replaced, with --replace"),
+        (
+            ["policy", "set", "SHOP", "subject line", "--policy", "fixed:A=2"],
+            "--policy cannot be 'fixed:A=2': `shares`",
+        ),
+        (["import", "SHOP", "x", "LOG", "--kind", "wide"], "--kind is 'wide'; it must be one of 'auto'"),
+        (["import", "SHOP", "x", "LOG", "--unit", "who"], "There is no column 'who' for --unit"),
+    ],
+)
+def test_errors_name_the_options_of_the_command(call, refused, shop, log, tmp_path, arguments, words):
+    places = {"SHOP": shop, "OTHER": tmp_path / "other.belated", "LOG": log}
+    call("live", "create", places["OTHER"], "x", "--arms", "A,B")
+    assert words in refused("live", *(places.get(each, each) for each in arguments))
 
 
-def test_outcomes_and_units_may_be_negative_numbers(call, tmp_path):
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--arms", "A,A"],
+        ["--arms", "A,B", "--baseline", "C"],
+        ["--arms", "A,B", "--level", "2"],
+        ["--arms", "A,B", "--kind", "bernstein"],
+        ["--arms", "A,B", "--outcome", "real", "--policy", "thompson_beta"],
+        ["--arms", "A,B", "--author", ""],
+    ],
+)
+def test_a_creation_that_is_refused_makes_no_file(refused, tmp_path, options):
+    refused("live", "create", tmp_path / "shop.belated", "x", *options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_import_or_a_rehearsal_that_is_refused_makes_no_file(refused, log, file, tmp_path):
+    place = tmp_path / "shop.belated"
+    before = sorted(tmp_path.iterdir())
+    refused("live", "import", place, "x", log, "--outcome", "binary")
+    refused("live", "import", place, "x", log, "--outcome", "real", "--baseline", "Z")
+    refused("live", "simulate", file, "--place", place, "--rows", 100, "--baseline", "Z")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_kind_and_target_of_the_sequence_are_chosen_at_the_creation(call, log, tmp_path):
     path = tmp_path / "shop.belated"
-    assert call("live", "create", path, "x", "--arms", "A,B", "--outcome", "real").exit_code == 0
-    assert call("live", "ask", path, "x", "-5").exit_code == 0
-    assert call("live", "tell", path, "x", "-5", "-.5").stdout == "new\n"
-    assert call("live", "tell", path, "x", "-5", "-2.5", "--correct").stdout == "corrected\n"
-    assert call("live", "tell", path, "x", "-5", "--corect").exit_code == 2
-    assert call("live", "ask", path, "x", "--unit").exit_code == 2
-    assert bl.read(path).log().outcome.tolist() == [-2.5]
+    chosen = ["--kind", "asymptotic", "--target", 700, "--every", 9]
+    assert call("live", "create", path, "x", "--arms", "A,B", *chosen).exit_code == 0
+    done = call("live", "import", path, "y", log, "--outcome", "real", *chosen, "--reason", "it moves here")
+    assert done.exit_code == 0, done.output
+    with bl.live.open(path, ticking=False) as store:
+        for name in "xy":
+            setup = store.experiment(name).setup
+            assert (setup.kind, setup.target, setup.every) == ("asymptotic", 700, 9)
+        changes = store.experiment("y").changes()
+        assert [(each.what, each.reason) for each in changes] == [
+            ("create", "it moves here"),
+            ("import", "it moves here"),
+        ]
+
+
+def test_changes_are_told_in_words(call, live):
+    live("arm add", "Question", "--reason", "an idea")
+    live("policy set", "--policy", "thompson")
+    live("stop", "--final", "Emoji")
+    text = live("changes")
+    for words in (
+        "arms Plain, Emoji; policy uniform",
+        "arm Question",
+        "policy thompson_beta",
+        "final Emoji",
+        "an idea",
+    ):
+        assert words in text
+    assert "{" not in text
+    assert text.count("20") >= 5  # every time is shown with its date
+    assert json.loads(json.loads(live("changes", "--format", "json"))[0]["detail"])["arms"] == ["Plain", "Emoji"]
 
 
 def test_a_store_is_not_replaced_by_what_is_written(refused, shop, live):

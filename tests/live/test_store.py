@@ -3,6 +3,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +16,7 @@ import belated as bl
 from belated.live.deciding import decide
 from belated.live.design import LONGEST_UNIT
 from belated.live.learning import Knowledge
+from tests.live.conftest import of_storages
 
 
 @pytest.fixture
@@ -119,6 +122,18 @@ def test_experiments_that_cannot_be(store, options, words):
     assert len(store.experiments()) == 0
 
 
+def test_an_experiment_of_one_arm_has_a_mean(store):
+    exp = create(store, arms=["A"], planned_rows=200)
+    exp.ask_many(f"u{i}" for i in range(200))
+    exp.tell_many((f"u{i}", i % 4 == 0) for i in range(200))
+    answer = exp.answer()
+    (row,) = answer.to_dict()["contrasts"]
+    assert (row["arm"], row["estimate"]) == ("A", 0.25)
+    assert row["low_at_every_look"] < row["low"] < 0.25 < row["high"] < row["high_at_every_look"]
+    assert row["low"] == bl.estimate(exp.log()).policy({"A": 1.0}).low
+    assert "25.0%" in str(answer)
+
+
 def test_names_are_used_once(store):
     create(store)
     with pytest.raises(bl.live.LiveError, match="already an experiment 'button'"):
@@ -148,6 +163,32 @@ def test_a_closed_or_forked_store_says_so(store, monkeypatch):
     for act in (lambda: exp.ask("x"), exp.answer, exp.status, exp.tick, store.verify):
         with pytest.raises(bl.live.StorageError, match="is closed; open it again"):
             act()
+
+
+FORKS = """
+import os, sys, belated as bl
+store = bl.live.open(sys.argv[1], ticking=False)
+exp = store.experiment("button")
+exp.ask("x")
+if os.fork() == 0:
+    for act in (lambda: exp.ask("y"), lambda: exp.tell("x", 1), exp.answer, exp.status, exp.tick, store.verify):
+        try:
+            act()
+        except bl.live.StorageError as error:
+            print(str(error) == "The store was opened by another process; open it again.", flush=True)
+    store.close()
+    os._exit(0)
+os.wait()
+print(exp.ask("x").repeated, exp.tick().number, flush=True)
+"""
+
+
+@of_storages("a client's connections are not those of a process")
+def test_a_child_does_not_use_the_connections_of_its_parent(place):
+    """They would send on one connection, and the child's end would be its parent's."""
+    place.create()
+    done = subprocess.run([sys.executable, "-c", FORKS, place.url], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 7 + ["2"]
 
 
 def test_an_answer_grows_with_its_rows(store):

@@ -66,11 +66,13 @@ def printable(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as Python writes it, for a sentence, however deep its lists are nested."""
+    """Return a value as Python writes it, for a sentence, however deep its lists are nested and long its numbers."""
     try:
         return one_line(repr(value))
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deep"
+    except ValueError:  # Python writes numbers of so many digits only when told to
+        return "a number of thousands of digits"
 
 
 def one_line(value: object, longest: int = 60) -> str:

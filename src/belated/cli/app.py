@@ -44,11 +44,12 @@ def _options(*words: str) -> Callable[[str, str], str]:
         command: Any = typer.main.get_command(app)
         for word in words:
             command = command.commands[word]
-        for parameter in command.params:
-            option = max(parameter.opts, key=len)
-            if name in (parameter.name, option.strip("-").replace("-", "_")):
-                shown = option if option.startswith("-") else option.upper()
-                return f"{shown} {shlex.quote(value)}" if value else shown
+        for wanted in (name, f"{name}s"):  # one of several, such as a unit of UNITS
+            for parameter in command.params:
+                option = max(parameter.opts, key=len)
+                if wanted in (parameter.name, option.strip("-").replace("-", "_")):
+                    shown = option if option.startswith("-") else option.upper()
+                    return f"{shown} {shlex.quote(value)}" if value else shown
         return f"`{name}={value}`" if value else f"`{name}`"
 
     return show

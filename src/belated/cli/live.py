@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import csv
-import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from belated.base.errors import OptionError, argument
-from belated.base.text import count
+from belated.base.text import count, printable, shown
 from belated.cli.options import option
 from belated.cli.output import WRONG, check_format, show
 
 if TYPE_CHECKING:
     from belated.live.experiment import Experiment
     from belated.live.outcomes import Outcome
-    from belated.live.records import Tell
     from belated.live.store import Store
     from belated.simulation.policies import Policy
-
-#: Outcomes of a file that are stored in one transaction.
-_BATCH = 1000
 
 Place = Annotated[
     str, typer.Argument(help="The store: a file, or the URL of a database, postgresql://...", show_default=False)
@@ -37,13 +30,14 @@ Reason = Annotated[str, option("Why, for the audit.")]
 Format = Annotated[str, typer.Option("--format", help="The format: table, markdown, csv or json.")]
 PolicyOption = Annotated[
     str,
-    option(
-        "The policy: uniform, thompson, epsilon_greedy, ucb, or with options thompson:c=0.5,burn_in=100, or fixed "
+    typer.Option(
+        help="The policy: uniform, thompson, epsilon_greedy, ucb, or with options thompson:c=0.5,burn_in=100, or fixed "
         "shares fixed:A=0.3,B=0.7."
     ),
 ]
 OutcomeOption = Annotated[
-    str, option("The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum.")
+    str,
+    typer.Option(help="The outcome: binary, real, bounded:0,10, events:7d, or events:7d,count or events:7d,sum."),
 ]
 Baseline = Annotated[str | None, option("The arm that the others are compared with.")]
 SegmentsOption = Annotated[
@@ -51,6 +45,20 @@ SegmentsOption = Annotated[
 ]
 Planned = Annotated[int, typer.Option(help="The number of units that are planned.", min=1)]
 Level = Annotated[float, typer.Option(help="The level of the intervals.")]
+Kind = Annotated[
+    str | None,
+    option(
+        "The confidence sequence: auto, asymptotic, or that of the outcome, which is the default (beta_binomial of 0/1 "
+        "outcomes, bernstein of bounded ones)."
+    ),
+]
+Target = Annotated[
+    int | None,
+    option("The number of units at which the sequence is narrowest. Default: those that are planned.", least=1),
+]
+Every = Annotated[
+    int | None, option("Rows after which a policy version is made. Default: 0.2 % of those planned.", least=1)
+]
 
 
 @contextmanager
@@ -77,7 +85,11 @@ def read_policy(text: str, outcome: Outcome) -> Policy:
     if name == "thompson":
         is_share = outcome.kind == "binary" or outcome.measure == "indicator"
         name = "thompson_beta" if is_share else "thompson_normal"
-    return policy_from({"name": name, **({"shares": options} if name == "fixed" else options)})
+    try:
+        return policy_from({"name": name, **({"shares": options} if name == "fixed" else options)})
+    except OptionError as error:
+        why = str(error).removeprefix("In `policy`, ")
+        raise OptionError(f"{argument('policy')} cannot be {shown(text)}: {why}") from None
 
 
 def _number(option: str, before: str, text: str) -> float:
@@ -119,32 +131,38 @@ def create(
     baseline: Baseline = None,
     planned: Planned = 10_000,
     level: Level = 0.95,
+    kind: Kind = None,
+    target: Target = None,
+    every: Every = None,
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     author: Author = None,
     reason: Reason = "",
 ) -> None:
     """Create an experiment, and start it. A file is made if it is not there.
 
-    Outcome, level and baseline are fixed from now on.
+    Outcome, level, baseline, and kind and target of the confidence sequence are fixed from now on.
 
     Example: `belated live create shop.belated "subject line" --arms Plain,Emoji --baseline Plain --planned 20000`
     """
+    from belated.live.creating import plan_creation
     from belated.live.store import open as open_store
 
     declared = read_outcome(outcome)
+    options: dict[str, Any] = {
+        "arms": _names(arms), "policy": read_policy(policy, declared), "outcome": declared,
+        "segments": None if segments is None else _names(segments), "baseline": baseline, "planned_rows": planned,
+        "level": level, "kind": kind, "target": target, "every": every, "author": author, "reason": reason,
+    }  # fmt: skip
+    plan_creation(name, **options)  # before a file is made
     with open_store(place, ticking=False) as store:
-        exp = store.create(
-            name, arms=_names(arms), policy=read_policy(policy, declared), outcome=declared,
-            segments=None if segments is None else _names(segments), baseline=baseline, planned_rows=planned,
-            level=level, author=author, reason=reason,
-        )  # fmt: skip
+        exp = store.create(name, **options)
         if not draft:
             exp.start(author=author)
         show(exp.status(), "table")
 
 
 def _names(text: str) -> list[str]:
-    """Return names that commas separate; one that has a comma itself is in quotes."""
+    """Return names that commas separate; one that has a comma itself is in double quotes."""
     return next(csv.reader([text], skipinitialspace=True), [])
 
 
@@ -156,101 +174,6 @@ def start(place: Place, name: Name, author: Author = None, reason: Reason = "") 
     with opened(place, name) as exp:
         exp.start(author=author, reason=reason)
         show(exp.status(), "table")
-
-
-def ask(
-    place: Place,
-    name: Name,
-    units: Annotated[list[str], typer.Argument(help="Whom to decide for, such as customer-17.", show_default=False)],
-    segment: Annotated[str | None, option("Their segment, if the experiment has segments.")] = None,
-    format: Annotated[str, typer.Option("--format", help="arm (one a line) or json.")] = "arm",  # noqa: A002
-) -> None:
-    """Print the arm of a unit; it is stored before it is printed, and the same unit always gets the same arm.
-
-    Example: `belated live ask shop.belated "subject line" customer-17`
-    """
-    from belated.base.checks import one_of
-    from belated.base.text import printable
-
-    form = one_of("format", format, ("arm", "json"))
-    with opened(place, name) as exp:
-        for reply in exp.ask_many(units, None if segment is None else [segment] * len(units)):
-            typer.echo(json.dumps(reply.to_dict()) if form == "json" else printable(reply.arm))
-
-
-def tell(
-    place: Place,
-    name: Name,
-    unit: Annotated[str | None, typer.Argument(help="Whose outcome it is.", show_default=False)] = None,
-    value: Annotated[float, typer.Argument(help="The outcome.")] = 1.0,
-    key: Annotated[str, option("For events: what tells several of a unit apart, such as an order's number.")] = "",
-    correct: Annotated[bool, typer.Option("--correct", help="The value corrects one that was told before.")] = False,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", help="A CSV file with columns unit and value, perhaps key and happened_at.", show_default=False
-        ),
-    ] = None,
-) -> None:
-    """Store the outcome of a unit, or of all units of a file; told again, it changes nothing.
-
-    Example: `belated live tell shop.belated "subject line" customer-17 1`
-    """
-    if (unit is None) == (source is None):
-        raise OptionError(f"Give a {argument('unit')} and its value, or a file with {argument('from')}.")
-    with opened(place, name) as exp:
-        if unit is not None:
-            typer.echo(exp.tell(unit, value, key=key, correct=correct).status)
-            return
-        counts: Counter[str] = Counter()
-        rows = _rows(source, correct=correct) if source is not None else iter(())
-        number = 0
-        while batch := list(islice(rows, _BATCH)):
-            for told in exp.tell_many(batch):
-                number += 1
-                counts[told.status] += 1
-                if not told.taken:
-                    typer.echo(f"Row {number}: {told.why}.", err=True)
-    typer.echo(", ".join(f"{n:,} {status}" for status, n in sorted(counts.items())) or "no rows")
-    if counts["contradiction"] or counts["refused"]:
-        raise typer.Exit(WRONG)
-
-
-def _rows(path: Path, *, correct: bool) -> Iterator[Tell]:
-    """Give the outcomes of a CSV file."""
-    import datetime as dt
-
-    from belated.base.files import check_file
-    from belated.live.records import Tell
-
-    check_file(path)
-    for number, row in enumerate(_lines(path)):
-        if number == 0 and not {"unit", "value"} <= set(row):
-            raise OptionError(f"`{path}` has no columns named unit and value; its first line must name them.")
-        if number == 0:
-            continue
-        try:
-            when = row.get("happened_at")
-            happened = dt.datetime.fromisoformat(when) if when else None
-            yield Tell(row["unit"], float(row["value"]), row.get("key") or "", happened, correct)
-        except (TypeError, ValueError):
-            raise OptionError(
-                f"`{path}` has in row {number} a value or a time that cannot be read; mend it, and tell the file "
-                "again: what is stored already is not stored twice."
-            ) from None
-
-
-def _lines(path: Path) -> Iterator[dict[str, str]]:
-    """Give the names of a CSV file's columns, then its rows."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            yield dict.fromkeys(reader.fieldnames or [], "")
-            yield from reader
-    except UnicodeDecodeError:
-        raise OptionError(f"`{path}` is not a CSV file in UTF-8.") from None
-    except csv.Error as error:
-        raise OptionError(f"`{path}` is not a CSV file: {error}.") from None
 
 
 def answer(
@@ -337,7 +260,9 @@ def stop(
     Example: `belated live stop shop.belated "subject line" --final Emoji --reason "the interval excludes 0"`
     """
     with _store(place) as store:
-        store.experiment(name).stop(final, author=author, reason=reason)
+        exp = store.experiment(name)
+        exp.stop(final, author=author, reason=reason)
+        show(exp.status(), "table")
 
 
 def close(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
@@ -346,7 +271,9 @@ def close(place: Place, name: Name, author: Author = None, reason: Reason = "") 
     Example: `belated live close shop.belated "subject line"`
     """
     with _store(place) as store:
-        store.experiment(name).close(author=author, reason=reason)
+        exp = store.experiment(name)
+        exp.close(author=author, reason=reason)
+        show(exp.status(), "table")
 
 
 def erase(
@@ -472,7 +399,7 @@ def backup(
     Example: `belated live backup shop.belated copy.belated`
     """
     with _store(place) as store:
-        store.backup(path)
+        typer.echo(f"Copied to {printable(store.backup(path))}", err=True)
 
 
 def restore(
@@ -511,6 +438,7 @@ def _store(place: str) -> Iterator[Store]:
 
 def commands() -> dict[tuple[str, ...], Any]:
     """Return every command by its words, in the order of the help."""
+    from belated.cli.live_asking import ask, tell
     from belated.cli.live_runs import demo, import_, simulate
     from belated.cli.live_service import link, list_, make, revoke, serve
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,15 +11,29 @@ import typer
 
 from belated.base.text import printable
 from belated.cli import options
-from belated.cli.live import Author, Baseline, Level, Name, OutcomeOption, Place, PolicyOption
+from belated.cli.live import (
+    Author,
+    Baseline,
+    Every,
+    Kind,
+    Level,
+    Name,
+    OutcomeOption,
+    Place,
+    PolicyOption,
+    Reason,
+    Target,
+)
 from belated.cli.options import option
 from belated.cli.output import show
 
 
 def simulate(
     description: options.Description,
-    place: Annotated[str | None, option("Where to keep the experiment. Default: nowhere.")] = None,
-    name: Annotated[str, option("Its name.")] = "rehearsal",
+    place: Annotated[
+        str | None, option("Where to keep the experiment: a file or a database. Default: nowhere.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Its name.")] = "rehearsal",
     rows: Annotated[int | None, option("The number of units. Default: the longest horizon of the file.")] = None,
     every: Annotated[int | None, option("Units between two policy versions. Default: 0.2 % of them.", least=1)] = None,
     baseline: Baseline = None,
@@ -60,30 +75,44 @@ def import_(
     unit: Annotated[str | None, option("The column of the units, so that they keep their arms.")] = None,
     segment: Annotated[str | None, option("The column of their segments, which the experiment then has.")] = None,
     baseline: Baseline = None,
-    planned: Annotated[int | None, option("The number of units that are planned. Default: twice the rows.")] = None,
+    planned: Annotated[
+        int | None, option("The number of units that are planned. Default: twice the rows.", least=1)
+    ] = None,
     level: Level = 0.95,
+    kind: Kind = None,
+    target: Target = None,
+    every: Every = None,
+    table: options.DatabaseTable = None,
     arm: options.Arm = None,
     outcome_column: Annotated[str | None, option("The column of the outcome.")] = None,
     propensity: options.Propensity = None,
     assigned_at: options.AssignedAt = None,
     arrived_at: options.ArrivedAt = None,
+    delay: options.Delay = None,
+    propensity_unit: options.PropensityUnit = "fraction",
     author: Author = None,
+    reason: Reason = "",
 ) -> None:
     """Go on with a running experiment of a table that has every arm's probability in each row.
 
     Example: `belated live import shop.belated "subject line" log.csv --unit customer --baseline Plain`
     """
     from belated.cli.live import read_outcome, read_policy
+    from belated.live.importing import read_import
     from belated.live.store import open as open_store
 
     declared = read_outcome(outcome)
+    given: dict[str, Any] = {"kind": kind, "target": target, "every": every, "author": author, "reason": reason}
+    columns: dict[str, Any] = {
+        "table": table, "arm": arm, "propensity": propensity, "propensity_unit": propensity_unit,
+        "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay, "outcome_column": outcome_column,
+    }  # fmt: skip
+    found = read_import(  # before a file is made
+        name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
+        baseline=baseline, planned_rows=planned, level=level, **given, **columns,
+    )  # fmt: skip
     with open_store(place, ticking=False) as store:
-        exp = store.import_table(
-            name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
-            baseline=baseline, planned_rows=planned, level=level, author=author, arm=arm, propensity=propensity,
-            assigned_at=assigned_at, arrived_at=arrived_at, outcome_column=outcome_column,
-        )  # fmt: skip
-        show(exp.status(), "table")
+        show(found.add(store).status(), "table")
 
 
 def demo(
@@ -113,8 +142,16 @@ def demo(
         typer.echo()
         found = exp.answer()
         show(found, "table")
-        exp.stop(final="Emoji", reason="the demo is over")
+        better = [(each.estimate, each.name) for _, each in found.contrasts if each.low > 0]
+        if better:
+            line = max(better)[1].removesuffix(" - Plain")
+            exp.stop(final=line, reason="its interval at every look excludes 0")
+            typer.echo(f"\n{line} is better than Plain at every look: stopped, and customers to come get {line}.")
+        else:
+            typer.echo("\nNo line is better than Plain at every look yet, so the experiment goes on.")
         checked = exp._store.verify()
     truth = ", ".join(f"{arm} {rate:.0%}" for arm, rate in rates.items())
-    typer.echo(f"\nThe true rates are {truth}. Everything recomputes: {checked.clean}.")
-    typer.echo(f'Look around: belated live answer {place} "subject line" --report report.html')
+    typer.echo(f"The true rates are {truth}. Everything recomputes: {checked.clean}.")
+    where = shlex.quote(str(place))
+    typer.echo(f'\nLook around: belated live answer {where} "subject line" --report report.html')
+    typer.echo(f'             belated live changes {where} "subject line"')

@@ -33,9 +33,9 @@ def serve(
 
     Example: `belated live serve shop.belated`
     """
+    from belated.live.creating import author_of
     from belated.live.service.serving import Server, check_host, login_link
     from belated.live.service.settings import Settings
-    from belated.live.store import author_of
 
     hosts = check_host(host, tuple(allow_host or ()), public=public)
     if rate is not None and not rate > 0:
@@ -66,7 +66,7 @@ def make(
 
     Example: `belated live token create shop.belated checkout --scopes ask,tell --expires 90d`
     """
-    from belated.live.store import author_of
+    from belated.live.creating import author_of
     from belated.live.tokens import make_token
 
     with opened_store(place) as store:
@@ -119,7 +119,7 @@ def link(
 
     Example: `belated live token link shop.belated --label Ada --scopes read`
     """
-    from belated.live.store import author_of
+    from belated.live.creating import author_of
     from belated.live.tokens import make_token
 
     author = author_of(None, "").author

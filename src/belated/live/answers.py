@@ -182,20 +182,24 @@ class LiveAnswer(Table):
     def _columns(self) -> list[Column]:
         if self.estimate is None:
             return [Column("contrast", [], "label")]
-        if len(self.estimate.arms) < 2:
-            return [Column("arm", list(self.estimate.arms), "label")]
         from belated.estimation.answers import answer_columns
         from belated.sequences.answers import answer_columns as sequence_columns
 
-        fixed, followed = zip(*self.contrasts, strict=True)
+        fixed, followed = zip(*(self.contrasts or self._only_arm(self.estimate)), strict=True)
         once = {column.name: column for column in answer_columns(list(fixed), test=False)}
         always = {column.name: column for column in sequence_columns(list(followed))}
         return [
-            Column("contrast", [each.name for each in fixed], "label"),
+            Column("contrast" if self.contrasts else "arm", [each.name for each in fixed], "label"),
             *(once[name] for name in ("estimate", "low", "high")),
             *(replace(always[name], name=f"{name}_at_every_look") for name in ("low", "high")),
             Column("excluded_at", [self._excluded(each.name) for each in fixed], "sentence"),
         ]
+
+    def _only_arm(self, estimate: Estimate) -> list[tuple[Answer, SequenceAnswer]]:
+        """Return the mean of an experiment's only arm: at one look, and at every look."""
+        (arm,) = estimate.arms
+        fixed = replace(estimate.policy({arm: 1.0}), name=str(arm))
+        return [(fixed, _silent(fixed) if self.sequence is None else self.sequence.arm(arm))]
 
     def _excluded(self, name: str) -> str | None:
         at = self.exclusions.get(name)

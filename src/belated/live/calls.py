@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from belated.base.errors import BelatedError, OptionError, argument
+from belated.base.text import shown
 from belated.live.design import read_text, read_unit
 from belated.live.errors import ContradictionError
-from belated.live.records import Decision, Tell, Told, make_tell
+from belated.live.records import Decision, Tell, Told, make_tell, moment, stamp
 
 if TYPE_CHECKING:
     from belated.live.asking import Ask
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
 Refused = dict[int, Told]
 
 
+def several(name: str, values: Iterable[Any]) -> Iterable[Any]:
+    """Return values that are given together; raise if they are one value, or none."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise OptionError(f"{argument(name)} is a {type(values).__name__}; it must be a list.")
+    return values
+
+
 def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str] | None) -> Sequence[Ask]:
     """Return units as text, with their segments if the experiment has them; raise if one cannot be.
 
     Without a setup, it is not known whether it has them.
     """
-    wanted = list(map(read_unit, units))
+    wanted = list(map(read_unit, several("units", units)))
     if segments is None:
         if setup is not None and setup.segmented:
             raise OptionError(f"{argument('segment')} is missing; this experiment needs the segment of every unit.")
@@ -50,30 +58,42 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
     """Return the tells whose parts are all possible, and why the others are refused."""
     tells: list[Tell] = []
     refused: Refused = {}
-    for place, each in enumerate(outcomes):
+    for place, each in enumerate(several("outcomes", outcomes)):
         try:
             if len(each) == 2:  # as most are
                 unit, value = each
                 tells.append(make_tell((read_unit(unit), outcome.read(value), "", None, False)))
             else:
-                tells.append(_read_tell(outcome, *each))
+                tells.append(read_tell(outcome, *each))
         except BelatedError as error:
-            refused[place] = Told(str(next(iter(each))), "refused", str(error).rstrip("."))
+            unit = next(iter(each))
+            refused[place] = Told(unit if isinstance(unit, str) else shown(unit), "refused", str(error).rstrip("."))
         except TypeError:
             raise OptionError(f"Outcome {place} is not one; give a Tell, or a tuple of unit and value.") from None
     return tells, refused
 
 
-def _read_tell(
+def read_tell(
     outcome: Outcome, unit: str, value: float, key: str = "", happened_at: Any = None, correct: bool = False
 ) -> Tell:
-    if key:
+    """Return a tell whose parts are all possible; raise if one is not."""
+    name, number = read_unit(unit), outcome.read(value)
+    if key != "" and key is not None:
         if not outcome.is_events:
-            raise OptionError("`key` tells events apart; this outcome is not of events.")
+            raise OptionError(f"{argument('key')} tells events apart; this outcome is not of events.")
         read_text("key", key)
-    if happened_at is not None and not isinstance(happened_at, dt.datetime):
-        raise OptionError(f"{argument('happened_at')} is a {type(happened_at).__name__}; it must be a datetime.")
-    return make_tell((read_unit(unit), outcome.read(value), key or "", happened_at, bool(correct)))
+    when = None if happened_at is None else _read_time(happened_at)
+    return make_tell((name, number, key or "", when, bool(correct)))
+
+
+def _read_time(value: object) -> dt.datetime:
+    """Return when something happened, in UTC."""
+    if not isinstance(value, dt.datetime):
+        raise OptionError(f"{argument('happened_at')} is a {type(value).__name__}; it must be a datetime.")
+    try:
+        return moment(stamp(value))
+    except Exception:  # whatever a zone does; or a datetime that is none, such as pandas' NaT
+        raise OptionError(f"{argument('happened_at')} is {shown(value)}; it must be a datetime of UTC.") from None
 
 
 def acknowledgements(said: list[Told], refused: Refused) -> list[Told]:

@@ -12,7 +12,7 @@ from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
 from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.draws import SALT
-from belated.live.errors import ClosedError, LiveError
+from belated.live.errors import ClosedError, LiveError, StorageError
 from belated.live.learning import nothing
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
@@ -54,19 +54,21 @@ def create(
     if setup.outcome.is_events:
         session.run(schema.BY_TIME)
     detail = {"segments": list(segments)} if segments else {}
-    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), **detail)
+    fixed = json.loads(setup.to_json())
+    who.note(session, key, "create", arms=list(arms), policy=json.loads(policy_text(policy)), setup=fixed, **detail)
 
 
 def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> None:
     """Begin: make the first version."""
     about = _held(session, name)
     if about.state != "draft":
-        raise LiveError(f"{name!r} has already started; it is {about.state}.")
-    known, policy = nothing(len(about.arms), len(about.segments)), find_policy(session, about.id, 1)
+        raise LiveError(f"{name!r} is {about.state}; only a draft can be started.")
+    known, rule = nothing(len(about.arms), len(about.segments)), _last_rule(session, about.id)
+    policy = find_policy(session, about.id, rule)
     p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     version = Version(
-        1, 1, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals, "start",
-        known.steps,
+        1, rule, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals,
+        "start", known.steps,
     )  # fmt: skip
     add_version(session, about.id, version)
     _set_state(session, about, "running")
@@ -78,7 +80,11 @@ def stop(session: Session, name: str, final: str | None, who: Author) -> None:
     about = _held(session, name)
     if about.state != "running":
         raise LiveError(f"{name!r} is {about.state}; only a running experiment can be stopped.")
-    number = None if final is None else about.arm(final).number
+    number = None if final is None else about.arm(final, option="final").number
+    if number is not None and about.arms[number].state == "dropped":
+        raise OptionError(
+            f"{argument('final')} is {one_line(repr(final))}, which was dropped for good; choose another."
+        )
     session.run("update experiment set final = ? where id = ?", number, about.id)
     _set_state(session, about, "stopped")
     who.note(session, about.id, "stop", final=final)
@@ -139,17 +145,25 @@ def set_arm(
 def set_policy(session: Session, name: str, policy: Policy, who: Author) -> str | None:
     """Decide by another policy from now on; return what is wrong with it, if it fails."""
     about = _changeable(session, name)
-    ((last,),) = session.run("select max(number) from rule where experiment = ?", about.id)
-    session.add("rule", [(about.id, last + 1, policy_text(policy), session.now)])
+    rule = _last_rule(session, about.id) + 1
+    session.add("rule", [(about.id, rule, policy_text(policy), session.now)])
     who.note(session, about.id, "set policy", policy=json.loads(policy_text(policy)))
-    problem = changed_version(session, about, last + 1, policy, "policy set")
+    problem = changed_version(session, about, rule, policy, "policy set")
     session.run("update experiment set problem = ? where id = ?", problem, about.id)
     return problem
+
+
+def _last_rule(session: Session, experiment: int) -> int:
+    """Return the number of the policy that was set last."""
+    ((last,),) = session.run("select max(number) from rule where experiment = ?", experiment)
+    return int(last)
 
 
 def rule_of(session: Session, experiment: int, number: int) -> Policy:
     """Return a policy as it is stored, without a function."""
     rows = session.run("select policy from rule where experiment = ? and number = ?", experiment, number)
+    if not rows:
+        raise StorageError("The store is damaged: a policy is missing; restore a backup with `belated live restore`.")
     return policy_of(rows[0][0])
 
 

@@ -16,6 +16,7 @@ from belated.base.text import one_line
 from belated.live.errors import legible
 from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
+from belated.live.patience import answer_of
 from belated.simulation.policies import Policy, PolicyFunction
 
 
@@ -69,27 +70,27 @@ def decide(
         raise PolicyError("No arm is offered.")
     burn_in = policy.burn_in_steps(planned)
     if not known.steps:
-        return _decide_one(policy, labels, offered, known, planned, burns_in=known.step <= burn_in)
+        return _decide_one(policy, labels, offered, known, burns_in=known.step <= burn_in)
     if not policy.by_segment:
         together = known.pooled
-        return _decide_one(policy, labels, offered, together, planned, burns_in=known.step <= burn_in) * len(segments)
+        return _decide_one(policy, labels, offered, together, burns_in=known.step <= burn_in) * len(segments)
     p: list[float] = []
     for segment, own in zip(segments, known.by_segment, strict=True):
         burns_in = (known.step if policy.burn_in < 1 else own.step) <= burn_in
         try:
-            p += _decide_one(policy, labels, offered, own, planned, burns_in=burns_in)
+            p += _decide_one(policy, labels, offered, own, burns_in=burns_in)
         except PolicyError as error:
             raise PolicyError(f"In segment {one_line(repr(segment))}: {error}") from error
     return p
 
 
 def _decide_one(
-    policy: Policy, labels: Sequence[str], offered: Sequence[int], known: Knowledge, planned: int, *, burns_in: bool
+    policy: Policy, labels: Sequence[str], offered: Sequence[int], known: Knowledge, *, burns_in: bool
 ) -> list[float]:
     """Return the probability of every arm from what is known of one segment, or of all."""
     chosen = [labels[k] for k in offered]
-    p = [1 / len(chosen)] * len(chosen) if burns_in else _shares(policy, chosen, known, offered, planned)
-    if len(p) != len(offered) or not all(math.isfinite(each) and each >= 0 for each in p):
+    p = [1 / len(chosen)] * len(chosen) if burns_in else _shares(policy, chosen, known, offered)
+    if len(p) != len(offered) or not all(0 <= each <= 2 for each in p):  # a sum of these cannot overflow
         raise PolicyError(f"The policy returned {p}; it must be {len(offered)} probabilities that sum to 1.")
     if abs(math.fsum(p) - 1) > tolerance(len(p)):
         raise PolicyError(f"The policy returned {p}; the probabilities must sum to 1.")
@@ -99,7 +100,7 @@ def _decide_one(
     return placed
 
 
-def _shares(policy: Policy, chosen: list[str], known: Knowledge, offered: Sequence[int], planned: int) -> list[float]:
+def _shares(policy: Policy, chosen: list[str], known: Knowledge, offered: Sequence[int]) -> list[float]:
     """Return the probabilities of the arms that are offered."""
     n = len(chosen)
     if n == 1:
@@ -113,7 +114,7 @@ def _shares(policy: Policy, chosen: list[str], known: Knowledge, offered: Sequen
         return [share / whole for share in given] if whole != 1 else given
     if policy.name == "own":
         return _own(policy, counts, totals, known.step)
-    return _kernel(policy, chosen, counts, totals, known.step, planned)
+    return _kernel(policy, chosen, counts, totals, known.step)
 
 
 def _own(policy: Policy, counts: list[float], totals: list[float], step: int) -> list[float]:
@@ -124,23 +125,25 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
             "store.experiment(name, policy=bl.policies.own(...))."
         )
     try:
-        answer: Any = np.asarray(policy.function(np.array(counts), np.array(totals), step), dtype=np.float64)
+        said = answer_of(policy.function, np.array(counts), np.array(totals), step)
+        answer: Any = np.asarray(said, dtype=np.float64)
+    except PolicyError:
+        raise
     except (Exception, SystemExit) as error:  # whatever a user's function does
-        raise PolicyError(f"The policy failed at step {step}: {type(error).__name__}: {error}.") from error
+        what = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise PolicyError(f"The policy failed at step {step}: {what}.") from error
     if answer.ndim != 1:
         raise PolicyError(f"The policy returned an array of shape {answer.shape}; it must be one probability an arm.")
     return [float(each) for each in answer]
 
 
-def _kernel(
-    policy: Policy, chosen: list[str], counts: list[float], totals: list[float], step: int, planned: int
-) -> list[float]:
+def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list[float], step: int) -> list[float]:
     """Ask the kernel that simulations run; it is imported here, because it brings numba."""
     from belated.kernels import bandit, experiment
     from belated.kernels.thompson import new_memo
     from belated.simulation.stage import kernel_rule
 
-    horizon = 1 << max(planned, step).bit_length()  # shares by step are a table: it grows by doubling
+    horizon = 1 << max(step.bit_length(), 10)  # shares by step are a table: it grows by doubling
     rule = kernel_rule(tuple(chosen), policy, horizon)
     thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
     p, first, second = (np.zeros(len(chosen)) for _ in range(3))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import fraction, one_of, positive, whole
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: answers tell apart.
 LONGEST, MOST_ARMS = 200, 1000
 LONGEST_UNIT = 500
+
+#: Whole numbers that are units are below it.
+_LARGEST_UNIT = 10**100
 
 #: How the names of erased units begin; no unit that is asked does.
 TOMBSTONE = "\x7ferased "
@@ -143,8 +147,8 @@ def read_unit(value: object) -> str:
     """Return a unit as text; a whole number is written out."""
     if type(value) is str and value.isascii() and value.isprintable() and 0 < len(value) <= LONGEST_UNIT:
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < _LARGEST_UNIT:
+        value = str(int(value))
     text = read_text("unit", value, LONGEST_UNIT)
     if text.startswith(TOMBSTONE):
         raise OptionError(f"{argument('unit')} begins as the names of erased units do; choose another name.")
@@ -153,7 +157,10 @@ def read_unit(value: object) -> str:
 
 def read_segments(names: Sequence[str]) -> list[str]:
     """Return the names of segments, which are different, and not those that answers use themselves."""
-    labels = [read_text("segments", name) for name in ([names] if isinstance(names, str) else names)]
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, Iterable):
+        raise OptionError(f"{argument('segments')} is a {type(names).__name__}; it must be a list.")
+    labels = [read_text("segments", name) for name in listed]
     if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_SEGMENTS:
         raise OptionError(f"{argument('segments')} must be 1 to {MOST_SEGMENTS} different names.")
     for label in {ALL, MISSING}.intersection(labels):
@@ -199,13 +206,13 @@ class Snapshot:
         """The numbers of the arms that may be chosen."""
         return tuple(arm.number for arm in self.arms if arm.state == "offered")
 
-    def arm(self, label: str) -> ArmRow:
-        """Return the arm of a label."""
+    def arm(self, label: str, option: str = "arm") -> ArmRow:
+        """Return the arm of a label, which `option` gives."""
         for arm in self.arms:
             if arm.label == label:
                 return arm
         known = ", ".join(repr(one_line(arm.label)) for arm in self.arms)
-        raise OptionError(f"{argument('arm')} is {one_line(repr(label))}; it must be one of {known}.")
+        raise OptionError(f"{argument(option)} is {one_line(repr(label))}; it must be one of {known}.")
 
     def probabilities(self, version: Version, segment: int | None = None) -> dict[str, float]:
         """Return the probability of every arm under a version, in a segment; arms that came later have 0."""

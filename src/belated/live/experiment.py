@@ -15,6 +15,7 @@ from belated.base.errors import LogError
 from belated.live import changing
 from belated.live.answers import Counts, LiveAnswer
 from belated.live.calls import acknowledgements, decisions, read_asks, read_tells, taken
+from belated.live.creating import author_of
 from belated.live.deciding import check_policy
 from belated.live.design import Snapshot, read_text, read_unit, snapshot
 from belated.live.erasing import erase
@@ -213,30 +214,30 @@ class Experiment:
     def start(self, *, author: str | None = None, reason: str = "") -> Experiment:
         """Take units from now on; return the experiment itself."""
         with self._store.storage.writing() as session:
-            changing.start(session, self.name, self._store.find_policy, _who(author, reason))
+            changing.start(session, self.name, self._store.find_policy, author_of(author, reason))
         return self
 
     def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
         """Take no new units; outcomes are still taken. Units to come get the `final` arm, which is not logged."""
         with self._store.storage.writing() as session:
-            changing.stop(session, self.name, final, _who(author, reason))
+            changing.stop(session, self.name, final, author_of(author, reason))
 
     def close(self, *, author: str | None = None, reason: str = "") -> None:
         """Take neither units nor outcomes any more."""
         with self._store.storage.writing() as session:
-            changing.close(session, self.name, _who(author, reason))
+            changing.close(session, self.name, author_of(author, reason))
 
     def add_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Add an arm while the experiment runs; it had probability 0 before."""
         read_text("arm", arm)
         with self._store.storage.writing() as session:
-            changing.add_arm(session, self.name, arm, self._store.find_policy, _who(author, reason))
+            changing.add_arm(session, self.name, arm, self._store.find_policy, author_of(author, reason))
 
     def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
         """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
         label = read_text("segment", segment)
         with self._store.storage.writing() as session:
-            changing.add_segment(session, self.name, label, self._store.find_policy, _who(author, reason))
+            changing.add_segment(session, self.name, label, self._store.find_policy, author_of(author, reason))
 
     def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Choose an arm no more, until it is resumed."""
@@ -256,7 +257,7 @@ class Experiment:
             about = snapshot(session, self.name)
             check_policy(policy, about.labels, self.setup.outcome)
             self._store.learn_function(self._id, policy)
-            changing.set_policy(session, self.name, policy, _who(author, reason))
+            changing.set_policy(session, self.name, policy, author_of(author, reason))
 
     def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
         """Forget a person: the unit's name is replaced by a random one. Answers do not change.
@@ -266,7 +267,7 @@ class Experiment:
         name = read_unit(unit)
         with self._store.storage.writing() as session:
             found = erase(session, self.name, name)
-            _who(author, reason).note(session, self._id, "erase")
+            author_of(author, reason).note(session, self._id, "erase")
         if isinstance(self._store.storage, SQLiteStorage):
             self._store.storage.flush_erased()
         return found
@@ -275,7 +276,7 @@ class Experiment:
 
     def _set_arm(self, arm: str, state: Any, author: str | None, reason: str) -> None:
         with self._store.storage.writing() as session:
-            changing.set_arm(session, self.name, arm, state, self._store.find_policy, _who(author, reason))
+            changing.set_arm(session, self.name, arm, state, self._store.find_policy, author_of(author, reason))
 
     def _extend(self, session: Session) -> None:
         """Read the rows that are new, and count how often there were any."""
@@ -340,9 +341,3 @@ class Experiment:
 
 def _microseconds(time: Any) -> int:
     return int(np.datetime64(time, "us").astype(np.int64))
-
-
-def _who(author: str | None, reason: str) -> changing.Author:
-    from belated.live.store import author_of
-
-    return author_of(author, reason)

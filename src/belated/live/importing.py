@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import LogError, OptionError, argument
-from belated.live import changing
-from belated.live.deciding import check_policy
-from belated.live.design import Setup, add_version, plan_setup, read_segments, read_text, read_unit, snapshot
+from belated.live.creating import Creation, plan_creation
+from belated.live.design import Setup, add_version, read_text, read_unit, snapshot
 from belated.live.learning import nothing
 from belated.live.outcomes import Outcome
 from belated.live.records import Version
-from belated.live.store import Store, author_of
 from belated.log.log import Log
 from belated.log.segments import unscaled
 from belated.simulation.policies import Policy
@@ -25,14 +23,39 @@ from belated.summaries.segments import MISSING
 if TYPE_CHECKING:
     from belated.live.experiment import Experiment
     from belated.live.storage import Session
+    from belated.live.store import Store
     from belated.reading.source import Source
+    from belated.sequences.design import KindOption
 
 #: The column by which rows of the log are found in the table again.
 _ROW = "belated row"
 
 
-def import_log(
-    store: Store,
+class Imported(NamedTuple):
+    """A running experiment of a table, read and checked; `add` stores it."""
+
+    creation: Creation
+    log: Log
+    units: list[str]
+
+    def add(self, store: Store) -> Experiment:
+        """Store the experiment, and make the version that knows what had arrived."""
+        name, policy = self.creation.name, self.creation.policy
+        with store.storage.writing() as session:
+            self.creation.add(session)
+            key = _fill(session, name, self.log, self.units, self.creation.setup)
+            self.creation.who.note(session, key, "import", rows=len(self.units))
+        exp = store.experiment(name, policy=policy)
+        exp.tick()
+        return exp
+
+
+def import_log(store: Store, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+    """Read a table as a running experiment, as `Store.import_table` describes it, and store it."""
+    return read_import(name, source, policy=policy, outcome=outcome, **options).add(store)
+
+
+def read_import(
     name: str,
     source: Any,
     *,
@@ -43,53 +66,46 @@ def import_log(
     baseline: str | None = None,
     planned_rows: int | None = None,
     level: float = 0.95,
+    kind: KindOption | None = None,
+    target: int | None = None,
+    every: int | None = None,
+    seconds: float = 2.0,
     author: str | None = None,
+    reason: str = "",
     outcome_column: str | None = None,
     **columns: Any,
-) -> Experiment:
-    """Make a running experiment of a table with the probability of every arm in each row, and go on with it.
+) -> Imported:
+    """Read a table with the probability of every arm in each row as a running experiment; nothing is stored yet.
 
     Rows become decisions, and rows in succession with the same probabilities, in each segment, a policy version. What
     had arrived is what the policy goes on from. Imported arms cannot be drawn again, and `Store.verify` does not try.
-
-    Parameters
-    ----------
-    store : Store
-    name : str
-    source : path, dataframe or Ibis table
-        What `bl.read` reads, in one table.
-    policy : Policy
-        The policy from now on.
-    outcome : Outcome
-        Not events, whose table has another form.
-    unit : str, optional
-        The column with the units; by default they are "row-0", "row-1" and so on, and cannot be asked for again.
-    segment : str or list of str, optional
-        The column with the segments; several give their combinations. The experiment has those that occur.
-    baseline, planned_rows, level, author
-        As in `Store.create`; `planned_rows` is twice the rows of the table by default.
-    outcome_column : str, optional
-        The column of the outcome.
-    **columns
-        Other options of `bl.read`.
+    `Store.import_table` describes the options.
     """
     read_text("name", name)
-    log, rows, units = _read(source, unit, segment, columns | {"outcome": outcome_column})
-    arms, segments = [read_text("arms", str(arm)) for arm in log.arms], _segments(log)
-    planned = planned_rows or 2 * len(rows)
-    setup = plan_setup(arms, outcome, baseline=baseline, planned_rows=planned, level=level, segmented=bool(segments))
+    if not isinstance(outcome, Outcome):
+        raise OptionError(f"{argument('outcome')} must be declared, such as bl.live.binary().")
     if outcome.is_events:
         raise OptionError(
             f"{argument('outcome')} is of events, which cannot be imported; tell them to a new experiment."
         )
-    check_policy(policy, arms, outcome)
-    with store.storage.writing() as session:
-        who = author_of(author, f"imported {len(rows):,} rows")
-        changing.create(session, name, arms, policy, setup, who, segments)
-        _fill(session, name, log, [units[row] for row in rows], setup)
-    exp = store.experiment(name, policy=policy)
-    exp.tick()
-    return exp
+    log, rows, units = _read(source, unit, segment, columns | {"outcome": outcome_column})
+    creation = plan_creation(
+        name, arms=[str(arm) for arm in log.arms], policy=policy, outcome=outcome, segments=_segments(log),
+        baseline=baseline, planned_rows=2 * len(rows) if planned_rows is None else planned_rows, level=level,
+        kind=kind, target=target, every=every, seconds=seconds, author=author,
+        reason=reason or f"imported {len(rows):,} rows",
+    )  # fmt: skip
+    _check_outcomes(log, rows, outcome)
+    return Imported(creation, log, [units[row] for row in rows])
+
+
+def _check_outcomes(log: Log, rows: list[int], outcome: Outcome) -> None:
+    """Raise if an outcome is none of the declared kind; say of which row it is."""
+    for place in np.flatnonzero(log.arrived).tolist():
+        try:
+            outcome.read(float(log.outcome[place]))
+        except OptionError as error:
+            raise LogError(f"The outcome of row {rows[place]} cannot be: {error}") from None
 
 
 def _read(
@@ -101,12 +117,17 @@ def _read(
     from belated.reading.read import read
 
     wanted = [segment] if isinstance(segment, str) else list(segment or ())
-    own = [] if unit is None else [unit]
-    opened = read(source, segment=[*wanted, *own] or None, **columns)  # so that the column of units is read, too
+    try:
+        opened = read(source, segment=wanted or None, key=unit, **columns)  # so that the column of units is read, too
+    except LogError as error:
+        before, _, after = str(error).partition(" for `key`")
+        if not after:
+            raise
+        raise LogError(f"{before} for {argument('unit')}{after}") from None
     frame = opened.assignments()
     units = [f"row-{i}" for i in range(frame.num_rows)]
     if unit is not None:
-        units = [read_unit(str(each)) for each in frame[unit].to_pylist()]
+        units = [_unit(unit, row, each) for row, each in enumerate(frame[unit].to_pylist())]
     twice = next((each for each, n in Counter(units).items() if n > 1), None)
     if twice is not None:
         place = units.index(twice)
@@ -125,15 +146,27 @@ def _read(
     return log, np.rint(unscaled(log.covariates, _ROW)).astype(int).tolist(), units
 
 
-def _segments(log: Log) -> list[str]:
-    """Return the names of a log's segments; every row must have one."""
+def _unit(column: str, row: int, value: object) -> str:
+    """Return a unit of a table as text; columns of whole numbers may have come as floats."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        if value is not None and value == value:
+            return read_unit(value if isinstance(value, int) else str(value))
+    except OptionError as error:
+        raise LogError(f"Row {row} of column {column!r} is no unit: {error}") from None
+    raise LogError(f"Column {column!r} is empty in row {row}; every row must have its unit.")
+
+
+def _segments(log: Log) -> list[str] | None:
+    """Return the names of a log's segments, None if it has none; every row must have one."""
     if log.segment_column is None:
-        return []
+        return None
     labels = log.segment_column.labels
     if MISSING in labels:
         row = int((log.segment_column.code == labels.index(MISSING)).argmax())
         raise LogError(f"The segment of row {row} is missing; an import needs one in each row, such as 'unknown'.")
-    return read_segments([str(label) for label in labels])
+    return [str(label) for label in labels]
 
 
 def _chances(opened: Source) -> Any:
@@ -144,8 +177,8 @@ def _chances(opened: Source) -> Any:
     return {**dict(zip(found.labels, found.columns, strict=True)), **found.extra}  # of arms that were never drawn, too
 
 
-def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> None:
-    """Insert versions, decisions and outcomes; then the experiment runs."""
+def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> int:
+    """Insert versions, decisions and outcomes; then the experiment runs. Return its number."""
     about = snapshot(session, name)
     assigned, arrived = _stamps(log, session.now)
     order = np.argsort(assigned, kind="stable")
@@ -172,6 +205,7 @@ def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup)
     session.add("decision", decisions)
     session.add("outcome", [(key, *row) for key, row in zip(session.new_ids(len(outcomes)), outcomes, strict=True)])
     session.run("update experiment set state = 'running' where id = ?", about.id)
+    return about.id
 
 
 def _stretches(p: Array, segment: Array) -> Iterator[tuple[int, int, tuple[float, ...]]]:

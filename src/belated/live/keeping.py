@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import sqlite3
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from belated.base.errors import argument
 from belated.base.text import one_line
 from belated.live import schema
 from belated.live.design import Setup
@@ -27,10 +31,7 @@ _Rows = list[tuple[Any, ...]]
 
 def backup(storage: Storage, path: Path) -> Path:
     """Copy one state of a store to a new file."""
-    if path.exists():
-        raise StorageError(f"`{one_line(path, 200)}` is already there; give a backup a new name.")
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    with new_backup(path) as beside:
         if isinstance(storage, SQLiteStorage):
             storage.copy_to(beside)
         else:
@@ -40,10 +41,29 @@ def backup(storage: Storage, path: Path) -> Path:
                 target.flush_erased()
             finally:
                 target.close()
+    return path
+
+
+@contextmanager
+def new_backup(path: Path) -> Iterator[Path]:
+    """Give the name of a file that becomes the backup when it is complete; a failure leaves nothing."""
+    if path.exists():
+        raise StorageError(f"`{one_line(path, 200)}` is already there; give a backup a new name.")
+    with _replacing(path) as beside:
+        yield beside
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give the name of a file that takes the place of another at the end; a failure leaves nothing."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        yield beside
         os.replace(beside, path)
+    except OSError as error:
+        raise StorageError(f"`{one_line(path, 200)}` cannot be made: {error.strerror}.") from None
     finally:
         _remove(beside)
-    return path
 
 
 def restore(backup: str | os.PathLike[str], place: str | os.PathLike[str], *, replace: bool = False) -> int:
@@ -56,8 +76,8 @@ def restore(backup: str | os.PathLike[str], place: str | os.PathLike[str], *, re
     place : path or URL
         Where the store is to be.
     replace : bool
-        Whether a store that is there is replaced; no process may be using it. Without one, nothing known of
-        later erasures is left, so keep the damaged store if it can still be read.
+        Whether a store that is there is replaced; no process may be using it. What it had erased since the backup is
+        erased again, so replace a store as long as it can be read.
 
     Returns
     -------
@@ -66,14 +86,42 @@ def restore(backup: str | os.PathLike[str], place: str | os.PathLike[str], *, re
     """
     from belated.live.store import open_storage
 
-    source = SQLiteStorage(backup, make=False)
-    try:
-        text = os.fspath(place)
-        if "://" in text:
-            return _restore_database(source, open_storage(text), replace=replace)
-        return _restore_file(source, Path(text), replace=replace)
-    finally:
-        source.close()
+    text = os.fspath(place)
+    is_url = "://" in text
+    if not is_url and _is_same(Path(backup), Path(text)):
+        raise StorageError(f"`{one_line(text, 200)}` is the backup itself; give the place of the store.")
+    if not Path(backup).exists():
+        raise StorageError(f"There is no backup `{one_line(backup, 200)}`.")
+    with _writable(Path(backup)) as path:
+        source = SQLiteStorage(path, make=False)
+        try:
+            if is_url:
+                return _restore_database(source, open_storage(text), replace=replace)
+            return _restore_file(source, Path(text), replace=replace)
+        finally:
+            source.close()
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+@contextmanager
+def _writable(backup: Path) -> Iterator[Path]:
+    """Give a backup, or a copy of one that is read-only: SQLite keeps files beside what it opens."""
+    if not backup.is_file() or (os.access(backup, os.W_OK) and os.access(backup.absolute().parent, os.W_OK)):
+        yield backup
+        return
+    with tempfile.TemporaryDirectory(prefix="belated-") as folder:
+        copy = Path(folder, backup.name)
+        try:
+            for suffix in ("", "-wal"):
+                part = backup.with_name(backup.name + suffix)
+                if part.exists():
+                    shutil.copyfile(part, copy.with_name(copy.name + suffix))
+        except OSError as error:
+            raise StorageError(f"`{one_line(backup, 200)}` cannot be read: {error.strerror}.") from None
+        yield copy
 
 
 def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
@@ -81,24 +129,51 @@ def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
     tokens: _Rows | None = None
     if path.exists():
         if not replace:
-            raise StorageError(f"`{one_line(path, 200)}` is already there; say that it is to be replaced.")
-        before = SQLiteStorage(path, make=False)
-        with before.reading() as session:
-            erased, tokens = erased_units(session), _tokens(session)
-        before.close()
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+            raise StorageError(
+                f"`{one_line(path, 200)}` is already there; say that it is to be replaced, with {argument('replace')}."
+            )
+        erased, tokens = _handed_on(path)
+    with _replacing(path) as beside:
         source.copy_to(beside)
         target = SQLiteStorage(beside)
-        forgotten = _forget(target, erased)
-        _keep_tokens(target, tokens)
-        target.flush_erased()
-        target.close()
-        _remove_logs(path)
-        os.replace(beside, path)
-    finally:
-        _remove(beside)
+        try:
+            forgotten = _forget(target, erased)
+            _keep_tokens(target, tokens)
+            target.flush_erased()
+        finally:
+            target.close()
+        if path.exists():
+            _check_unused(path)
     return forgotten
+
+
+def _handed_on(path: Path) -> tuple[_Erased, _Rows]:
+    """Return what a store that is to be replaced has erased, and its tokens."""
+    try:
+        before = SQLiteStorage(path, make=False)
+        try:
+            with before.reading() as session:
+                return erased_units(session), _tokens(session)
+        finally:
+            before.close()
+    except StorageError as error:
+        if "damaged" not in str(error):
+            raise
+        raise StorageError(
+            f"`{one_line(path, 200)}` is damaged, and its list of erased units with it; move it away, restore, and "
+            "erase again who was erased since the backup."
+        ) from None
+
+
+def _check_unused(path: Path) -> None:
+    """Raise if another process has a store open: what it stores later would be lost. Its write-ahead log is emptied."""
+    with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("pragma journal_mode = delete")
+        except sqlite3.OperationalError:
+            raise StorageError(
+                f"`{one_line(path, 200)}` is open in this or another process; close it, and restore again."
+            ) from None
 
 
 def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) -> int:
@@ -110,7 +185,10 @@ def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) 
             erased, there = erased_units(session), session.run("select 1 from experiment limit 1")
             tokens = _tokens(session) if there else None
         if there and not replace:
-            raise StorageError("The database already has live experiments; say that they are to be replaced.")
+            raise StorageError(
+                "The database already has live experiments; say that they are to be replaced, with "
+                f"{argument('replace')}."
+            )
         _copy(source, target)
         target.keep_order()
         _keep_tokens(target, tokens)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from belated.base.errors import OptionError, argument
 from belated.live import store as stores
 from belated.live.storage import Clock
+from belated.live.store import read_place
 
 if TYPE_CHECKING:
     from belated.live.interface import LiveStore
@@ -66,7 +67,7 @@ def open(  # noqa: A001
     (True, True, {'Buy': 0.5, 'Order': 0.5})
     >>> folder.cleanup()
     """
-    text = os.fspath(place)
+    text = read_place(place)
     of_service = {"token": token, "timeout": timeout, "retries": retries, "fallback": fallback}
     if text.startswith(("https://", "http://")):
         _check_unused({"clock": clock, "limit": limit}, "is of a file or a database, and this is a service")

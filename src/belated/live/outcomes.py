@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import numpy as np
+
 from belated.base.checks import LARGEST_OUTCOME, one_of
 from belated.base.checks import real as finite
 from belated.base.errors import OptionError, argument
+from belated.base.text import shown
 from belated.log.durations import Window, read_window
 
 if TYPE_CHECKING:
@@ -64,7 +67,7 @@ class Outcome:
         is_binary = self.kind == "binary"
         if isinstance(value, (int, float)) and self.low <= value <= self.high and (not is_binary or value in (0, 1)):
             return float(value)
-        number = finite("value", value)
+        number = float(value) if isinstance(value, np.bool_) else finite("value", value)
         if is_binary and number not in (0.0, 1.0):
             raise OptionError(f"{argument('value')} is {number:g}; a binary outcome must be 0 or 1.")
         if not self.low <= number <= self.high:
@@ -128,7 +131,10 @@ def outcome_from(table: dict[str, Any]) -> Outcome:
 
 
 def _duration(window: Any) -> Window:
-    found = read_window(window)
-    if not found.is_time:
-        raise OptionError(f"{argument('window')} is {window!r}; it must be a duration, such as '7d' or '12h'.")
+    try:
+        found = read_window(window)
+    except OptionError:
+        found = None
+    if found is None or not found.is_time:
+        raise OptionError(f"{argument('window')} is {shown(window)}; it must be a duration, such as '7d' or '12h'.")
     return found

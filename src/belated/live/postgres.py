@@ -199,6 +199,7 @@ class PostgresStorage(Storage):
 
     @contextmanager
     def _session(self, *, writes: bool) -> Iterator[Session]:
+        self.check_own()
         with self._locks[writes], _sentences(self.name):
             connection = self._connection(writes=writes)
             try:

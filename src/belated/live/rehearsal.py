@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.kernels.experiment import NEVER
 from belated.live.answers import LiveAnswer
+from belated.live.creating import plan_creation
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome, binary, real
 from belated.live.storage import Clock, system_clock
@@ -164,7 +166,12 @@ def rehearsal(
     """
     if bandit.window is not None:
         raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
-    whole("rows", rows, least=1)
+    options: dict[str, Any] = {
+        "arms": [str(label) for label in bandit.arms], "policy": policy, "outcome": outcome_of(bandit),
+        "baseline": baseline, "planned_rows": whole("rows", rows, least=1), "every": every,
+        "segments": segments_of(bandit) or None, "reason": "a rehearsal",
+    }  # fmt: skip
+    plan_creation(name, **options)  # before a file is made
     last = (clock or system_clock)()
     time = _Time(last - rows * STEP)
     with tempfile.TemporaryDirectory(prefix="belated-") as folder:
@@ -172,11 +179,7 @@ def rehearsal(
         with Store(open_storage(home, time), ticking=False) as store:
             if place is None:
                 store.storage.relax()
-            exp = store.create(
-                name, arms=[str(label) for label in bandit.arms], policy=policy, outcome=outcome_of(bandit),
-                baseline=baseline, planned_rows=rows, every=every, segments=segments_of(bandit) or None,
-                reason="a rehearsal",
-            ).start()  # fmt: skip
+            exp = store.create(name, **options).start()
             rehearse(exp, bandit, rows, time, seed=seed, every=exp.setup.every)
             yield exp
 

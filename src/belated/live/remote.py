@@ -6,7 +6,6 @@ import asyncio
 import datetime as dt
 import json
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,13 +14,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from belated.base.errors import LogError, OptionError
-from belated.base.text import one_line
 from belated.live.answers import LiveAnswer
 from belated.live.calls import acknowledgements, read_asks, read_tells, taken
 from belated.live.connecting import Connection
+from belated.live.creating import plan_creation
 from belated.live.deciding import check_policy
-from belated.live.design import Setup, plan_setup, read_segments, read_text, read_unit
+from belated.live.design import Setup, read_text, read_unit
 from belated.live.errors import StorageError
+from belated.live.keeping import new_backup
 from belated.live.logs import ARROW, read_answer, read_stream
 from belated.live.outcomes import Outcome
 from belated.live.records import Decision, Tell, Told, Version
@@ -108,16 +108,15 @@ class RemoteStore:
         reason: str = "",
     ) -> RemoteExperiment:
         """Create an experiment, as `Store.create` does; the author is the token's label by default."""
-        labels = [read_text("arms", arm) for arm in ([arms] if isinstance(arms, str) else arms)]
-        named = None if segments is None else read_segments(segments)
-        setup = plan_setup(
-            labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,
-            every=every, seconds=seconds, segmented=named is not None,
+        planned = plan_creation(
+            name, arms=arms, policy=policy, outcome=outcome, segments=segments, baseline=baseline,
+            planned_rows=planned_rows, level=level, kind=kind, target=target, every=every, seconds=seconds,
+            author=author, reason=reason,
         )  # fmt: skip
-        check_policy(policy, labels, outcome)
+        setup = planned.setup
         content = {
-            "name": read_text("name", name), "arms": labels, "policy": policy_table(policy),
-            "outcome": outcome.to_dict(), "segments": named, "baseline": baseline, "planned_rows": setup.planned,
+            "name": name, "arms": planned.arms, "policy": policy_table(policy), "outcome": outcome.to_dict(),
+            "segments": planned.segments or None, "baseline": baseline, "planned_rows": setup.planned,
             "level": setup.level, "kind": kind, "target": target, "every": every, "seconds": setup.seconds,
             **who_table(author, reason),
         }  # fmt: skip
@@ -161,17 +160,13 @@ class RemoteStore:
     def backup(self, path: str | os.PathLike[str]) -> Path:
         """Copy one state of the store to a new file here; `restore` takes it back."""
         place = Path(path)
-        if place.exists():
-            raise StorageError(f"`{one_line(place, 200)}` is already there; give a backup a new name.")
-        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                self._connection.call("GET", "/v1/backup", timeout=self.patience, file=file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, place)
-        finally:
-            beside.unlink(missing_ok=True)
+        with (
+            new_backup(place) as beside,
+            os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file,
+        ):
+            self._connection.call("GET", "/v1/backup", timeout=self.patience, file=file)
+            file.flush()
+            os.fsync(file.fileno())
         return place
 
     # ---------------------------------------------------------------- for experiments

@@ -165,6 +165,7 @@ class SQLiteStorage(Storage):
 
     @contextmanager
     def _session(self, begin: str, *, writes: bool) -> Iterator[Session]:
+        self.check_own()
         with self._locks[writes], _sentences(self.name):
             connection = self._connections[writes]
             with _transaction(connection, begin):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 from belated.base.documents import json_rows, json_text
@@ -124,14 +125,39 @@ class Changes(Table):
     def __getitem__(self, place: int) -> Change:
         return self._changes[place]
 
+    def to_text(self, *, every: bool = False) -> str:
+        """Return text for a terminal, with details in words."""
+        told = Changes(self.name, [replace(each, detail=_in_words(each.detail)) for each in self._changes])
+        return super(Changes, told).to_text(every=every)
+
     def _title(self) -> str:
         return f"{self.name}: {count(len(self._changes), 'change')}"
 
     def _columns(self) -> list[Column]:
         return [
-            Column("at", [each.made_at.strftime("%Y-%m-%d %H:%M:%S") for each in self._changes], "label"),
+            Column("at", [each.made_at.strftime("%Y-%m-%d %H:%M:%S") for each in self._changes], "sentence"),
             Column("what", [each.what for each in self._changes], "label"),
             Column("detail", [each.detail for each in self._changes], "sentence"),
             Column("author", [each.author for each in self._changes], "label"),
             Column("reason", [each.reason for each in self._changes], "sentence"),
         ]
+
+
+def _in_words(detail: str) -> str:
+    """Return the detail of a change without what few ask for: names of arms and segments, and of the policy."""
+    try:
+        table = json.loads(detail)
+        parts = [f"{name} {_word(table[name])}" for name in _TOLD if table.get(name) is not None]
+    except (ValueError, TypeError, LookupError, AttributeError):  # what was altered is shown as it is
+        return detail
+    return "; ".join(parts)
+
+
+#: What of a change is shown.
+_TOLD = ("arm", "arms", "segment", "segments", "policy", "final")
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, dict):
+        return str(value["name"])
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Self
 
 from belated.live.errors import StorageError
 from belated.live.schema import PLACES
@@ -103,6 +104,23 @@ class Storage(ABC):
     #: What messages call it; without a password.
     name: str
     clock: Clock | None
+    _process: int
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Remember which process opens it: connections are not for its children."""
+        made = super().__new__(cls)
+        made._process = os.getpid()
+        return made
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process opened it, not the one that it was forked from."""
+        return self._process == os.getpid()
+
+    def check_own(self) -> None:
+        """Raise in a process that was forked: what it sends would mix with what its parent sends."""
+        if not self.is_own:
+            raise StorageError("The store was opened by another process; open it again.")
 
     @abstractmethod
     def writing(self) -> AbstractContextManager[Session]:

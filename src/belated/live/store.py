@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from belated.base.checks import whole
 from belated.base.errors import OptionError, argument
 from belated.base.tables import Column, Table
-from belated.base.text import count, one_line
+from belated.base.text import count, one_line, shown
 from belated.live import changing, keeping
-from belated.live.changing import Author
-from belated.live.deciding import check_policy
-from belated.live.design import MOST_ARMS, plan_setup, read_segments, read_text, snapshot
+from belated.live.creating import plan_creation
+from belated.live.design import snapshot
+from belated.live.errors import StorageError
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome
 from belated.live.records import Version
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **options: bool) -> Storage:
     """Return the storage of a path or a URL."""
-    text = os.fspath(place)
+    text = read_place(place)
     if text.startswith(("postgresql://", "postgres://")):
         from belated.live.postgres import PostgresStorage
 
@@ -44,7 +43,21 @@ def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **op
     if "://" in text:
         scheme = one_line(text.partition("://")[0])
         raise OptionError(f"{argument('place')} is a URL of {scheme}; it must be a file, or begin with postgresql://.")
-    return SQLiteStorage(text, clock, **options)
+    try:
+        return SQLiteStorage(text, clock, **options)
+    except OSError as error:
+        raise StorageError(f"`{one_line(text, 200)}` cannot be opened: {error.strerror}.") from None
+
+
+def read_place(place: object) -> str:
+    """Return a path or a URL as text."""
+    try:
+        text = os.fsdecode(place)  # type: ignore[arg-type]
+    except TypeError:
+        raise OptionError(f"{argument('place')} is a {type(place).__name__}; it must be a path or a URL.") from None
+    if not text or "\x00" in text:
+        raise OptionError(f"{argument('place')} is {shown(text)}; it must be the name of a file, or a URL.")
+    return text
 
 
 def open(  # noqa: A001
@@ -99,7 +112,9 @@ class Store:
         return f"Store({self.storage.name})"
 
     def close(self) -> None:
-        """Finish what is queued, and close the connections."""
+        """Finish what is queued, and close the connections; those of a process that was forked are its parent's."""
+        if self._open and not self.storage.is_own:
+            self._open = False
         if self._open:
             self._open = False
             self._writer.close()
@@ -161,18 +176,13 @@ class Store:
         -------
         Experiment
         """
-        read_text("name", name)
-        labels = [read_text("arms", arm) for arm in ([arms] if isinstance(arms, str) else arms)]
-        if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_ARMS:
-            raise OptionError(f"{argument('arms')} must be 1 to {MOST_ARMS} different names.")
-        named = [] if segments is None else read_segments(segments)
-        setup = plan_setup(
-            labels, outcome, baseline=baseline, planned_rows=planned_rows, level=level, kind=kind, target=target,
-            every=_every(every, policy), seconds=seconds, segmented=bool(named),
+        planned = plan_creation(
+            name, arms=arms, policy=policy, outcome=outcome, segments=segments, baseline=baseline,
+            planned_rows=planned_rows, level=level, kind=kind, target=target, every=every, seconds=seconds,
+            author=author, reason=reason,
         )  # fmt: skip
-        check_policy(policy, labels, outcome)
         with self.storage.writing() as session:
-            changing.create(session, name, labels, policy, setup, author_of(author, reason), named)
+            planned.add(session)
         return self.experiment(name, policy=policy)
 
     def experiment(self, name: str, *, policy: Policy | None = None) -> Experiment:
@@ -215,10 +225,15 @@ class Store:
         policy : Policy
             The policy from now on.
         outcome : Outcome
+            Not events, whose table has another form.
         **options
-            `unit`, the column of the units, so that they keep their arms; `segment`, that of their segments;
-            `baseline`, `planned_rows`, `level`, `author`
-            as in `create`; and options of `bl.read`.
+            - `unit`, the column of the units, so that they keep their arms; by default they are "row-0", "row-1" and so
+              on, and cannot be asked for again.
+            - `segment`, the column of their segments; several give their combinations. The experiment has those that
+              occur.
+            - `outcome_column`, the column of the outcome, and other options of `bl.read`.
+            - `baseline`, `planned_rows`, `level`, `kind`, `target`, `every`, `seconds`, `author` and `reason`, as in
+              `create`; `planned_rows` is twice the rows of the table by default.
         """
         from belated.live.importing import import_log
 
@@ -298,20 +313,3 @@ class Experiments(Table):
             Column("arms", arms, "count"),
             Column("asked_at_last_version", asked, "count"),
         ]
-
-
-def author_of(author: str | None, reason: str) -> Author:
-    """Return who changes something: by default the user that runs the process."""
-    if author is None:
-        try:
-            author = getpass.getuser()
-        except (KeyError, OSError, ImportError):  # a process without a user's name
-            author = "unknown"
-    return Author(author, reason)
-
-
-def _every(every: int | None, policy: Policy) -> int | None:
-    """Return the rows of a tick: those of a policy's batch, if it has one."""
-    if every is not None:
-        return whole("every", every, least=1)
-    return policy.batch if isinstance(policy, Policy) and policy.batch > 1 else None

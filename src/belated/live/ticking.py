@@ -29,7 +29,11 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
         about = snapshot(session, name)
         if about.version is None or about.state != "running":
             return about.version
-        made, problem = _next(session, about, about.version, find_policy)
+        policy = find_policy(session, about.id, about.version.rule)
+        target, known = _next(session, about, about.version)
+    made, problem = None, about.problem
+    if known is not None:
+        made, problem = _decided(about, target, known, policy)  # nobody waits for a policy that is slow
     if made is None and problem == about.problem and not about.waiting:
         return about.version
     with storage.writing() as session:
@@ -52,10 +56,8 @@ def hold(session: Session, experiment: int) -> None:
     session.run("update experiment set state = state where id = ?", experiment)
 
 
-def _next(
-    session: Session, about: Snapshot, current: Version, find_policy: FindPolicy
-) -> tuple[Version | None, str | None]:
-    """Return the next version, None if nothing is new or the policy fails; and what is wrong with the policy."""
+def _next(session: Session, about: Snapshot, current: Version) -> tuple[Version, Knowledge | None]:
+    """Return the next version, yet without probabilities, and what is known then; None if nothing is new."""
     arrived = last_arrival(session, about.id, current.watermark, session.watermark)
     made_at = max(session.now, current.made_at, arrived + 1)
     target = replace(
@@ -64,10 +66,12 @@ def _next(
     )  # fmt: skip
     before = known_at(current, len(about.arms), len(about.segments))
     known = learn(session, about.id, about.setup.outcome, current, target, before)
-    if known == before:
-        return None, about.problem
+    return target, None if known == before else known
+
+
+def _decided(about: Snapshot, target: Version, known: Knowledge, policy: Policy) -> tuple[Version | None, str | None]:
+    """Return a version with its probabilities, or None and what is wrong with the policy."""
     try:
-        policy = find_policy(session, about.id, current.rule)
         p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     except PolicyError as error:
         return None, one_line(error, 500)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from belated.base.errors import PolicyError
+from belated.base.checks import tolerance
+from belated.base.errors import BelatedError, PolicyError
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.deciding import decide
-from belated.live.design import Snapshot, snapshot, versions
+from belated.live.design import Setup, Snapshot, snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
 from belated.live.erasing import is_tombstone
 from belated.live.errors import LiveError, legible
-from belated.live.learning import known_at, learn, nothing
+from belated.live.learning import known_at, last_arrival, learn, nothing
 from belated.live.records import Version
 from belated.live.storage import Session
 from belated.live.ticking import FindPolicy, remaining, with_knowledge
@@ -59,6 +62,7 @@ class Verification(Table):
 
 def verify(session: Session, find_policy: FindPolicy) -> Verification:
     """Check every experiment of a store."""
+    session.known = None  # nothing is taken from memory
     findings: list[str] = []
     decisions = outcomes = made = 0
     for (name,) in session.run("select name from experiment order by id"):
@@ -66,7 +70,8 @@ def verify(session: Session, find_policy: FindPolicy) -> Verification:
             with legible("a row"):
                 about = snapshot(session, name)
                 listed = versions(session, about.id)
-                found = [*_check_audit(session, about), *_check_versions(session, about, listed, find_policy)]
+                found = [*_check_audit(session, about, listed)]
+                found += _check_versions(session, about, listed, find_policy)
                 decided, wrong = _check_decisions(session, about, listed)
                 told, odd = _check_outcomes(session, about)
         except LiveError as error:
@@ -74,42 +79,90 @@ def verify(session: Session, find_policy: FindPolicy) -> Verification:
             continue
         findings += [f"{name!r}: {each}" for each in (*found, *wrong, *odd)]
         decisions, outcomes, made = decisions + decided, outcomes + told, made + len(listed)
+    findings += _check_orphans(session)
     return Verification(tuple(findings), decisions, outcomes, made)
+
+
+def _check_orphans(session: Session) -> Iterator[str]:
+    """Find rows of experiments that are not there."""
+    for table in ("arm", "segment", "rule", "version", "decision", "outcome", "parked", "change"):
+        ((rows,),) = session.run(
+            f"select count(*) from {table} where experiment not in (select id from experiment)"  # noqa: S608
+        )
+        if rows:
+            yield f"{count(rows, table)} of an experiment that is not there"
 
 
 # ---------------------------------------------------------------- the audit
 
 
-def _check_audit(session: Session, about: Snapshot) -> Iterator[str]:
-    """Compare arms, segments and policies with those that the list of changes names."""
-    noted: dict[str, list[object]] = {"arms": [], "segments": [], "policies": []}
+@dataclass
+class _Noted:
+    """What the list of changes says of an experiment."""
+
+    arms: dict[str, str] = field(default_factory=dict)
+    segments: list[str] = field(default_factory=list)
+    policies: list[object] = field(default_factory=list)
+    created: bool = False
+    state: str = "draft"
+    final: str | None = None
+    setup: Setup | None = None
+
+    def take(self, what: str, detail: dict[str, Any]) -> None:
+        """Take note of a change."""
+        if what == "create":
+            self.arms = dict.fromkeys(detail["arms"], "offered")
+            self.segments = detail.get("segments", [])
+            self.created = True
+            if "setup" in detail:  # stores of older versions do not have it
+                self.setup = Setup.from_json(json.dumps(detail["setup"]))
+        if what in ("create", "set policy"):
+            self.policies.append(detail["policy"])
+        if what == "add segment":
+            self.segments.append(detail["segment"])
+        if what in _ARM_STATES:
+            self.arms[detail["arm"]] = _ARM_STATES[what]
+        if what in _STATES:
+            self.state = _STATES[what]
+            self.final = detail.get("final", self.final)
+
+
+_ARM_STATES = {"add arm": "offered", "resume arm": "offered", "pause arm": "paused", "drop arm": "dropped"}
+_STATES = {"start": "running", "import": "running", "stop": "stopped", "close": "closed"}
+
+
+def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> Iterator[str]:
+    """Compare an experiment with what the list of changes says of it."""
+    noted = _Noted()
     with legible("the list of changes"):
         rows = session.run("select what, detail from change where experiment = ? order by id", about.id)
         for what, text in rows:
-            detail = json.loads(text)
-            if what == "create":
-                noted["arms"] += detail["arms"]
-                noted["segments"] += detail.get("segments", [])
-            if what in ("create", "set policy"):
-                noted["policies"].append(detail["policy"])
-            if what in ("add arm", "add segment"):
-                kind = what.removeprefix("add ")
-                noted[f"{kind}s"].append(detail[kind])
-    if not noted["policies"]:  # not created here
+            noted.take(what, json.loads(text))
+    if not rows:  # not created here
         return
-    kept: dict[str, list[object]] = {}
-    for kind, column, table in (
-        ("arms", "label", "arm"),
-        ("segments", "label", "segment"),
-        ("policies", "policy", "rule"),
-    ):
-        rows = session.run(f"select {column} from {table} where experiment = ? order by number", about.id)  # noqa: S608
-        kept[kind] = [text for (text,) in rows]
+    if not noted.created:
+        yield "its creation is not in the list of changes"
+        return
+    if noted.state == "draft" and listed and listed[0].cause == "import":  # older versions did not note it
+        noted.state = "running"
+    rules = session.run("select policy from rule where experiment = ? order by number", about.id)
     with legible("a policy"):
-        kept["policies"] = [json.loads(str(text)) for text in kept["policies"]]
-    for kind, values in kept.items():
-        if noted[kind] != values:
-            yield f"its {kind} are not those of the list of changes"
+        policies = [json.loads(str(text)) for (text,) in rules]
+    kept = {
+        "arms are": (list(noted.arms), list(about.labels)),
+        "arms' states are": (list(noted.arms.values()), [arm.state for arm in about.arms]),
+        "segments are": (noted.segments, list(about.segments)),
+        "policies are": (noted.policies, policies),
+    }
+    for what, (told, found) in kept.items():
+        if told != found:
+            yield f"its {what} not those of the list of changes"
+    if noted.final != (None if about.final is None else about.labels[about.final]):
+        yield "its final arm is not that of the list of changes"
+    if noted.state != about.state:
+        yield f"it is {about.state}, and {noted.state} by the list of changes"
+    if noted.setup is not None and noted.setup != about.setup:
+        yield "what was fixed at its creation is not that of the list of changes"
 
 
 # ---------------------------------------------------------------- versions
@@ -148,17 +201,24 @@ def _again(
 
 def _check_versions(session: Session, about: Snapshot, listed: list[Version], find_policy: FindPolicy) -> Iterator[str]:
     before: Version | None = None
+    if not listed and about.state in ("running", "stopped"):
+        yield "version 1 is missing"
     for number, version in enumerate(listed, 1):
         if version.number != number:
             yield f"version {number} is missing"
             return
-        if before is not None and (version.made_at < before.made_at or version.watermark < before.watermark):
-            yield f"version {number} is older than the one before it"
+        yield from _check_order(session, about, before, version)
         try:
             again = _again(session, about, before, version, find_policy)
         except (IndexError, TypeError):
             yield f"version {number} has seen a decision for an arm or a segment that is not there"
             return
+        except BelatedError:
+            raise
+        except (ArithmeticError, ValueError):
+            yield f"version {number} cannot be made again from the one before it"
+            before = version
+            continue
         learned = [(each.step, each.steps, each.counts, each.totals) for each in (again, version)]
         if learned[0] != learned[1]:
             yield f"version {number} does not follow from the outcomes that it had seen"
@@ -166,7 +226,27 @@ def _check_versions(session: Session, about: Snapshot, listed: list[Version], fi
             yield f"version {number} does not have the probabilities that its policy gives"
         if any(p for k, p in enumerate(version.probabilities) if k % version.arms not in version.offered):
             yield f"version {number} chooses an arm that was not offered"
+        if version.cause != "import" and not _sums_to_one(version):
+            yield f"version {number} has probabilities that do not sum to 1"
         before = version
+
+
+def _check_order(session: Session, about: Snapshot, before: Version | None, version: Version) -> Iterator[str]:
+    """Check that versions and what they had seen follow each other."""
+    if version.watermark > session.watermark:
+        yield f"version {version.number} has a watermark above everything that is stored"
+    if before is None:
+        return
+    if version.made_at < before.made_at or version.watermark < before.watermark:
+        yield f"version {version.number} is older than the one before it"
+    seen = last_arrival(session, about.id, before.watermark, version.watermark)
+    if version.cause == "tick" and seen >= version.made_at:
+        yield f"version {version.number} is not later than the outcomes that it had seen"
+
+
+def _sums_to_one(version: Version) -> bool:
+    sums = [math.fsum(version.chances(segment)) for segment in range(max(len(version.steps), 1))]
+    return all(abs(each - 1) <= tolerance(version.arms) for each in sums)
 
 
 # ---------------------------------------------------------------- decisions and outcomes
@@ -184,23 +264,27 @@ def _check_decisions(session: Session, about: Snapshot, listed: list[Version]) -
         )  # fmt: skip
         if not rows:
             break
-        for _, unit, arm, number, at, segment in rows:
-            fault = _fault(about, known.get(number), unit, arm, at, segment)
+        for key, unit, arm, number, at, segment in rows:
+            fault = _fault(about, known.get(number), key, unit, arm, at, segment)
             if fault is not None:
                 wrong[fault] = wrong.get(fault, 0) + 1
         checked, last = checked + len(rows), rows[-1][0]
     return checked, [f"{count(n, 'decision')} {fault}" for fault, n in wrong.items()]
 
 
-def _fault(about: Snapshot, version: Version | None, unit: str, arm: int, at: int, segment: int | None) -> str | None:
+def _fault(
+    about: Snapshot, version: Version | None, key: int, unit: str, arm: int, at: int, segment: int | None
+) -> str | None:
     if version is None:
         return "of a version that is not there"
     if at < version.made_at:
         return "before the version that made it"
-    if (segment is None) == bool(version.steps) or (segment is not None and segment >= len(version.steps)):
+    if key < version.watermark:
+        return "that the version which made it had already seen"
+    if (segment is None) == bool(version.steps) or (segment is not None and not 0 <= segment < len(version.steps)):
         return "of a segment that its version does not have"
     chances = version.chances(segment)
-    if arm >= len(chances) or chances[arm] <= 0:
+    if not 0 <= arm < len(chances) or chances[arm] <= 0:
         return "for an arm of probability 0"
     if version.cause == "import" or is_tombstone(unit):
         return None
@@ -213,10 +297,18 @@ def _check_outcomes(session: Session, about: Snapshot) -> tuple[int, list[str]]:
     queries = {
         "without a decision": "select count(*) from outcome o left join decision d on d.id = o.decision "
         "where o.experiment = ? and d.id is null",
+        "of another experiment's decision": "select count(*) from outcome o join decision d on d.id = o.decision "
+        "where o.experiment = ? and d.experiment <> o.experiment",
         "before the decision": "select count(*) from outcome o join decision d on d.id = o.decision "
         "where o.experiment = ? and o.arrived_at < d.assigned_at",
         "that corrects nothing": "select count(*) from outcome o left join outcome b on b.decision = o.decision "
         "and b.key = o.key and b.revision = o.revision - 1 where o.experiment = ? and o.revision > 0 and b.id is null",
     }
     found = {fault: session.run(query, about.id)[0][0] for fault, query in queries.items()}
+    kind = about.setup.outcome
+    odd = "or value not in (0, 1)" if kind.kind == "binary" else ""
+    found["that its kind does not have"] = session.run(
+        f"select count(*) from outcome where experiment = ? and (value < ? or value > ? {odd})",  # noqa: S608
+        about.id, kind.low, kind.high,
+    )[0][0]  # fmt: skip
     return told, [f"{count(n, 'outcome')} {fault}" for fault, n in found.items() if n]

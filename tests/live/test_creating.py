@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+import belated as bl
+from belated.live.creating import plan_creation
+
+GIVEN = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live.binary()}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"arms": None}, "`arms` is a NoneType; it must be a list"),
+        ({"arms": ["A", 7]}, "`arms` is a int; it must be text"),
+        ({"segments": 5}, "`segments` is a int; it must be a list"),
+        ({"author": ""}, "`author` has 0 characters"),
+        ({"reason": "x" * 2001}, "`reason` has 2,001 characters"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_stored(options, words):
+    with pytest.raises(bl.OptionError, match=words):
+        plan_creation("button", **GIVEN | options)
+
+
+def test_a_policy_s_batch_is_the_rows_of_a_version():
+    batched = GIVEN | {"policy": bl.policies.uniform().batched(70)}
+    assert plan_creation("button", **batched).setup.every == 70
+    assert plan_creation("button", **batched, every=7).setup.every == 7
+    assert plan_creation("button", **GIVEN, planned_rows=5000).setup.every == 10
+
+
+def test_a_window_that_is_none_is_told_what_one_is():
+    for wrong in (None, "", "-1h", "1x", 5, "7 steps"):
+        with pytest.raises(bl.OptionError, match="it must be a duration, such as '7d' or '12h'"):
+            bl.live.events(wrong)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import belated as bl
+from belated.live import patience
+from belated.live.deciding import decide
+from belated.live.learning import Knowledge
+
+
+def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monkeypatch):
+    """Neither asks nor answers wait for it, and it is not called again before it has ended."""
+    monkeypatch.setattr(patience, "SECONDS", 0.3)
+    called, begun, go_on = [], threading.Event(), threading.Event()
+
+    def policy(count, total, step):
+        called.append(step)
+        if step > 1:
+            begun.set()
+            go_on.wait(60)
+        return [0.25, 0.75]
+
+    with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
+        exp = store.create("x", arms=["A", "B"], policy=bl.policies.own(policy), outcome=bl.live.binary()).start()
+        exp.ask("x")
+        ticking = threading.Thread(target=exp.tick)
+        ticking.start()
+        assert begun.wait(30)
+        assert exp.status().version == 1  # while the policy is waited for
+        assert exp.ask("y").probabilities == {"A": 0.25, "B": 0.75}
+        ticking.join()
+        assert exp.status().problem == "The policy has not answered for 0.3 seconds."
+        assert exp.tick().number == 1
+        assert called == [1, 2]
+        assert "still running" in exp.status().problem
+        exp.pause_arm("A")
+        assert exp.ask("z").probabilities == {"A": 0.0, "B": 1.0}
+        go_on.set()
+        patience._stuck[id(policy)].join()
+        exp.resume_arm("A")
+        assert exp.status().problem is None
+        assert exp.ask("w").probabilities == {"A": 0.25, "B": 0.75}
+        assert store.verify().clean
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([1e308, 1e308], "must be 2 probabilities that sum to 1"),
+        (MemoryError(), "The policy failed at step 1: MemoryError."),
+    ],
+)
+def test_what_a_policy_may_not_return_is_a_sentence(said, words):
+    def policy(count, total, step):
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    with pytest.raises(bl.PolicyError, match=words):
+        decide(bl.policies.own(policy), "AB", [0, 1], Knowledge(1, (0.0, 0.0), (0.0, 0.0)), 100)
+
+
+@pytest.mark.parametrize("policy", [bl.policies.ucb(), bl.policies.epsilon_greedy(), bl.policies.thompson_normal()])
+def test_plans_of_any_size_cost_nothing(policy):
+    known = Knowledge(21, (10.0, 10.0), (3.0, 7.0))
+    assert decide(policy, "AB", [0, 1], known, 10**15) == decide(policy, "AB", [0, 1], known, 100)

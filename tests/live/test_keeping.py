@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+import belated as bl
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """Return a store with one experiment, and its backup."""
+    path = tmp_path / "shop.belated"
+    with bl.live.open(path, ticking=False) as store:
+        exp = store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary()).start()
+        exp.ask_many(f"u{i}" for i in range(20))
+        return path, store.backup(tmp_path / "copy.belated")
+
+
+def test_a_store_that_is_in_use_is_not_replaced(shop):
+    """Who has it open would go on with a file that is gone, and lose what it acknowledges."""
+    path, copy = shop
+    with bl.live.open(path, ticking=False) as store:
+        with pytest.raises(bl.live.StorageError, match="is open in this or another process; close it"):
+            bl.live.restore(copy, path, replace=True)
+        assert not store.experiment("x").ask("new").repeated
+    with bl.live.open(path, ticking=False) as store:
+        assert store.experiment("x").ask("new").repeated
+    assert bl.live.restore(copy, path, replace=True) == 0
+    with bl.live.open(path, ticking=False) as store:
+        assert not store.experiment("x").ask("new").repeated
+    assert sorted(each.name for each in path.parent.iterdir()) == ["copy.belated", "shop.belated"]
+
+
+def test_a_damaged_store_is_not_replaced_silently(shop):
+    path, copy = shop
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(bl.live.StorageError, match="damaged, and its list of erased units with it; move it away"):
+        bl.live.restore(copy, path, replace=True)
+    path.unlink()
+    assert bl.live.restore(copy, path) == 0
+
+
+def test_a_backup_does_not_replace_itself(shop):
+    with pytest.raises(bl.live.StorageError, match="is the backup itself"):
+        bl.live.restore(shop[1], shop[1], replace=True)
+
+
+def test_a_backup_that_is_read_only_is_restored(shop, monkeypatch):
+    path, copy = shop
+    copy.chmod(0o400)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda place, how: str(place) != str(copy) and real(place, how))
+    before = copy.read_bytes()
+    assert bl.live.restore(copy, path.with_name("new.belated")) == 0
+    with bl.live.open(path.with_name("new.belated"), ticking=False) as store:
+        assert store.experiment("x").ask("u1").repeated
+    assert copy.read_bytes() == before
+
+
+def test_a_place_that_cannot_be_is_a_sentence(shop):
+    path, copy = shop
+    nowhere = path.parent / "nowhere" / "x.belated"
+    with (
+        bl.live.open(path, ticking=False) as store,
+        pytest.raises(bl.live.StorageError, match=r"x\.belated` cannot be"),
+    ):
+        store.backup(nowhere)
+    with pytest.raises(bl.live.StorageError, match=r"x\.belated` cannot be made: No such file"):
+        bl.live.restore(copy, nowhere)
+    with pytest.raises(bl.live.StorageError, match=r"There is no backup `.*/nowhere.*`"):
+        bl.live.restore(nowhere, path)
+    with pytest.raises(bl.live.StorageError, match="cannot be opened: File name too long"):
+        bl.live.open("x" * 300)
+    shutil.copy(copy, path.with_name("other.belated"))
+    with pytest.raises(bl.live.StorageError, match="already there; say that it is to be replaced, with `replace`"):
+        bl.live.restore(copy, path.with_name("other.belated"))
+
+
+@pytest.mark.parametrize("place", [None, 7, "", "a\x00b"])
+def test_what_is_no_place_is_refused_in_a_sentence(place):
+    with pytest.raises(bl.OptionError, match="`place` is"):
+        bl.live.open(place)
