@@ -23,6 +23,7 @@ import belated as bl
 from belated.reading.engines import (
     ENGINES,
     PACKAGES,
+    compiled,
     connect,
     engine_of,
     fetch,
@@ -242,3 +243,12 @@ def test_mistakes_of_ours_are_not_an_engine_s():
 def test_the_first_line_has_no_folders_and_advice():
     assert first_line(OSError("Catalog Error: /home/me/x.csv is odd!\nLINE 1: SELECT")) == "x.csv is odd."
     assert first_line(OSError("")) == "OSError."
+
+
+def test_postgres_computes_a_column_once_and_keeps_its_parallel_workers(postgres_engine):
+    table = postgres_engine.table({"x": pa.array([1.0, 4.0])})
+    once = engine_of(table).once(table.select(root=table.x.sqrt()))
+    query = compiled(once.aggregate(a=once.root.sum(), b=(once.root * once.root).sum()))
+    assert query.count("SQRT") == query.count("OFFSET 0") == 1  # which keeps selects apart
+    assert "LIMIT" not in query  # which would keep workers away
+    assert fetch(once).to_pydict() == {"root": [1.0, 2.0]}

@@ -65,6 +65,15 @@ def test_an_engine_s_sums_are_those_of_the_kernel(model, moments):
         np.testing.assert_allclose(one.own, other.recentred(shift).own, rtol=1e-12, atol=1e-12)
 
 
+def test_what_arrives_after_the_last_assignment_is_seen_by_no_row_and_left_out():
+    about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model("running_mean"), full=True, plain=True)
+    rows = CODED.mutate(arrived=(CODED.assigned == 4).ifelse(9, CODED.arrived))
+    tables = [sums_tables(rows, about, np.array([1.0, 5.0]), last=last)[-1] for last in (None, 4)]
+    all_, seen = (fetch(table).sort_by("k").to_pydict() for table in tables)
+    assert all_ == seen
+    assert ["<= 4" in ibis.to_sql(table) for table in tables] == [False, True]
+
+
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_arms_are_asked_for_some_at_a_time(monkeypatch, at_once):
     monkeypatch.setattr("belated.reading.sums_query._MOST_ARMS", at_once)

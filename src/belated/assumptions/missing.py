@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.tables import RANGES, Column, Table, shown_limit

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.base.sidak import sidak_level, sidak_p_value

@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
 from belated.base.roots import bisect_each, find_root

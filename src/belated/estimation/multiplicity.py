@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 from belated.base.roots import bisect
 from belated.base.sidak import sidak_level, sidak_p_value

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 from belated.base.roots import bisect_each
 from belated.base.sidak import sidak_level, sidak_p_value

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.checks import fraction, positive
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument

@@ -289,8 +289,8 @@ class PostgreSQL(Engine):
         return ibis.array([key, column]).min()[1]
 
     def once(self, table: ir.Table) -> ir.Table:
-        """Add a column that may differ each time: PostgreSQL merges selects, but not those that have one."""
-        return table.mutate(once=_builtin("clock_timestamp", "timestamp", 0)())
+        """Bound the rows, by more than there are: PostgreSQL merges selects, but not those whose rows are bounded."""
+        return table.limit(_ANY_SIZE)
 
 
 class SQLite(Engine):
@@ -381,7 +381,8 @@ def compiled(expression: ir.Table) -> str:
     """Return an expression as SQL, tables in memory that it uses made known to its engine."""
     connection = expression.get_backend()
     connection._run_pre_execute_hooks(expression)
-    return str(connection.compile(expression))
+    # a bound that binds nothing, of `PostgreSQL.once`, in words that leave it its parallel workers
+    return str(connection.compile(expression)).replace(f" LIMIT {_ANY_SIZE}", " OFFSET 0")
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
@@ -136,20 +136,21 @@ def sums_tables(
     shift: Array,
     cuts: Cuts | None = None,
     cells: Cells | None = None,
-    delay: ir.Column | None = None,
+    delay: Callable[[ir.Table], ir.Column] | None = None,
+    last: ir.Value | None = None,
 ) -> list[ir.Table]:
     """Return the sums of `rows`; each table has some of them.
 
     A column `hm_2` is of arm 2, `w2y` of the line's own arm, `k`. With moments, lines are for each of `exists`, the
     first of them at which a row exists, and `arrives`, that at which its outcome has arrived. With `cells`, rows have a
-    `place`, lines are for each of those, and `about` and `shift` are of cells. With `delay`, the first table has its
-    `delay_powers` too.
+    `place`, lines are for each of those, and `about` and `shift` are of cells. With `delay`, of rows, the first table
+    has its `delay_powers` too. `last` is when the last row was assigned: no row sees what arrives later.
     """
     cells = Cells() if cells is None else cells
     weights, arms, learns = about.weights, len(shift) // cells.segments, about.outcome_model.learns
     parts = _in_parts(range(arms)) if learns else []
-    learned = [_learned(rows, some, about, shift, cuts, cells) for some in parts]
-    rows = engine_of(rows).once(rows if delay is None else rows.mutate(delay=delay))
+    learned = [_learned(rows, some, about, shift, cuts, cells, last) for some in parts]
+    rows = engine_of(rows).once(rows)
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
     h = _weight(weights, own, rows, cells)
@@ -160,7 +161,7 @@ def sums_tables(
             **bins, code=rows.code, about=centre, has_arrived=rows.arrived.notnull(), h=h, w=_inverse(rows, h, own),
             y=rows.outcome - centre, nonbinary=(rows.outcome * (1 - rows.outcome)).abs(),
             **{f"h{k}": _weight(weights, _chance(rows, k), rows, cells) for k in known},
-            **({} if delay is None else {"l": rows.delay}),
+            **({} if delay is None else {"l": delay(rows)}),
         )
     )  # fmt: skip
     of_own = {name: each[name] for name in ("h", "w", "y")}
@@ -299,7 +300,15 @@ def by_arm(code: ir.Column, values: Array) -> ir.Column:
     return code.cases(*((k, _exact(v, code)) for k, v in enumerate(values)), else_=None)
 
 
-def _learned(rows: ir.Table, some: range, about: SumsOf, shift: Array, cuts: Cuts | None, cells: Cells) -> ir.Table:
+def _learned(
+    rows: ir.Table,
+    some: range,
+    about: SumsOf,
+    shift: Array,
+    cuts: Cuts | None,
+    cells: Cells,
+    last: ir.Value | None = None,
+) -> ir.Table:
     """Return the sums for some arms that depend on a model that learns: a line for each arm `k`, in each of `bins`.
 
     The model is the mean of the arm's outcomes of rows assigned before and arrived by then, null before any, minus the
@@ -308,40 +317,42 @@ def _learned(rows: ir.Table, some: range, about: SumsOf, shift: Array, cuts: Cut
     """
     import ibis
 
-    arms = len(shift) // cells.segments
+    arms, is_seen = len(shift) // cells.segments, rows.arrived.notnull() if last is None else rows.arrived <= last
+    each = rows.filter(is_seen)
+    rows, each = engine_of(rows).once(rows), engine_of(rows).once(each)
     bins = _bins(rows, cuts)
-    segment = {name: column for name, column in bins.items() if name == "place"}
+    segment = [name for name in bins if name == "place"]
     of_some = {k: shift[k] for k in range(len(shift)) if k % arms in some}
-    y = rows.outcome - _cell(rows, arms).cases(*((k, _exact(v, rows)) for k, v in of_some.items()), else_=None)
-    chances = {name: rows[name] for name in ("p", *(f"p{k}" for k in some), "arrive") if name in rows.columns}
-    is_later = rows.arrived > rows.assigned
+
+    def y(rows: ir.Table) -> ir.Column:
+        return rows.outcome - _cell(rows, arms).cases(*((k, _exact(v, rows)) for k, v in of_some.items()), else_=None)
+
+    own = rows.p if "p" in rows.columns else rows.code.cases(*((k, rows[f"p{k}"]) for k in some), else_=None)
+    h = _weight(about.weights, own, rows, cells)
     assigned = rows.select(
-        **bins, **chances, code=rows.code, y=y, moment=rows.assigned, turn=ibis.literal(1, type="int8"),
-        arrival=ibis.null("int32"),
+        **bins, code=rows.code, y=y(rows), h=h, w=_inverse(rows, h, own), moment=rows.assigned,
+        turn=ibis.literal(1, type="int8"), arrival=ibis.null("int32"), came=ibis.null("float64"),
+        **{f"h{k}": _weight(about.weights, _chance(rows, k), rows, cells) for k in some},
     )  # fmt: skip
-    arrived = rows.filter(rows.arrived.notnull()).select(
-        **segment, arrival=rows.code, y=y, moment=rows.arrived, turn=is_later.ifelse(0, 2).cast("int8")
+    is_later = each.arrived > each.assigned
+    arrived = each.select(
+        *segment, arrival=each.code, came=y(each), moment=each.arrived, turn=is_later.ifelse(0, 2).cast("int8")
     )
     rest = {name: ibis.null(dtype) for name, dtype in assigned.schema().items() if name not in arrived.columns}
     both = assigned.union(arrived.mutate(**rest).select(*assigned.columns))
-    until = ibis.window(group_by=[*segment], order_by=[both.moment, both.turn], rows=(None, 0))
-    both = both.mutate(**{f"m{k}": (both.arrival == k).ifelse(both.y, None).mean().over(until) for k in some})
+    until = ibis.window(group_by=segment, order_by=[both.moment, both.turn], rows=(None, 0))
+    both = both.mutate(**{f"m{k}": (both.arrival == k).ifelse(both.came, None).mean().over(until) for k in some})
     return _modelled(both.filter(both.code.notnull()), some, about, shift, [*bins], cells)
 
 
 def _modelled(rows: ir.Table, some: range, about: SumsOf, shift: Array, bins: Sequence[str], cells: Cells) -> ir.Table:
     """Return the sums that depend on the models of some arms: `m0` and so on, null where an arm has none yet."""
-    own = rows.p if "p" in rows.columns else rows.code.cases(*((k, rows[f"p{k}"]) for k in some), else_=None)
-    h = _weight(about.weights, own, rows, cells)
-    w = h / (own * rows.arrive if "arrive" in rows.columns else own)
     each = engine_of(rows).once(
-        rows.select(
-            *bins, "code", "y", *(f"m{k}" for k in some), h=h, w=rows.y.notnull().ifelse(w, None),
+        rows.mutate(
             m=rows.code.cases(*((k, rows[f"m{k}"]) for k in some), else_=None),
             start=rows.code.cases(*((k, -_shift(rows, k, shift, cells)) for k in some), else_=None),
-            **{f"h{k}": _weight(about.weights, _chance(rows, k), rows, cells) for k in some},
         )
-    )  # fmt: skip
+    )
     # null products are left out of sums, as those over rows with a model need
     m = each.m.fill_null(each.start) if about.plain else each.m
     of_own = {"h": each.h, "w": each.w, "y": each.y, "m": m, "r": each.y - m}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -346,12 +346,13 @@ class TableRows(Data):
             cells = sums_query.Cells(segments, segments - 1 if plan.layout.merged else segments)
         delay, sums = None, []
         if plan.layout is None and moments is None and self.within is None and self._scans.dependence is None:
-            delay = evidence_query.log_delay(self, rows)  # `dependence` is asked for next
+            delay = partial(evidence_query.log_delay, self)  # `dependence` is asked for next
+        last = literal(self.clock, self._facts.last, rows.arrived)
         for weights, model in parts:
             about = SumsOf(
                 arms=plan.cells, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
             )
-            tables = [fetch(table) for table in sums_query.sums_tables(rows, about, shift, cuts, cells, delay)]
+            tables = [fetch(table) for table in sums_query.sums_tables(rows, about, shift, cuts, cells, delay, last)]
             if delay is not None:
                 delay, self._scans.dependence = None, evidence_query.dependence_of(tables[0], len(shift), len(shift))
             by_cell = sums_query.sums_of_tables(tables, about, shift, bins, cells.segments)

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.checks import fraction, one_of, positive, real
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, argument

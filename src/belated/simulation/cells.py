@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 from belated.estimation.estimators import EstimatorName
 from belated.estimation.intervals import Interval

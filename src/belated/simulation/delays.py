@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.checks import positive, probability, real, whole
 from belated.base.columns import Array, sample
 from belated.base.errors import OptionError

@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.checks import positive
 from belated.base.columns import Array
 from belated.base.errors import OptionError

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 from belated.summaries.evidence import FEW, CohortEvidence
 from belated.summaries.maturing import Happened

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 
 #: Rows looked at: the earliest, and of longer logs those of some later stretches.

@@ -11,8 +11,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.columns import Array
 from belated.base.sidak import sidak_p_value
 from belated.base.text import count, p_words

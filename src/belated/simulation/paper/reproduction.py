@@ -22,8 +22,8 @@ from importlib import resources
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
+from belated.base import special
 from belated.base.checks import one_of, whole
 from belated.base.columns import Array, Label
 from belated.estimation.estimators import ArmStatistics, EstimatorName

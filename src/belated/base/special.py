@@ -1,0 +1,18 @@
+"""SciPy's special functions, by their names there; SciPy is loaded when the first is used.
+
+Loading it takes as long as a whole command that decides for a unit, which needs none of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function, and keep it."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from scipy import special
+
+    function = globals()[name] = getattr(special, name)
+    return function
