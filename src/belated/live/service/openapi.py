@@ -20,7 +20,7 @@ _MEANINGS = {
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the document."""
-    types = [kind for each in endpoints for kind in (each.takes, each.gives) if kind is not None]
+    types = [kind for each in endpoints for kind in (each.takes, each.gives, each.stopped) if kind is not None]
     wanted = list(dict.fromkeys([*types, ProblemDocument]))
     _, components = msgspec.json.schema_components(wanted, ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
@@ -74,6 +74,8 @@ def codes(each: Endpoint) -> list[int]:
 
 
 def _response(each: Endpoint, code: int) -> dict[str, Any]:
+    if code == 409 and each.stopped is not None:
+        return _problem(code, each.stopped)
     if code >= 400:
         return {"$ref": f"#/components/responses/{code}"}
     found: dict[str, Any] = {"description": _MEANINGS[code]}
@@ -83,9 +85,9 @@ def _response(each: Endpoint, code: int) -> dict[str, Any]:
     return found
 
 
-def _problem(code: int) -> dict[str, Any]:
+def _problem(code: int, gives: type = ProblemDocument) -> dict[str, Any]:
     words = "; ".join(kind.title for kind in KINDS.values() if kind.status == code)
-    return {"description": f"{words}.", "content": {PROBLEM_JSON.decode(): {"schema": _reference(ProblemDocument)}}}
+    return {"description": f"{words}.", "content": {PROBLEM_JSON.decode(): {"schema": _reference(gives)}}}
 
 
 def _reference(kind: type) -> dict[str, str]:
