@@ -67,7 +67,7 @@ def codes(each: Endpoint) -> list[int]:
     if "{" in each.path:
         found |= {400, 404}
     if each.takes is not None:
-        found |= {400, 403, 408, 413, 422, 503}
+        found |= {400, 403, 408, 413, 415, 422, 503}
     if each.options:
         found.add(422)
     return sorted(found)

@@ -97,9 +97,12 @@ class Service:
         """Return an experiment; it is looked for once."""
         found = self._experiments.get(name)
         if found is None:
-            if "\x00" in name:  # which no storage holds
-                raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.")
-            found = self._experiments[name] = await self.thread(self.store.experiment, name)
+            try:
+                if "\x00" in name:  # which no storage holds
+                    raise UnknownExperimentError(name)
+                found = self._experiments[name] = await self.thread(self.store.experiment, name)
+            except UnknownExperimentError:  # the storage would list the others, which not everybody may read
+                raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.") from None
         return found
 
     async def answer(self, name: str) -> LiveAnswer:
