@@ -273,21 +273,27 @@ def _why(error: Exception) -> str:
 # ---------------------------------------------------------------- what is given
 
 
-def _address(url: str) -> tuple[str, str, int | None, str, ssl.SSLContext | None]:
-    """Return the parts of an address: as messages show it, host, port, path, and how it is encrypted."""
+def read_address(url: str, name: str = "place") -> str:
+    """Return the address of a service, as messages show it; raise if it is none."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        _ = parts.port
     except ValueError:
-        raise OptionError(f"{argument('place')} is not an address, such as https://experiments.example.org.") from None
+        raise OptionError(f"{argument(name)} is not an address, such as https://experiments.example.org.") from None
     if parts.username is not None or parts.password is not None:
-        raise OptionError(f"{argument('place')} has a name or password in it; give the token with {argument('token')}.")
-    is_plain = url.isascii() and url.isprintable() and " " not in url
+        raise OptionError(f"{argument(name)} has a name or password in it; give the token with {argument('token')}.")
+    is_plain = url.isascii() and url.isprintable() and " " not in url and parts.scheme in ("https", "http")
     if not parts.hostname or parts.query or parts.fragment or not is_plain:
-        raise OptionError(f"{argument('place')} must be an address alone, such as https://experiments.example.org.")
-    path = parts.path.rstrip("/")
+        raise OptionError(f"{argument(name)} must be an address alone, such as https://experiments.example.org.")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _address(url: str) -> tuple[str, str, int | None, str, ssl.SSLContext | None]:
+    """Return the parts of an address: as messages show it, host, port, path, and how it is encrypted."""
+    address = read_address(url)
+    parts = urlsplit(address)
     context = ssl.create_default_context() if parts.scheme == "https" else None
-    return f"{parts.scheme}://{parts.netloc}{path}", parts.hostname, port, path, context
+    return address, str(parts.hostname), parts.port, parts.path, context
 
 
 def _token(token: str | None) -> str:

@@ -150,10 +150,9 @@ class Service:
     def _prepare(self) -> None:
         from belated.live.service.warming import warm
 
-        warm()
-        names = list(self.store.experiments())
-        for name in names:  # the ticker follows them
+        for name in self.store.experiments():  # the ticker follows them
             self._experiments[name] = self.store.experiment(name)
+        warm([each.setup for each in self._experiments.values()])
         if (
             self._alone
         ):  # to look for garbage in all that is loaded by now would stop everybody for some 50 ms each time
