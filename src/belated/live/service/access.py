@@ -173,7 +173,7 @@ def form_key(secret: str) -> str:
 
 def check_form(secret: str, given: str) -> None:
     """Raise unless a form was made for this browser."""
-    if not hmac.compare_digest(form_key(secret), given):
+    if not hmac.compare_digest(form_key(secret).encode(), given.encode("utf-8", "surrogatepass")):
         raise Problem("form", "The form is from another login; load its page again, and send it once more.")
 
 

@@ -37,7 +37,9 @@ def warm(setups: Iterable[Setup] = ()) -> None:
         Of the store's experiments: events and segments have kernels of their own, which take longer to compile.
     """
     from belated.base.errors import without_warnings
+    from belated.kernels.jit import compile_kernels
 
+    compile_kernels()  # small experiments alone would be interpreted
     wanted = [(binary(), False), (real(), False), *((each.outcome, each.segmented) for each in setups)]
     kinds = {(outcome.kind, outcome.measure, segmented): (outcome, segmented) for outcome, segmented in wanted}
     clock = _Clock()
