@@ -231,7 +231,9 @@ def always(answer: LiveAnswer, report: Report) -> Section:
     part = Part(
         charts=[forest] if _any(one for one, _ in pairs) else [],  # an empty chart says nothing
         caption=f"{title} ({percent(report.level)}, each by itself). Where an interval excludes 0, you may stop.",
-        sheet=Sheet(f"At every look, in numbers{_of(len(pairs))}", [rows_of(column, places) for column in sheet]),
+        sheet=Sheet(
+            f"{_from(answer)} at every look, in numbers{_of(len(pairs))}", [rows_of(column, places) for column in sheet]
+        ),
     )
     intro = "These intervals hold at all looks together: look as often as you like, and stop when you like."
     return Section(name="always", link="At every look", heading="At every look", intro=intro, parts=(part,))
@@ -248,6 +250,12 @@ def _names(answer: LiveAnswer) -> Column:
     names = [each.name if base is None else each.parts[0] for each in found]
     head = "difference" if base is None else f"arm, minus {one_line(base, 20)}"
     return Column(head, names * (len(answer.contrasts) // max(len(found), 1)), "label")
+
+
+def _from(answer: LiveAnswer) -> str:
+    """Say what a table is of; on a phone, its columns have no heads."""
+    base = answer.setup.baseline
+    return "Differences" if base is None else f"Differences from {one_line(base, 40)}"
 
 
 def _always_columns(answer: LiveAnswer) -> list[Column]:
@@ -272,7 +280,9 @@ def in_segments(answer: LiveAnswer) -> Section | None:
     places = [before + i for i in _clearest(own)]
     segments = Column("segment", [fixed.segment for fixed, _ in answer.contrasts], "label")
     columns = [_names(answer), segments, *_always_columns(answer)]
-    sheet = Sheet(f"At every look in each segment{_of(len(own))}", [rows_of(column, places) for column in columns])
+    sheet = Sheet(
+        f"{_from(answer)} at every look in each segment{_of(len(own))}", [rows_of(column, places) for column in columns]
+    )
     intro = "The answers above are averages over the units so far. Each line holds at every look, by itself."
     part = Part(charts=[], caption="", sheet=sheet)
     return Section(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belated.live.outcomes import Outcome, binary, real
+from belated.live.outcomes import Outcome, binary, events, real
 from belated.live.storage import system_clock
 from belated.live.store import Store, open_storage
 
@@ -28,19 +28,23 @@ class _Clock:
         return self.now
 
 
-def warm(setups: Iterable[Setup] = ()) -> None:
-    """Compile what asks, ticks and answers need, of usual experiments and of those that a store has.
+def warm(setups: Iterable[Setup] | None = None) -> None:
+    """Compile what asks, ticks and answers need.
 
     Parameters
     ----------
-    setups : iterable of Setup
-        Of the store's experiments: events and segments have kernels of their own, which take longer to compile.
+    setups : iterable of Setup, optional
+        Of the experiments that a store has: events and segments have kernels of their own, which are compiled only if
+        an experiment has them. By default, everything is compiled.
     """
     from belated.base.errors import without_warnings
     from belated.kernels.jit import compile_kernels
 
     compile_kernels()  # small experiments alone would be interpreted
-    wanted = [(binary(), False), (real(), False), *((each.outcome, each.segmented) for each in setups)]
+    if setups is None:
+        wanted = [(outcome, segmented) for outcome in (binary(), real(), events("1h")) for segmented in (False, True)]
+    else:
+        wanted = [(binary(), False), (real(), False), *((each.outcome, each.segmented) for each in setups)]
     kinds = {(outcome.kind, outcome.measure, segmented): (outcome, segmented) for outcome, segmented in wanted}
     clock = _Clock()
     with (
