@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
 import os
 import platform
 import shutil
@@ -19,6 +20,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from live import SLOWER, experiment, insert, missed, postgres, slow_down, timed
@@ -27,6 +29,9 @@ import belated as bl
 from belated.live.tokens import SCOPES, make_token
 
 TURNS, SECONDS, BATCH = 5, 2, 100
+
+#: Under overload: requests that may wait, clients with and without it, and connections whose asks are timed.
+QUEUE, FEW, MANY, PROBES = 64, 48, 512, 8
 
 Line = tuple[str, str, str, float | None, str]
 
@@ -37,14 +42,14 @@ import uvicorn
 import belated as bl
 from live import slow_down
 from belated.live.records import Decision
-from belated.live.service import make_app
+from belated.live.service import Settings, make_app
 from belated.live.service.serving import configured
 
-place, kind, slower = sys.argv[1:]
+place, kind, slower, waiting = sys.argv[1:]
 store = bl.live.open(place, ticking=kind != "stub")
 if float(slower):
     slow_down(store, float(slower))
-app = make_app(store, alone=True)
+app = make_app(store, Settings(waiting=int(waiting)), alone=True)
 if kind == "stub":
     reply = Decision("customer", "A", {"A": 1 / 3, "B": 1 / 3, "C": 1 / 3}, 1, None)
 
@@ -81,9 +86,9 @@ while True:
 
 
 @contextlib.contextmanager
-def served(place: str, kind: str = "store", slower: float = 0.0) -> Iterator[int]:
+def served(place: str, kind: str = "store", slower: float = 0.0, waiting: int = 10_000) -> Iterator[int]:
     """Serve a store from a process of its own; give its port once it is ready."""
-    command, here = [sys.executable, "-c", SERVER, place, kind, str(slower)], Path(__file__).parent
+    command, here = [sys.executable, "-c", SERVER, place, kind, str(slower), str(waiting)], Path(__file__).parent
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=here) as process:  # noqa: S603
         assert process.stdout is not None  # noqa: S101
         port = int(process.stdout.readline())
@@ -204,6 +209,54 @@ def answering(folder: str, rows: int) -> Line:
     return what, f"{1000 * late:.1f} ms", f"{1000 * usual:.1f} ms, none", late / usual, "at most 2"
 
 
+def asked(port: int, token: str, unit: str, seconds: float) -> tuple[list[float], int]:
+    """Ask one after another for some seconds; return the time of each that was accepted, and how many were not."""
+    head = {"Authorization": f"Bearer {token}", "Host": "localhost"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    times, refused, end = [], 0, time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        connection.request("POST", "/v1/experiments/bench/ask", f'{{"unit": "{unit}-{len(times)}-{refused}"}}', head)
+        reply = connection.getresponse()
+        reply.read()
+        if reply.status == 200:
+            times.append(time.monotonic() - began)
+            continue
+        if reply.status != 503 or "retry-after" not in reply.headers:
+            raise SystemExit(f"A request was refused with {reply.status}, and without a time to come again.")
+        refused += 1
+        time.sleep(0.02)  # less than it was asked to wait
+    connection.close()
+    return times, refused
+
+
+def overloaded(folder: str) -> Line:
+    """Compare the times of asks that are accepted while many more clients come than may wait, and while few do."""
+    exp, token = prepared(f"{folder}/overload.belated")
+    exp._store.close()
+    late: dict[int, list[float]] = {FEW: [], MANY: []}
+    refused = 0
+    with served(f"{folder}/overload.belated", waiting=QUEUE) as port, ThreadPoolExecutor(PROBES) as probes:
+        for turn in range(TURNS):
+            for clients, waits in late.items():
+                others = sending(port, token, clients, seconds=2 * SECONDS)
+                units = [f"{turn}-{clients}-{probe}" for probe in range(PROBES)]
+                found = [*probes.map(lambda unit: asked(port, token, unit, 1.5 * SECONDS), units)]
+                others.communicate()
+                times = [each for accepted, _ in found for each in accepted]
+                waits.append(statistics.quantiles(times, n=100)[-1] if len(times) > 1 else float("inf"))
+                refused += sum(number for _, number in found) if clients == MANY else 0
+    if not refused:
+        raise SystemExit("Nobody was refused, so that this was no overload.")
+    busy, usual = (statistics.median(late[clients]) for clients in (MANY, FEW))
+    return (
+        f"/ask, p99 of what is accepted, {MANY} clients where {QUEUE} may wait",
+        f"{1000 * busy:.1f} ms",
+        f"{1000 * usual:.1f} ms, {FEW} clients",
+        busy / usual,
+        "-",
+    )
+
+
 def servers(url: str) -> Line:
     """Compare two servers on one database with one."""
     exp, token = prepared(url)
@@ -232,7 +285,7 @@ def main() -> None:
     if shutil.which("wrk") is None:
         raise SystemExit("wrk, which sends the requests, is missing; run `apt-get install wrk`.")
     with tempfile.TemporaryDirectory(prefix="belated-") as folder:
-        lines = [*asks(folder), *asks(folder, SLOWER), answering(folder, given.rows)]
+        lines = [*asks(folder), *asks(folder, SLOWER), answering(folder, given.rows), overloaded(folder)]
         with postgres() as url:
             lines += [] if url is None else [servers(url)]
     table = [f"| {a} | {b} | {c} | {'-' if d is None else f'{d:.2f}'} | {e} |" for a, b, c, d, e in lines]
@@ -251,6 +304,9 @@ slow disk every commit takes 5 ms longer, as LIVE.md explains.
 
 Python serves 64 clients that wait one after the other: the last of them waits for the HTTP of 63 others, whatever the
 storage does. The line "not stored" says how long that is.
+
+Under overload, whoever comes while the queue is full is told to come again (503 with Retry-After); clients that come
+again at once, as here, take processor time from those that are accepted.
 
 | what | value | compared with | ratio | target |
 |:--|--:|:--|--:|--:|"""

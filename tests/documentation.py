@@ -12,6 +12,7 @@ a line ``...`` of shown output         stands for any number of lines
 ``title="name"`` of any block          the block is a file: it is written, not run
 ``<!-- not run: why -->``              the next block does not run
 ``<!-- before: command -->``           a command that runs, without output, before the next block
+``<!-- at the end: command -->``       a command that runs, without output, after all blocks, also if one fails
 a link to a file in ``data``           the file is copied into the folder in which the page runs
 a picture                              must be made by the page's blocks, by its file name
 =====================================  =================================================================================
@@ -43,7 +44,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w-]*)(?P<rest>.*)$")
-COMMENT = re.compile(r"^ *<!-- (?P<kind>not run|before): (?P<text>.+?) -->$")
+COMMENT = re.compile(r"^ *<!-- (?P<kind>not run|before|at the end): (?P<text>.+?) -->$")
 LINK = re.compile(r"(?P<picture>!?)\[[^\]]*\]\((?P<target>[^)#\s]+)(?:#[^)]*)?\)")
 ERROR = re.compile(r"^(\w*Error|Error): ", re.MULTILINE)
 SHELL = ("console", "bash")
@@ -158,6 +159,17 @@ class Page:
             if Path(target).parent.name == "data":
                 shutil.copy(self.path.parent / target, Path(target).name)
         found = self.blocks
+        try:
+            self._run(found)
+        finally:
+            for ending in filter(None, map(COMMENT.match, self.lines)):
+                if ending["kind"] == "at the end":
+                    self._command(ending["text"], found[-1], shown=[])
+        for picture in self.links(pictures=True):
+            if found and not Path(Path(picture).name).exists() and not self._is_shared(picture):
+                self.differences.append(f"no block makes the picture {picture}")
+
+    def _run(self, found: list[Block]) -> None:
         for block, following in zip(found, [*found[1:], None], strict=False):
             if block.title is not None and block.not_run is None:
                 Path(block.title).parent.mkdir(parents=True, exist_ok=True)
@@ -170,9 +182,6 @@ class Page:
                 self._console(block)
             else:
                 self._with_output_below(block, self._output_of(block, following))
-        for picture in self.links(pictures=True):
-            if found and not Path(Path(picture).name).exists() and not self._is_shared(picture):
-                self.differences.append(f"no block makes the picture {picture}")
 
     def refresh(self) -> None:
         """Write what was printed, and the pictures that were made, into the page."""

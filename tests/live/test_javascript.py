@@ -29,7 +29,8 @@ const told = [];
 for (let i = 0; i < 2; i++) told.push(await tell("subject line/ä", "customer-17", 1, options));
 const refused = await tell("subject line/ä", "customer-17", 0, options).then(() => "", (error) => error.message);
 const away = await ask("subject line/ä", "customer-18", "Plain", { ...options, base: nowhere });
-return { first, again, told, refused, away };
+const late = await ask("stopped", "customer-18", "Plain", options);
+return { first, again, told, refused, away, late };
 """
 
 
@@ -82,17 +83,25 @@ def site(place: ServedPlace) -> Iterator[Site]:
         thread.join()
 
 
+def create(place: ServedPlace) -> bl.live.RemoteExperiment:
+    """Create an experiment, and one that has stopped."""
+    made = [place.create(name, arms=["Plain", "Emoji"], baseline="Plain") for name in ("stopped", "subject line/ä")]
+    made[0].stop("Emoji")
+    return made[1]
+
+
 def check(exp: bl.live.RemoteExperiment, found: dict) -> None:
     assert found["first"]["arm"] == found["again"]["arm"] == exp.ask("customer-17").arm
     assert [found["first"]["logged"], found["first"]["repeated"], found["again"]["repeated"]] == [True, False, True]
     assert [each["status"] for each in found["told"]] == ["new", "repeated"]
     assert "correction" in found["refused"]
     assert found["away"] == {"unit": "customer-18", "arm": "Plain", "logged": False}
+    assert (found["late"]["arm"], found["late"]["logged"]) == ("Emoji", False)
     assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
 
 
 def test_in_a_browser(chromium, place, site):
-    exp = place.create("subject line/ä", arms=["Plain", "Emoji"], baseline="Plain")
+    exp = create(place)
     page = chromium.new_page()
     page.goto(site.url)
     call = f"async () => {{ const options = {{ timeout: 20000 }}, nowhere = 'http://127.0.0.1:9';{ACTS} }}"
@@ -104,7 +113,7 @@ def test_in_a_browser(chromium, place, site):
 def test_in_node(place):
     if not shutil.which("node"):
         pytest.skip("node is not installed")
-    exp = place.create("subject line/ä", arms=["Plain", "Emoji"], baseline="Plain")
+    exp = create(place)
     options = {"base": place.url, "token": place.served.token, "timeout": 20000}
     acts = ACTS.replace("base: nowhere", "base: nowhere, timeout: 300")
     script = f"""{SNIPPET}

@@ -119,12 +119,14 @@ def link(
 
     Example: `belated live token link shop.belated --label Ada --scopes read`
     """
+    from belated.live.connecting import read_address
     from belated.live.creating import author_of
     from belated.live.tokens import make_token
 
+    home = read_address(address, "address")
     author = author_of(None, "").author
     with opened_store(place) as store:
         secret, _ = make_token(
             store.storage, label or author, _words(scopes), author=author, experiment=experiment, kind="link"
         )
-    typer.echo(f"{address.rstrip('/')}/login?code={secret}")
+    typer.echo(f"{home}/login?code={secret}")

@@ -170,7 +170,7 @@ class Connection:
                 if reply.status not in _LATER:
                     return _checked(reply)
                 failure, wait = _problem(reply), _retry_after(reply)
-                safe = repeatable or "#overloaded" in _type(reply)
+                safe = repeatable or "#overloaded" in _member(reply, "type")
             pause = _pause(again) if wait is None else wait
             if not safe or again == self.retries or time.monotonic() + pause >= end:
                 raise failure
@@ -273,21 +273,27 @@ def _why(error: Exception) -> str:
 # ---------------------------------------------------------------- what is given
 
 
-def _address(url: str) -> tuple[str, str, int | None, str, ssl.SSLContext | None]:
-    """Return the parts of an address: as messages show it, host, port, path, and how it is encrypted."""
+def read_address(url: str, name: str = "place") -> str:
+    """Return the address of a service, as messages show it; raise if it is none."""
     try:
         parts = urlsplit(url)
-        port = parts.port
+        _ = parts.port
     except ValueError:
-        raise OptionError(f"{argument('place')} is not an address, such as https://experiments.example.org.") from None
+        raise OptionError(f"{argument(name)} is not an address, such as https://experiments.example.org.") from None
     if parts.username is not None or parts.password is not None:
-        raise OptionError(f"{argument('place')} has a name or password in it; give the token with {argument('token')}.")
-    is_plain = url.isascii() and url.isprintable() and " " not in url
+        raise OptionError(f"{argument(name)} has a name or password in it; give the token with {argument('token')}.")
+    is_plain = url.isascii() and url.isprintable() and " " not in url and parts.scheme in ("https", "http")
     if not parts.hostname or parts.query or parts.fragment or not is_plain:
-        raise OptionError(f"{argument('place')} must be an address alone, such as https://experiments.example.org.")
-    path = parts.path.rstrip("/")
+        raise OptionError(f"{argument(name)} must be an address alone, such as https://experiments.example.org.")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _address(url: str) -> tuple[str, str, int | None, str, ssl.SSLContext | None]:
+    """Return the parts of an address: as messages show it, host, port, path, and how it is encrypted."""
+    address = read_address(url)
+    parts = urlsplit(address)
     context = ssl.create_default_context() if parts.scheme == "https" else None
-    return f"{parts.scheme}://{parts.netloc}{path}", parts.hostname, port, path, context
+    return address, str(parts.hostname), parts.port, parts.path, context
 
 
 def _token(token: str | None) -> str:
@@ -305,8 +311,8 @@ def _token(token: str | None) -> str:
 
 
 def _checked(reply: Reply) -> Reply:
-    """Return a reply that is no problem; raise the error that it is."""
-    if reply.status < 300 or reply.status == 304:
+    """Return a reply that is no problem, or one with which to go on; raise the error that it is."""
+    if reply.status < 300 or reply.status == 304 or (reply.status == 409 and _member(reply, "arm")):
         return reply
     if reply.status < 400:
         raise LiveError(f"The service sends to another address (code {reply.status}), which the token does not follow.")
@@ -315,11 +321,8 @@ def _checked(reply: Reply) -> Reply:
 
 def _problem(reply: Reply) -> Exception:
     """Return a problem as the error that a storage would raise."""
-    try:
-        detail = str(json.loads(reply.body)["detail"])
-    except (ValueError, KeyError, TypeError):
-        detail = f"The service answered with code {reply.status}."
-    word = _type(reply).rpartition("#")[2]
+    detail = _member(reply, "detail") or f"The service answered with code {reply.status}."
+    word = _member(reply, "type").rpartition("#")[2]
     usual: type[Exception] = StorageError if reply.status in _LATER else LiveError
     return problem_error(word, detail, usual)
 
@@ -329,11 +332,13 @@ def problem_error(word: str, detail: str, usual: type[Exception] = LiveError) ->
     return _ERRORS.get(word, usual)(one_line(detail, 2000))
 
 
-def _type(reply: Reply) -> str:
+def _member(reply: Reply, name: str) -> str:
+    """Return a text of a problem, nothing if it has none."""
     try:
-        return str(json.loads(reply.body)["type"])
+        found = json.loads(reply.body)[name]
     except (ValueError, KeyError, TypeError):
         return ""
+    return found if isinstance(found, str) else ""
 
 
 def _retry_after(reply: Reply) -> float | None:

@@ -10,8 +10,7 @@ import numpy as np
 from belated.base.checks import LARGEST_OUTCOME, one_of
 from belated.base.checks import real as finite
 from belated.base.errors import OptionError, argument
-from belated.base.text import shown
-from belated.log.durations import Window, read_window
+from belated.log.durations import read_duration
 
 if TYPE_CHECKING:
     from belated.sequences.design import SequenceKind
@@ -53,7 +52,7 @@ class Outcome:
     @property
     def length(self) -> int:
         """The length of the window in microseconds; 0 without one."""
-        return 0 if self.window is None else int(_duration(self.window).length)
+        return 0 if self.window is None else int(read_duration(self.window).length)
 
     @property
     def sequence(self) -> tuple[SequenceKind, tuple[float, float] | None]:
@@ -117,7 +116,7 @@ def events(window: Any, measure: Measure = "indicator") -> Outcome:
     measure : {"indicator", "count", "sum"}
         The outcome: whether there was any event, their number, or the sum of their values.
     """
-    return Outcome("events", window=_duration(window).text, measure=one_of("measure", measure, MEASURES))
+    return Outcome("events", window=read_duration(window).text, measure=one_of("measure", measure, MEASURES))
 
 
 def outcome_from(table: dict[str, Any]) -> Outcome:
@@ -128,13 +127,3 @@ def outcome_from(table: dict[str, Any]) -> Outcome:
     if kind == "bounded":
         return bounded(table["low"], table["high"])
     return binary() if kind == "binary" else real()
-
-
-def _duration(window: Any) -> Window:
-    try:
-        found = read_window(window)
-    except OptionError:
-        found = None
-    if found is None or not found.is_time:
-        raise OptionError(f"{argument('window')} is {shown(window)}; it must be a duration, such as '7d' or '12h'.")
-    return found

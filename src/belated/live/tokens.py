@@ -17,7 +17,7 @@ from belated.live.design import read_text, snapshot
 from belated.live.errors import LiveError
 from belated.live.records import moment
 from belated.live.storage import Session, Storage
-from belated.log.durations import read_window
+from belated.log.durations import read_duration
 
 Scope = Literal["ask", "tell", "read", "units", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -187,11 +187,9 @@ def add_token(
 def _expiry(now: int, lasting: str) -> int | None:
     if lasting == "never":
         return None
-    window = read_window(lasting, "expires")
-    if not window.is_time:
-        raise OptionError(f"{argument('expires')} is {lasting!r}; it must be a duration such as 30d, or never.")
-    if not 0 < window.length <= 36_500 * 86_400 * _SECOND:
-        raise OptionError(f"{argument('expires')} is {lasting!r}; it must be more than 0, and at most 100 years.")
+    window = read_duration(lasting, "expires", otherwise="never")
+    if window.length > 36_500 * 86_400 * _SECOND:
+        raise OptionError(f"{argument('expires')} is {lasting!r}; it must be at most 100 years.")
     return now + int(window.length)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -67,6 +68,18 @@ def read_window(window: Any, name: str = "window") -> Window:
     if not size:
         raise _no_window(window, name)
     return _window(int(Fraction(number) * size), True, f"{number} {noun}{'' if number == '1' else 's'}", window, name)
+
+
+def read_duration(given: Any, name: str = "window", otherwise: str = "") -> Window:
+    """Return a length of time, as `read_window` does; steps are none. `otherwise` is a word that may be given, too."""
+    with suppress(OptionError):
+        found = read_window(given, name)
+        if found.is_time:
+            return found
+    words = f", or {otherwise!r}" if otherwise else ""
+    raise OptionError(
+        f"{argument(name)} is {shown(given)}; it must be a duration, such as '7d', '12h', '30min' or '90s'{words}."
+    )
 
 
 def _steps(number: float, given: object, name: str) -> Window:

@@ -113,6 +113,19 @@ def test_every_page_in_every_form(visit, name):
         look_at(visit.page, scheme, width)
 
 
+def test_a_final_arm_with_a_long_name_stays_on_the_page(own_site, own_visit):
+    exp = own_site.store.experiment("subject line")
+    arm = "Free delivery on orders above forty euros, this weekend only"
+    exp.add_arm(arm)
+    exp.stop(arm, reason="enough")
+    for scheme, width in product(("light", "dark"), (360, 1200)):
+        own_visit.page.emulate_media(color_scheme=scheme)
+        own_visit.page.set_viewport_size({"width": width, "height": 800})
+        settled(own_visit, "/answer", **EXPERIMENT)
+        look_at(own_visit.page, scheme, width)
+        assert own_visit.page.get_by_text(f"later units get {arm}").is_visible()
+
+
 def test_words_of_cards_are_whole_on_a_phone(own_site, own_visit):
     """The heads of cells are not broken within a word, and neither are numbers with their units."""
     own_site.store.experiment("subject line")

@@ -91,7 +91,8 @@ def test_what_is_known_is_shown_however_many_arms_there_are(store, time):
     always = found.answer[0].parts[0]
     rows = always.sheet.columns[0].values
     assert len(rows) == MOST_ROWS
-    assert "arm 11 - arm 0" in rows
+    assert "arm 11" in rows
+    assert always.sheet.columns[0].name == "arm, minus arm 0"
     assert "arm 1 - arm 0" not in rows
     assert "the 8 clearest of 11, `belated live answer` has all" in always.sheet.caption
     assert all(len(column.texts()) == MOST_ROWS for column in always.sheet.columns)
@@ -153,3 +154,58 @@ def test_an_arm_that_is_new_has_no_empty_chart(store, time):
     (band, *_) = drawn(exp).over_time
     assert len(band.parts[0].charts) == 1
     assert "The 1 clearest of 2" in band.parts[0].caption
+
+
+def test_what_cannot_be_read_yet_is_said_of_that_difference_alone(store, time):
+    exp = store.create(
+        "new", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), baseline="A", planned_rows=2400
+    ).start()
+    run(exp, time, {"A": 0.1, "B": 0.3})
+    exp.add_arm("C")
+    exp.ask_many([f"late {i}" for i in range(30)])
+    first, *others = drawn(exp).lead
+    assert first.startswith("B is higher than A")
+    assert others[-1].endswith("Until then, nothing on C or A can be read at every look.")
+
+
+def test_no_chart_is_empty_and_no_number_is_minus_nothing(store, time):
+    exp = store.create("one", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), baseline="A")
+    exp.start().ask_many([f"unit {i}" for i in range(5)])
+    exp.tell("unit 1", 1)
+    found = drawn(exp)
+    sections = {section.name: section for section in found.answer}
+    assert [list(sections[name].parts[0].charts) for name in ("always", "differences")] == [[], []]
+    assert sections["arms"].parts[0].charts
+    (draws,) = found.soundness
+    assert "-0" not in [text for row in draws.parts[0].sheet.rows for text in row]
+
+
+def test_differences_in_segments_have_a_column_of_segments(store, time):
+    exp = store.create(
+        "mail", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary(), baseline="A",
+        segments=["DE", "FR"],
+    ).start()  # fmt: skip
+    units = [f"unit {i}" for i in range(200)]
+    exp.ask_many(units, ["DE", "FR"] * 100)
+    time.now += 60_000_000
+    exp.tell_many([(unit, i % 3 == 0) for i, unit in enumerate(units)])
+    (own,) = [section for section in drawn(exp).answer if section.name == "in-segments"]
+    names, segments, *_ = own.parts[0].sheet.columns
+    assert (names.name, list(names.values), list(segments.values)) == ("arm, minus A", ["B", "B"], ["DE", "FR"])
+
+
+def test_a_build_up_that_is_cut_shows_whole_ages_up_to_the_last(store, time):
+    exp = store.create(
+        "sales", arms=["A", "B", "C"], policy=bl.policies.uniform(), outcome=bl.live.events("12h")
+    ).start()  # fmt: skip
+    decisions = exp.ask_many([f"unit {i}" for i in range(60)])
+    for hour in range(12):
+        time.now += 3_600_000_000
+        exp.tell_many([(each.unit, 1) for each in decisions[hour * 4 : hour * 4 + 2]])
+    time.now += 3_600_000_000
+    exp.ask("last")
+    (section,) = [each for each in drawn(exp).arrivals if each.name == "buildup"]
+    rows = section.parts[0].sheet.rows
+    assert len(rows) == 6
+    assert [row[1] for row in rows] == ["A", "B", "C"] * 2
+    assert rows[-1][0] == "12 hours"

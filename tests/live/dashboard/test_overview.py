@@ -38,3 +38,13 @@ def test_a_young_experiment_has_the_rate_of_its_life(place):
     assert read_overview(exp).per_minute == 40
     exp.stop()
     assert read_overview(exp).per_minute is None
+
+
+def test_what_later_units_get_is_known_once_it_has_stopped(place):
+    exp, plain = place.create(), place.create("plain")
+    assert read_overview(exp).final is None
+    exp.stop("B")
+    plain.stop()
+    assert (read_overview(exp).final, read_overview(plain).final) == ("B", None)
+    exp.close()
+    assert read_overview(exp).final is None

@@ -16,6 +16,7 @@ import belated as bl
 from belated.cli.app import app
 from belated.live.schema import TABLES
 from belated.live.service import logs
+from belated.live.tokens import make_token, tokens
 
 EXPERIMENT = {"experiment": "subject line"}
 TABS = ("/answer", "/over-time", "/arrivals", "/soundness", "/changes")
@@ -86,11 +87,41 @@ def test_who_may_see_one_experiment_sees_no_other(own_site):
 
 
 def test_a_form_of_another_login_changes_nothing(own_site):
-    form = {"name": "forged", "arms": "A\nB"}
-    for key in ("", "0" * 32):
-        reply = own_site.post("/new", form, key=key)
-        assert reply.status == 403
+    _, made = make_token(own_site.store.storage, "checkout", ["ask"], author="Ada")
+    other = re.search(rb'name="form" value="(\w+)"', own_site.get("/", own_site.login()).body)[1].decode()
+    changes = len(own_site.store.experiment("subject line").changes())
+    forms = {
+        "/new": {"name": "forged", "arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "9"},
+        "/changes?experiment=subject+line": {"what": "close", "reason": "forged", "seen": str(changes)},
+        "/tokens": {"label": "forged", "scope-ask": "yes", "expires": "1d"},
+        "/tokens/revoke": {"id": str(made.id), "confirmed": "yes"},
+        "/logout": {},
+    }
+    for path, form in forms.items():
+        for key in ("", "0" * 32, "\u00e9", other):
+            assert own_site.post(path, form, key=key).status == 403, path
     assert "forged" not in list(own_site.store.experiments())
+    assert len(own_site.store.experiment("subject line").changes()) == changes
+    assert {each.label for each in tokens(own_site.store.storage) if each.ended_at is None} == {
+        "everything",
+        "checkout",
+    }
+    assert own_site.get("/").status == 200  # still logged in
+
+
+def test_a_new_token_is_kept_by_no_cache(own_site):
+    reply = own_site.post("/tokens", {"label": "checkout", "scope-ask": "yes", "expires": "1d"})
+    assert b"belated_" in reply.body
+    assert reply.headers["cache-control"] == "no-store"
+
+
+def test_one_unit_and_one_outcome_are_not_several(own_site):
+    exp = own_site.store.create("one", arms=["A"], policy=bl.policies.uniform(), outcome=bl.live.binary()).start()
+    exp.ask("ada")
+    exp.tell("ada", 1)
+    facts = text(own_site.get("/answer", experiment="one", part="facts"))
+    assert "1 unit " in facts
+    assert "1 outcome told" in facts
 
 
 def test_what_is_not_there_is_said_in_the_same_design(site):
@@ -141,7 +172,7 @@ def test_numbers_are_those_of_the_command(site, filled):
     rows = [row for row in rows if " - " in row[0]]
     assert len(rows) == 3
     for name, estimate, low, high, always_low, always_high, _ in rows:
-        assert f"{name} {estimate} {always_low} {always_high}" in page
+        assert f"{name.removesuffix(' - Plain')} {estimate} {always_low} {always_high}" in page
         assert re.search(rf"{re.escape(estimate)} [\d.]+ {re.escape(low)} {re.escape(high)} ", page)
 
 

@@ -1,6 +1,13 @@
 from __future__ import annotations
 
+import msgspec
+import pytest
+from openfeature.evaluation_context import EvaluationContext
+from openfeature.flag_evaluation import Reason
+
 import belated as bl
+from belated.live.openfeature import Provider
+from belated.live.service.messages import Stopped
 
 BUTTON = "/v1/experiments/button"
 
@@ -20,6 +27,58 @@ def test_ask_and_tell(served):
     assert (parked.status, parked.json["status"]) == (202, "parked")
     status = served.get(BUTTON).json
     assert (status["asked"], status["told"], status["parked"]) == (1, 1, 1)
+
+
+def test_a_new_unit_of_a_stopped_experiment_is_refused_with_the_final_arm(served):
+    first = served.post(f"{BUTTON}/ask", {"unit": "ada"}).json
+    assert served.post(f"{BUTTON}/changes", {"what": "stop", "final": "B"}).status == 200
+    refused = served.post(f"{BUTTON}/ask", {"unit": "bob"})
+    assert (refused.status, refused.kind) == (409, "not-running")
+    assert (refused.json["arm"], refused.json["logged"], refused.json["unit"]) == ("B", False, "bob")
+    assert msgspec.json.decode(refused.body, type=Stopped).detail.startswith("The experiment has stopped")
+    assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).json == first | {"repeated": True}
+    many = served.post(f"{BUTTON}/ask-many", {"units": ["ada", "bob"]})
+    assert (many.status, [each["logged"] for each in many.json["decisions"]]) == (200, [True, False])
+    assert many.json["decisions"][1]["arm"] == "B"
+    status = served.get(BUTTON).json
+    assert (status["asked"], status["told"]) == (1, 0)
+    assert 'belated_rows_total{kind="ask",experiment="button"} 3\n' in served.get("/metrics").body.decode()
+    with bl.live.open(served.url, token=served.token, fallback="A") as store:
+        remote, here = store.experiment("button"), served.store.experiment("button")
+        assert remote.ask("bob") == here.ask("bob") == remote.ask_many(["bob"])[0]
+        provider = Provider(store)
+        found = provider.resolve_string_details("button", "A", EvaluationContext(targeting_key="bob"))
+        assert (found.value, found.reason, found.flag_metadata["logged"]) == ("B", Reason.DEFAULT, False)
+
+
+def test_without_a_final_arm_or_a_start_there_is_none_to_go_on_with(served, place):
+    place.create("draft", start=False)
+    served.post(f"{BUTTON}/changes", {"what": "stop"})
+    for name in ("button", "draft"):
+        refused = served.post(f"/v1/experiments/{name}/ask", {"unit": "bob"})
+        assert (refused.status, refused.kind) == (409, "not-running")
+        assert not {"arm", "logged"} & {*refused.json}
+        with bl.live.open(served.url, token=served.token) as store, pytest.raises(bl.live.NotRunningError):
+            store.experiment(name).ask("bob")
+    (each,) = served.post(f"{BUTTON}/ask-many", {"units": ["bob"]}).json["decisions"]
+    assert each["problem"]["type"] == "about:blank#not-running"
+    served.post(f"{BUTTON}/changes", {"what": "close"})
+    closed = served.post(f"{BUTTON}/ask", {"unit": "bob"})
+    assert (closed.status, closed.kind) == (410, "closed")
+
+
+@pytest.mark.parametrize("given", ["soon", "7", "100 steps", "0d", "-1d", "", "9" * 30 + "d"])
+def test_a_duration_that_is_none_is_refused_without_a_word_of_steps(served, given):
+    new = {"name": "n", "arms": ["A"], "policy": {"name": "uniform"}, "outcome": {"kind": "events", "window": given}}
+    for path, content, name in (
+        ("/v1/experiments", new, "window"),
+        ("/v1/tokens", {"label": "x", "scopes": ["ask"], "expires": given}, "expires"),
+    ):
+        refused = served.post(path, content)
+        assert (refused.status, refused.kind) == (422, "invalid")
+        assert "must be a duration, such as '7d', '12h', '30min' or '90s'" in refused.json["detail"]
+        assert "number of steps" not in refused.json["detail"]
+        assert f"`{name}`" in refused.json["detail"]
 
 
 def test_segments_over_http(served):

@@ -46,6 +46,35 @@ def test_more_requests_than_can_wait_are_refused_at_once(place):
     assert (served.app.service.waiting, served.app.service.held) == (0, 0)
 
 
+def test_under_overload_each_request_is_answered_or_told_to_come_again(place):
+    """Many clients come at once: what is accepted is stored and answered, what is refused is not stored."""
+    exp, replies = place.create(), []
+    with serving(exp._store, Settings(waiting=4)) as served:
+
+        def ask(client: int) -> None:
+            units = (f"{client} {turn}" for turn in range(3))
+            replies.extend(served.post(f"{BUTTON}/ask", {"unit": unit}) for unit in units)
+
+        threads = [threading.Thread(target=ask, args=(client,)) for client in range(20)]
+        with exp._store.storage.writing():  # nothing is answered meanwhile, so that some must be refused
+            for thread in threads:
+                thread.start()
+            while not replies:
+                pass
+        for thread in threads:
+            thread.join()
+        accepted = [reply for reply in replies if reply.status == 200]
+        refused = [reply for reply in replies if reply.status != 200]
+        assert {(reply.status, reply.kind, reply.headers["retry-after"]) for reply in refused} == {
+            (503, "overloaded", "1")
+        }
+        assert accepted
+        assert len(accepted) + len(refused) == 60
+        assert served.get(BUTTON).json["asked"] == len({reply.json["unit"] for reply in accepted}) == len(accepted)
+        with bl.live.open(served.url, token=served.token) as store:  # whoever comes again is answered
+            assert store.experiment("button").ask("late").logged
+
+
 def test_reading_and_pages_wait_in_the_same_bounded_queue(place):
     """How the service is doing can be asked all the same."""
     with serving(place.create()._store, Settings(waiting=0), routes()) as served:

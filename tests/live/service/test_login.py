@@ -3,8 +3,12 @@ from __future__ import annotations
 import logging
 from urllib.parse import urlencode
 
+import pytest
+from served import serving
+
 import belated as bl
-from belated.live.service import access
+from belated.live.service import Settings, access
+from belated.live.tokens import all_tokens, revoke
 
 BUTTON = "/v1/experiments/button"
 
@@ -36,6 +40,39 @@ def test_a_link_is_used_by_a_button_and_once(served):
     assert served.post("/login", form(code=code), token=None).status == 401
     for code in ("", "nonsense", served.make_token("read")):
         assert served.post("/login", form(code=code), token=None).status == 401
+
+
+def test_a_login_makes_a_new_secret_and_leads_nowhere_else(served):
+    """What a browser kept before, perhaps from somebody else, is not what it keeps afterwards."""
+    kept = f"{access.COOKIE}={served.make_token('read', kind='browser')}"
+    code = served.make_token("read", kind="link")
+    fields = form(code=code, next="//evil.example", redirect="https://evil.example")
+    reply = served.post("/login?next=//evil.example", fields, token=None, cookie=kept)
+    assert (reply.status, reply.headers["location"]) == (303, "/")
+    assert reply.headers["set-cookie"].partition(";")[0] != kept
+    assert "secure" not in reply.headers["set-cookie"].lower()  # http, on this machine
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_behind_https_a_cookie_is_never_sent_otherwise(place):
+    with serving(place.create()._store, Settings(secure=True)) as served:
+        reply = served.post("/login", form(code=served.make_token("read", kind="link")), token=None)
+    assert "Secure" in reply.headers["set-cookie"].split("; ")
+
+
+def test_a_revoked_login_reads_no_more(served):
+    cookie = log_in(served)
+    number = max(each.id for each in known(served).values() if each.kind == "browser")
+    assert served.get(BUTTON, token=None, cookie=cookie).status == 200
+    revoke(served.store.storage, number)
+    served.app.service.keyring.forget()
+    reply = served.get(BUTTON, token=None, cookie=cookie)
+    assert (reply.status, reply.kind) == (401, "no-token")
+
+
+def known(served):
+    with served.store.storage.reading() as session:
+        return all_tokens(session)
 
 
 def test_a_link_expires(served, place):

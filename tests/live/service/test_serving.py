@@ -168,6 +168,18 @@ def run(capsys, monkeypatch, *words: str) -> tuple[int, str, str]:
     return int(end.value.code or 0), out, err
 
 
+def test_a_link_is_for_an_address(tmp_path, capsys, monkeypatch):
+    place = str(tmp_path / "shop.belated")
+    with bl.live.open(place, ticking=False):
+        pass
+    for address in ("evil", "ftp://example.org", "https://", "https://a b", "https://x/?y", "javascript:alert(1)"):
+        code, out, err = run(capsys, monkeypatch, "token", "link", place, "--address", address)
+        assert (code, out) == (2, "")
+        assert err == "Error: --address must be an address alone, such as https://experiments.example.org.\n"
+    code, out, _ = run(capsys, monkeypatch, "token", "link", place, "--address", "https://example.org/shop/")
+    assert out.startswith("https://example.org/shop/login?code=belated_")
+
+
 def test_what_is_wrong_with_a_store_is_said_before_anything_listens(tmp_path, capsys, monkeypatch):
     code, out, err = run(capsys, monkeypatch, "serve", str(tmp_path / "none.belated"))
     assert (code, out) == (2, "")

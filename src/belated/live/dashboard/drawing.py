@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from belated.base.tables import Column
 from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer
 from belated.live.answers import LiveAnswer
+from belated.live.dashboard.cutting import MOST_ROWS, cut, cut_part, rows_of
 from belated.live.dashboard.history import History
 from belated.log.data import Data
 from belated.reports import charts
@@ -29,8 +30,8 @@ from belated.reports.svg import LOOKS
 from belated.sequences.answers import SequenceAnswer, Track
 from belated.summaries.evidence import Evidence
 
-#: Rows of a table or a forest, lines of a chart, charts over time, and looks of each: a fragment has at most 50 kB.
-MOST_ROWS, _MOST_LINES, _MOST_RIBBONS, _MOST_LOOKS = 8, 7, 4, 60
+#: Lines of a chart, charts over time, and looks of each: a fragment has at most 50 kB.
+_MOST_LINES, _MOST_RIBBONS, _MOST_LOOKS = 7, 4, 60
 
 
 class Drawn(NamedTuple):
@@ -138,9 +139,11 @@ def sentences(answer: LiveAnswer) -> list[str]:
     said += [f"{count(more, 'more difference')} {'is' if more == 1 else 'are'} known."] if more else []
     rest = [(fixed, each) for fixed, each in found if fixed.name not in answer.exclusions]
     unknown = [_difference(fixed) for fixed, each in rest if not each.why]
-    silent = [each.why for _, each in rest if each.why]
+    silent = [(fixed, each.why) for fixed, each in rest if each.why]
     said += [f"Not known yet: {_listed(unknown)}. Wait, or stop without a decision."] if unknown else []
-    said += [f"{silent[0]} Until then, nothing can be read at every look."] if silent else []
+    if silent:
+        what = "nothing" if len(silent) == len(found) else f"nothing on {_listed([_difference(a) for a, _ in silent])}"
+        said.append(f"{silent[0][1]} Until then, {what} can be read at every look.")
     return said
 
 
@@ -193,14 +196,16 @@ def answered(answer: LiveAnswer, report: Report) -> list[Section]:
     different = differences_section(report, MOST_ROWS)
     if different is not None and report.contrasts is not None:
         named = replace(different, heading="Differences and lift, at one planned look", intro=once)
-        sections.append(_cut(named, strongest(list(report.contrasts.answers), MOST_ROWS)))
-    sections += [_cut(_best(answer, once))] if several else []
+        if not _any(report.contrasts.answers):
+            named = replace(named, parts=tuple(replace(part, charts=[]) for part in named.parts))
+        sections.append(cut(named, strongest(list(report.contrasts.answers), MOST_ROWS)))
+    sections += [cut(_best(answer, once))] if several else []
     arms = arms_section(report, MOST_ROWS)
     named = replace(arms, heading="The arms, at one planned look", intro=f"{arms.intro} {once}")
-    sections.append(_cut(named, report.ranked))
+    sections.append(cut(named, report.ranked))
     segments = segments_section(report, MOST_ROWS)
     if segments is not None:  # the report has the other differences
-        sections.append(_cut(replace(segments, parts=(*segments.parts[:1], *segments.parts[-1:]))))
+        sections.append(cut(replace(segments, parts=(*segments.parts[:1], *segments.parts[-1:]))))
     return sections
 
 
@@ -220,26 +225,47 @@ def always(answer: LiveAnswer, report: Report) -> Section:
         )
         for (one, each), pair in ((pairs[i], report.pairs[i]) for i in places)
     ]
-    sheet = [rows_of(column, places) for column in _always_columns(answer)]
+    sheet = [_names(answer), *_always_columns(answer)]
     title = "Differences, with intervals that hold at every look"
+    forest = charts.forest(rows, title=title, level=report.level, reference=0.0)
     part = Part(
-        charts=[charts.forest(rows, title=title, level=report.level, reference=0.0)],
+        charts=[forest] if _any(one for one, _ in pairs) else [],  # an empty chart says nothing
         caption=f"{title} ({percent(report.level)}, each by itself). Where an interval excludes 0, you may stop.",
-        sheet=Sheet(f"At every look, in numbers{_of(len(pairs))}", sheet),
+        sheet=Sheet(
+            f"{_from(answer)} at every look, in numbers{_of(len(pairs))}", [rows_of(column, places) for column in sheet]
+        ),
     )
     intro = "These intervals hold at all looks together: look as often as you like, and stop when you like."
     return Section(name="always", link="At every look", heading="At every look", intro=intro, parts=(part,))
 
 
+def _any(answers: Iterable[Answer]) -> bool:
+    """Whether there is an estimate to draw."""
+    return any(math.isfinite(each.estimate) for each in answers)
+
+
+def _names(answer: LiveAnswer) -> Column:
+    """Return the names of differences, the same in every segment; of those from one baseline, the other arm."""
+    found, base = [fixed for fixed, _ in overall(answer)], answer.setup.baseline
+    names = [each.name if base is None else each.parts[0] for each in found]
+    head = "difference" if base is None else f"arm, minus {one_line(base, 20)}"
+    return Column(head, names * (len(answer.contrasts) // max(len(found), 1)), "label")
+
+
+def _from(answer: LiveAnswer) -> str:
+    """Say what a table is of; on a phone, its columns have no heads."""
+    base = answer.setup.baseline
+    return "Differences" if base is None else f"Differences from {one_line(base, 40)}"
+
+
 def _always_columns(answer: LiveAnswer) -> list[Column]:
     """Return what `belated live answer` prints of every look, with the always-valid p-value."""
     columns = {column.name: column for column in answer._columns()}
-    p = Column("p at every look", [each.p_value for _, each in answer.contrasts], "p_value")
+    p = Column("p", [each.p_value for _, each in answer.contrasts], "p_value")
     return [
-        columns["contrast"],
         columns["estimate"],
-        replace(columns["low_at_every_look"], name="low at every look"),
-        replace(columns["high_at_every_look"], name="high at every look"),
+        replace(columns["low_at_every_look"], name="low"),
+        replace(columns["high_at_every_look"], name="high"),
         p,
         replace(columns["excluded_at"], name="could have stopped at (UTC)"),
     ]
@@ -252,8 +278,11 @@ def in_segments(answer: LiveAnswer) -> Section | None:
     if not own:
         return None
     places = [before + i for i in _clearest(own)]
-    columns = [rows_of(column, places) for column in _always_columns(answer)]
-    sheet = Sheet(f"At every look in each segment{_of(len(own))}", columns)
+    segments = Column("segment", [fixed.segment for fixed, _ in answer.contrasts], "label")
+    columns = [_names(answer), segments, *_always_columns(answer)]
+    sheet = Sheet(
+        f"{_from(answer)} at every look in each segment{_of(len(own))}", [rows_of(column, places) for column in columns]
+    )
     intro = "The answers above are averages over the units so far. Each line holds at every look, by itself."
     part = Part(charts=[], caption="", sheet=sheet)
     return Section(
@@ -391,8 +420,15 @@ def versions(history: History) -> list[Section]:
 
 def arrived(report: Report) -> list[Section]:
     """Show when outcomes arrive, or how events build up."""
-    made = [arrivals_section(report), buildup_section(report)]
-    return [_cut(section) for section in made if section is not None]
+    arriving, building = arrivals_section(report), buildup_section(report)
+    sections = [] if arriving is None else [cut(arriving)]
+    if building is not None and building.parts[0].sheet is not None:
+        rows, arms = len(building.parts[0].sheet.columns[0].values), len(report.estimate.arms)
+        last = rows - arms * max(MOST_ROWS // arms, 1)  # the last ages say most
+        first, *others = building.parts
+        parts = (cut_part(first, range(max(last, 0), rows)), *(cut_part(each) for each in others))
+        sections.append(replace(building, parts=parts))
+    return sections
 
 
 def draws(log: Data, evidence: Evidence) -> list[Section]:
@@ -408,7 +444,7 @@ def draws(log: Data, evidence: Evidence) -> list[Section]:
         Column("arm", list(evidence.arms), "label"),
         Column("units", drawn.astype(int).tolist(), "count"),
         Column("expected", np.round(expected).tolist(), "count"),
-        Column("difference", np.round(drawn - expected).tolist(), "count"),
+        Column("difference", (np.round(drawn - expected) + 0.0).tolist(), "count"),
         Column("in standard errors", away.tolist(), "statistic"),
     ]
     part = Part(
@@ -421,7 +457,7 @@ def draws(log: Data, evidence: Evidence) -> list[Section]:
     intro = (
         "Arms are drawn by chance with the logged probabilities. Differences beyond 4 standard errors are no chance."
     )
-    return [_cut(Section(name="draws", link="Draws", heading=heading, intro=intro, parts=(part,)))]
+    return [cut(Section(name="draws", link="Draws", heading=heading, intro=intro, parts=(part,)))]
 
 
 def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:
@@ -454,33 +490,3 @@ def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:
         xlabel="assigned",
         reference=0.0,
     )
-
-
-# ---------------------------------------------------------------- few rows
-
-
-def _cut(section: Section, order: Sequence[int] | None = None) -> Section:
-    """Return a section whose tables have so many rows, the first of an order; the report has all."""
-    return replace(section, parts=tuple(_cut_part(part, order) for part in section.parts))
-
-
-def _cut_part(part: Part, order: Sequence[int] | None) -> Part:
-    sheet = part.sheet
-    if sheet is None or len(sheet.columns[0].values) <= MOST_ROWS:
-        return part
-    rows = len(sheet.columns[0].values)
-    places = order[:MOST_ROWS] if order else range(MOST_ROWS)
-    caption = f"{sheet.caption}; {len(places)} of {rows:,} rows, all are in the report"
-    return replace(part, sheet=Sheet(caption, [rows_of(column, places) for column in sheet.columns]))
-
-
-def rows_of(column: Column, places: Sequence[int]) -> Column:
-    """Return some rows of a column."""
-    parts: dict[str, Any] = {
-        name: [getattr(column, name)[i] for i in places]
-        for name in ("values", "errors", "shown", "parts")
-        if getattr(column, name) is not None
-    }
-    if not isinstance(column.unit, str):
-        parts["unit"] = [column.unit[i] for i in places]
-    return replace(column, **parts)

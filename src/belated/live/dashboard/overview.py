@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from belated.live.design import snapshot
 from belated.live.experiment import Experiment
 from belated.live.records import stamp
 from belated.live.status import Status
@@ -25,12 +26,15 @@ class Overview:
         an answer counts.
     age : float or None
         Seconds since the current policy version was made; None before the start.
+    final : str or None
+        The arm that later units get, if it has stopped with one.
     """
 
     status: Status
     per_minute: float | None
     out: int | None
     age: float | None
+    final: str | None
 
 
 def read_overview(exp: Experiment) -> Overview:
@@ -43,6 +47,8 @@ def read_overview(exp: Experiment) -> Overview:
             "order by number desc limit 1",
             exp._id, now - _MINUTE,
         )  # fmt: skip
+        about = snapshot(session, exp.name) if status.state == "stopped" else None
+    final = None if about is None or about.final is None else about.labels[about.final]
     rate = None
     if status.state == "running" and before:
         # rows after a version make the next one within seconds: those that it does not have came in the last minute
@@ -50,4 +56,4 @@ def read_overview(exp: Experiment) -> Overview:
         rate = max(status.asked - (step - 1), 0) * _MINUTE / max(min(now - made_at, _MINUTE), 1_000_000)
     out = None if exp.setup.outcome.is_events else max(status.asked - status.told, 0)
     age = None if status.made_at is None else max(now - stamp(status.made_at), 0) / 1e6
-    return Overview(status, rate, out, age)
+    return Overview(status, rate, out, age, final)

@@ -300,7 +300,9 @@ class Pages:
             return await self._tokens(request, token, 422, values=given.values, errors=given.errors)
         service.keyring.forget()
         _note(request, token)
-        return await self._tokens(request, token, 200, secret=secret)
+        shown = await self._tokens(request, token, 200, secret=secret)
+        shown.headers["cache-control"] = "no-store"  # it is shown once
+        return shown
 
     async def revoke(self, request: Request) -> Response:
         """Revoke a token once that was confirmed."""

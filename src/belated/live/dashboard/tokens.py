@@ -12,7 +12,7 @@ from belated.live.design import read_text
 from belated.live.records import moment
 from belated.live.store import Store
 from belated.live.tokens import SCOPES, Token, make_token, revoke, tokens
-from belated.log.durations import read_window
+from belated.log.durations import read_duration
 
 __all__ = ["fields", "listed", "make", "revoke"]
 
@@ -43,7 +43,7 @@ def fields(names: Sequence[str], owner: Token) -> list[Field]:
 
 
 def _lasting(text: str) -> str:
-    read_window(text, "expires")
+    read_duration(text, "expires")
     return text
 
 

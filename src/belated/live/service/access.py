@@ -29,10 +29,20 @@ COOKIE = "belated_browser"
 #: Methods that change nothing.
 SAFE = ("GET", "HEAD")
 
+#: Headers that a request may have once: a proxy on the way may have believed the first, and we would believe the last.
+_ONCE = (b"host", b"authorization", b"origin", b"sec-fetch-site", b"content-encoding", b"transfer-encoding")
+
 Headers = dict[bytes, bytes]
 
 
 # ---------------------------------------------------------------- where it comes from
+
+
+def check_request(method: str, headers: Headers, settings: Settings) -> None:
+    """Raise unless a request is for this service, from no other site, and its body is sent as it is."""
+    check_host(headers, settings)
+    check_origin(method, headers)
+    check_encoding(headers)
 
 
 def check_host(headers: Headers, settings: Settings) -> None:
@@ -53,6 +63,14 @@ def check_origin(method: str, headers: Headers) -> None:
     own = origin is None or origin.lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
     if not own or site not in (b"same-origin", b"none"):
         raise Problem("cross-origin", "A page of another site may not send this; send it from the service's own pages.")
+
+
+def check_encoding(headers: Headers) -> None:
+    """Raise if a body is not sent as it is."""
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise Problem("encoded", "The body is compressed; send it as it is, without `Content-Encoding`.")
+    if headers.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+        raise Problem("malformed", "The body is transferred in a way that is not known; send it with its length.")
 
 
 # ---------------------------------------------------------------- whose it is
@@ -155,7 +173,7 @@ def form_key(secret: str) -> str:
 
 def check_form(secret: str, given: str) -> None:
     """Raise unless a form was made for this browser."""
-    if not hmac.compare_digest(form_key(secret), given):
+    if not hmac.compare_digest(form_key(secret).encode(), given.encode("utf-8", "surrogatepass")):
         raise Problem("form", "The form is from another login; load its page again, and send it once more.")
 
 
@@ -181,5 +199,14 @@ class Rates:
 
 
 def headers_of(scope: Any) -> Headers:
-    """Return the headers of a request by their names."""
-    return dict(scope["headers"])
+    """Return the headers of a request by their names; raise if one that may be there once is there again."""
+    given = scope["headers"]
+    found: Headers = dict(given)
+    if len(found) < len(given):
+        names = [name for name, _ in given]
+        for name in _ONCE:
+            if names.count(name) > 1:
+                raise Problem(
+                    "malformed", f"The request has the header `{name.decode()}` more than once; send it once."
+                )
+    return found

@@ -83,8 +83,7 @@ class App(Starlette):
         route, size, entered = "(none)", 0, False
         try:
             headers = access.headers_of(scope)
-            access.check_host(headers, self.service.settings)
-            access.check_origin(method, headers)
+            access.check_request(method, headers, self.service.settings)
             found = self._table.find(path)
             if found is None and path.startswith(b"/v1/"):
                 raise Problem("not-found", "There is nothing at this path; /openapi.json describes those that are.")

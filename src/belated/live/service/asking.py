@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from belated.base.errors import BelatedError
 from belated.live.asking import Ask
 from belated.live.calls import read_asks, taken
-from belated.live.records import Tell, Told
+from belated.live.records import Decision, Tell, Told
 from belated.live.service.calls import Call, Reply, json_reply
-from belated.live.service.problems import Problem, problem_of
+from belated.live.service.problems import PROBLEM_JSON, Problem, problem_of
 
 
 async def ask(call: Call) -> Reply:
     """Decide for a unit."""
     exp = await call.experiment()
     decision = await exp.ask_async(call.content.unit, call.content.segment)
+    if not decision.logged:
+        return _final(decision)
     call.service.metrics.stored("ask", call.name, 1)
     return json_reply(decision.to_dict())
+
+
+def _final(decision: Decision) -> Reply:
+    """Refuse a new unit of an experiment that has stopped, with the final arm, so that a product can go on."""
+    problem = Problem("not-running", "The experiment has stopped and takes no new units; its final arm is `arm`.")
+    body = msgspec.json.encode(msgspec.to_builtins(problem.document()) | decision.to_dict())
+    return Reply(body, problem.status, PROBLEM_JSON.decode())
 
 
 async def ask_many(call: Call) -> Reply:
@@ -26,7 +37,7 @@ async def ask_many(call: Call) -> Reply:
     _check_batch(call, len(call.content.units))
     asks = read_asks(exp.setup, call.content.units, call.content.segments)
     replies = await call.service.store.submit_async("ask", exp.name, asks)
-    call.service.metrics.stored("ask", call.name, sum(not isinstance(each, BelatedError) for each in replies))
+    call.service.metrics.stored("ask", call.name, sum(isinstance(each, Decision) and each.logged for each in replies))
     return json_reply({"decisions": [_decision(ask, each) for ask, each in zip(asks, replies, strict=True)]})
 
 

@@ -109,6 +109,8 @@ class Endpoint:
         The type of the body.
     gives : type or None
         The type of the reply, if it is JSON of a fixed form.
+    stopped : type or None
+        The type of its reply if the experiment takes no units, where that says more than other problems do.
     codes : tuple of int
         The codes of its replies; those that every route can have are left out.
     many : bool
@@ -127,6 +129,7 @@ class Endpoint:
     whole: bool = True
     takes: type[msgspec.Struct] | None = None
     gives: type[msgspec.Struct] | None = None
+    stopped: type[msgspec.Struct] | None = None
     codes: tuple[int, ...] = (200,)
     many: bool = False
     media: tuple[str, ...] = (JSON,)

@@ -126,6 +126,19 @@ class Decision(msgspec.Struct):
     segment: str | None
 
 
+class Stopped(ProblemDocument):
+    """A new unit is refused: the experiment takes none. One that has stopped with a final arm names it, not logged."""
+
+    unit: str | None = None
+    arm: str | None = None
+    probabilities: dict[str, float] | None = None
+    version: int | None = None
+    assigned_at: dt.datetime | None = None
+    repeated: bool | None = None
+    logged: bool | None = None
+    segment: str | None = None
+
+
 class OneDecision(msgspec.Struct):
     """The reply to one of several asks: a decision or, where the unit has none, a problem."""
 

@@ -20,7 +20,7 @@ _MEANINGS = {
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """Return the document."""
-    types = [kind for each in endpoints for kind in (each.takes, each.gives) if kind is not None]
+    types = [kind for each in endpoints for kind in (each.takes, each.gives, each.stopped) if kind is not None]
     wanted = list(dict.fromkeys([*types, ProblemDocument]))
     _, components = msgspec.json.schema_components(wanted, ref_template="#/components/schemas/{name}")
     paths: dict[str, dict[str, Any]] = {}
@@ -67,13 +67,15 @@ def codes(each: Endpoint) -> list[int]:
     if "{" in each.path:
         found |= {400, 404}
     if each.takes is not None:
-        found |= {400, 403, 408, 413, 422, 503}
+        found |= {400, 403, 408, 413, 415, 422, 503}
     if each.options:
         found.add(422)
     return sorted(found)
 
 
 def _response(each: Endpoint, code: int) -> dict[str, Any]:
+    if code == 409 and each.stopped is not None:
+        return _problem(code, each.stopped)
     if code >= 400:
         return {"$ref": f"#/components/responses/{code}"}
     found: dict[str, Any] = {"description": _MEANINGS[code]}
@@ -83,9 +85,9 @@ def _response(each: Endpoint, code: int) -> dict[str, Any]:
     return found
 
 
-def _problem(code: int) -> dict[str, Any]:
+def _problem(code: int, gives: type = ProblemDocument) -> dict[str, Any]:
     words = "; ".join(kind.title for kind in KINDS.values() if kind.status == code)
-    return {"description": f"{words}.", "content": {PROBLEM_JSON.decode(): {"schema": _reference(ProblemDocument)}}}
+    return {"description": f"{words}.", "content": {PROBLEM_JSON.decode(): {"schema": _reference(gives)}}}
 
 
 def _reference(kind: type) -> dict[str, str]:

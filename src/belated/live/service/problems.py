@@ -56,6 +56,7 @@ KINDS: dict[str, Kind] = {
     "no-rows": Kind(409, "There are no rows yet"),
     "closed": Kind(410, "The experiment is closed"),
     "too-large": Kind(413, "The request is too large"),
+    "encoded": Kind(415, "The body is compressed"),
     "host": Kind(421, "The service has another name"),
     "invalid": Kind(422, "A value is refused"),
     "policy": Kind(422, "The policy fails"),

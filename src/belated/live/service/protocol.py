@@ -125,7 +125,9 @@ class Protocol(HttpToolsProtocol):
 
     def _refuse(self, sentence: str) -> None:
         """Close the connection and say why, but not into the reply to the request before."""
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = self.cycle
+        is_own = self.part == "body" and not self.pipeline  # its body is what cannot be read
+        if cycle is None or cycle.response_complete or (is_own and not cycle.response_started):
             self._say(Problem("malformed", sentence))
         self.transport.close()
 

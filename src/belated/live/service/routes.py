@@ -41,7 +41,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", f"{_NAME}/ask", asking.ask, "Decide for a unit; the same unit always gets the same arm.", ("ask",),
-        takes=messages.Ask, gives=messages.Decision, codes=(200, 409, 410),
+        takes=messages.Ask, gives=messages.Decision, stopped=messages.Stopped, codes=(200, 409, 410),
     ),
     Endpoint(
         "POST", f"{_NAME}/ask-many", asking.ask_many, "Decide for several units in one transaction.", ("ask",),

@@ -97,9 +97,12 @@ class Service:
         """Return an experiment; it is looked for once."""
         found = self._experiments.get(name)
         if found is None:
-            if "\x00" in name:  # which no storage holds
-                raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.")
-            found = self._experiments[name] = await self.thread(self.store.experiment, name)
+            try:
+                if "\x00" in name:  # which no storage holds
+                    raise UnknownExperimentError(name)
+                found = self._experiments[name] = await self.thread(self.store.experiment, name)
+            except UnknownExperimentError:  # the storage would list the others, which not everybody may read
+                raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.") from None
         return found
 
     async def answer(self, name: str) -> LiveAnswer:
@@ -147,10 +150,9 @@ class Service:
     def _prepare(self) -> None:
         from belated.live.service.warming import warm
 
-        warm()
-        names = list(self.store.experiments())
-        for name in names:  # the ticker follows them
+        for name in self.store.experiments():  # the ticker follows them
             self._experiments[name] = self.store.experiment(name)
+        warm([each.setup for each in self._experiments.values()])
         if (
             self._alone
         ):  # to look for garbage in all that is loaded by now would stop everybody for some 50 ms each time
