@@ -190,6 +190,9 @@ class DuckDB(Engine):
 #: More rows than any table has.
 _ANY_SIZE = 1 << 62
 
+#: Another one, which no label of a table can name: it is replaced in the text of queries.
+_UNBOUNDED = _ANY_SIZE + (uuid4().int >> 67)
+
 #: For one transaction: memory in which half a million rows are sorted, unless there is more. A server like PostgreSQL
 #: that does not have the setting is left as it is.
 _FOR_SORTS = """
@@ -290,7 +293,7 @@ class PostgreSQL(Engine):
 
     def once(self, table: ir.Table) -> ir.Table:
         """Bound the rows, by more than there are: PostgreSQL merges selects, but not those whose rows are bounded."""
-        return table.limit(_ANY_SIZE)
+        return table.limit(_UNBOUNDED)
 
 
 class SQLite(Engine):
@@ -382,7 +385,7 @@ def compiled(expression: ir.Table) -> str:
     connection = expression.get_backend()
     connection._run_pre_execute_hooks(expression)
     # a bound that binds nothing, of `PostgreSQL.once`, in words that leave it its parallel workers
-    return str(connection.compile(expression)).replace(f" LIMIT {_ANY_SIZE}", " OFFSET 0")
+    return str(connection.compile(expression)).replace(f" LIMIT {_UNBOUNDED}", " OFFSET 0")
 
 
 @cache
