@@ -44,12 +44,13 @@ def _options(*words: str) -> Callable[[str, str], str]:
         command: Any = typer.main.get_command(app)
         for word in words:
             command = command.commands[word]
+        name, bracket, place = name.partition("[")  # one of several values, such as propensity['A']
         for parameter in command.params:
             option = max(parameter.opts, key=len)
             if name in (parameter.name, option.strip("-").replace("-", "_")):
                 shown = option if option.startswith("-") else option.upper()
-                return f"{shown} {shlex.quote(value)}" if value else shown
-        return f"`{name}={value}`" if value else f"`{name}`"
+                return f"{shown} {shlex.quote(value)}" if value else f"{shown}{bracket}{place}"
+        return f"`{name}{bracket}{place}={value}`" if value else f"`{name}{bracket}{place}`"
 
     return show
 
