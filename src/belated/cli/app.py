@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -104,6 +105,8 @@ def main(
 
 def run() -> None:
     """Run the command line; what is wrong with it is said in one sentence too."""
+    # a closed stream's number would be given to the next file that is opened
+    sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what its encoding does not have is spelt out
             stream.reconfigure(errors="backslashreplace")
