@@ -70,6 +70,7 @@ def table(tmp_path):
         ([], ["--cap", "nan"], "--cap is nan"),
         ([], ["--propensity", "A=nan,B=0.5"], r"--propensity\['A'\] is nan; it must be a finite number"),
         ([], ["--sequential", "--bounds", "nan", "1"], r"--bounds\[0\] is nan; it must be a finite number"),
+        ([], ["--title", "Spring"], "--title is given without --report"),
         ([], ["--arms", ""], "--arms is .*; it must list the arms' labels"),
         ([], ["--policy", "A=1,A=0,B=1"], "--policy has arm 'A' twice; give it once"),
         (
