@@ -16,6 +16,8 @@ def test_help_and_version(call):
     for command in COMMANDS:
         assert command.__name__ in text
         assert "Example" in call(command.__name__, "--help").stdout
+    for words in ([], ["analyze"], ["live"], ["live", "token", "create"]):
+        assert call(*words, "-h").stdout == call(*words, "--help").stdout
 
 
 def test_the_commands_are_these():

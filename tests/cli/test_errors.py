@@ -68,6 +68,21 @@ def table(tmp_path):
         ([("A,1", "A,perhaps")], [], "line 2 has 'perhaps' in column 'outcome'; it must be a number"),
         ([], ["--propensity-unit", "percents"], "--propensity-unit is 'percents'; .* Did you mean 'percent'"),
         ([], ["--cap", "nan"], "--cap is nan"),
+        ([], ["--propensity", "A=nan,B=0.5"], r"--propensity\['A'\] is nan; it must be a finite number"),
+        ([], ["--sequential", "--bounds", "nan", "1"], r"--bounds\[0\] is nan; it must be a finite number"),
+        ([], ["--title", "Spring"], "--title is given without --report"),
+        ([], ["--arms", ""], "--arms is .*; it must list the arms' labels"),
+        ([], ["--policy", "A=1,A=0,B=1"], "--policy has arm 'A' twice; give it once"),
+        (
+            [("2026-03-03,2026", "2026-02-29,2026")],
+            [],
+            "'2026-02-29' in column 'assigned_at'; .*; there is no such day",
+        ),
+        (
+            [("2026-03-03,2026", "2026-02-28 10:00h,2026")],
+            [],
+            "10:00h' in column 'assigned_at'; .*; write it as 2026-03",
+        ),
     ],
 )
 def test_errors_name_options(table, call, changes, options, words):

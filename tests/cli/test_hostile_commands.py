@@ -194,3 +194,15 @@ def test_help_that_nobody_reads():
     )  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["--version", "analyze no.csv"])
+def test_streams_that_are_closed(closed, arguments):
+    command = f"{sys.executable} -m belated {arguments} {closed}"
+    source = Path(bl.__file__).parents[1]
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(source)}
+    )
+    assert done.returncode == (0 if arguments == "--version" else 2)
+    assert "Traceback" not in done.stderr

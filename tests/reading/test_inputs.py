@@ -54,6 +54,30 @@ def test_dataframes_that_mix_types(column, value):
     assert error.row == WITH_OUTCOME
 
 
+@pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(40, 2)])
+def test_numbers_that_the_engine_does_not_know(kind):
+    table = DRAWN.wide()
+    place = table.column_names.index("outcome")
+    outcome = table["outcome"].cast(pa.float64()).fill_null(0)
+    whole = table.set_column(place, "outcome", pa.array(np.rint(outcome.to_numpy())))
+    odd = whole.set_column(place, "outcome", pa.array(np.rint(outcome.to_numpy())).cast(kind))
+    options = {"arrived_at": "none", "delay": "none"}
+    wanted = bl.estimate(bl.read(whole, **options)).values
+    assert bl.estimate(bl.read(odd, **options)).values.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("value", [1 + 0j, object()])
+def test_columns_of_what_is_no_data(value):
+    frame = DRAWN.wide().to_pandas()
+    frame["outcome"] = [value] * len(frame)
+    refused(f"Column 'outcome' holds values of type {type(value).__name__}, which cannot be read", frame)
+
+
+def test_a_sparse_dataframe():
+    frame = DRAWN.wide().to_pandas()
+    refused("The dataframe cannot be read: Sparse", frame.assign(p_A=frame["p_A"].astype("Sparse[float]")))
+
+
 pytestmark = [
     pytest.mark.usefixtures("empty_folder"),
     pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),

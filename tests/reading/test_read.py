@@ -4,6 +4,7 @@ import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 
+import ibis
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -136,7 +137,9 @@ def test_whatever_people_have_is_a_table_with_a_name(duckdb_engine):
 
 def test_what_is_no_table():
     for given in (7, b"log.csv", None):
-        with pytest.raises(bl.OptionError, match=r"`source` is a .*; it must be a path, a dataframe or an Ibis table"):
+        with pytest.raises(
+            bl.OptionError, match=r"`source` is of type .*; it must be a path, a dataframe or an Ibis table"
+        ):
             open_input(given, role="source")
 
 
@@ -146,3 +149,19 @@ def test_a_table_is_opened_beside_another(postgres_engine):
     there = open_input(postgres_engine.table({"arm": ["A"]}))
     with pytest.raises(bl.OptionError, match="the assignments are in postgres; both must be in one engine"):
         open_input(TABLE, beside=there, role="outcomes")
+
+
+def test_tables_of_ibis_that_cannot_be_read():
+    unbound = ibis.table({"arm": "string", "outcome": "float64", "propensity": "float64"}, name="t")
+    refused("`source` is an Ibis table without a connection", unbound)
+    refused("`source` is an Ibis table without a connection", unbound.filter(unbound.outcome > 0))
+    refused("`source` is of type StringColumn of Ibis; it must be a table", unbound.arm)
+
+
+def test_a_table_of_what_is_no_database():
+    refused("`table` is 't', but `source` is not a database", DRAWN.wide(), table="t")
+
+
+@pytest.mark.parametrize("arms", [5, "AB", b"AB", [], ()])
+def test_arms_that_are_no_list(arms):
+    refused("`arms` is .*; it must list the arms' labels, at least one", DRAWN.wide(), arms=arms)

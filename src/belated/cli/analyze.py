@@ -152,6 +152,7 @@ def analyze(
     Example: `belated analyze sent.csv --outcomes paid.csv --key customer_id --events --window 7d --as-of 2026-03-01`
     """
     from belated.base.checks import fraction, one_of
+    from belated.base.errors import OptionError, argument
     from belated.base.files import check_place
     from belated.estimation.by_segment import read_policy_by_segment
     from belated.estimation.intervals import INTERVALS
@@ -172,6 +173,8 @@ def analyze(
     )  # fmt: skip
     if report is not None:
         check_place(report, tables.files)
+    elif title is not None:
+        raise OptionError(f"{argument('title')} is given without {argument('report')}; it is the report's title.")
     log = tables.read()
     if estimator is None and not log.has_all_propensities and not log.is_maturing:
         typer.echo("Only the chosen arm's probability is known, so the estimator is dipw.", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -34,6 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
@@ -44,13 +46,14 @@ def _options(*words: str) -> Callable[[str, str], str]:
         command: Any = typer.main.get_command(app)
         for word in words:
             command = command.commands[word]
+        name, bracket, place = name.partition("[")  # one of several values, such as propensity['A']
         for wanted in (name, f"{name}s"):  # one of several, such as a unit of UNITS
             for parameter in command.params:
                 option = max(parameter.opts, key=len)
                 if wanted in (parameter.name, option.strip("-").replace("-", "_")):
                     shown = option if option.startswith("-") else option.upper()
-                    return f"{shown} {shlex.quote(value)}" if value else shown
-        return f"`{name}={value}`" if value else f"`{name}`"
+                    return f"{shown} {shlex.quote(value)}" if value else f"{shown}{bracket}{place}"
+        return f"`{name}{bracket}{place}={value}`" if value else f"`{name}{bracket}{place}`"
 
     return show
 
@@ -104,6 +107,8 @@ def main(
 
 def run() -> None:
     """Run the command line; what is wrong with it is said in one sentence too."""
+    # a closed stream's number would be given to the next file that is opened
+    sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what its encoding does not have is spelt out
             stream.reconfigure(errors="backslashreplace")

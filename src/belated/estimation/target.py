@@ -248,6 +248,8 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
                 f"{argument('policy')} is {one_line(repr(text))}; it must give each arm "
                 "a probability, such as A=0.2,B=0.8."
             ) from None
+        if by_text[name or ""] in policy:
+            raise OptionError(f"{argument('policy')} has arm {one_line(repr(name))} twice; give it once.")
         policy[by_text[name or ""]] = real(f"policy[{name!r}]", number)
         rest = rest.lstrip()
     if not policy:

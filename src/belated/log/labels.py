@@ -22,7 +22,7 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
 
     `columns` is the number of propensity columns; None if only the chosen arm's propensity is known.
     """
-    array = _labels(arm)
+    array, arms = _labels(arm), listed(arms)
     least, largest = _span(array) if array.dtype.kind in "iu" and len(array) else (-1, -1)
     if arms is None and columns is not None and 0 <= least <= largest < columns:
         arms = range(columns)  # 0, 1, ..., K - 1 are column numbers, including arms never chosen
@@ -55,6 +55,21 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
     if 0 <= least <= largest < len(labels) and labels == tuple(range(len(labels))):
         return array.astype(np.uint16), labels
     return _codes(array, labels), labels
+
+
+def listed(arms: Sequence[Label] | None) -> Sequence[Label] | None:
+    """Return the arms that were given, if they are a list of at least one; text is one label, not many."""
+    if arms is None:
+        return None
+    try:
+        labels = [] if isinstance(arms, (str, bytes)) else list(arms)
+    except TypeError:
+        labels = []
+    if not labels:
+        raise LogError(
+            f"{argument('arms')} is {shown(arms)}; it must list the arms' labels, at least one.", column="arms"
+        )
+    return labels
 
 
 def _span(array: Array) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -22,6 +22,7 @@ from belated.base.columns import Label
 from belated.base.errors import BelatedError, LogError, OptionError, argument
 from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
+from belated.reading.contents import known_content
 from belated.reading.csv_texts import (
     YEAR_LAST_SQL,
     DateOrder,
@@ -43,6 +44,7 @@ from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import fetch, sentences, sql_text
 from belated.reading.expressions import quoted
 from belated.reading.inputs import FIRST_ROWS, Input
+from belated.reading.times import compact_pattern
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -123,6 +125,8 @@ class CsvFile(Input):
             return as_written(use)  # nothing is there
         if use == "time" and (kind in ("time", "text", "boolean", "duration") or self.form.pattern is not None):
             return as_time(use, self.form, self._order(column, texts))
+        if use == "time" and kind == "integer" and (pattern := compact_pattern(texts)) is not None:
+            return as_time(use, replace(self.form, date_format=pattern), None)
         if use in ("time", "delay") and kind == "integer":
             return as_whole(use)
         return as_number(use, self.form, percent=percent and use == "share")
@@ -212,6 +216,9 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
     """Return a CSV file, after a look at its first rows: what they hold, as text, tells of which kind columns are."""
     _check_packed(path, name)
     _check_pattern(connection, form)
+    with _unpacked(path) as file:
+        if (content := known_content(file.read(64))) is not None:
+            raise LogError(f"`{name}` cannot be read as CSV: it is {content}.")
     encoding = form.encoding or _marked_encoding(path)
     try:
         layout = _layout(path, encoding)

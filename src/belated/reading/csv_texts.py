@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, get_args
 
 from belated.base.errors import OptionError, argument
@@ -115,7 +115,7 @@ def kind_of_texts(texts: Iterable[str], form: TextFormat) -> ColumnKind:
     mark = re.escape(form.decimal)
     number = re.compile(rf"[-+]?(\d+({mark}\d*)?|{mark}\d+)([eE][-+]?\d+)?|[-+]?(?i:inf|infinity)")
     tests: Sequence[tuple[Callable[[str], object], ColumnKind]] = (
-        (re.compile(r"[-+]?\d{1,18}").fullmatch, "integer"),
+        (re.compile(r"[-+]?\d{1,19}").fullmatch, "integer"),
         (number.fullmatch, "number"),
         (lambda text: _is_date(text, form), "time"),
         (re.compile(_DURATION).fullmatch, "duration"),
@@ -266,16 +266,7 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
     if bare in ("-", "--", "–", "—", "?", ".", "*"):
         return "leave the field empty if there is no value"
     if reading.use == "time":
-        if form.date_format is None and re.search(r"(?i)\d\s*[ap]m\b", bare):
-            return f"give the format with {argument('date_format')}, such as '%m/%d/%Y %I:%M %p'"
-        if form.pattern is None and re.match(r"\d{1,2}([./-])\d{1,2}\1\d{2}\b", bare):
-            return f"give the format of years of two digits with {argument('date_format')}, such as '%d.%m.%y'"
-        if form.date_format is None and re.match(r"\d|\w+ \d|\w+, ", bare):
-            return (
-                f"the default format is 2026-03-01; give another with {argument('date_format')}, such as '%d.%m.%Y' or "
-                "'day-first'"
-            )
-        return ""
+        return _advice_on_time(bare, reading, form)
     if bare.lower() in _TRUTH_WORDS:
         return "" if "or" in reading.must else "the other rows hold numbers; write 1 and 0"
     if reading.use == "share" and bare.endswith("%"):
@@ -292,3 +283,32 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
     if _MEANT.fullmatch(bare) and reading.must == "a number":
         return "write it as a plain number, without other signs and without thousands separators"
     return ""
+
+
+def _advice_on_time(bare: str, reading: Reading, form: TextFormat) -> str:
+    if form.pattern is not None or reading.must.startswith("a time in"):
+        return ""
+    if (day := _YEAR_FIRST.fullmatch(bare)) is not None:
+        if not _is_day(bare[: day.start(1)] if day[1] else bare):
+            return "there is no such day"
+        return "write it as 2026-03-01 14:30:00, with an offset such as +02:00 if it is not in UTC"
+    if form.date_format is None and re.search(r"(?i)\d\s*[ap]m\b", bare):
+        return f"give the format with {argument('date_format')}, such as '%m/%d/%Y %I:%M %p'"
+    if re.match(r"\d{1,2}([./-])\d{1,2}\1\d{2}\b", bare):
+        return f"give the format of years of two digits with {argument('date_format')}, such as '%d.%m.%y'"
+    if form.date_format is None and re.match(r"\d|\w+ \d|\w+, ", bare):
+        return (
+            f"the default format is 2026-03-01; give another with {argument('date_format')}, such as '%d.%m.%Y' or "
+            "'day-first'"
+        )
+    return ""
+
+
+def _is_day(text: str) -> bool:
+    """Whether a date whose year comes first is in the calendar."""
+    year, month, day = map(int, re.split("[-/]", text))
+    try:
+        date(year, month, day)
+    except ValueError:
+        return False
+    return True

@@ -18,6 +18,7 @@ from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.propensity_columns import propensity_columns
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
+from belated.reading.times import check_numbers
 from belated.reading.units import Units, look_at_units, unit_columns
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def _look(
 ) -> Opened:
     """Look at the rows as of a moment, and settle arms and propensities."""
     facts = look(query.rows(moment), clock)
+    if clock.unit is None and facts.values:
+        check_numbers(facts.first, facts.last, facts.last_arrival)
     if not facts.values and arms is None:
         when = "" if moment is None else f" as of {clock.text(moment)}"
         is_closed_only = query.window is not None and not query.maturing

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import one_line
+from belated.reading.contents import known_ending
 from belated.reading.csv_files import csv_file, literal_path
 from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
@@ -69,7 +70,9 @@ def format_of(path: str) -> FileFormat:
         if candidate.fits(path):
             return candidate
     known = ", ".join(suffix for candidate in FORMATS for suffix in candidate.usual)
-    raise OptionError(f"`{one_line(path)}` has an unknown format; its name must end in one of {known}.")
+    help_ = known_ending(path)
+    more = "" if help_ is None else f"; {help_}"
+    raise OptionError(f"`{one_line(path)}` has an unknown format; its name must end in one of {known}{more}.")
 
 
 def find_files(path: str, role: str, table: str | None, form: TextFormat | None = None) -> Files:

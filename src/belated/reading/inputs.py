@@ -106,16 +106,29 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
     if twice is not None:
         raise LogError(f"The dataframe has several columns named {one_line(repr(twice))}; each must have its own name.")
     if isinstance(frame, pa.Table):
-        return frame
+        return _plain(frame)
     try:
         native = nw.from_native(frame)
-        return (native.collect() if isinstance(native, nw.LazyFrame) else native).to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise _mixed(native, error) from None
     except TypeError:
         raise OptionError(
-            f"{argument(role)} is a {type(frame).__name__}; it must be a path, a dataframe or an Ibis table."
+            f"{argument(role)} is of type {type(frame).__name__}; it must be a path, a dataframe or an Ibis table."
         ) from None
+    try:
+        return _plain((native.collect() if isinstance(native, nw.LazyFrame) else native).to_arrow())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise _mixed(native, error) from None
+    except TypeError as error:
+        raise LogError(f"The dataframe cannot be read: {first_line(error)}") from None
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Return a table with numbers that the engine knows: it has no floats of 16 bits and no decimals of 256."""
+    import pyarrow as pa
+
+    for i, field_ in enumerate(table.schema):
+        if pa.types.is_float16(field_.type) or pa.types.is_decimal256(field_.type):
+            table = table.set_column(i, field_.name, table.column(i).cast(pa.float64()))
+    return table
 
 
 def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
@@ -123,7 +136,13 @@ def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
     failed = re.search(r"Conversion failed for column (.*) with type", str(error), re.DOTALL)
     if failed is not None and failed[1] in frame.columns:
         values = [(row, value) for row, value in enumerate(frame[failed[1]].to_list()) if value is not None]
-        usual = Counter(type(value) for _, value in values if value == value).most_common(1)[0][0]
+        types = Counter(type(value) for _, value in values if value == value).most_common(2)
+        usual = types[0][0]
+        if len(types) == 1:
+            return LogError(
+                f"Column {one_line(repr(failed[1]))} holds values of type {usual.__name__}, which cannot be read; it "
+                "must hold numbers, text, times or true and false."
+            )
         row, value = next(((r, v) for r, v in values if type(v) is not usual and v == v), values[0])
         return LogError(
             f"Column {one_line(repr(failed[1]))} in row {row} is {one_line(repr(value))}; it must be of type "

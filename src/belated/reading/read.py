@@ -13,6 +13,7 @@ from belated.base.columns import ByArm, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.durations import Window, longest_of, read_window
+from belated.log.labels import listed
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, copy_tables
@@ -217,6 +218,7 @@ def read(
     notes = [*notes, *words]
     if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)
+    arms = listed(arms)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
     opened = Source(
         open_tables(query, name, arms, as_of, notes), files=files, reading=reading, windows=tuple(windows or ())
@@ -368,7 +370,10 @@ def open_input(
     form : TextFormat, optional
         How text files are written.
     """
+    if table is not None and not isinstance(given, (str, os.PathLike)):
+        raise OptionError(f"{argument('table')} is {table!r}, but {argument(role)} is not a database; it is one table.")
     if _is_ibis(given):
+        _check_bound(given, role)
         opened = Input(given, _ibis_name(given), ordered=False)
     elif isinstance(given, str) and is_url(given):
         opened = _open_url(given, table, beside, role, form)
@@ -385,6 +390,21 @@ def open_input(
 
 def _is_ibis(given: Any) -> bool:
     return type(given).__module__.startswith("ibis.") and hasattr(given, "get_backend")
+
+
+def _check_bound(given: Any, role: str) -> None:
+    """Raise if what Ibis made is no table, or a table without a database."""
+    import ibis
+    import ibis.expr.types as ir
+
+    if not isinstance(given, ir.Table):
+        raise OptionError(f"{argument(role)} is of type {type(given).__name__} of Ibis; it must be a table.")
+    try:
+        given.get_backend()
+    except ibis.IbisError:
+        raise OptionError(
+            f"{argument(role)} is an Ibis table without a connection; give a table of a connection."
+        ) from None
 
 
 def _ibis_name(table: ir.Table) -> str:

@@ -1,0 +1,48 @@
+"""What files are that are not what their names say, and what can be done with those of unknown formats."""
+
+from __future__ import annotations
+
+import re
+
+#: How files begin that are not CSV, and what they are.
+_BEGINNINGS = (
+    (rb"PK\x03\x04", "a ZIP archive or a spreadsheet; unpack it, or save the sheet as CSV"),
+    (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a spreadsheet or document of an office program; save the sheet as CSV"),
+    (rb"\x1f\x8b", "compressed by gzip; its name must end in .csv.gz"),
+    (rb"\x28\xb5\x2f\xfd", "compressed by Zstandard; its name must end in .csv.zst"),
+    (rb"BZh\d1AY&SY", "compressed by bzip2; unpack it"),
+    (rb"\xfd7zXZ\x00", "compressed by xz; unpack it"),
+    (rb"PAR1", "a Parquet file; its name must end in .parquet"),
+    (rb"ARROW1\x00\x00", "an Arrow file; its name must end in .arrow"),
+    (rb".{8}DUCK", "a DuckDB database; its name must end in .duckdb"),
+    (rb"SQLite format 3\x00", "an SQLite database; give it as sqlite://PATH"),
+    (rb"%PDF-", "a PDF document; save the table as CSV"),
+    (rb"\x89PNG|\xff\xd8\xff|GIF8", "a picture; save the table as CSV"),
+    (rb"\s*<(!DOCTYPE|\?xml|html|head|body|table)", "a web page or XML; save the table as CSV"),
+    (rb'\s*(\{\s*"|\[\s*[{"])', "JSON; save the table as CSV or Parquet"),
+)
+
+#: How names end that are not read, and what helps.
+_ENDINGS = (
+    (r"\.(xlsx?|xlsm|xlsb|ods|numbers)", "save the sheet as CSV"),
+    (
+        r"\.(bz2|xz|lz4|lzma|7z|zip|rar|tar|tgz|tar\.\w+|gzip|br)",
+        "unpack it, or pack a CSV file as .csv.gz or .csv.zst",
+    ),
+    (r"\.(gz|zst|zstd)", "of packed files, only .csv.gz, .tsv.gz, .txt.gz, .csv.zst and .tsv.zst are read"),
+    (
+        r"\.(json|jsonl|ndjson|avro|orc|xml|html?|pkl|pickle|rds|rdata|dta|sav|sas7bdat|h5|hdf5)",
+        "save it as Parquet or CSV",
+    ),
+    (r"\.(sqlite3?)", "give an SQLite database as sqlite://PATH"),
+)
+
+
+def known_content(start: bytes) -> str | None:
+    """Return what a file is that begins so, and what to do with it; None if it may be CSV."""
+    return next((what for pattern, what in _BEGINNINGS if re.match(pattern, start, re.IGNORECASE | re.DOTALL)), None)
+
+
+def known_ending(path: str) -> str | None:
+    """Return what to do with a file whose name ends so; None: nobody knows."""
+    return next((what for pattern, what in _ENDINGS if re.search(f"{pattern}$", path, re.IGNORECASE)), None)

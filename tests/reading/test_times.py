@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+
+import pandas as pd
+import pytest
+from drawn import refused, write
+
+import belated as bl
+from belated.reading.times import check_numbers, compact_pattern
+
+pytestmark = [
+    pytest.mark.usefixtures("empty_folder"),
+    pytest.mark.filterwarnings("ignore::belated.BelatedWarning", "ignore::DeprecationWarning"),
+]
+
+ROWS = 24
+SENT = [dt.datetime(2026, 3, 20, 9, 30) + dt.timedelta(days=i) for i in range(ROWS)]
+CAME = [when + dt.timedelta(days=2) for when in SENT]
+
+
+def frame(sent, came):
+    return pd.DataFrame(
+        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "p": 0.5, "assigned_at": sent, "arrived_at": came}
+    )
+
+
+def csv_of(sent, came):
+    return write("a.csv", frame(sent, came).to_csv(index=False))
+
+
+@pytest.mark.parametrize(
+    ("texts", "pattern"),
+    [
+        (["20260301", " 20260302"], "%Y%m%d"),
+        (["202603010930"], "%Y%m%d%H%M"),
+        (["20260301093000"], "%Y%m%d%H%M%S"),
+        (["20260301", "20260232"], None),  # no such day
+        (["20260301", "202603010930"], None),
+        (["10000101"], None),
+        (["1767225600"], None),
+        (["２０２６０３０１"], None),
+        ([], None),
+    ],
+)
+def test_dates_without_marks(texts, pattern):
+    assert compact_pattern(texts) == pattern
+
+
+@pytest.mark.parametrize("pattern", ["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
+def test_dates_without_marks_are_dates_in_a_csv_file(pattern):
+    texts = [[each.strftime(pattern) for each in times] for times in (SENT, CAME)]
+    texts[1][3] = None
+    table = frame(*texts)
+    table["outcome"] = table["outcome"].astype("Int64").where(table.index != 3)
+    log = bl.read(write("a.csv", table.to_csv(index=False))).log()
+    assert log.assigned_at.tolist() == [dt.datetime.strptime(each, pattern) for each in texts[0]]
+    assert str(bl.read("a.csv", as_of="2026-04-01").as_of).startswith("2026-04-01")
+
+
+def test_a_late_line_that_is_no_date_is_named():
+    texts = ["20260301"] * 11_000 + ["20260399"]
+    table = pd.DataFrame({"arm": "A", "outcome": 1, "p": 0.5, "assigned_at": texts})
+    refused(
+        "line 11,002 has '20260399' in column 'assigned_at'; it must be a time in the format '%Y%m%d'.$",
+        write("a.csv", table.to_csv(index=False)),
+    )
+
+
+def test_numbers_that_look_like_dates_are_refused_elsewhere():
+    dates = [[int(each.strftime("%Y%m%d")) for each in times] for times in (SENT, CAME)]
+    refused("`assigned_at` is 20260320 to 20260412, whole numbers that look like dates", frame(*dates))
+
+
+@pytest.mark.parametrize("read", [frame, csv_of])
+@pytest.mark.parametrize(("sent", "came"), [(1, 10**3), (10**3, 1), (10**9, 10**6)])
+def test_times_in_different_units_are_refused(read, sent, came):
+    seconds = [[int(each.timestamp()) for each in times] for times in (SENT, CAME)]
+    given = read([each * sent for each in seconds[0]], [each * came for each in seconds[1]])
+    refused("since 1970, .*; both must be in one unit|before its assignment", given)
+
+
+def test_nanoseconds_since_1970_keep_every_digit():
+    start = 1_767_225_600_000_000_000
+    source = bl.read(csv_of([start + i for i in range(ROWS)], [start + i + 7 for i in range(ROWS)]), as_of=start + 20)
+    assert source.log().assigned_at.tolist() == [start + i for i in range(21)]
+
+
+@pytest.mark.parametrize(
+    "times", [(0, 10, 12), (5.5, 9.25, math.nan), (-3, 1_767_225_600, 1_767_225_900), (1, 2, 10**30)]
+)
+def test_steps_are_steps(times):
+    check_numbers(*times)
