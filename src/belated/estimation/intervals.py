@@ -212,8 +212,9 @@ class Combination:
 
     @cached_property
     def has_interval(self) -> Array:
-        """Whether every arm in the combination has two arrivals and enough variation for an interval."""
+        """Whether every arm in the combination has two arrivals, enough variation, and a variance that is a number."""
         enough = (self.arms.arrived >= 2) & self.entry.knows_spread(self.arms)
+        enough &= np.isfinite(self.entry.variances(self.arms))
         return np.asarray(enough.all(axis=-1) & np.isfinite(self.estimate))
 
     @property
