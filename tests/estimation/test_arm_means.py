@@ -40,6 +40,13 @@ def test_weights_that_are_all_zero_give_no_answer():
     assert np.isnan(est.values).tolist() == [False, True]
 
 
+def test_weights_whose_powers_are_no_numbers_give_no_interval_and_no_test():
+    log = bl.Log(["A", "B"] * 10, 1e30 * np.arange(20.0), [[1e-30, 1.0], [0.5, 0.5]] * 10)
+    with pytest.warns(bl.BelatedWarning, match="weights of arm 'A' are beyond the range of numbers; there is no inter"):
+        answer = bl.estimate(log, "dipw", weights=np.tile([1e60, 1.0], (20, 1))).contrast("B", "A")
+    assert np.isnan([answer.low, answer.high, answer.p_value]).all()
+
+
 def test_arms_of_equal_outcomes_are_warned_of():
     log = bl.Log(["A", "B"] * 10, [5.0, 3.0] * 10, [[0.5, 0.5]] * 20)
     with pytest.warns(

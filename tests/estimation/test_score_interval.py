@@ -82,10 +82,23 @@ def test_no_limit_is_above_the_cap():
     assert capped.contrast(0, 1).high <= 40 - capped.arm(1).low
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_limit_at_the_cap_is_not_rejected(seed):
+    rng = np.random.default_rng(seed)
+    outcome = np.where(rng.random(12) < 0.2, rng.lognormal(4, 1.5, 12), 0.0)
+    est = quietly(bl.estimate, bl.Log(rng.integers(2, size=12), outcome, np.full((12, 2), 0.5)), cap=10 / 3)
+    for answer in (est.arm(0), est.arm(1), est.contrast(0, 1), est.contrast(1, 0)):
+        assert answer.at_level(0.999).test(answer.at_level(0.999).high).p_value >= 0.001 - 1e-9
+
+
 @pytest.mark.parametrize("factor", [1e-200, 1e-90])
 def test_outcomes_beyond_what_fourth_powers_can_hold_have_no_interval(factor):
     log = log_of(outcome=factor * log_of().outcome)
-    est = quietly(bl.estimate, log)
+    with pytest.warns(
+        bl.BelatedWarning, match="of each of the arms 'A', 'B', 'C' are beyond the range of numbers"
+    ) as said:
+        est = bl.estimate(log)
+    assert not any("equal" in str(warning.message) for warning in said)
     for answer in (est.arm("A"), est.contrast("B", "A")):
         assert np.isnan([answer.low, answer.high, answer.p_value]).all()
     with pytest.raises(bl.OptionError, match="No arm has an interval"):

@@ -18,6 +18,13 @@ import belated as bl
         ({"propensity": [[0.5, 0.5]] * 3 + [[0.5, 0.4]]}, "propensity", 3, "sums to 0.9"),
         ({"propensity": [[0.0, 1.0]] + [[0.5, 0.5]] * 3}, "propensity", 0, "chosen arm 'A' probability 0"),
         ({"propensity": [0.5, 0.5, 0.0, 0.5]}, "propensity", 2, "cannot have probability 0"),
+        ({"propensity": [[1e-31, 1.0]] + [[0.5, 0.5]] * 3}, "propensity", 0, "probability 1e-31; an arm with a prob"),
+        (
+            {"propensity": [0.5, 0.5, 1e-300, 0.5]},
+            "propensity",
+            2,
+            "is 1e-300; an arm with a probability below 1e-30 is",
+        ),
         ({"propensity": [0.5, 0.5, 1.5, 0.5]}, "propensity", 2, "must lie in (0, 1]"),
         ({"arrived_at": [1, 2, None, 4]}, "outcome", 2, "has no arrival"),
         ({"arrived_at": None, "delay": [0, 0, np.inf, 0]}, "outcome", 2, "has no arrival"),

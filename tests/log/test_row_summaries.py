@@ -141,6 +141,8 @@ def test_equal_rows_are_no_copies_while_some_are_fewer():
     assert bl.Log(binary[0].repeat(2)[:1200], y, half).oddities() == []
 
 
-def test_delays_whose_mean_is_no_number_are_not_counted():
-    log = bl.Log(["A", "B"] * 10, np.arange(20.0), np.full(20, 0.5), delay=np.full(20, 1e308))
+@pytest.mark.parametrize("delay", [1e308, 5e-324])
+def test_delays_whose_mean_is_no_number_or_vanishes_are_not_counted(delay):
+    times = np.zeros(20)
+    log = bl.Log(["A", "B"] * 10, np.arange(20.0), np.full(20, 0.5), assigned_at=times, delay=np.full(20, delay))
     assert log.evidence().arrivals is None

@@ -63,3 +63,17 @@ def test_parts_of_one_experiment_are_joined_row_after_row():
 def test_parts_that_differ_are_not_joined(changes, sentence):
     with pytest.raises(bl.LogError, match=sentence):
         log_of(assigned_at=range(4)).joined([log_of(**{"assigned_at": range(4), **changes})])
+
+
+@pytest.mark.parametrize("as_of", [None, 9.7])
+def test_the_last_look_is_not_rounded_where_assignments_are_whole_and_arrivals_are_not(as_of):
+    log = bl.Log([0, 1] * 5, np.arange(10.0), [[0.5, 0.5]] * 10, delay=[0.5] * 10, as_of=as_of)
+    last = 10.5 if as_of is None else as_of
+    assert log.even_moments(3)[-1] == last
+    assert bl.sequence(log).moments[-1] == last
+    assert bl.trajectory(log, at=3)[-1].values == pytest.approx(bl.estimate(log).values)
+
+
+def test_an_arrival_may_be_far_away():
+    log = bl.Log([0, 1] * 5, np.arange(10.0), [[0.5, 0.5]] * 10, delay=[1e300] * 10)
+    assert log.even_moments(2).tolist() == [5, 1e300]

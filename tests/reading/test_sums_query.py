@@ -44,6 +44,10 @@ def test_sound_rows_have_no_fault_and_others_are_returned():
     assert fetch(faulty(wrong, 2))["assigned"].to_pylist() == [2]
     large = CODED.mutate(outcome=CODED.outcome * 2e59)
     assert fetch(faulty(large, 2))["assigned"].to_pylist() == [4]
+    never = CODED.mutate(
+        p0=(CODED.assigned == 3).ifelse(1e-31, CODED.p0), p1=(CODED.assigned == 3).ifelse(1.0, CODED.p1)
+    )
+    assert fetch(faulty(never, 2))["assigned"].to_pylist() == [3]
     rounded = CODED.mutate(p0=CODED.p0 / 2, p1=CODED.p1 / 2 + 1.4e-6, p2=0.5)
     assert fetch(faulty(rounded.drop("p2"), 2)).num_rows == 4
     assert fetch(faulty(rounded, 3)).num_rows == 0

@@ -157,7 +157,7 @@ def test_a_cap_counts_by_segment():
         ({"segment": "country", "covariates": "country"}, {}, "The covariate 'country' holds text.*Text can be a seg"),
         ({"segment": "age", "covariates": "age"}, {}, "both `segment` and `covariates`"),
         ({"covariates": ["age"]}, {"age": [1.0] * 9 + [math.inf] * (ROWS - 9)}, "covariate 'age' in row 9 is inf"),
-        ({"arrival_probability": "age"}, {}, "`arrival_probability` in row .* must be above 0 and at most 1"),
+        ({"arrival_probability": "age"}, {}, "`arrival_probability` in row .* must be at least 1e-30 and at most 1"),
         ({"arrival_probability": "chance"}, {"chance": [1.0, None] * 200}, "arrival_probability` in row 1 is nan"),
         ({"segment": "device"}, {"device": [[1]] * ROWS}, "is of kind list"),
     ],

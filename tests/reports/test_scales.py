@@ -45,6 +45,12 @@ def test_one_value_has_room_on_either_side(value):
     assert scale.low < value < scale.high
 
 
+def test_moments_that_floats_cannot_tell_apart_are_one():
+    across = Across(np.array([2**62, 2**62 + 60]))
+    assert across.places == pytest.approx([WIDE / 2, WIDE / 2], rel=1e-6)
+    assert across.ticks(400)
+
+
 def test_moments_lie_across_from_left_to_right():
     across = Across(np.array(["2026-01-01", "NaT", "2026-01-02", "2026-01-05"], dtype="datetime64[D]"))
     assert across.places.tolist() == [0, WIDE / 4, WIDE]

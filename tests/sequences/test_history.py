@@ -92,6 +92,8 @@ def test_what_cannot_be_grown_is_refused():
         found.update([0, 1], [1.0, 2.0], [0.5, 0.5], at=[40, 35])
     with pytest.raises(bl.OptionError, match="propensity"):
         found.update(0, 1.0, 0.0)
+    with pytest.raises(bl.OptionError, match="not below 1e-30"):
+        found.update(0, 1.0, 1e-31)
     with pytest.raises(bl.OptionError, match="row 0 is nan; it must be a finite number"):
         found.update(0, math.nan, 0.5)
     with pytest.raises(bl.UnknownArmError):

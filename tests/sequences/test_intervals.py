@@ -136,6 +136,7 @@ def test_it_is_infinite_and_says_why():
     assert "its relative error is" in rare.arm(1).why
     assert "an asymptotic sequence needs 32% or less, a sequence with bounds" in rare.arm(1).why
     assert "are 3, so their variance is unknown" in one(np.full(n, 3.0)).arm(0).why
+    assert "differ by too little" in one(rng.normal(size=n) * 1e-100).arm(0).why
     assert "its relative error is" in one(np.where(np.arange(n) < 4, 1e6, rng.normal(size=n))).arm(1).why
     uneven = bl.Log([0] * n, rng.gamma(4, size=n), np.where(np.arange(n) == 0, 1e-5, 1.0))
     assert "few and skewed" in bl.sequence(uneven, "asymptotic").arm(0).why

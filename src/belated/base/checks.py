@@ -20,6 +20,9 @@ TOLERANCE = 2 * ROUNDING
 #: The largest outcome, up or down: its fourth power, times any number of rows, is still a number.
 LARGEST_OUTCOME = 1e60
 
+#: The least probability of what has happened: nobody sees less, and powers of its inverse are still numbers.
+LEAST_PROBABILITY = 1e-30
+
 #: Letters of a misspelt word that are looked at.
 _LONGEST = 60
 

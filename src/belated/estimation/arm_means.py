@@ -225,6 +225,7 @@ class ArmMeans(Table):
         """Warn about arms without an estimate, an interval or a variance of their own."""
         arrived, constant = self.sums["arrived"], self.alone.arms.constant.all(axis=-1)
         value = single_value(self.sums)
+        beyond = self._beyond_numbers() & (arrived > 1)
         empty = np.isnan(self.values) & (arrived > 0) & bool(self.segments)
         if value is not None:
             words = single_value_words(value, 1 - arrived.sum() / self.sums["assigned"].sum())
@@ -237,12 +238,20 @@ class ArmMeans(Table):
             (arrived == 0, f"No {one} of", f"has {come}; the estimate is NaN."),
             ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
             (arrived == 1, f"Only one {one} of", f"has {come}; there is no interval."),
-            (constant & (arrived > 1), f"All {all_} of", self._constant_words()),
+            (beyond, "Powers of the outcomes or weights of", "are beyond the range of numbers; there is no interval."),
+            (constant & (arrived > 1) & ~beyond, f"All {all_} of", self._constant_words()),
             (empty, f"In a segment no {one} of", f"has {come}; the estimate is NaN."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
                 warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
+
+    def _beyond_numbers(self) -> Array:
+        """Whether the powers that an arm's interval needs overflow or vanish, although its outcomes differ."""
+        cells = self.alone.arms
+        known = (cells.arrived >= 2).all(axis=-1) & np.isfinite(self.values)
+        vanish = cells.constant.all(axis=-1) & (self.sums["y2"] == 0) & (self.sums["y"] != 0)
+        return np.asarray(known & (vanish | ~(self.alone.has_interval | cells.constant.any(axis=-1))))
 
     def _constant_words(self) -> str:
         """Return the end of the warning on arms whose outcomes are all equal."""

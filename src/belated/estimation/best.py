@@ -222,7 +222,9 @@ def _rivals(estimate: Estimate, level: float, largest: bool) -> _Rivals:
     alone, kind = estimate.alone, KINDS[estimate.interval]
     arms = np.flatnonzero(np.isfinite(alone.limits((1 - level) / 2)).all(axis=0))
     if not len(arms):
-        raise OptionError("No arm has an interval, so none can be called best; an interval needs two arrived outcomes.")
+        raise OptionError(
+            "No arm has an interval, so none can be called best; an interval needs two arrived outcomes that differ."
+        )
 
     @cache
     def limits(tail: float) -> tuple[Array, Array]:

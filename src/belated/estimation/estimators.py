@@ -268,7 +268,7 @@ def evaluate(sums: Sums, estimator: Estimator, shape: tuple[int, ...] | None = N
             "estimators without a given outcome model; `Sums.of(log, ...)` makes sums for every estimator."
         )
     read = _hajek if estimator.normalisation == "hajek" else _plain
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         return read(sums, estimator, sums.shift.shape if shape is None else shape)
 
 

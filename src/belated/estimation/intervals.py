@@ -26,7 +26,7 @@ import numpy as np
 from belated.base import special
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
-from belated.base.roots import bisect_each, find_root
+from belated.base.roots import bisect, bisect_each, find_root
 from belated.estimation.estimators import ArmStatistics, Estimator
 from belated.estimation.score_interval import ReachAt, score_degrees, score_reach, show_their_spread
 from belated.summaries.sums import Sums
@@ -39,6 +39,9 @@ INTERVALS: tuple[Interval, ...] = ("auto", *get_args(IntervalKind))
 #: The alternative hypothesis of a test.
 Alternative = Literal["two-sided", "greater", "less"]
 ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
+
+#: The relative distance of a limit from a value at which it has reached it.
+_REACHED = 1e-12
 
 #: A function from arms and coefficients to the distances between estimate and limits.
 Reach = Callable[[ArmStatistics, Array], ReachAt]
@@ -212,8 +215,9 @@ class Combination:
 
     @cached_property
     def has_interval(self) -> Array:
-        """Whether every arm in the combination has two arrivals and enough variation for an interval."""
+        """Whether every arm in the combination has two arrivals, enough variation, and a variance that is a number."""
         enough = (self.arms.arrived >= 2) & self.entry.knows_spread(self.arms)
+        enough &= np.isfinite(self.entry.variances(self.arms))
         return np.asarray(enough.all(axis=-1) & np.isfinite(self.estimate))
 
     @property
@@ -359,10 +363,12 @@ class Combination:
 
         inside, at_inside = 0.0, 1.0
         outside = max(2 * distance / error, 1e-3) if error > 0 else 1.0
-        while (at_outside := gap(outside)) > 0:
+        while (at_outside := gap(outside)) > _REACHED:
             inside, at_inside, outside = outside, at_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here
                 return sign * max(inside, distance / error if error > 0 else math.inf)
+        if at_outside > -_REACHED:  # a limit at the cap stays there
+            return sign * bisect(lambda z: gap(z) > _REACHED, inside, outside, steps=60)[1]
         return sign * find_root(gap, inside, outside, at_low=at_inside, at_high=at_outside)
 
 

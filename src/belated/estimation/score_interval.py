@@ -19,6 +19,9 @@ ReachAt = Callable[[float | Array], tuple[Array, Array]]
 #: grows as sizes vary; and the relative size of rounding errors.
 _BORROWED, _STRETCH, _FULL, _SIZES, _ROUNDING = 1.0, 2.5, 3.0, 30.0, 1e-9
 
+#: Variances below this are too small: numbers hold their squares with fewer digits, or not at all.
+_LEAST_VARIANCE = 1e-145
+
 
 class Shape(NamedTuple):
     """The features of the arms' outcomes that the score interval uses; arrays by arm."""
@@ -131,6 +134,8 @@ def score_degrees(arms: ArmStatistics) -> Array:
 def show_their_spread(arms: ArmStatistics) -> Array:
     """Whether the pooled outcomes vary, and their fourth powers neither overflow nor vanish."""
     m = arms.moments
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore", under="ignore"):
-        own, pooled = m.fourth / m.second**2, m.pooled_fourth / m.pooled_second**2
-    return np.asarray((arms.constant | np.isfinite(own)) & np.isfinite(pooled))
+
+    def is_known(second: Array, fourth: Array) -> Array:
+        return np.asarray((second > _LEAST_VARIANCE) & np.isfinite(fourth))
+
+    return (arms.constant | is_known(m.second, m.fourth)) & is_known(m.pooled_second, m.pooled_fourth)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, ROUNDING
+from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, ROUNDING
 from belated.base.columns import Array, locked
 from belated.kernels.fields import (
     ARRIVED,
@@ -238,7 +238,7 @@ def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: i
         for k in range(n_arms):
             least = min(least, propensity[row, k])
             total += propensity[row, k]
-        sound = least >= 0.0 and propensity[row, code[row] if full else 0] > 0.0
+        sound = least >= 0.0 and propensity[row, code[row] if full else 0] >= LEAST_PROBABILITY
         # probabilities that are not negative and sum to 1 are not above 1, but for rounding
         sound = sound and (abs(total - 1.0) if full else total - 1.0) <= ROUNDING * max(n_arms, 2)
         y = outcome[row]

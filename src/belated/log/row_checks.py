@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE, outcome_fault, tolerance
+from belated.base.checks import LEAST_PROBABILITY, TOLERANCE, outcome_fault, tolerance
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 from belated.log.clock import Clock
+
+_IMPOSSIBLE = f"an arm with a probability below {LEAST_PROBABILITY:g} is never chosen"
 
 
 class Columns(NamedTuple):
@@ -64,7 +66,9 @@ def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[st
     if pi.ndim == 0:
         if pi == 0:
             return "propensity", "is 0; the chosen arm cannot have probability 0"
-        return None if 0 < pi <= 1 + TOLERANCE else ("propensity", f"is {pi}; it must lie in (0, 1]{_percent(pi)}")
+        if not 0 < pi <= 1 + TOLERANCE:
+            return "propensity", f"is {pi}; it must lie in (0, 1]{_percent(pi)}"
+        return ("propensity", f"is {pi}; {_IMPOSSIBLE}") if pi < LEAST_PROBABILITY else None
     for arm, p in zip(arms, pi, strict=True):
         if not 0 <= p <= 1 + TOLERANCE:
             return "propensity", f"for arm {one_line(repr(arm))} is {p}; it must lie in [0, 1]{_percent(pi)}"
@@ -75,6 +79,8 @@ def _propensity_fault(arms: tuple[Label, ...], code: int, pi: Array) -> tuple[st
         return "propensity", f"sums to {total:.9g}; it must sum to 1 (within {small}){rounded}"
     if pi[code] == 0:
         return "propensity", f"gives the chosen arm {one_line(repr(arms[code]))} probability 0; it must be above 0"
+    if pi[code] < LEAST_PROBABILITY:
+        return "propensity", f"gives the chosen arm {one_line(repr(arms[code]))} probability {pi[code]}; {_IMPOSSIBLE}"
     return None
 
 

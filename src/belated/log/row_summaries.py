@@ -308,7 +308,7 @@ class RowEvidence:
             return None
         with np.errstate(over="ignore"):
             unit = float(delay.mean()) / 10
-        if math.isinf(unit):
+        if not 1e-300 < unit < 1e300:  # multiples of it are no numbers
             return None
         step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
         bins = np.full(len(self.code), DELAY_BINS + 1)

@@ -294,8 +294,8 @@ class LogRows(Data):
         if self.events is not None:
             return self._closing_moments(how_many, self.events)
         moments = self._assigned_by_position(-(-np.arange(1, how_many + 1) * rows // how_many) - 1)
-        moments[-1] = self.last_look if self.moment is not None or latest is None else max(moments[-1], latest)
-        return np.unique(moments)
+        last = self.last_look if self.moment is not None or latest is None else max(moments[-1].item(), latest)
+        return np.unique(np.array([*moments[:-1].tolist(), last]))  # assignments may be whole, and arrivals not
 
     def _closing_moments(self, how_many: int, events: Events) -> Array:
         """Return times that are evenly spaced from the first closing of a window of every arm to the as-of time."""

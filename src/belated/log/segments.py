@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from belated.base.checks import LEAST_PROBABILITY
 from belated.base.columns import Array, Label, as_array, is_missing, locked, numbers
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
@@ -145,7 +146,7 @@ def read_arrival(chance: Any, rows: int) -> Array:
             f"{argument('arrival_probability')} has {len(column):,} rows but {argument('propensity')} has {rows:,}.",
             column="arrival_probability",
         )
-    possible = (column > 0) & (column <= 1)
+    possible = (column >= LEAST_PROBABILITY) & (column <= 1)
     if not possible.all():
         row = int(possible.argmin())
         raise impossible_arrival(row, column[row])
@@ -154,7 +155,9 @@ def read_arrival(chance: Any, rows: int) -> Array:
 
 def impossible_arrival(row: int, value: float) -> LogError:
     """Return the error of a probability of arrival that is none, or 0."""
-    return LogError.of_row("arrival_probability", row, f"is {value}; it must be above 0 and at most 1.")
+    return LogError.of_row(
+        "arrival_probability", row, f"is {value}; it must be at least {LEAST_PROBABILITY:g} and at most 1."
+    )
 
 
 def read_covariates(covariates: Any, rows: int) -> Covariates:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, tolerance
+from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
 from belated.base.columns import Array, Label
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
@@ -57,7 +57,7 @@ def _sound(rows: ir.Table, arms: int) -> ir.BooleanColumn:
     total = sum(columns[1:], columns[0])
     own = chosen(rows, arms)
     # NaN is above every number, on every engine
-    sound = (own > 0) & (total <= 1 + tolerance(len(columns)))
+    sound = (own >= LEAST_PROBABILITY) & (total <= 1 + tolerance(len(columns)))
     for p in columns:
         sound = sound & (p >= 0)
     if "p" not in rows.columns:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from belated.base.checks import LEAST_PROBABILITY
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
@@ -318,9 +319,9 @@ def _refuse_impossible(query: RowsQuery, rows: ir.Table) -> None:
     chance = rows.arrive
     summary = fetch(rows.aggregate(n=rows.count(), known=chance.count(), low=chance.min(), high=chance.max()))
     ends = summary.to_pylist()[0]
-    if ends["known"] == ends["n"] and (ends["n"] == 0 or (ends["low"] > 0 and ends["high"] <= 1)):
+    if ends["known"] == ends["n"] and (ends["n"] == 0 or (ends["low"] >= LEAST_PROBABILITY and ends["high"] <= 1)):
         return
-    possible = ((chance > 0) & (chance <= 1)).fill_null(False)
+    possible = ((chance >= LEAST_PROBABILITY) & (chance <= 1)).fill_null(False)
     raise _refused(query, rows, chance, ~possible, impossible_arrival)
 
 

@@ -80,7 +80,8 @@ class Across:
             self.numbers = self.moments.astype(np.float64)
         low, high = (float(self.numbers.min()), float(self.numbers.max())) if len(self.numbers) else (0.0, 1.0)
         if low == high:
-            low, high = low - 0.5, high + 0.5
+            margin = max(0.5, 1e-9 * abs(low))  # next to a large number, 0.5 is nothing
+            low, high = low - margin, high + margin
         self.low, self.high = low, high
         self.places = (self.numbers - low) / (high - low) * WIDE
         if self.dates:

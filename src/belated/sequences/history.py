@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, TOLERANCE, outcome_fault
+from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, TOLERANCE, outcome_fault
 from belated.base.columns import Array, Label, numbers
 from belated.base.errors import BelatedWarning, LogError, OptionError, argument
 from belated.base.text import Unit, one_line
@@ -191,8 +191,8 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
     if len(wrong):
         fault = outcome_fault(y[wrong[0]])
         raise OptionError(f"{argument('outcome')} in row {wrong[0]} {fault}; give outcomes after they have arrived.")
-    if not ((pi > 0) & (pi <= 1 + TOLERANCE)).all():
-        raise OptionError(f"{argument('propensity')} must lie in (0, 1].")
+    if not ((pi >= LEAST_PROBABILITY) & (pi <= 1 + TOLERANCE)).all():
+        raise OptionError(f"{argument('propensity')} must lie in (0, 1], and not below {LEAST_PROBABILITY:g}.")
     columns = ArrivalColumns(
         code=code, outcome=y, propensity=pi[:, np.newaxis], full=False, arrived=np.arange(len(code))
     )

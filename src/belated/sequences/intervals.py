@@ -128,6 +128,8 @@ def silence(history: History, arm: int) -> str | None:
             f"needs {LEAST_SIZE:.0f}, {bounded}."
         )
     variance, _, doubt = kernel.shape(history.record.state, arm)
+    if variance == 0 and state[fields.Y] != 0:
+        return f"The outcomes of arm {name} differ by too little for numbers to hold their powers; use another unit."
     if variance == 0:
         return (
             f"All {n:,} arrived outcomes of arm {name} are {history.record.shift[arm]:g}, so their variance is "
