@@ -45,6 +45,9 @@ def test_study_as_data(call, file, bandit, tmp_path):
         (("shape = 0.75", "shape = -1"), (), "must be above 0"),
         (("[200, 400]", "[0]"), (), "must be a whole number"),
         (("seed = 1", "seed = "), (), "is not TOML"),
+        (("seed = 1", "seed = -1"), (), "`seed` is -1; it must be a whole number"),  # a key of the file, not --seed
+        (("[200, 400]", f"[0x{'f' * 4000}]"), (), "a number that is too long to show; it must be at most"),
+        (("[200, 400]", f"[1{'0' * 400}]"), (), "it must be at most 2,147,483,645"),
         (("seed = 1", '"\\u001b[2J" = 1'), (), r"Unknown key `\x1b[2J`"),
         (("", ""), ("--replications", 10**9), "--replications is 1000000000; it must be at most 10,000,000"),
         (("", ""), ("--format", "xml"), "--format is 'xml'"),

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from belated.base.checks import whole
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.kernels.experiment import NEVER
@@ -24,6 +23,7 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.contextual_stage import ContextualStage
 from belated.simulation.policies import Policy, uniform
+from belated.simulation.simulate import check_horizon
 from belated.simulation.stage import Stage
 from belated.summaries.segments import ALL
 
@@ -164,7 +164,7 @@ def rehearsal(
     """
     if bandit.window is not None:
         raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
-    whole("rows", rows, least=1)
+    check_horizon("rows", rows)
     last = (clock or system_clock)()
     time = _Time(last - rows * STEP)
     with tempfile.TemporaryDirectory(prefix="belated-") as folder:
