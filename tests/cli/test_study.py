@@ -60,6 +60,11 @@ def test_what_is_wrong_is_one_sentence_and_exit_code_2(refused, file, change, ar
     assert sentence in refused("study", file, "--replications", 2, *arguments)
 
 
+def test_a_study_that_cannot_be_saved_is_not_run(refused, events_file, tmp_path):
+    assert "cannot be saved" in refused("study", events_file, "--save", tmp_path / "a.study")
+    assert not (tmp_path / "a.study").exists()
+
+
 def test_a_file_that_is_not_there(refused, tmp_path):
     assert "nothing.toml" in refused("study", tmp_path / "nothing.toml")
 

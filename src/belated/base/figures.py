@@ -61,6 +61,8 @@ def check_library() -> None:
 def figure_files(path: str | Path) -> dict[str, Path]:
     """Return the files of a figure by their kind, from a path without suffix; one of its own kinds is not doubled."""
     base = Path(path)
+    if base.name in ("", ".."):
+        raise OptionError(f"The figure has no name: `{path}` is a folder; add one, such as `{base / 'figure'}`.")
     base = base.with_suffix("") if base.suffix.lower() in (".png", ".svg") else base
     return {suffix: base.with_name(f"{base.name}.{suffix}") for suffix in ("png", "svg")}
 
