@@ -45,21 +45,22 @@ class Fields(TypedDict):
     wait: float
 
 
-def check_saved(bandit: AnyBandit) -> None:
-    """Raise if a study of this bandit cannot be saved."""
+def check_saved(bandit: AnyBandit) -> Bandit:
+    """Return the bandit of a study that can be saved; raise otherwise."""
     if isinstance(bandit, ContextualBandit) or bandit.window is not None:
         raise OptionError(
             "A study of a bandit with segments or events cannot be saved: it does not keep the sums of its runs. Write "
             "its rows, such as with `to_json()` or `--format json`."
         )
+    return bandit
 
 
 def save(study: Study, path: str | Path) -> None:
     """Write a study to a file; a failure leaves no partial file."""
-    check_saved(study.bandit)
+    bandit = check_saved(study.bandit)
     about = {
         "format": _FORMAT,
-        "bandit": bandit_to(study.bandit),
+        "bandit": bandit_to(bandit),
         "policy": policy_to(study.policy),
         "seed": study.seed,
         "as_published": study.as_published,
