@@ -37,6 +37,8 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# How fast, as ratios. Alone, because they need servers or a long time: python benchmarks/engines.py, benchmarks/event_tables.py,
+# benchmarks/service.py, benchmarks/dashboard.py
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/simulation.py
@@ -47,7 +49,7 @@ bench: $(READY)
 # The simulations that show the statistics work, some hours; each alone: python benchmarks/winner.py
 evidence: $(READY)
 	$(BIN)/python benchmarks/intervals.py > benchmarks/COVERAGE.md
-	for each in lift sequences winner batches diagnostics sensitivity planning; do \
+	for each in lift sequences winner batches diagnostics sensitivity planning segments maturing; do \
 	  $(BIN)/python benchmarks/$$each.py > benchmarks/$$(echo $$each | tr a-z A-Z).md || exit 1; done
 
 # The wheel and the source distribution, as they are uploaded.

@@ -10,6 +10,7 @@ import itertools
 from dataclasses import dataclass, fields
 
 import numpy as np
+from made_by import made_by
 from winner import DEFAULT, selected
 
 import belated as bl
@@ -128,7 +129,7 @@ def main() -> None:
           "largest estimate (`Estimate.best`); `margin` is the lead of the first arm. `floor` is the probability of "
           "all other arms together under eps-greedy, or the minimum for each arm under Thompson. "
           f"{runs:,} replications (Monte Carlo error {100 * (0.95 * 0.05 / runs) ** 0.5:.1f} points).\n\n"
-          "`python benchmarks/batches.py > benchmarks/BATCHES.md`\n")  # fmt: skip
+          f"{made_by()}\n")  # fmt: skip
     print("| rows a batch | arms | policy | floor | outcomes | margin | contrast | paper's | arm 0 | arm 1 | winner |")
     print("|--:|--:|:--|--:|:--|--:|--:|--:|--:|--:|--:|")
     lowest, widest = [], 0.0

@@ -7,7 +7,6 @@ benchmarks/commands.py` writes COMMANDS.md.
 from __future__ import annotations
 
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -15,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from made_by import made_by
 from tables import write
 
 ROWS, ROUNDS = 100_000, 7
@@ -55,7 +55,7 @@ def main() -> None:
         _line(f"`belated analyze`, {ROWS:,} rows", seconds["analyze"], "average by arm", seconds["duckdb"], "5"),
         _line("the same the first time, compiling", cold, "average by arm", seconds["duckdb"], None),
     ]
-    text = "\n".join([_HEAD, *lines, "", _MACHINE.format(processor=_processor(), python=platform.python_version()), ""])
+    text = "\n".join([_HEAD, *lines, "", made_by(), ""])
     (Path(__file__).parent / "COMMANDS.md").write_text(text)
     print(text)
 
@@ -63,14 +63,6 @@ def main() -> None:
 def _line(what: str, ours: float, floor_name: str, floor: float, most: str | None) -> str:
     target = "-" if most is None else f"at most {most}"
     return f"| {what} | {ours:.2f} | {floor_name} | {floor:.2f} | {ours / floor:.1f} | {target} |"
-
-
-def _processor() -> str:
-    """Return the name of the processor."""
-    about = Path("/proc/cpuinfo")
-    lines = about.read_text().splitlines() if about.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
 _HEAD = f"""# Starting commands
@@ -83,7 +75,7 @@ plug-ins.
 
 | what | s | floor | s | ratio | target |
 |:--|--:|:--|--:|--:|--:|"""
-_MACHINE = "{processor}, shared with others; Python {python}. Run again: `python benchmarks/commands.py`."
+
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import platform
 import statistics
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from made_by import made_by
 
 import belated as bl
 from belated.live.dashboard.pages import routes
@@ -115,7 +115,7 @@ def main() -> None:
     given = parser.parse_args()
     text = "\n".join([
         "# The dashboard with many decisions", "",
-        f"{given.rows:,} decisions of 4 arms, 90 % told, SQLite; Python {platform.python_version()}. A page shows the "
+        f"{given.rows:,} decisions of 4 arms, 90 % told, SQLite. {made_by()} A page shows the "
         "answer that is cached, so that it begins to come at most 3 times as late as that answer over HTTP; a part "
         "that is swapped has at most 50 kB. Only ratios travel.", "",
         "| | first byte | of the cached answer | page | part |", "|---|--:|--:|--:|--:|", *measured(given.rows), "",

@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import platform
 import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
 import event_logs
 import numpy as np
-import scipy
+from made_by import made_by
 from scipy import special
 
 import belated as bl
@@ -578,8 +577,7 @@ def main() -> None:
         "--parts", nargs="*", default=["healthy", "small", "tails", "faulty", "units", "best", "cohorts"]
     )
     options = parser.parse_args()
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
-    print(f"# Diagnosis\n\nHow often `bl.diagnose` reports a problem. {versions}.\n")
+    print(f"# Diagnosis\n\nHow often `bl.diagnose` reports a problem. {made_by()}\n")
     with ProcessPoolExecutor(options.workers) as pool:
         if "healthy" in options.parts:
             print_healthy(pool, options.replications, options.horizons)

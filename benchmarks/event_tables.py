@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from made_by import made_by
 
 DAY = 86_400_000_000
 CHUNK = 5_000_000
@@ -105,9 +105,7 @@ def main() -> None:
     widths = np.array(runs[True][0]["width"]) / np.array(runs[False][0]["width"])
     print("# Tables of events\n")
     print(f"{rows:,} assignments and {rows // 10:,} events in Parquet, a window of 10 days, as of day 20; medians of")
-    print(
-        f"{given.turns} turns, each in a process of its own. {platform.processor() or platform.machine()}, 2 cores.\n"
-    )
+    print(f"{given.turns} turns, each in a process of its own. {made_by()}\n")
     print("| rows that count | seconds | CPU seconds | peak memory |\n|---|--:|--:|--:|")
     for kind, label in ((False, "closed windows only"), (True, "open windows too")):
         each = medians[kind]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from made_by import made_by
 from scipy import special, stats
 
 import belated as bl
@@ -411,7 +412,7 @@ HEAD = """# Coverage
 The default interval `score`, compared with `t` and the paper's `normal`: how often a 95 % interval covers the true
 value, and how often decisions based on it are wrong. `daipw` on simulated logs; {runs:,} runs in each cell (Monte
 Carlo error
-{error:.1f} points), half as many with 34 arms and with 20,000 rows. Run on two cores of an AMD EPYC.
+{error:.1f} points), half as many with 34 arms and with 20,000 rows. {made}
 
 Outcomes: `revenue p` is 0, or with probability p lognormal of mean 50 with that sigma; `gamma revenue` the same with
 exponential amounts; `price` is 0 or 9.99, `-1/1` is a rate in another coding, `counts` are Poisson. Distributions
@@ -456,7 +457,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, help="Only so many cells.")
     options = parser.parse_args()
     runs = options.replications
-    print(HEAD.format(runs=runs, error=100 * (0.95 * 0.05 / runs) ** 0.5, sample=SAMPLE, fewest=FEWEST))
+    print(HEAD.format(runs=runs, error=100 * (0.95 * 0.05 / runs) ** 0.5, sample=SAMPLE, fewest=FEWEST, made=made_by()))
     everything, tests = table_of_intervals(grid()[: options.first], runs)
     below(everything)
     print("\n## Tests\n\nPercent of runs in which the contrast of the first two arms excludes the true value (its "

@@ -10,6 +10,8 @@ import itertools
 import math
 import warnings
 
+from made_by import made_by
+
 import belated as bl
 
 #: Outcomes by name: what makes an arm from its mean, the baseline's mean, and the other arm's.
@@ -57,7 +59,7 @@ def main() -> None:
           f"often the lift excludes 0 and the contrast does not, or vice versa; {runs:,} runs each (Monte Carlo error "
           f"{error:.1f} points). "
           "Delays are geometric with mean 10, a tenth of the outcomes never arrives. Not covered: more than two arms, "
-          "heavy tails.\n")  # fmt: skip
+          f"heavy tails. {made_by()}\n")  # fmt: skip
     print("| rows | policy | outcomes | bounded | bounded and holds | holds | contradicts |")
     print("|--:|:--|:--|--:|--:|--:|--:|")
     for horizon, policy, family in itertools.product(options.horizons, POLICIES, FAMILIES):

@@ -407,7 +407,7 @@ _HEAD = """# Speed of live experiments
 Everything that is answered is on the disk: SQLite with a write-ahead log and `synchronous=FULL`, PostgreSQL with
 `synchronous_commit=on`. Parts of a comparison take turns in one run; values are medians. The ceiling inserts 1,000 rows
 of the same table in a commit and does nothing else, no lookup, no draw, no reply: by `executemany` of `sqlite3`, and by
-one statement of arrays in PostgreSQL.
+one statement of arrays in PostgreSQL. Run again: `python benchmarks/live.py`.
 
 Callers that each wait for their reply are tasks of an event loop (`ask_async`). Threads cannot be as many a second,
 whatever the storage does: Python wakes them one after the other, and the first line says how often.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+from made_by import made_by
 
 import belated as bl
 from belated.simulation.cells import Cell as Result
@@ -25,7 +25,7 @@ RATES = (0.01, 0.03, 0.1, 0.3)
 
 PAGE = """# Events whose windows are open: coverage, bias and width
 
-Made by `python benchmarks/maturing.py --runs {runs}` on {machine}, one core: {runs:,} runs a row, so that chance moves
+{made} {runs:,} runs a row, in one process, so that chance moves
 95 % by about {error:.1f} points. {rows:,} assignments in {days} days, two arms; events of B are 1.2 times as likely as
 those of A (`rate`) and come later: delays are geometric, with a mean of a fifth of the window for A and half of it for
 B. Policies decide once a day from the events so far: epsilon-greedy explores 30 %, Thompson sampling has a floor of
@@ -126,8 +126,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
     error = 100 * math.sqrt(0.95 * 0.05 / runs)
-    machine = platform.processor() or platform.machine()
-    print(PAGE.format(machine=machine, runs=runs, error=error, rows=DAY * DAYS, days=DAYS))
+    print(PAGE.format(made=made_by(), runs=runs, error=error, rows=DAY * DAYS, days=DAYS))
     shares: list[float] = []
     tables = {
         "Whether there is an event": list(cases("indicator", ("greedy", "Thompson"))),

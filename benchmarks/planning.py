@@ -10,6 +10,7 @@ import math
 import time
 
 import numpy as np
+from made_by import made_by
 
 import belated as bl
 from belated.base.text import one_line
@@ -104,7 +105,8 @@ def main() -> None:
             "|:--|:--|:--|--:|--:|--:|--:|")  # fmt: skip
     print("# Planning\n\nEach plan for B - A (95 % intervals, the defaults) is followed by "
           f"{options.replications:,} new experiments with another seed at its horizon and wait: their mean half-width, "
-          f"its quantile under an assurance, or the power. The plan's own interval is in brackets.\n")  # fmt: skip
+          f"its quantile under an assurance, or the power. The plan's own interval is in brackets. "
+          f"{made_by()}\n")  # fmt: skip
     widths: list[float] = []
     powers: list[float] = []
     print(f"## From a description\n\n{head}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from intervals import spent, thompson
+from made_by import made_by
 
 import belated as bl
 from belated.estimation.estimate import Estimate
@@ -26,7 +26,7 @@ LEVEL = 0.95
 
 PAGE = """# Segments and covariates: coverage, in percent
 
-Made by `python benchmarks/segments.py` on {machine}, 2 cores. Policies learn in each segment on its own. Means, delays
+{made} Policies learn in each segment on its own. Means, delays
 (Pareto) and the share of outcomes that never arrive (0 to 60 %) differ by segment and arm. 95 % score intervals, daipw,
 {runs:,} runs a row, so that chance moves 95 % by about {error:.1f} points.
 
@@ -181,7 +181,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     error = 100 * math.sqrt(LEVEL * (1 - LEVEL) / options.runs)
-    print(PAGE.format(runs=options.runs, error=error, machine=platform.machine()))
+    print(PAGE.format(runs=options.runs, error=error, made=made_by()))
     grid = [
         Cell(outcomes, s, k, policy, rows)
         for outcomes in OUTCOMES

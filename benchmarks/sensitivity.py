@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
 import time
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
-import scipy
+from made_by import made_by
 from scipy import special
 
 import belated as bl
@@ -135,13 +134,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     n = options.replications
-    versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     error = 100 * math.sqrt(0.95 * 0.05 / n)
     print(f"# Sensitivity\n\nPercentage of 95 % intervals for B - A that cover the true difference of the means over "
           f"all assigned rows, if the odds of arriving vary with the outcome by exactly G, in the form that changes "
           f"the mean most: large outcomes of B and small ones of A arrive rarely, or vice versa "
           f"(half of the {n:,} logs each). Monte Carlo error of 95: {error:.1f}. The last column should be 95 or more; "
-          f"the one before it should be low, given enough rows. {versions}.\n")  # fmt: skip
+          f"the one before it should be low, given enough rows. {made_by()}\n")  # fmt: skip
     half = (0.5, 0.5)
     with ProcessPoolExecutor(options.workers) as pool:
         print("## Enough rows to tell G from its half\n")

@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from event_logs import experiment
+from made_by import made_by
 from numba import njit
 from scipy import special, stats
 
@@ -418,7 +419,6 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="only the speed")
     parser.add_argument("--segments", action="store_true", help="only sequences over segments")
     parser.add_argument("--events", action="store_true", help="only sequences of events while windows are open")
-    parser.add_argument("--machine", default="", help="on which it runs, for the report")
     options = parser.parse_args()
     if options.segments or options.events:
         with ProcessPoolExecutor(options.workers) as pool:
@@ -428,7 +428,7 @@ def main() -> None:
                 print_with_events(options.replications, options.only, pool)
         return
     if not options.speed:
-        print(f"# Confidence sequences\n{options.machine and f'{chr(10)}Machine: {options.machine}.{chr(10)}'}")
+        print(f"# Confidence sequences\n\n{made_by()}\n")
         with ProcessPoolExecutor(options.workers) as pool:
             if not options.only:
                 print_ever_wrong(options.replications, pool)

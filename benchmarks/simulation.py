@@ -12,7 +12,6 @@ generator for one number after another, and as belated draws them, in place.
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,7 +19,8 @@ from pathlib import Path
 
 import numba
 import numpy as np
-from speed import best, processor
+from made_by import made_by
+from speed import best
 
 import belated as bl
 from belated.kernels import streams
@@ -101,10 +101,7 @@ def say(what: str, value: str, target: str = "-") -> None:
 def main() -> None:
     """Measure everything."""
     print("# Simulation\n")
-    print(
-        f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"NumPy {np.__version__}, numba {numba.__version__}, belated {bl.__version__}.\n"
-    )
+    print(f"{made_by()}\n")
     print("| what | ratio | target |\n|:--|--:|--:|")
     rng, stream, block = generator(), streams.streams(1, np.array([0]))[0], np.empty(1024)
     numbers_of_all = 0.0

@@ -10,8 +10,6 @@ that a noisy machine disturbs both sides alike.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -20,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from made_by import made_by
 
 import belated as bl
 
@@ -155,14 +154,6 @@ def by_segment(rows: int, line: Callable[[str, float, str], None]) -> None:
     line("sums with 5 covariates to sums without", adjusted / plain, "at most 3")
 
 
-def processor() -> str:
-    """Return the processor's name (Linux)."""
-    names = [
-        line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
-    ]
-    return names[0] if names else platform.machine()
-
-
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -192,8 +183,7 @@ def main() -> None:
     line("first answer (1,000 rows) in a new process to `import numpy, scipy.stats`",
          seconds_of(small) / seconds_of("import numpy, scipy.stats"), "-")  # fmt: skip
 
-    print(f"# Speed\n\n{rows:,} rows, {processor()}, {os.cpu_count()} cores, "
-          f"Python {platform.python_version()}, NumPy {np.__version__}, belated {bl.__version__}.\n")  # fmt: skip
+    print(f"# Speed\n\n{rows:,} rows. {made_by()}\n")
     print("| what | ratio | target |\n|:--|--:|--:|")
     print("\n".join(lines))
 

@@ -10,6 +10,7 @@ import itertools
 import sys
 
 import numpy as np
+from made_by import made_by
 from scipy import special
 
 import belated as bl
@@ -261,7 +262,7 @@ def main() -> None:
         print("# The winner\n\n95 % intervals; coverage in percent. `reported` is `Best.interval`: the hybrid, or near "
               "a tie the simultaneous band. `median below`: how often the median-unbiased estimate is below the mean."
               "\n\n"
-              "`python benchmarks/winner.py > benchmarks/WINNER.md`\n")  # fmt: skip
+              f"{made_by()}\n")  # fmt: skip
     if "draws" in options.parts:
         exact_draws(5 * options.replications)
     if "together" in options.parts:

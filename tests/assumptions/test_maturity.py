@@ -16,6 +16,7 @@ def test_rows_that_have_had_their_time_count():
     log = experiment(delay=bl.delays.constant(100), never=0.0, horizon=1000)
     answer = bl.sensitivity(log, ("B", "A"))
     assert (answer.maturity.age, answer.maturity.rows) == (100, 900)
+    assert "900 rows assigned at least 100 steps before the end" in str(answer)
     assert answer.observed_share == {"A": 1.0, "B": 1.0}
     for none in (0, 0.0, "0", "0 steps"):
         every = bl.sensitivity(log, ("B", "A"), mature=none)

@@ -145,6 +145,12 @@ def test_a_suffix_that_a_figure_has_anyway_is_not_doubled(tmp_path, name):
     assert [path.name for path in figures.figure_files("plot.v1").values()] == ["plot.v1.png", "plot.v1.svg"]
 
 
+@pytest.mark.parametrize("path", ["", ".", "..", "/"])
+def test_a_figure_needs_a_name(path):
+    with pytest.raises(bl.OptionError, match=r"The figure has no name: .* is a folder"):
+        figures.figure_files(path)
+
+
 def test_labels_that_the_font_lacks_stay_different():
     assert figures.safe_labels(["漢", "字", "plain", "漢"], 22) == ["□ (1)", "□ (2)", "plain", "□ (1)"]
 

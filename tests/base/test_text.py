@@ -140,6 +140,7 @@ def test_a_value_is_shown_however_deep_it_is():
         deep = [deep]
     assert text.shown(deep) == "a list that is nested too deep"
     assert text.shown(["a", 1]) == "['a', 1]"
+    assert text.shown(16**5000) == "a number that is too long to show"
 
 
 def test_an_estimated_share_is_shown_between_0_and_100_percent():

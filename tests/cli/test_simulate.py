@@ -48,6 +48,22 @@ def test_parquet_without_pyarrow_is_refused_before_anything_runs(refused, file, 
     assert "pip install pyarrow" in refused("simulate", file, "-o", tmp_path / "log.parquet")
 
 
+def test_nothing_is_written_if_the_events_cannot_be(refused, events_file, tmp_path):
+    (tmp_path / "log-events.csv").mkdir()
+    assert "log-events.csv` cannot be written: it is a folder" in refused(
+        "simulate", events_file, "-o", tmp_path / "log.csv"
+    )
+    assert not (tmp_path / "log.csv").exists()
+
+
+def test_the_events_do_not_replace_the_description(refused, events_file, tmp_path):
+    description = events_file.rename(tmp_path / "log-events.csv")
+    before = description.read_text()
+    assert "it is an input file" in refused("simulate", description, "-o", tmp_path / "log.csv")
+    assert description.read_text() == before
+    assert not (tmp_path / "log.csv").exists()
+
+
 def test_events_are_written_beside_the_rows(call, events_file, tmp_path):
     done = call("simulate", events_file, "-o", tmp_path / "log.csv", "--seed", 2)
     texts = [(tmp_path / name).read_text() for name in ("log.csv", "log-events.csv")]

@@ -45,6 +45,9 @@ def test_study_as_data(call, file, bandit, tmp_path):
         (("shape = 0.75", "shape = -1"), (), "must be above 0"),
         (("[200, 400]", "[0]"), (), "must be a whole number"),
         (("seed = 1", "seed = "), (), "is not TOML"),
+        (("seed = 1", "seed = -1"), (), "`seed` is -1; it must be a whole number"),  # a key of the file, not --seed
+        (("[200, 400]", f"[0x{'f' * 4000}]"), (), "a number that is too long to show; it must be at most"),
+        (("[200, 400]", f"[1{'0' * 400}]"), (), "it must be at most 2,147,483,645"),
         (("seed = 1", '"\\u001b[2J" = 1'), (), r"Unknown key `\x1b[2J`"),
         (("", ""), ("--replications", 10**9), "--replications is 1000000000; it must be at most 10,000,000"),
         (("", ""), ("--format", "xml"), "--format is 'xml'"),
@@ -55,6 +58,11 @@ def test_study_as_data(call, file, bandit, tmp_path):
 def test_what_is_wrong_is_one_sentence_and_exit_code_2(refused, file, change, arguments, sentence):
     file.write_text(file.read_text().replace(*change))
     assert sentence in refused("study", file, "--replications", 2, *arguments)
+
+
+def test_a_study_that_cannot_be_saved_is_not_run(refused, events_file, tmp_path):
+    assert "cannot be saved" in refused("study", events_file, "--save", tmp_path / "a.study")
+    assert not (tmp_path / "a.study").exists()
 
 
 def test_a_file_that_is_not_there(refused, tmp_path):

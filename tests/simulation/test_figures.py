@@ -231,5 +231,6 @@ def test_errors_of_rates_are_in_points():
     assert data["panels"]["interval length, points"]["daipw"][1][0] == pytest.approx(100 * cell.length)
     assert data["panels"]["coverage"]["daipw"][1][0] == cell.coverage
     assert set(data["reference"]) == {"bias, points", "coverage"}
+    assert [axes.get_title("left") for axes in study.plot().axes] == list(data["panels"])  # none is shortened
     assert "errors in percentage points" in str(study).splitlines()[0]
     assert study.to_dict()["length"][-1] == cell.length

@@ -132,6 +132,7 @@ def test_a_study_of_another_version_is_told(saved, tmp_path):
     "change",
     [
         lambda m: m[:1], lambda m: m[:, :1], lambda m: m[:, :, :-1], lambda m: m[0], lambda m: m * np.nan, lambda m: -m,
+        lambda m: np.where(m % 1 == 0, m, np.inf),
         lambda m: m.astype("float32"), lambda m: m.astype(str), lambda m: m + 0.5, lambda m: 2 * m, np.zeros_like,
     ],
 )  # fmt: skip

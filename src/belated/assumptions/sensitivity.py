@@ -373,7 +373,8 @@ class Sensitivity(Table):
         shares = " and ".join(f"{share_text(share)} of {name}'s" for name, share in observed)
         rows = count(self.maturity.rows, "row")
         if self.maturity.text != "0":
-            rows = f"{rows} assigned at least {self.maturity.text} before the end"
+            steps = "" if isinstance(self.maturity.age, np.timedelta64) else " steps"
+            rows = f"{rows} assigned at least {self.maturity.text}{steps} before the end"
         notes = [self.conclusion, f"Used: {rows}, of which {shares} outcomes have arrived."]
         notes += [] if self.cap is None else [self.cap.note(self.arrived)]
         if self.maturity.late is not None:

@@ -35,8 +35,8 @@ INK, GREY, FAINT = "#222222", "#777777", "#E6E6E6"
 #: From values to places on an axis, or back.
 _Scale: TypeAlias = Callable[[ArrayLike], Array]
 
-#: Values beyond this are not drawn, and labels longer than this are cut; the name of a single facet has more room.
-LARGEST, LONGEST, _LONGEST_ALONE = 1e100, 22, 60
+#: Values beyond this are not drawn, and labels longer than this are cut; names of facets have more room.
+LARGEST, LONGEST, _LONGEST_FACET, _LONGEST_ALONE = 1e100, 22, 28, 60
 
 #: What stands for a letter that the font lacks.
 _BOX = "\u25a1"
@@ -61,6 +61,8 @@ def check_library() -> None:
 def figure_files(path: str | Path) -> dict[str, Path]:
     """Return the files of a figure by their kind, from a path without suffix; one of its own kinds is not doubled."""
     base = Path(path)
+    if base.name in ("", ".."):
+        raise OptionError(f"The figure has no name: `{path}` is a folder; add one, such as `{base / 'figure'}`.")
     base = base.with_suffix("") if base.suffix.lower() in (".png", ".svg") else base
     return {suffix: base.with_name(f"{base.name}.{suffix}") for suffix in ("png", "svg")}
 
@@ -127,7 +129,8 @@ def new_figure(
         room = int(11 * width)
         figure.suptitle("\n".join(textwrap.wrap(safe_label(title, 2 * room), room)[:2]), fontsize=11, color=INK)
     axes = [figure.add_subplot(rows, columns, k + 1, facecolor="white") for k in range(len(facets))]
-    for name, facet in zip(safe_labels(facets, LONGEST if len(facets) > 1 else _LONGEST_ALONE), axes, strict=True):
+    room = _LONGEST_FACET if len(facets) > 1 else _LONGEST_ALONE
+    for name, facet in zip(safe_labels(facets, room), axes, strict=True):
         facet.set_title(name, loc="left", fontsize=10, color=INK)
         facet.spines[["top", "right"]].set_visible(False)
         facet.spines[["left", "bottom"]].set_color(GREY)

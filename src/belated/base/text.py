@@ -71,8 +71,8 @@ def shown(value: object) -> str:
         return one_line(repr(value))
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deep"
-    except ValueError:  # Python writes numbers of so many digits only when told to
-        return "a number of thousands of digits"
+    except ValueError:  # more digits than Python writes
+        return "a number that is too long to show"
 
 
 def one_line(value: object, longest: int = 60) -> str:

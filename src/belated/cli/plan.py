@@ -12,7 +12,14 @@ from belated.cli.output import check_format, check_plot, show, write_plot
 
 
 def plan(
-    source: options.Source,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A TOML file that describes the experiment; or the log of a pilot: a file, a folder of Parquet files, "
+            "a glob, or the URL of a database.",
+            show_default=False,
+        ),
+    ],
     outcomes: options.Outcomes = None,
     table: options.DatabaseTable = None,
     arm: options.Arm = None,

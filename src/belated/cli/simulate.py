@@ -32,11 +32,13 @@ def simulate(
     """
     from belated.base.text import count
     from belated.simulation import description as descriptions
-    from belated.simulation.log_files import check_log_path, write_events, write_log
+    from belated.simulation.log_files import check_log_path, events_path, write_events, write_log
     from belated.simulation.simulate import simulate as run
 
     check_log_path(output, [description])
     about = descriptions.read(description)
+    if about.bandit.window is not None:
+        check_log_path(events_path(output), [description])
     steps = max(about.horizons) if horizon is None else horizon
     log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
     write_log(log, output)

@@ -34,12 +34,15 @@ def study(
     from belated.base.text import one_line
     from belated.simulation import description as descriptions
     from belated.simulation.study import study as run
+    from belated.simulation.study_files import check_saved
 
     shown_as = check_format(form)
     if save is not None:
         check_place(save, [description])
     check_plot(plot, [description])
     about = descriptions.read(description)
+    if save is not None:
+        check_saved(about.bandit)
     chosen = {name: getattr(about, name) for name in ("estimators", "targets", "intervals")}
     result = run(
         about.bandit,

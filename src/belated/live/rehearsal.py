@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.checks import whole
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.kernels.experiment import NEVER
@@ -26,6 +25,7 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.contextual_stage import ContextualStage
 from belated.simulation.policies import Policy, uniform
+from belated.simulation.simulate import check_horizon
 from belated.simulation.stage import Stage
 from belated.summaries.segments import ALL
 
@@ -166,9 +166,10 @@ def rehearsal(
     """
     if bandit.window is not None:
         raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
+    check_horizon("rows", rows)
     options: dict[str, Any] = {
         "arms": [str(label) for label in bandit.arms], "policy": policy, "outcome": outcome_of(bandit),
-        "baseline": baseline, "planned_rows": whole("rows", rows, least=1), "every": every,
+        "baseline": baseline, "planned_rows": rows, "every": every,
         "segments": segments_of(bandit) or None, "reason": "a rehearsal",
     }  # fmt: skip
     plan_creation(name, **options)  # before a file is made

@@ -90,5 +90,5 @@ def plan_figure(plan: Plan) -> Figure:
         aside.locator_params(nbins=5)
         aside.xaxis.set_major_formatter(lambda v, _: f"{v:,.10g}")
         aside.yaxis.set_major_formatter(lambda v, _: f"{v:,.10g}")
-        aside.set_xlabel(safe_label("steps of waiting after the last"), color=INK, fontsize=9)
+        aside.set_xlabel(safe_label("steps of waiting after the last assignment"), color=INK, fontsize=9)
     return figure

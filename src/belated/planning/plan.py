@@ -22,7 +22,7 @@ from belated.planning.planner import LEAST_RUNS, USUAL_SIMULATIONS, Planner, Run
 from belated.planning.results import Plan
 from belated.simulation.contextual import AnyBandit
 from belated.simulation.policies import Policy
-from belated.simulation.simulate import check
+from belated.simulation.simulate import check, check_horizon
 from belated.simulation.views import TargetLike, is_binary, read_known_target, true_value
 
 
@@ -110,7 +110,7 @@ def plan(
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
         raise OptionError(f"{argument('patience')} is {shown(patience)}; it must be 1 or more (steps per assignment).")
-    most = whole("max_horizon", max_horizon, least=1)
+    most = check_horizon("max_horizon", max_horizon)
     maturing = bool(maturing) and source.bandit.window is not None
     distance = true_value(source.bandit, wanted) - goal.null
     notes = source.notes

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from belated.base.errors import OptionError, argument
 from belated.kernels import contextual as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams
@@ -20,15 +19,13 @@ from belated.simulation.contextual import ContextualBandit
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import log_of_rows
-from belated.simulation.stage import LONGEST_HORIZON, kernel_arms, kernel_delays, kernel_rule
+from belated.simulation.stage import kernel_arms, kernel_delays, kernel_rule
 
 
 class ContextualStage:
     """A contextual bandit and a policy at one horizon, in the form that the kernel needs."""
 
     def __init__(self, bandit: ContextualBandit, policy: Policy, horizon: int) -> None:
-        if horizon > LONGEST_HORIZON:
-            raise OptionError(f"{argument('horizon')} is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         self.bandit, self.horizon, arms = bandit, horizon, bandit.arms
         self.own = OwnPolicy(policy, len(arms))
         rule = kernel_rule(arms, policy, horizon)

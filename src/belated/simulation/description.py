@@ -79,7 +79,9 @@ class Description:
 
 def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Description:
     """Read a description from a TOML file."""
-    return description_from(read_toml(path), needs_horizon=needs_horizon)
+    content = read_toml(path)
+    with _at(""):  # errors name keys of the file, not options of a command
+        return description_from(content, needs_horizon=needs_horizon)
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.errors import OptionError, argument
+from belated.base.errors import OptionError
 from belated.kernels import event_bandit as kernel
 from belated.kernels import experiment
 from belated.kernels.contextual import new_groups
@@ -24,7 +24,7 @@ from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_dela
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
 from belated.simulation.simulate import log_of_rows
-from belated.simulation.stage import LONGEST_HORIZON, kernel_arms, kernel_delays, kernel_rule
+from belated.simulation.stage import kernel_arms, kernel_delays, kernel_rule
 
 
 class EventRun(NamedTuple):
@@ -40,8 +40,6 @@ class EventStage:
     """A bandit whose outcomes are events, and a policy, at one horizon, in the form that the kernel needs."""
 
     def __init__(self, bandit: AnyBandit, policy: Policy, horizon: int) -> None:
-        if horizon > LONGEST_HORIZON:
-            raise OptionError(f"{argument('horizon')} is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         if bandit.window is None or bandit.measure is None:
             raise OptionError("The bandit has no events.")
         self.bandit, self.horizon, arms = bandit, horizon, tuple(bandit.arms)

@@ -18,6 +18,9 @@ from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.policies import Policy
 from belated.summaries.covariates import Covariates
 
+#: The largest horizon; row numbers must fit the calendar of arrivals.
+_LONGEST = 2**31 - 3
+
 
 def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, replication: int = 0) -> Log:
     """Run an experiment once.
@@ -49,7 +52,7 @@ def simulate(bandit: AnyBandit, policy: Policy, horizon: int, seed: int = 0, rep
     (100, 100)
     """
     check(bandit, policy)
-    steps, seed = whole("horizon", horizon, least=1), whole("seed", seed, least=0)
+    steps, seed = check_horizon("horizon", horizon), whole("seed", seed, least=0)
     replication = whole("replication", replication, least=0)
     if replication >= 2**32:
         raise OptionError(f"{argument('replication')} is {shown(replication)}; it must be below 2**32.")
@@ -94,6 +97,14 @@ def log_of_rows(
         covariates=covariates,
     )
     return Log.of_numbers(columns)
+
+
+def check_horizon(name: str, given: object) -> int:
+    """Return a number of steps that can be simulated."""
+    steps = whole(name, given, least=1)
+    if steps > _LONGEST:
+        raise OptionError(f"{argument(name)} is {shown(steps)}; it must be at most {_LONGEST:,}.")
+    return steps
 
 
 def check(bandit: object, policy: object) -> None:

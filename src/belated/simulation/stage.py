@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from belated.base.columns import Array, Label
-from belated.base.errors import OptionError, PolicyError, argument
+from belated.base.errors import PolicyError
 from belated.kernels import bandit as kernel
 from belated.kernels import experiment
 from belated.kernels.streams import streams
@@ -22,16 +22,11 @@ from belated.simulation.delays import Delay
 from belated.simulation.own_policies import OwnPolicy
 from belated.simulation.policies import Policy
 
-#: The largest horizon; row numbers must fit the calendar of arrivals.
-LONGEST_HORIZON = 2**31 - 3
-
 
 class Stage:
     """A bandit and a policy at one horizon, in the form that the kernel needs."""
 
     def __init__(self, bandit: Bandit, policy: Policy, horizon: int) -> None:
-        if horizon > LONGEST_HORIZON:
-            raise OptionError(f"{argument('horizon')} is {horizon:,}; it must be at most {LONGEST_HORIZON:,}.")
         self.n_arms, self.horizon, self.own = len(bandit.arms), horizon, OwnPolicy(policy, len(bandit.arms))
         delays = kernel_delays([bandit.delay(label) for label in bandit.arms])
         rule = kernel_rule(tuple(bandit.arms), policy, horizon)

@@ -25,7 +25,7 @@ from belated.simulation.contextual import AnyBandit, ContextualBandit
 from belated.simulation.crew import run
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
-from belated.simulation.simulate import check
+from belated.simulation.simulate import check, check_horizon
 from belated.simulation.views import TargetLike, View
 
 #: The duration of one task in nanoseconds: long enough for little overhead, short enough to stop quickly.
@@ -182,7 +182,7 @@ def step_cost(bandit: AnyBandit, policy: Policy) -> float:
 
 def _horizons(given: int | Sequence[int]) -> list[int]:
     lengths = list(given) if isinstance(given, Iterable) else [given]
-    horizons = [whole("horizons", horizon, least=1) for horizon in lengths]
+    horizons = [check_horizon("horizons", horizon) for horizon in lengths]
     if not horizons or len(set(horizons)) < len(horizons):
         raise OptionError(f"`horizons` is {shown(given)}; it must have at least one horizon, and none twice.")
     return horizons

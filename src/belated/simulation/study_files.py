@@ -19,7 +19,7 @@ from belated.base.text import shown
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS, MOMENTS
 from belated.simulation.bandits import Bandit
-from belated.simulation.contextual import ContextualBandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit
 from belated.simulation.description import bandit_from, bandit_to, policy_from, policy_to
 from belated.simulation.policies import Policy
 from belated.simulation.views import View
@@ -45,16 +45,22 @@ class Fields(TypedDict):
     wait: float
 
 
-def save(study: Study, path: str | Path) -> None:
-    """Write a study to a file; a failure leaves no partial file."""
-    if isinstance(study.bandit, ContextualBandit) or study.bandit.window is not None:
+def check_saved(bandit: AnyBandit) -> Bandit:
+    """Return the bandit of a study that can be saved; raise otherwise."""
+    if isinstance(bandit, ContextualBandit) or bandit.window is not None:
         raise OptionError(
             "A study of a bandit with segments or events cannot be saved: it does not keep the sums of its runs. Write "
-            "its rows, such as with `to_json()`."
+            "its rows, such as with `to_json()` or `--format json`."
         )
+    return bandit
+
+
+def save(study: Study, path: str | Path) -> None:
+    """Write a study to a file; a failure leaves no partial file."""
+    bandit = check_saved(study.bandit)
     about = {
         "format": _FORMAT,
-        "bandit": bandit_to(study.bandit),
+        "bandit": bandit_to(bandit),
         "policy": policy_to(study.policy),
         "seed": study.seed,
         "as_published": study.as_published,
@@ -88,7 +94,7 @@ def load(path: str | Path) -> Fields:
     except BelatedError as error:
         raise OptionError(f"{str(path)!r} is not a saved study: {error}") from None
     except (Exception, RecursionError) as error:
-        raise OptionError(f"{str(path)!r} is not a saved study ({type(error).__name__}).") from None
+        raise OptionError(f"{str(path)!r} is not a saved study, or is damaged ({type(error).__name__}).") from None
 
 
 def _fields(about: Mapping[str, Any], moments_of: Callable[[int], Array]) -> Fields:
@@ -147,6 +153,6 @@ def _moments(given: Array, horizon: int, arms: int) -> Array:
         raise OptionError(f"its runs at horizon {horizon:,} are of shape {given.shape} and type {given.dtype}.")
     assigned, arrived = given[:, :, ASSIGNED_ROWS], given[:, :, ARRIVED_ROWS]
     fits = (arrived >= 0) & (arrived <= assigned) & (assigned % 1 == 0) & (arrived % 1 == 0)
-    if np.isnan(given).any() or not fits.all() or (assigned.sum(axis=1) != horizon).any():
+    if not np.isfinite(given).all() or not fits.all() or (assigned.sum(axis=1) != horizon).any():
         raise OptionError(f"its runs at horizon {horizon:,} do not have that many assignments, or are not numbers.")
     return given
