@@ -94,7 +94,7 @@ def test_few_and_no_outcomes():
     assert bl.diagnose(bl.Log([0] * 50, np.arange(50.0), np.ones(50))).worst in ("amber", "red")
     with pytest.raises(bl.LogError, match="no rows"):
         bl.diagnose(played(50).at(0))
-    with pytest.raises(bl.OptionError, match="`log` is a int"):
+    with pytest.raises(bl.OptionError, match="`log` is of type int"):
         bl.diagnose(3)
 
 

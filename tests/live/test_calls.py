@@ -39,7 +39,7 @@ def test_numbers_of_numpy_are_units_and_truth_values_outcomes(store):
 
 def test_a_number_of_thousands_of_digits_is_refused_in_a_sentence(store):
     exp = create(store)
-    with pytest.raises(bl.OptionError, match="`unit` is a int; it must be text"):
+    with pytest.raises(bl.OptionError, match="`unit` is of type int; it must be text"):
         exp.ask(10**5000)
     with pytest.raises(bl.OptionError, match="`value` is a number that is too long to show; it must be a finite"):
         exp.tell("x", 10**5000)
@@ -50,9 +50,9 @@ def test_a_number_of_thousands_of_digits_is_refused_in_a_sentence(store):
 @pytest.mark.parametrize("wrong", [None, "abc", 7], ids=["nothing", "text", "number"])
 def test_what_is_no_list_is_refused_in_a_sentence(store, wrong):
     exp = create(store)
-    with pytest.raises(bl.OptionError, match=r"`units` is a .*; it must be a list"):
+    with pytest.raises(bl.OptionError, match=r"`units` is of type .*; it must be a list"):
         exp.ask_many(wrong)
-    with pytest.raises(bl.OptionError, match=r"`outcomes` is a .*; it must be a list"):
+    with pytest.raises(bl.OptionError, match=r"`outcomes` is of type .*; it must be a list"):
         exp.tell_many(wrong)
     assert exp.status().asked == exp.status().parked == 0
 

@@ -101,7 +101,7 @@ def test_segments_that_cannot_be_are_refused_in_a_sentence(place):
         exp.ask("x", "IT")
     with pytest.raises(bl.OptionError, match="has 1 names, but there are 2 units"):
         exp.ask_many(["x", "y"], ["DE"])
-    with pytest.raises(bl.OptionError, match="is a int"):
+    with pytest.raises(bl.OptionError, match="is of type int"):
         exp.ask("x", 3)
     with pytest.raises(bl.live.LiveError, match="has no segments; they are declared when"):
         plain.add_segment("IT")

@@ -11,9 +11,9 @@ GIVEN = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"arms": None}, "`arms` is a NoneType; it must be a list"),
-        ({"arms": ["A", 7]}, "`arms` is a int; it must be text"),
-        ({"segments": 5}, "`segments` is a int; it must be a list"),
+        ({"arms": None}, "`arms` is of type NoneType; it must be a list"),
+        ({"arms": ["A", 7]}, "`arms` is of type int; it must be text"),
+        ({"segments": 5}, "`segments` is of type int; it must be a list"),
         ({"author": ""}, "`author` has 0 characters"),
         ({"reason": "x" * 2001}, "`reason` has 2,001 characters"),
     ],

@@ -128,7 +128,7 @@ def test_both_are_data(both):
     for data in both:
         assert isinstance(data, Data)
         assert require_data(data) is data
-    with pytest.raises(bl.OptionError, match="`log` is a list"):
+    with pytest.raises(bl.OptionError, match="`log` is of type list"):
         require_data([])
 
 

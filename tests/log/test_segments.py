@@ -134,7 +134,7 @@ def test_covariates_are_scaled(values, scaled):
         ({"x": ["a", "b", "c", "d"]}, "The covariate 'x'"),
         ({"x": [1, 2, 3]}, "The covariate 'x' has 3 rows but `propensity` has 4"),
         ({"x": [[1], [2], [3], [4]]}, "The covariate 'x'"),
-        ([1, 2, 3, 4], "is a list; it must map names to columns"),
+        ([1, 2, 3, 4], "is of type list; it must map names to columns"),
         ({f"x{i}": [1, 2, 3, 4] for i in range(101)}, "has 101 columns; at most 100 are possible"),
     ],
 )

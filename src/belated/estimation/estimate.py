@@ -187,7 +187,9 @@ def _checked_sums(log: Sums | Ledger, estimator: Estimator) -> Sums:
     """Return the sums, or raise if the estimator cannot be computed from them."""
     sums = log.sums if isinstance(log, Ledger) else log
     if not isinstance(sums, Sums):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, a table from `read`, Sums or a Ledger.")
+        raise OptionError(
+            f"`log` is of type {type(log).__name__}; it must be a Log, a table from `read`, Sums or a Ledger."
+        )
     if (sums.weights, sums.outcome_model) != estimator.parts:
         raise OptionError(
             f"These sums have weights {sums.weights.name!r} and outcome model {sums.outcome_model.name!r}; "

@@ -24,7 +24,7 @@ Refused = dict[int, Told]
 def several(name: str, values: Iterable[Any]) -> Iterable[Any]:
     """Return values that are given together; raise if they are one value, or none."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise OptionError(f"{argument(name)} is a {type(values).__name__}; it must be a list.")
+        raise OptionError(f"{argument(name)} is of type {type(values).__name__}; it must be a list.")
     return values
 
 
@@ -89,7 +89,7 @@ def read_tell(
 def _read_time(value: object) -> dt.datetime:
     """Return when something happened, in UTC."""
     if not isinstance(value, dt.datetime):
-        raise OptionError(f"{argument('happened_at')} is a {type(value).__name__}; it must be a datetime.")
+        raise OptionError(f"{argument('happened_at')} is of type {type(value).__name__}; it must be a datetime.")
     try:
         return moment(stamp(value))
     except Exception:  # whatever a zone does; or a datetime that is none, such as pandas' NaT

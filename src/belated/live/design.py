@@ -136,7 +136,7 @@ def plan_setup(
 def read_text(name: str, value: object, longest: int = LONGEST) -> str:
     """Return text that every storage can hold: of bounded length, without NUL and without half characters."""
     if not isinstance(value, str) or not 0 < len(value) <= longest:
-        what = f"has {len(value):,} characters" if isinstance(value, str) else f"is a {type(value).__name__}"
+        what = f"has {len(value):,} characters" if isinstance(value, str) else f"is of type {type(value).__name__}"
         raise OptionError(f"{argument(name)} {what}; it must be text of 1 to {longest} characters.")
     if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
         raise OptionError(f"{argument(name)} has a character that is not text; leave it out.")
@@ -159,7 +159,7 @@ def read_segments(names: Sequence[str]) -> list[str]:
     """Return the names of segments, which are different, and not those that answers use themselves."""
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, Iterable):
-        raise OptionError(f"{argument('segments')} is a {type(names).__name__}; it must be a list.")
+        raise OptionError(f"{argument('segments')} is of type {type(names).__name__}; it must be a list.")
     labels = [read_text("segments", name) for name in listed]
     if len(set(labels)) != len(labels) or not 1 <= len(labels) <= MOST_SEGMENTS:
         raise OptionError(f"{argument('segments')} must be 1 to {MOST_SEGMENTS} different names.")

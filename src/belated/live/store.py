@@ -54,7 +54,9 @@ def read_place(place: object) -> str:
     try:
         text = os.fsdecode(place)  # type: ignore[arg-type]
     except TypeError:
-        raise OptionError(f"{argument('place')} is a {type(place).__name__}; it must be a path or a URL.") from None
+        raise OptionError(
+            f"{argument('place')} is of type {type(place).__name__}; it must be a path or a URL."
+        ) from None
     if not text or "\x00" in text:
         raise OptionError(f"{argument('place')} is {shown(text)}; it must be the name of a file, or a URL.")
     return text

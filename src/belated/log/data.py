@@ -202,5 +202,5 @@ class Data(ABC):
 def require_data(log: object, cap: float | None = None) -> Data:
     """Return `log`, with the cap if one is given; raise if it is not a log."""
     if not isinstance(log, Data):
-        raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or a table from `read`.")
+        raise OptionError(f"`log` is of type {type(log).__name__}; it must be a Log, or a table from `read`.")
     return log if cap is None else log.capped(cap)

@@ -122,8 +122,8 @@ def read_events(
 def _names(events: Any) -> Sequence[str]:
     if not isinstance(events, Mapping) and not hasattr(events, "columns"):
         raise LogError(
-            f"`events` is a {type(events).__name__}; it must be a dataframe or a mapping with `unit`, `age` or `time`, "
-            "and perhaps `value`.",
+            f"`events` is of type {type(events).__name__}; it must be a dataframe or a mapping with `unit`, `age` or "
+            "`time`, and perhaps `value`.",
             column="events",
         )
     return list(events if isinstance(events, Mapping) else events.columns)

@@ -168,7 +168,7 @@ def read_covariates(covariates: Any, rows: int) -> Covariates:
     """
     if not isinstance(covariates, Mapping) and not hasattr(covariates, "columns"):
         raise LogError(
-            f"{argument('covariates')} is a {type(covariates).__name__}; it must map names to columns, such as "
+            f"{argument('covariates')} is of type {type(covariates).__name__}; it must map names to columns, such as "
             "{'age': [31, 45]}.",
             column="covariates",
         )

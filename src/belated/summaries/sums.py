@@ -139,7 +139,7 @@ class Sums:
             outcome model.
         """
         if not callable(getattr(log, "sums", None)):
-            raise OptionError(f"`log` is a {type(log).__name__}; it must be a Log, or a table from `read`.")
+            raise OptionError(f"`log` is of type {type(log).__name__}; it must be a Log, or a table from `read`.")
         others = history if isinstance(history, Sequence) else [history]
         return log.sums([(weights, outcome_model)], plain=plain, history=others)[0][-1]
 
