@@ -104,7 +104,7 @@ def test_study_panels_are_the_cells(study):
         assert (x.tolist(), y.tolist()) == ([40, 60], [getattr(c, attribute) for c in cells])
     low, high = data["bands"]["coverage"]["nh0"]
     assert (low.tolist(), high.tolist()) == ([c.coverage_low for c in cells], [c.coverage_high for c in cells])
-    assert data["title"] == "$B_ - A: 95% auto intervals, 40 replications"
+    assert data["title"] == "$B_ - A: 95% default intervals, 40 replications"
     other = plots.study_panels(study, "A", "normal")
     assert other["panels"]["coverage"]["daipw"][1][1] == study.coverage("daipw", "A", "normal", 60)
 

@@ -133,6 +133,7 @@ def study_panels(study: Study, target: TargetLike = None, interval: Interval | N
     bias = f"bias{unit}"
     reach = {e: size * special.ndtri(0.975) * error for e, error in panel(lambda c: c.bias_error).items()}
     low, high = panel(lambda c: c.coverage_low), panel(lambda c: c.coverage_high)
+    word = "default" if kind == "auto" else kind  # which it is depends on the estimator
     return {
         "panels": {name: {e: (np.array(horizons), y) for e, y in rows.items()} for name, rows in panels.items()},
         "reference": {bias: 0.0, "coverage": study.level},
@@ -140,7 +141,7 @@ def study_panels(study: Study, target: TargetLike = None, interval: Interval | N
             bias: {e: (y - reach[e], y + reach[e]) for e, y in panels[bias].items()},
             "coverage": {e: (low[e], high[e]) for e in cells},
         },
-        "title": f"{one_line(wanted.name, 50)}: {percent(study.level)} {kind} intervals, {_replications(study)}",
+        "title": f"{one_line(wanted.name, 50)}: {percent(study.level)} {word} intervals, {_replications(study)}",
     }
 
 

@@ -360,7 +360,7 @@ DEPENDENCE_ADVICE = (
     "outcomes have arrived."
 )
 CALIBRATION_ADVICE = (
-    "The probabilities may belong to another arm (give the order of a list with arms) or another row, or may not be "
+    "The probabilities may belong to another arm (give their order with arms, --arms) or another row, or may not be "
     "those that the policy used. Estimates from them are biased."
 )
 CONTEXT_ADVICE = (
