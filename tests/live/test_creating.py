@@ -32,5 +32,5 @@ def test_a_policy_s_batch_is_the_rows_of_a_version():
 
 def test_a_window_that_is_none_is_told_what_one_is():
     for wrong in (None, "", "-1h", "1x", 5, "7 steps"):
-        with pytest.raises(bl.OptionError, match="it must be a duration, such as '7d' or '12h'"):
+        with pytest.raises(bl.OptionError, match="it must be a duration, such as '7d', '12h'"):
             bl.live.events(wrong)

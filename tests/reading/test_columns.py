@@ -141,7 +141,6 @@ def test_numbers_of_any_type():
         ({"assigned_at": pa.array(["yesterday"] * ROWS), "arrived_at": at(ARRIVED)}, "yesterday"),
         ({"assigned_at": pa.array(range(2**63, 2**63 + ROWS), "uint64")}, "out of range"),
         ({"outcome": pa.array(["5"] * ROWS)}, "'outcome' is named like an outcome, but is of kind text"),
-        ({"p0": pa.array([0.5] * ROWS).cast("float16")}, "cannot be read"),
         ({"p0": pa.nulls(ROWS)}, "propensities"),
     ],
 )

@@ -21,8 +21,8 @@ def create(store, name, arms=("A", "B")):
 def test_an_experiment_is_chosen_by_its_name(store, tmp_path):
     path = tmp_path / "shop.belated"
     first, second = create(store, "first"), create(store, "second")
-    first.ask_many("abc")
-    second.ask_many("ab")
+    first.ask_many(["a", "b", "c"])
+    second.ask_many(["a", "b"])
     assert len(bl.read(path, table="first")) == 3
     assert len(bl.read(str(path), table="second")) == 2
     for table in (None, "third"):
@@ -47,9 +47,9 @@ def test_arms_may_differ_by_case_alone(store, tmp_path):
 
 def test_an_as_of_time_applies_to_a_live_log(store, tmp_path):
     exp = create(store, "first")
-    exp.ask_many("abc")
+    exp.ask_many(["a", "b", "c"])
     early = exp.ask("d").assigned_at
-    exp.ask_many("efg")
+    exp.ask_many(["e", "f", "g"])
     assert len(bl.read(tmp_path / "shop.belated", as_of=early)) == 4
 
 
