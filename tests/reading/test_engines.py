@@ -252,3 +252,10 @@ def test_postgres_computes_a_column_once_and_keeps_its_parallel_workers(postgres
     assert query.count("SQRT") == query.count("OFFSET 0") == 1  # which keeps selects apart
     assert "LIMIT" not in query  # which would keep workers away
     assert fetch(once).to_pydict() == {"root": [1.0, 2.0]}
+
+
+def test_a_label_is_never_taken_for_the_bound_that_keeps_selects_apart(postgres_engine):
+    label = f"A LIMIT {1 << 62}"
+    table = postgres_engine.table({"x": pa.array([label, "B"])})
+    once = engine_of(table).once(table.filter(table.x == label))
+    assert fetch(once).to_pydict() == {"x": [label]}

@@ -50,7 +50,6 @@ def warm(setups: Iterable[Setup] | None = None) -> None:
         wanted = [(binary(), False), (real(), False), *((each.outcome, each.segmented) for each in setups)]
     kinds = {(outcome.kind, outcome.measure, segmented): (outcome, segmented) for outcome, segmented in wanted}
     new = [kinds[kind] for kind in kinds.keys() - _WARM]
-    _WARM.update(kinds)
     if not new:
         return
     clock = _Clock()
@@ -62,6 +61,7 @@ def warm(setups: Iterable[Setup] | None = None) -> None:
         store.storage.relax()
         for number, (outcome, segmented) in enumerate(new):
             _run(store, f"experiment {number}", outcome, clock, segmented=segmented)
+    _WARM.update(kinds)
 
 
 def _run(store: Store, name: str, outcome: Outcome, clock: _Clock, *, segmented: bool) -> None:
