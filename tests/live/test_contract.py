@@ -248,6 +248,29 @@ def test_a_contradicting_tell_is_refused_and_changes_nothing(place):
     assert exp.answer().counts.corrected == 0
 
 
+def test_a_batch_is_told_in_its_order(place):
+    exp = place.create(outcome=bl.live.real())
+    exp.ask_many(["x", "y", "z"])
+    told = exp.tell_many([("x", 1), ("y", -0.0), ("nobody", 1), ("x", 1), ("x", 2), ("y", 0.0), ("nobody", 2)])
+    assert [each.status for each in told] == [
+        "new", "new", "parked", "repeated", "contradiction", "repeated", "contradiction",
+    ]  # fmt: skip
+    told = exp.tell_many([bl.live.Tell("z", 5, correct=True), ("z", 4), bl.live.Tell("x", 7, correct=True), ("x", 7)])
+    assert [each.status for each in told] == ["new", "contradiction", "corrected", "repeated"]
+    assert sorted(row[5] for row in rows(exp, "outcome")) == [-0.0, 1, 5, 7]
+    assert exp._store.verify().clean
+
+
+def test_a_batch_of_repeated_and_new_outcomes_stores_the_new_ones(place):
+    exp, half = place.create(outcome=bl.live.real()), UNITS[::2]
+    exp.ask_many(UNITS)
+    exp.tell_many((unit, 1.5) for unit in half)
+    told = exp.tell_many((unit, 1.5 if unit in half else 2.5) for unit in UNITS)
+    assert [each.status for each in told] == ["repeated" if unit in half else "new" for unit in UNITS]
+    values = dict(place.sql("select d.unit, o.value from outcome o join decision d on d.id = o.decision"))
+    assert values == {unit: 1.5 if unit in half else 2.5 for unit in UNITS}
+
+
 def test_a_correction_keeps_the_first_arrival(place):
     exp = place.create()
     exp.ask("x")
@@ -814,9 +837,9 @@ def test_a_cancelled_caller_leaves_no_open_transaction(place, monkeypatch):
     go_on, storage = threading.Event(), exp._store.storage
     writing = storage.writing
 
-    def slowly():
+    def slowly(*given):
         go_on.wait(30)
-        return writing()
+        return writing(*given)
 
     def cancel(*_):
         raise CancelledError
@@ -843,9 +866,9 @@ def test_a_cancelled_caller_of_an_event_loop_cancels_no_write(place, monkeypatch
     go_on, storage = threading.Event(), exp._store.storage
     writing = storage.writing
 
-    def slowly():
+    def slowly(*given):
         go_on.wait(30)
-        return writing()
+        return writing(*given)
 
     async def cancel_some():
         asked = [asyncio.create_task(exp.ask_async(unit)) for unit in UNITS[:6]]

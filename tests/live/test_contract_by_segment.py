@@ -115,9 +115,9 @@ def test_an_unknown_segment_harms_no_other_caller(place, monkeypatch):
     go_on, storage = threading.Event(), exp._store.storage
     writing = storage.writing
 
-    def slowly():
+    def slowly(*given):
         go_on.wait(30)
-        return writing()
+        return writing(*given)
 
     monkeypatch.setattr(storage, "writing", slowly)
     with ThreadPoolExecutor(4) as pool:

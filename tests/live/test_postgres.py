@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from engines import _parameter
+
+import belated as bl
 
 FETCHED = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = 'decision'"
 
 
-@pytest.mark.parametrize("engine", [_parameter("postgres")], indirect=True)
+pytestmark = pytest.mark.parametrize("engine", [_parameter("postgres")], indirect=True)
+
+
 def test_units_are_looked_up_however_small_the_engine_believes_the_experiment_to_be(place):
     exp = place.create()
     exp.ask_many(f"unit-{i}" for i in range(3000))
@@ -16,3 +22,55 @@ def test_units_are_looked_up_however_small_the_engine_believes_the_experiment_to
         ((after,),) = session.run(FETCHED)
     assert sorted(found) == [(0, "unit-7"), (2, "unit-8")]
     assert after - before <= 3
+
+
+def test_a_pool_that_gives_another_connection_loses_no_ask(place):
+    """Statements are planned once a connection; another connection does not have them."""
+    exp = place.create()
+    exp.ask("x")
+    for connection in exp._store.storage._connections.values():
+        connection.execute("deallocate all")
+    assert exp.ask("x").repeated
+    assert not exp.ask("y").repeated
+    assert len(exp.log()) == 2
+
+
+def test_names_of_planned_statements_change_with_their_texts(place):
+    """A pool may give a connection on which another version of the library has planned its own statements."""
+    connection = place.create()._store.storage._connections[True]
+    before = dict(connection.execute("select name, statement from pg_prepared_statements").fetchall())
+    assert all(name.startswith("belated_") for name in before)
+    other = place.again()._store.storage._connections[True]
+    assert before == dict(other.execute("select name, statement from pg_prepared_statements").fetchall())
+
+
+def test_an_ask_knows_what_changed_since_the_last_one(place):
+    """The row of an experiment is read as the transaction begins, by a number that is kept between transactions."""
+    exp, other = place.create(), place.again()
+    version = exp.ask("x").version
+    other.set_policy(bl.policies.fixed({"B": 1.0}), reason="all of them")
+    assert (exp.ask("y").arm, exp.ask("y").version) == ("B", version + 1)
+    other.stop(reason="enough")
+    with pytest.raises(bl.live.NotRunningError):
+        exp.ask("z")
+
+
+def test_a_number_that_another_experiment_has_now_is_looked_up_again(place):
+    exp = place.create()
+    exp.ask("x")
+    place.create("other")
+    storage = exp._store.storage
+    ((number,),) = place.sql("select id from experiment where name = 'other'")
+    storage._numbers["button"] = number  # as if the store had been replaced
+    assert exp.ask("x").repeated
+
+
+def test_equal_and_other_values_of_a_column_are_stored_as_they_are(place):
+    exp = place.create()
+    rows = [(i, exp._id, i, "", 0, value, None, 5) for i, value in enumerate([0.0, -0.0, 1.5])]
+    with exp._store.storage.writing() as session:
+        assert session.add("outcome", rows) == 3
+        assert session.add("outcome", rows[:1], unless="decision, key, revision") == 0
+        found = session.run("select * from outcome order by id")
+    assert found == rows
+    assert [math.copysign(1, row[5]) for row in found] == [1, -1, 1]

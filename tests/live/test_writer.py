@@ -20,7 +20,7 @@ class Gate:
         self.threads: list[threading.Thread] = []
 
     @contextmanager
-    def writing(self):
+    def writing(self, experiments=()):
         self.threads.append(threading.current_thread())
         self.entered.set()
         self.open.wait(30)

@@ -14,6 +14,7 @@ from belated.base.text import one_line
 from belated.live.errors import StorageError, UnknownExperimentError, legible
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
+from belated.live.schema import EXPERIMENT
 from belated.live.storage import Session
 from belated.summaries.segments import ALL, MISSING
 from belated.summaries.segments import MOST as MOST_SEGMENTS
@@ -224,10 +225,6 @@ class Snapshot:
 _SETUPS: dict[str, Setup] = {}
 
 _VERSION = "number, rule, step, watermark, made_at, offered, probabilities, counts, totals, steps, cause"
-_EXPERIMENT = (
-    "select e.id, e.name, e.state, e.salt, e.about, e.final, e.problem, (select max(number) from version where "
-    "experiment = e.id), (select 1 from parked where experiment = e.id limit 1) from experiment e where e.name = ?"
-)
 _ONE = f"select {_VERSION} from version where experiment = ? and number = ?"
 _SOME = f"select {_VERSION} from version where experiment = ? and number in (?*)"
 _ALL = f"select {_VERSION} from version where experiment = ? order by number"
@@ -235,7 +232,8 @@ _ALL = f"select {_VERSION} from version where experiment = ? order by number"
 
 def snapshot(session: Session, name: str) -> Snapshot:
     """Return an experiment by its name; raise if there is none."""
-    rows = session.run(_EXPERIMENT, name)
+    row = session.experiments.get(name)
+    rows = [row] if row else session.run(EXPERIMENT + " where e.name = ?", name)
     if not rows:
         known = [row[0] for row in session.run("select name from experiment order by id limit 20")]
         listed = f" It has {', '.join(repr(one_line(each)) for each in known)}." if known else " It has none yet."

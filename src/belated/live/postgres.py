@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belated.base.errors import MissingLibraryError
 from belated.base.text import masked, one_line
 from belated.live.errors import CrossedError, StorageError
-from belated.live.schema import COLUMNS, META, PLACES, TABLES, check_schema, migrate, schema_of
+from belated.live.packing import Packed, dumper, pack
+from belated.live.schema import COLUMNS, EXPERIMENT, META, PLACES, TABLES, check_schema, migrate, schema_of
 from belated.live.sqlite import typed
-from belated.live.storage import Clock, Session, Storage, system_clock
+from belated.live.storage import Clock, Outcome, Session, Storage, system_clock
 from belated.reading.live_logs import SCHEMA
 
 if TYPE_CHECKING:
@@ -57,17 +59,47 @@ _OPTIONS: dict[str, Any] = {"connect_timeout": 15, "prepare_threshold": None, "c
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
 _FOUND = "select * from decision where experiment = %s and unit = l.value limit 1"
 
+_FIRST = f"""
+insert into outcome ({", ".join(COLUMNS["outcome"])})
+select %b::bigint + l.place, %b::bigint, d.id, l.key, 0, l.number, l.happened, greatest(%b::bigint, d.assigned_at)
+from unnest(%b::text[], %b::text[], %b::double precision[], %b::bigint[])
+with ordinality l (value, key, number, happened, place), lateral ({_FOUND}) d
+order by d.id, l.key, l.place on conflict (decision, key, revision) do nothing
+""".encode()
+
 _TIME = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 _REST = (
     f"pg_snapshot_xmin(pg_current_snapshot())::text::bigint, {_TIME}, "
     "(select value::bigint from meta where key = 'offset')"
 )
 
-#: How transactions that write, and those that read, begin: in one message, whose second statement tells of the first.
-_BEGIN = {
-    True: f"begin; select pg_current_xact_id()::text::bigint, {_REST}",
-    False: f"begin isolation level repeatable read read only; select 0, {_REST}",
+
+class _Plan(NamedTuple):
+    """A statement that a connection plans once; its name is that of its text, whoever else uses the connection."""
+
+    name: str
+    text: str
+
+    def call(self, *numbers: int, planned: bool) -> str:
+        """Return what runs it with whole numbers for `$1` and so on."""
+        if planned:
+            return f"execute {self.name}" + (f"({', '.join(map(str, numbers))})" if numbers else "")
+        text = self.text
+        for place, number in enumerate(numbers, 1):
+            text = text.replace(f"${place}", str(number))
+        return text
+
+
+def _plan(text: str) -> _Plan:
+    return _Plan(f"belated_{sha256(text.encode()).hexdigest()[:16]}", text)
+
+
+#: What transactions that write, and those that read, ask for as they begin, and what they ask about an experiment.
+_STARTS = {
+    True: ("begin", _plan(f"select pg_current_xact_id()::text::bigint, {_REST}")),
+    False: ("begin isolation level repeatable read read only", _plan(f"select 0, {_REST}")),
 }
+_ABOUT = _plan(EXPERIMENT + " where e.id = $1")
 
 
 class PostgresSession(Session):
@@ -77,13 +109,20 @@ class PostgresSession(Session):
         self._connection = connection
         self.now = system_clock()
 
-    def begin(self, clock: Clock | None, *, writes: bool) -> None:
-        """Begin; ask for the transaction's number, the oldest that is still running, and the server's time."""
-        cursor = self._connection.execute(_BEGIN[writes].encode())
+    def begin(self, clock: Clock | None, experiments: Sequence[int] = (), *, writes: bool, planned: bool) -> None:
+        """Begin; ask for the transaction's number, the oldest that is still running, the time, and experiments.
+
+        It is one message: the way to the server and back takes longer than what it does.
+        """
+        start, first = _STARTS[writes]
+        asked = [_ABOUT.call(int(number), planned=planned) for number in experiments]
+        cursor = self._connection.execute("; ".join([start, first.call(planned=planned), *asked]).encode())
         cursor.nextset()
         ((own, oldest, now, offset),) = cursor.fetchall()
         self.transaction, self.watermark = own + offset, (oldest + offset) << PLACES
         self.now = now if clock is None else clock()
+        rows = [row for _ in experiments if cursor.nextset() for row in cursor.fetchall()]
+        self.experiments = {row[1]: row for row in rows}
 
     def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
@@ -93,14 +132,28 @@ class PostgresSession(Session):
     def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[tuple[Any, ...]]:
         """Return the place among the units and columns of each decision that is there; `limit` keeps it a look-up."""
         statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_FOUND}) d"
-        return self._connection.execute(statement.encode(), [units, experiment]).fetchall()
+        return self._connection.execute(statement.encode(), [pack("text", units), experiment]).fetchall()
 
     def add(self, table: str, rows: Sequence[tuple[Any, ...]], *, unless: str | None = None) -> int:
-        """Insert rows by one statement of binary arrays; wait for those who are about to insert the same."""
+        """Insert rows by one statement; wait for those who are about to insert the same."""
         if not rows:
             return 0
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        return self._connection.execute(_insert(table, unless), columns).rowcount
+        columns = list(zip(*rows, strict=True))
+        arrays = tuple(_varies(place, column) for place, column in enumerate(columns))
+        shared = [column[0] for column, array in zip(columns, arrays, strict=True) if not array]
+        kinds = zip(_kinds(table), columns, arrays, strict=True)
+        listed = [pack(kind, column) for kind, column, array in kinds if array]
+        return self._connection.execute(_insert(table, arrays, unless), shared + listed).rowcount
+
+    def add_first(self, experiment: int, outcomes: Sequence[Outcome]) -> set[int]:
+        """Insert first values of outcomes by one statement, in the order in which every transaction takes its locks."""
+        ids = self.new_ids(len(outcomes))
+        kinds = ("text", "text", "double precision", "bigint")
+        columns = [pack(kind, column) for kind, column in zip(kinds, zip(*outcomes, strict=True), strict=True)]
+        values = [ids.start - 1, experiment, self.now, *columns, experiment]
+        if self._connection.execute(_FIRST, values).rowcount == len(outcomes):
+            return set()
+        return set(range(len(outcomes))) - {key - ids.start for key in self._inserted("outcome", ids[0], ids[-1])}
 
     def own_types(self, statement: str) -> str:
         """Return a statement with PostgreSQL's types."""
@@ -112,12 +165,27 @@ def _translated(statement: str) -> bytes:
     return statement.replace("in (?*)", "= any(%s)").replace("?", "%s").encode()
 
 
-@lru_cache(maxsize=64)
-def _insert(table: str, unless: str | None) -> bytes:
-    columns = COLUMNS[table]
-    arrays = ", ".join(f"%b::{_KINDS.get(column, 'bigint')}[]" for column in columns)
+def _kinds(table: str) -> list[str]:
+    return [_KINDS.get(column, "bigint") for column in COLUMNS[table]]
+
+
+@lru_cache(maxsize=256)
+def _insert(table: str, arrays: tuple[bool, ...], unless: str | None) -> bytes:
+    """Return the statement that inserts rows: first values that all rows share, then arrays of the other columns."""
+    columns = list(zip(COLUMNS[table], _kinds(table), arrays, strict=True))
+    selected = ", ".join(name if array else f"%b::{kind}" for name, kind, array in columns)
+    names, kinds = (", ".join(texts) for texts in (COLUMNS[table], (f"%b::{kind}[]" for _, kind, a in columns if a)))
+    listed = ", ".join(name for name, _, array in columns if array)
+    source = f" from unnest({kinds}) l ({listed})" if listed else ""
     end = "" if unless is None else f" on conflict ({unless}) do nothing"
-    return f"insert into {table} ({', '.join(columns)}) select * from unnest({arrays}){end}".encode()
+    return f"insert into {table} ({names}) select {selected}{source}{end}".encode()
+
+
+def _varies(place: int, column: Sequence[Any]) -> bool:
+    """Return whether a column is sent as an array: the first of several rows, and whatever is not the same in all."""
+    if len(column) == 1:
+        return False
+    return place == 0 or isinstance(column[0], float) or column.count(column[0]) < len(column)  # 0.0 equals -0.0
 
 
 class PostgresStorage(Storage):
@@ -140,6 +208,8 @@ class PostgresStorage(Storage):
         self.name = "the database"
         self._locks = {True: threading.RLock(), False: threading.RLock()}
         self._known: dict[tuple[int, int], Any] = {}
+        self._numbers: dict[str, int] = {}
+        self._planned = True
         self._connections: dict[bool, psycopg.Connection[Any]] = {}
         self._prepare(make=make, upgrade=upgrade)
 
@@ -155,6 +225,7 @@ class PostgresStorage(Storage):
         except psycopg.Error:
             where = one_line(masked(self._url), 200)
             raise StorageError(f"`{where}` cannot be reached; check the address, the user and the password.") from None
+        connection.adapters.register_dumper(Packed, dumper())
         connection.execute("select set_config('search_path', %s, false)", [SCHEMA])
         connection.execute("set synchronous_commit = on")
         return connection
@@ -195,17 +266,40 @@ class PostgresStorage(Storage):
         connection = self._connections.get(writes)
         if connection is None or connection.closed or connection.broken:
             connection = self._connections[writes] = self._connect()
+            for plan in (_STARTS[writes][1], _ABOUT):
+                connection.execute(f"prepare {plan.name} as {plan.text}".encode())
         return connection
 
+    def _begin(self, session: PostgresSession, experiments: Collection[str], *, writes: bool) -> None:
+        """Begin; with statements that are not planned if a pool of connections has given us another one."""
+        from psycopg.errors import InvalidSqlStatementName
+
+        connection, numbers = self._connections[writes], self._numbers_of(self._connections[writes], experiments)
+        try:
+            session.begin(self.clock, numbers, writes=writes, planned=self._planned)
+        except InvalidSqlStatementName:
+            self._planned = False
+            connection.execute("rollback")
+            session.begin(self.clock, numbers, writes=writes, planned=False)
+
+    def _numbers_of(self, connection: psycopg.Connection[Any], names: Collection[str]) -> list[int]:
+        """Return the numbers of experiments, which they keep."""
+        new = [name for name in names if name not in self._numbers]
+        if new:
+            self._numbers |= connection.execute(
+                "select name, id from experiment where name = any(%s)", [new]
+            ).fetchall()
+        return [self._numbers[name] for name in names if name in self._numbers]
+
     @contextmanager
-    def _session(self, *, writes: bool) -> Iterator[Session]:
+    def _session(self, experiments: Collection[str] = (), *, writes: bool) -> Iterator[Session]:
         self.check_own()
         with self._locks[writes], _sentences(self.name):
             connection = self._connection(writes=writes)
             try:
                 session = PostgresSession(connection)
                 session.known = self._known
-                session.begin(self.clock, writes=writes)
+                self._begin(session, experiments, writes=writes)
                 yield session
                 connection.execute("commit")
             except BaseException:
@@ -213,9 +307,9 @@ class PostgresStorage(Storage):
                     connection.execute("rollback")
                 raise
 
-    def writing(self) -> Any:
+    def writing(self, experiments: Collection[str] = ()) -> Any:
         """Return a transaction that writes."""
-        return self._session(writes=True)
+        return self._session(experiments, writes=True)
 
     def reading(self) -> Any:
         """Return a transaction that sees one state of the database."""

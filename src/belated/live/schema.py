@@ -104,6 +104,12 @@ COLUMNS = {
 #: Windows close in the order of assignment; only experiments with events need it.
 BY_TIME = "create index if not exists decision_assigned on decision (experiment, assigned_at)"
 
+#: What `design.snapshot` reads of an experiment: its row, its latest version, and whether outcomes are parked.
+EXPERIMENT = (
+    "select e.id, e.name, e.state, e.salt, e.about, e.final, e.problem, (select max(number) from version where "
+    "experiment = e.id), (select 1 from parked where experiment = e.id limit 1) from experiment e"
+)
+
 META = "create table if not exists meta (key text primary key, value text not null)"
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
@@ -174,7 +174,7 @@ class SQLiteStorage(Storage):
                 session.begin(writes=writes)
                 yield session
 
-    def writing(self) -> Any:
+    def writing(self, experiments: Collection[str] = ()) -> Any:
         """Return a transaction that writes; others wait for it."""
         return self._session("begin immediate", writes=True)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, Self
 
 from belated.live.errors import StorageError
@@ -14,6 +15,10 @@ from belated.live.schema import PLACES
 
 #: A clock: microseconds since 1970 in UTC.
 Clock = Callable[[], int]
+
+
+#: An outcome of a unit: the unit, its key, its value, and when it happened.
+Outcome = tuple[str, str, float, int | None]
 
 
 def system_clock() -> int:
@@ -37,6 +42,8 @@ class Session(ABC):
     transaction: int
     #: What does not change while a version is the latest, by experiment and version; None if this may be undone.
     known: dict[tuple[int, int], Any] | None = None
+    #: Rows of `schema.EXPERIMENT` that were read when the transaction began, by name.
+    experiments: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
     _place: int = 0
 
     @abstractmethod
@@ -65,9 +72,28 @@ class Session(ABC):
         """
         if not rows or self.add(table, rows, unless=unless) == len(rows):
             return set()
-        statement = f"select id from {table} where id between ? and ?"  # noqa: S608
-        own = self.run(statement, rows[0][0], rows[-1][0])
-        return {row[0] for row in rows} - {key for (key,) in own}
+        return {row[0] for row in rows} - self._inserted(table, rows[0][0], rows[-1][0])
+
+    def add_first(self, experiment: int, outcomes: Sequence[Outcome]) -> set[int]:
+        """Insert first values of outcomes; return the places, from 0, of those that were not inserted.
+
+        These are outcomes that are there already, and those of units without a decision. Other transactions that are
+        about to insert the same are waited for.
+        """
+        found = self.find_decisions(experiment, [outcome[0] for outcome in outcomes], "d.id, d.assigned_at")
+        decided = sorted((decision, outcomes[place][1], place, at) for place, decision, at in found)
+        rows, places = [], {}
+        for number, (decision, key, place, at) in zip(self.new_ids(len(decided)), decided, strict=True):
+            _, _, value, happened = outcomes[place]
+            rows.append((number, experiment, decision, key, 0, value, happened, self.now if self.now > at else at))
+            places[number] = place
+        for number in self.add_new("outcome", rows, unless="decision, key, revision"):
+            del places[number]
+        return set(range(len(outcomes))).difference(places.values())
+
+    def _inserted(self, table: str, first: int, last: int) -> set[int]:
+        """Return the numbers of rows, of those that this transaction has inserted."""
+        return {key for (key,) in self.run(f"select id from {table} where id between ? and ?", first, last)}  # noqa: S608
 
     def new_ids(self, count: int) -> range:
         """Return numbers for so many new rows."""
@@ -123,8 +149,12 @@ class Storage(ABC):
             raise StorageError("The store was opened by another process; open it again.")
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Session]:
-        """Return a transaction that writes; it is committed durably at its end, and rolled back after an error."""
+    def writing(self, experiments: Collection[str] = ()) -> AbstractContextManager[Session]:
+        """Return a transaction that writes; it is committed durably at its end, and rolled back after an error.
+
+        A storage that is far away may read the rows of these experiments as it begins, which saves a way there and
+        back. They are as they were then: who is about to change an experiment does not name it.
+        """
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Session]:

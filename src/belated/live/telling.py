@@ -27,9 +27,7 @@ class _Batch:
         self.session, self.about = session, about
         units = list({tell.unit: None for tell in tells})
         self.decisions = _decisions(session, about.id, units)
-        # What is known of the others turns out when they are inserted.
-        corrected = {self.place(tell)[0] for tell in tells if tell.correct}
-        self.known = _outcomes(session, sorted(corrected))
+        self.known = _outcomes(session, sorted(decision for decision, _ in self.decisions.values()))
         self.parked: dict[ParkedKey, float] = {}
         if len(self.decisions) < len(units):
             waiting = session.run(
@@ -108,13 +106,26 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
         raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")
     if about.state == "draft":
         raise NotRunningError(f"{about.name!r} has not started; call start() first.")
-    batch = _Batch(session, about, tells)
-    said = batch.take(tells)
-    while lost := batch.store():
-        again = [place for place, each in enumerate(tells) if batch.place(each) in lost]
-        for place, each in zip(again, batch.take([tells[place] for place in again]), strict=True):
+    said = [make_told((each.unit, "new", None)) for each in tells]
+    rest = _not_new(session, about.id, tells)
+    batch = _Batch(session, about, [tells[place] for place in rest]) if rest else None
+    while batch is not None and rest:
+        for place, each in zip(rest, batch.take([tells[place] for place in rest]), strict=True):
             said[place] = each
+        lost = batch.store()
+        rest = [place for place in rest if batch.place(tells[place]) in lost]
     return said
+
+
+def _not_new(session: Session, experiment: int, tells: Sequence[Tell]) -> list[int]:
+    """Store outcomes that are told for the first time, as most are; return the places of the others.
+
+    A batch with corrections is taken in its order, one by one: what a correction is depends on what was told before.
+    """
+    if any(each.correct for each in tells):
+        return list(range(len(tells)))
+    first = [(unit, key, value, None if at is None else stamp(at)) for unit, value, key, at, _ in tells]
+    return sorted(session.add_first(experiment, first))
 
 
 def insert(session: Session, experiment: int, outcomes: Sequence[Added]) -> set[tuple[int, str]]:

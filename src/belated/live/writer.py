@@ -260,7 +260,7 @@ class Writer:
         """Store everything in one transaction; try again if the storage ended it because others crossed it."""
         for last in (False, False, True):
             try:
-                with self._storage.writing() as session:
+                with self._storage.writing({name for _, name in parts}) as session:
                     for kind, name in sorted(parts):  # asks before tells: every process takes its locks in one order
                         _serve(session, kind, name, parts[kind, name])
                 return

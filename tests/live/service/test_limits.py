@@ -115,7 +115,7 @@ def test_a_client_that_goes_away_cancels_nothing(served):
 
 
 def test_a_storage_that_fails_is_said_and_tried_again(served, monkeypatch):
-    def fail():
+    def fail(*_):
         raise bl.live.StorageError("the disk is full.")
 
     with monkeypatch.context() as patched:

@@ -118,7 +118,7 @@ def test_text_of_a_link_is_escaped(served):
 def test_a_storage_that_fails_is_said_once(served, monkeypatch, caplog):
     """Whoever logs in is told, and the server does not try to reply twice."""
 
-    def fail():
+    def fail(*_):
         raise bl.live.StorageError("The disk is full.")
 
     code = served.make_token("read", kind="link")
