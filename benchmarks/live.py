@@ -48,7 +48,7 @@ _NUMBERS = count()
 _EXECUTEMANY = f"insert into decision values ({', '.join('?' * len(COLUMNS['decision']))})"  # noqa: S608
 
 _ARRAYS = (
-    f"insert into decision ({', '.join(COLUMNS['decision'])}) select * from unnest("
+    f"insert into decision ({', '.join(COLUMNS['decision'])}) select * from unnest("  # noqa: S608
     + ", ".join(f"%b::{'text' if column == 'unit' else 'bigint'}[]" for column in COLUMNS["decision"])
     + ")"
 )

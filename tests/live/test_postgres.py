@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from engines import _parameter
 
 import belated as bl
+from belated.live.postgres import _LOCK
+from belated.live.schema import PLACES
 
 FETCHED = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = 'decision'"
 
@@ -63,6 +68,30 @@ def test_a_number_that_another_experiment_has_now_is_looked_up_again(place):
     ((number,),) = place.sql("select id from experiment where name = 'other'")
     storage._numbers["button"] = number  # as if the store had been replaced
     assert exp.ask("x").repeated
+
+
+def test_a_store_that_is_opened_while_others_write_does_not_move_numbers(place):
+    """Otherwise a transaction that has begun would store its rows below a watermark that a tick has passed."""
+    exp = place.create()
+    waiting = "select count(*) from pg_stat_activity where wait_event = 'advisory' and datname = current_database()"
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(place.url, autocommit=True) as other:
+        other.execute("select pg_advisory_lock(%s)", [_LOCK])
+        opened = pool.submit(place.again)  # has its number, and waits for the lock
+        while other.execute(waiting).fetchone() == (0,):
+            time.sleep(0.01)
+        exp.ask_many(["x", "y"])
+        other.execute("select pg_advisory_unlock(%s)", [_LOCK])
+        assert opened.result(30).ask("x").repeated
+    assert place.sql("select value from meta where key = 'offset'") == [("0",)]
+
+
+def test_rows_of_another_server_are_below_new_ones(place):
+    exp = place.create()
+    highest = 10**6 << PLACES
+    place.sql("insert into decision values (?, ?, 'x', 0, 1, 5, null)", highest, exp._id)
+    place.again().ask("y")
+    ((number,),) = place.sql("select id from decision where unit = 'y'")
+    assert number > highest
 
 
 def test_equal_and_other_values_of_a_column_are_stored_as_they_are(place):

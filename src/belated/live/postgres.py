@@ -74,6 +74,13 @@ _REST = (
 )
 
 
+#: The number of the transaction that begins next; all rows that were visible before have lower ones.
+_FOLLOWING = (
+    "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint + "
+    "(select value::bigint from meta where key = 'offset')"
+)
+
+
 class _Plan(NamedTuple):
     """A statement that a connection plans once; its name is that of its text, whoever else uses the connection."""
 
@@ -254,11 +261,17 @@ class PostgresStorage(Storage):
         self.keep_order()
 
     def keep_order(self) -> None:
-        """Number new rows above those that are there, also after they were brought from another server."""
+        """Number new rows above those that are there, also after they were brought from another server.
+
+        Others may be storing rows: what comes next is asked for after the highest number. If numbers were moved for
+        less, a transaction that had begun before would store its rows below the next watermark, and no tick would see
+        them.
+        """
         with self.writing() as session:
             session.run("select pg_advisory_xact_lock(?)", _LOCK)
             highest = [session.run("select max(id) from " + table)[0][0] or 0 for table in TABLES if _numbered(table)]
-            missing = (max(highest) >> PLACES) + 1 - session.transaction
+            ((following,),) = session.run(_FOLLOWING)
+            missing = (max(highest) >> PLACES) + 1 - following
             if missing > 0:
                 session.run("update meta set value = (value::bigint + ?)::text where key = 'offset'", missing)
 
