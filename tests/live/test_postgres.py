@@ -9,7 +9,7 @@ import pytest
 from engines import _parameter
 
 import belated as bl
-from belated.live.postgres import _LOCK
+from belated.live.postgres import _LOCK, _prepare_plans
 from belated.live.schema import PLACES
 
 FETCHED = "select idx_tup_fetch + seq_tup_read from pg_stat_xact_user_tables where relname = 'decision'"
@@ -47,6 +47,7 @@ def test_names_of_planned_statements_change_with_their_texts(place):
     assert all(name.startswith("belated_") for name in before)
     other = place.again()._store.storage._connections[True]
     assert before == dict(other.execute("select name, statement from pg_prepared_statements").fetchall())
+    _prepare_plans(other, writes=True)  # as another client of a pool does
 
 
 def test_an_ask_knows_what_changed_since_the_last_one(place):

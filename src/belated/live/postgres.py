@@ -73,7 +73,6 @@ _REST = (
     "(select value::bigint from meta where key = 'offset')"
 )
 
-
 #: The number of the transaction that begins next; all rows that were visible before have lower ones.
 _FOLLOWING = (
     "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint + "
@@ -82,7 +81,7 @@ _FOLLOWING = (
 
 
 class _Plan(NamedTuple):
-    """A statement that a connection plans once; its name is that of its text, whoever else uses the connection."""
+    """A statement that a connection plans once; its name is a hash of its text, so that no other one has it."""
 
     name: str
     text: str
@@ -279,8 +278,7 @@ class PostgresStorage(Storage):
         connection = self._connections.get(writes)
         if connection is None or connection.closed or connection.broken:
             connection = self._connections[writes] = self._connect()
-            for plan in (_STARTS[writes][1], _ABOUT):
-                connection.execute(f"prepare {plan.name} as {plan.text}".encode())
+            _prepare_plans(connection, writes=writes)
         return connection
 
     def _begin(self, session: PostgresSession, experiments: Collection[str], *, writes: bool) -> None:
@@ -338,6 +336,14 @@ class PostgresStorage(Storage):
         for writes, connection in self._connections.items():
             with self._locks[writes]:
                 connection.close()
+
+
+def _prepare_plans(connection: psycopg.Connection[Any], *, writes: bool) -> None:
+    from psycopg.errors import DuplicatePreparedStatement
+
+    for plan in (_STARTS[writes][1], _ABOUT):
+        with suppress(DuplicatePreparedStatement):  # by another client of a pool of connections
+            connection.execute(f"prepare {plan.name} as {plan.text}".encode())
 
 
 def _numbered(table: str) -> bool:
