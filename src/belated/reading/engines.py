@@ -384,8 +384,9 @@ def compiled(expression: ir.Table) -> str:
     """Return an expression as SQL, tables in memory that it uses made known to its engine."""
     connection = expression.get_backend()
     connection._run_pre_execute_hooks(expression)
-    # a bound that binds nothing, of `PostgreSQL.once`, in words that leave it its parallel workers
-    return str(connection.compile(expression)).replace(f" LIMIT {_UNBOUNDED}", " OFFSET 0")
+    # a bound that binds nothing, of `PostgreSQL.once`; PostgreSQL sees that it does, and uses parallel workers, only if
+    # it need not convert the number
+    return str(connection.compile(expression)).replace(f" LIMIT {_UNBOUNDED}", " OFFSET '0'")
 
 
 @cache
