@@ -24,6 +24,24 @@ def test_simultaneous_contrasts_are_wider_than_single_and_narrower_than_bonferro
         joint[0].test(1)
 
 
+def test_an_interval_is_inverted_only_if_its_test_is_asked_for(monkeypatch):
+    def refuse(self, null):
+        raise AssertionError
+
+    est = bl.estimate(log_of())
+    expected = est.contrast("B", "A")
+    with monkeypatch.context() as patch:
+        patch.setattr("belated.estimation.intervals.Combination.test", refuse)
+        answer = est.contrast("B", "A")
+        assert (answer.low, answer.high) == (expected.low, expected.high)
+        assert len(bl.trajectory(log_of(), at=3).contrast("B", "A")) == 3
+        with pytest.raises(AssertionError):
+            answer.p_value  # noqa: B018
+    statistic, below, above = answer.combination.test(0.0)
+    assert (answer.statistic, answer.p_value) == (statistic, 2 * min(below, above))
+    assert (answer.test(0.0, "greater").p_value, answer.test(0.0, "less").p_value) == (above, below)
+
+
 def test_simultaneous_intervals_cover_together():
     rng = np.random.default_rng(5)
     replications, hits = 1000, 0

@@ -10,7 +10,7 @@ import pytest
 from simulated_logs import played
 
 import belated as bl
-from belated.log.row_summaries import sums_of_rows
+from belated.log.row_summaries import RowEvidence, sums_of_rows
 
 
 @pytest.mark.parametrize("as_of", [None, 137, 300])
@@ -146,3 +146,21 @@ def test_delays_whose_mean_is_no_number_or_vanishes_are_not_counted(delay):
     times = np.zeros(20)
     log = bl.Log(["A", "B"] * 10, np.arange(20.0), np.full(20, 0.5), assigned_at=times, delay=np.full(20, delay))
     assert log.evidence().arrivals is None
+
+
+def test_a_delay_that_is_no_multiple_may_come_late():
+    n = 300
+    sent, delay = np.arange(n) * 60.0, np.full(n, 5.0)
+    rows = [["A", "B"] * (n // 2), np.arange(n) % 3.0, np.full((n, 2), 0.5)]
+    assert bl.Log(*rows, assigned_at=sent, arrived_at=sent + delay).evidence().grain == 1.0
+    delay[-1] = 5.5
+    assert bl.Log(*rows, assigned_at=sent, arrived_at=sent + delay).evidence().grain == 0.0
+
+
+def test_doubts_and_checks_share_their_sums(monkeypatch):
+    made, dependence = [], RowEvidence.dependence
+    monkeypatch.setattr(RowEvidence, "dependence", lambda rows: made.append(rows) or dependence(rows))
+    log = played(300, 3)
+    log.doubts()
+    np.testing.assert_array_equal(log.evidence().dependence, dependence(RowEvidence(log)))
+    assert len(made) == 1

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
 
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array, Label
@@ -47,6 +50,8 @@ class Answer(Table):
         equals `null`, not the estimate divided by its standard error.
     p_value : float
         The p-value of the test against `null`.
+    tested : tuple or None
+        The statistic and the p-value if they are not those of the combination, as with simultaneous intervals.
     joint : bool
         Whether the interval is simultaneous with others.
     lift : Lift or None
@@ -68,18 +73,37 @@ class Answer(Table):
     low: float
     high: float
     level: float
-    statistic: float
-    p_value: float
     interval: AnswerKind
     null: float
     alternative: Alternative
     combination: Combination = field(repr=False, compare=False)
+    tested: tuple[float, float] | None = field(default=None, repr=False)
     joint: bool = False
     lift: Lift | None = field(default=None, repr=False)
     cap: float | None = None
     unit: Unit = "number"
     parts: tuple[Label, ...] = field(default=(), repr=False)
     segment: Label | None = field(default=None, repr=False)
+
+    @property
+    def statistic(self) -> float:
+        """The test statistic."""
+        return self._test[0]
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the test against `null`."""
+        return self._test[1]
+
+    @cached_property
+    def _test(self) -> tuple[float, float]:
+        """The statistic and the p-value, computed if asked for: inverting an interval takes longer than making it."""
+        if self.tested is not None:
+            return self.tested
+        with np.errstate(all="ignore"):
+            statistic, below, above = self.combination.test(self.null)
+        p_values = {"two-sided": min(2 * min(below, above), 1.0), "greater": above, "less": below}
+        return statistic, p_values[self.alternative]
 
     @property
     def shown(self) -> tuple[float, float]:
@@ -146,10 +170,8 @@ def make_answer(
     cap: float | None = None,
 ) -> Answer:
     """Return the answer for a combination of arms."""
-    statistic, below, above = combination.test(null)
     tail = (1 - level) / 2 if alternative == "two-sided" else 1 - level
     low, high = map(float, combination.limits(tail))
-    p_value = {"two-sided": min(2 * min(below, above), 1.0), "greater": above, "less": below}[alternative]
     if alternative != "two-sided" and not math.isnan(low):
         low, high = (low, math.inf) if alternative == "greater" else (-math.inf, high)
     return Answer(
@@ -159,8 +181,6 @@ def make_answer(
         low=low,
         high=high,
         level=level,
-        statistic=statistic,
-        p_value=p_value,
         interval=combination.kind,
         null=null,
         alternative=alternative,

@@ -123,8 +123,7 @@ class Best(Table):
             low=self.low,
             high=self.high,
             level=self.level,
-            statistic=math.nan,
-            p_value=math.nan,
+            tested=(math.nan, math.nan),
             interval=self.kind,
             joint=True,
         )
@@ -296,7 +295,8 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
         )
         if k in place:
             i = place[k]
-            answer = replace(answer, low=float(low[i]), high=float(high[i]), p_value=float(p_values[i]))
+            tested = answer.statistic, float(p_values[i])
+            answer = replace(answer, low=float(low[i]), high=float(high[i]), tested=tested)
         answers.append(answer)
     return answers
 

@@ -47,14 +47,16 @@ def contrasts_by_segment(estimate: Estimate, ask: Callable[[Estimate], Contrasts
         own = replace(estimate.segment(segment), level=level)
         parts = ask(own)
         for answer in parts.answers:
-            p_value = sidak_p_value(answer.p_value, len(estimate.segments)) if simultaneous else answer.p_value
+            tested = answer.tested
+            if simultaneous:
+                tested = answer.statistic, float(sidak_p_value(answer.p_value, len(estimate.segments)))
             answers.append(
                 replace(
                     answer,
                     name=f"{answer.name} in {one_line(segment)}",
                     parts=(),
                     level=estimate.level,
-                    p_value=float(p_value),
+                    tested=tested,
                     joint=simultaneous,
                     segment=segment,
                 )
@@ -320,7 +322,7 @@ def greedy_by_segment(estimate: Estimate) -> Answer:
         cap=estimate.cap,
     )  # fmt: skip
     unit: Unit = "number" if estimate.unit == "number" else "percent"
-    answer = replace(answer, unit=unit, statistic=math.nan, p_value=math.nan, joint=True)
+    answer = replace(answer, unit=unit, tested=(math.nan, math.nan), joint=True)
     total = float(combination.std_error)
     if not combination.has_interval or not total > 0:
         return answer

@@ -403,8 +403,8 @@ class Estimate(ArmMeans):
         tail = joint_tail(errors, shared, (1 - self.level) / 2)
         for i in live:
             low, high = map(float, answers[i].combination.limits(tail))
-            p_value = joint_p_value(errors, shared, answers[i].p_value)
-            answers[i] = replace(answers[i], low=low, high=high, p_value=p_value, joint=True)
+            tested = answers[i].statistic, joint_p_value(errors, shared, answers[i].p_value)
+            answers[i] = replace(answers[i], low=low, high=high, tested=tested, joint=True)
         return answers, tail
 
     def best(self, *, level: float | None = None, largest: bool = True) -> Best:

@@ -359,7 +359,7 @@ class Combination:
         def gap(z: float) -> float:  # falls from 1 to -1; 0 where the limit equals null
             low, high = self._mover(reach, max(float(special.ndtr(-z)), 1e-300))
             length = float(centre - low if sign > 0 else high - centre)
-            return (distance - length) / (distance + length) if math.isfinite(length) else -1.0
+            return 1 - length / distance if length < 2 * distance else -1.0  # nearly a line around the root
 
         inside, at_inside = 0.0, 1.0
         outside = max(2 * distance / error, 1e-3) if error > 0 else 1.0

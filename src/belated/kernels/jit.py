@@ -23,7 +23,7 @@ BUDGET = 600_000
 
 #: Rows from which a pass is cut into stretches for several threads. Where the cuts are depends on
 #: the rows alone, never on the machine, and so do the results, to the last bit.
-LONG = 1 << 20
+LONG = 1 << 19
 STRETCHES = 4
 
 _Result = TypeVar("_Result")

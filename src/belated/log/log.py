@@ -453,7 +453,12 @@ class Log(LogRows, Table):
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""
-        return signs.doubts(RowEvidence(self).dependence()) if len(self) and self.within is None else []
+        return signs.doubts(self.dependence) if len(self) and self.within is None else []
+
+    @cached_property
+    def dependence(self) -> Array:
+        """The sums for the test of whether arrival depends on the outcome."""
+        return RowEvidence(self).dependence()
 
     @cached_property
     def _contexts(self) -> list[str]:

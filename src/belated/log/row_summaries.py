@@ -121,7 +121,7 @@ class RowEvidence:
             arms=log.arms,
             rows=len(self.code),
             within=log.within,
-            grain=next((grain for grain in GRAINS[self.dates] if not (self.delay % grain).any()), 0.0),
+            grain=next((grain for grain in GRAINS[self.dates] if self._are_multiples(grain)), 0.0),
             moments=self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES),
             sums=sums,
             shift=log.anchor,
@@ -132,7 +132,7 @@ class RowEvidence:
             **{name: chances.get(name) for name in names},
             excess=excess,
             variance=variance,
-            dependence=self.dependence() if log.within is None else np.zeros((self.cells, 3, 3)),
+            dependence=log.dependence if log.within is None else np.zeros((self.cells, 3, 3)),
             arrivals=self._arrival_counts(),
             swings=contexts.swings(glimpse(log)),
             segments=self._segments(),
@@ -192,6 +192,10 @@ class RowEvidence:
             x_soon=sums[3],
             choice=chosen if full else None,
         )
+
+    def _are_multiples(self, grain: float) -> bool:
+        """Whether all delays are multiples of a grain; those that are not show it early."""
+        return not any((delay % grain).any() for delay in (self.delay[:LOOKED_AT], self.delay))
 
     def _sums(self) -> dict[str, Array]:
         """Sum rows by period and arm."""

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from belated.base.errors import BelatedError, LogError, MissingLibraryError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import SECRET, masked, one_line
+from belated.reading import side_by_side
 from belated.reading.columns import quoted, some
 from belated.reading.engines import first_line, sentences
 from belated.reading.inputs import URL, Input, rest_of
@@ -102,6 +103,7 @@ def _connect_postgres(url: str, scheme: str) -> BaseBackend:
     given.setdefault("application_name", os.environ.get("PGAPPNAME", "belated"))
     connection = psycopg.connect(**given, autocommit=True)
     connection.execute("SET default_transaction_read_only = on")
+    side_by_side.OWN.add(connection)
     return _closing(ibis.postgres.from_connection(connection))
 
 

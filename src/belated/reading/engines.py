@@ -74,6 +74,10 @@ class Engine:
         """Return the result of an expression."""
         return expression.to_pyarrow()
 
+    def fetch_all(self, expressions: Sequence[ir.Table]) -> list[pa.Table]:
+        """Return the results of some expressions."""
+        return [self.fetch(expression) for expression in expressions]
+
     def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
         """Yield the result of an expression in batches."""
         yield from self.fetch(rows).to_batches()
@@ -193,13 +197,6 @@ _ANY_SIZE = 1 << 62
 #: Another one, which no label of a table can name: it is replaced in the text of queries.
 _UNBOUNDED = _ANY_SIZE + (uuid4().int >> 67)
 
-#: For one transaction: memory in which half a million rows are sorted, unless there is more. A server like PostgreSQL
-#: that does not have the setting is left as it is.
-_FOR_SORTS = """
-    select set_config(name, '64MB', true) from pg_settings
-    where case name when 'work_mem' then setting::float8 < 65536 end
-"""
-
 
 class PostgreSQL(Engine):
     """PostgreSQL; a holder of JSON is a JSONB object or list there."""
@@ -208,18 +205,22 @@ class PostgreSQL(Engine):
     has_infinite_times = True
 
     def fetch(self, expression: ir.Table) -> pa.Table:
-        """Return the result without the cursor that Ibis would open: PostgreSQL gives cursors no parallel workers."""
-        import pyarrow as pa
-        from psycopg.rows import tuple_row
+        """Return the result of an expression."""
+        return self.fetch_all([expression])[0]
 
-        connection = expression.get_backend().con
-        with connection.cursor(row_factory=tuple_row) as cursor, connection.transaction():
-            cursor.execute(_FOR_SORTS)
-            rows = cursor.execute(compiled(expression), prepare=False).fetchall()
-        schema = expression.schema()
-        return pa.Table.from_struct_array(pa.array(rows, type=schema.as_struct().to_pyarrow())).cast(
-            schema.to_pyarrow()
-        )
+    def fetch_all(self, expressions: Sequence[ir.Table]) -> list[pa.Table]:
+        """Return the results without the cursor that Ibis would open: PostgreSQL gives cursors no parallel workers."""
+        import pyarrow as pa
+
+        from belated.reading.side_by_side import answers
+
+        connection = expressions[0].get_backend().con
+        tables = []
+        for expression, rows in zip(expressions, answers(connection, [*map(compiled, expressions)]), strict=True):
+            schema = expression.schema()
+            table = pa.Table.from_struct_array(pa.array(rows, type=schema.as_struct().to_pyarrow()))
+            tables.append(table.cast(schema.to_pyarrow()))
+        return tables
 
     def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
         """Yield batches by binary COPY; by way of Ibis if there are types that it does not bring."""
@@ -380,12 +381,18 @@ def fetch(expression: ir.Table) -> pa.Table:
     return engine_of(expression).fetch(expression)
 
 
+def fetch_all(expressions: Sequence[ir.Table]) -> list[pa.Table]:
+    """Return the results of expressions of one engine as Arrow tables."""
+    return engine_of(expressions[0]).fetch_all(expressions) if expressions else []
+
+
 def compiled(expression: ir.Table) -> str:
     """Return an expression as SQL, tables in memory that it uses made known to its engine."""
     connection = expression.get_backend()
     connection._run_pre_execute_hooks(expression)
-    # a bound that binds nothing, of `PostgreSQL.once`, in words that leave it its parallel workers
-    return str(connection.compile(expression)).replace(f" LIMIT {_UNBOUNDED}", " OFFSET 0")
+    # a bound that binds nothing, of `PostgreSQL.once`; PostgreSQL sees that it does, and uses parallel workers, only if
+    # it need not convert the number
+    return str(connection.compile(expression)).replace(f" LIMIT {_UNBOUNDED}", " OFFSET '0'")
 
 
 @cache

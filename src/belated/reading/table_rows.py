@@ -19,7 +19,7 @@ from belated.log.rows import LogColumns
 from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
 from belated.reading.columns import floats, literal
-from belated.reading.engines import engine_of, fetch, sentences
+from belated.reading.engines import engine_of, fetch, fetch_all, sentences
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
@@ -352,7 +352,7 @@ class TableRows(Data):
             about = SumsOf(
                 arms=plan.cells, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
             )
-            tables = [fetch(table) for table in sums_query.sums_tables(rows, about, shift, cuts, cells, delay, last)]
+            tables = fetch_all(sums_query.sums_tables(rows, about, shift, cuts, cells, delay, last))
             if delay is not None:
                 delay, self._scans.dependence = None, evidence_query.dependence_of(tables[0], len(shift), len(shift))
             by_cell = sums_query.sums_of_tables(tables, about, shift, bins, cells.segments)
@@ -368,7 +368,7 @@ class TableRows(Data):
             return [None] * bins
         rows, shift = self.placed, self._cell_anchors
         x = [self.units.covariate(rows, i) for i in range(len(plan.covariates.names))]
-        tables = [fetch(table) for table in sums_query.products_tables(rows, x, about, shift, cuts, cells)]
+        tables = fetch_all(sums_query.products_tables(rows, x, about, shift, cuts, cells))
         return sums_query.products_of_tables(tables, plan.covariates, len(self.arms), cells.segments, shift, bins)
 
     def _count_above(self, moments: Array | None, *, by_cell: bool) -> Array:
