@@ -196,7 +196,7 @@ def answer(
         show(found, form)
         if report is not None:
             found.report(report)
-            typer.echo(f"Report written to {report}", err=True)
+            typer.echo(f"Report written to {printable(report)}", err=True)
 
 
 def status(
@@ -235,7 +235,7 @@ def log(
         typer.echo(log_text(data).rstrip("\n"))
     else:
         write_log(data, output)
-        typer.echo(f"{count(len(data), 'row')} written to {output}", err=True)
+        typer.echo(f"{count(len(data), 'row')} written to {printable(output)}", err=True)
 
 
 def changes(place: Place, name: Name, format: Format = "table") -> None:  # noqa: A002
