@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-import tomllib
 
 SCRIPT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["scripts"]["belated"]
 
