@@ -149,8 +149,10 @@ def test_a_damaged_duckdb_database_never_gives_another_answer():
     used = np.flatnonzero(np.frombuffer(whole, dtype=np.uint8))
     wanted = bl.estimate(bl.read("whole.duckdb")).values
     damaged = [whole[:end] for end in (100, 5_000, 12_288, len(whole) - 1)]
-    for place in (*rng.choice(used, 12), *rng.integers(len(whole), size=4)):
-        damaged.append(whole[:place] + bytes([whole[place] ^ int(rng.integers(1, 256))]) + whole[place + 1 :])
+    damaged += [
+        whole[:place] + bytes([whole[place] ^ int(rng.integers(1, 256))]) + whole[place + 1 :]
+        for place in (*rng.choice(used, 12), *rng.integers(len(whole), size=4))
+    ]
     told = 0
     for content in damaged:
         try:
