@@ -176,6 +176,12 @@ def command(*arguments, **options):
     )  # fmt: skip
 
 
+def test_text_of_a_database_that_is_not_utf_8():
+    arms = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 1], dtype=np.int32)), pa.py_buffer(b"\xff"))
+    with pytest.raises(bl.LogError, match="`sent` cannot be read: text in it is not in UTF-8"), sentences("sent"):
+        arms.to_pylist()  # as DuckDB gives text that whoever altered a file has put there
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_nothing():
     late(600_000)

@@ -487,6 +487,8 @@ def sentences(name: str) -> Iterator[None]:
         raise
     except UnicodeEncodeError as error:
         raise LogError(f"`{name}` has {one_line(repr(error.object))} in it, which is not text.") from error
+    except UnicodeDecodeError as error:
+        raise LogError(f"`{name}` cannot be read: text in it is not in UTF-8.") from error
     except Exception as error:
         if "interrupted" in str(error).lower() and type(error).__name__ in _INTERRUPTED:
             raise KeyboardInterrupt from None
