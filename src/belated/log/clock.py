@@ -139,7 +139,7 @@ def _check_all(assigned: Array | None, arrived: Array | None) -> None:
     """Raise if times are too large or too far apart; an arrival before its assignment is refused elsewhere."""
     given = [a for a in (assigned, arrived) if a is not None and len(a)]
     first = 0 if assigned is None else assigned.min(initial=0).item()
-    check_span(first, *(a.max(initial=0, where=np.isfinite(a)).item() for a in given))
+    check_span(first, *(a.max(initial=0, where=a.dtype.kind == "i" or np.isfinite(a)).item() for a in given))
 
 
 def check_span(*times: int | float) -> None:
