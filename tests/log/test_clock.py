@@ -126,3 +126,7 @@ def test_times_that_do_not_fit_64_bits_are_not_rounded(assigned, arrived):
 
 def test_large_whole_numbers_beside_missing_ones_keep_their_digits():
     assert read_times([1, 2], [None, 2**62 + 1], None, 2)[1].tolist() == [NEVER, 2**62 + 1]
+
+
+def test_a_delay_may_be_longer_than_64_bits():
+    assert read_times([1, 2], None, [1e300, 3.0], 2)[1].tolist() == [1e300, 5.0]

@@ -119,3 +119,8 @@ def test_times_that_do_not_fit_64_bits_are_refused(tmp_path, start):
     (tmp_path / "a.csv").write_text("arm,outcome,assigned_at,p_A,p_B\n" + "".join(lines))
     with pytest.raises(bl.LogError, match="The times are too large or too far apart"):
         bl.read(tmp_path / "a.csv", arrived_at="none")
+
+
+def test_a_delay_may_be_longer_than_64_bits():
+    table = pa.table({"arm": ["A", "B"] * 9, "outcome": range(18), "step": range(18), "delay": [1e300, 3.0] * 9})
+    assert bl.read(table, propensity="uniform").last_look == 1e300

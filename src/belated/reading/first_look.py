@@ -127,7 +127,7 @@ def _look(
 ) -> Opened:
     """Look at the rows as of a moment, and settle arms and propensities."""
     facts = look(query.rows(moment), clock)
-    check_span(facts.first, facts.last, facts.last_arrival)
+    check_span(facts.first, facts.last, *([] if query.roles.delay else [facts.last_arrival]))
     if clock.unit is None and facts.values:
         check_numbers(facts.first, facts.last, facts.last_arrival)
     if not facts.values and arms is None:
