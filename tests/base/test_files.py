@@ -7,6 +7,7 @@ import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +79,23 @@ def test_a_new_file_is_for_its_owner_alone_and_one_that_was_there_keeps_its_mode
         os.umask(before)
 
 
+def test_what_is_read_only_stays(tmp_path, monkeypatch):
+    """As root, whom permissions do not stop, `os.access` is asked on behalf of another user."""
+    path, folder = tmp_path / "a.txt", tmp_path / "folder"
+    path.write_text("old")
+    folder.mkdir()
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    monkeypatch.setattr(os, "access", lambda each, mode: bool(os.stat(each).st_mode & 0o200))
+    (tmp_path / "link").symlink_to(path)
+    for place in (path, tmp_path / "link", folder / "new.txt"):
+        for write in (check_place, lambda place: write_whole(place, "new")):
+            with pytest.raises(OptionError, match="cannot be written: Permission denied"):
+                write(place)
+    assert path.read_text() == "old"
+    assert not list(folder.iterdir())
+
+
 def test_a_link_stays_one(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "real").write_text("old")
@@ -94,6 +112,10 @@ def test_a_database_is_no_place_to_write(tmp_path):
     connection.close()
     with pytest.raises(OptionError, match="it is a database, which would be lost"):
         check_place(path)
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as other:
+        other.execute("create table t (x int)")
+    with pytest.raises(OptionError, match="it is a database, which would be lost"):
+        check_place(tmp_path / "shop.duckdb")
     path.write_text("text")
     assert check_place(path) == path
 

@@ -72,6 +72,7 @@ def table(tmp_path):
         ([], ["--sequential", "--bounds", "nan", "1"], r"--bounds\[0\] is nan; it must be a finite number"),
         ([], ["--title", "Spring"], "--title is given without --report"),
         ([], ["--arms", ""], "--arms is .*; it must list the arms' labels"),
+        ([], ["--policy", "greeedy"], "--policy is 'greeedy'; it must give each arm a probability, .*, or be 'greedy'"),
         ([], ["--policy", "A=1,A=0,B=1"], "--policy has arm 'A' twice; give it once"),
         (
             [("2026-03-03,2026", "2026-02-29,2026")],

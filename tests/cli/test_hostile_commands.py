@@ -130,6 +130,11 @@ def test_contrasts_of_arms_with_dashes():
     assert "can be read in 2 ways" in run("a.parquet", "--contrast", "a-b-c").stderr
 
 
+def test_the_name_of_a_file_that_was_written_is_printable():
+    pa.parquet.write_table(DRAWN.wide(), "a.parquet")
+    assert run("a.parquet", "--report", "a\x1b[31m\nb.html").stderr.endswith("\nReport: a\\x1b[31m\\nb.html\n")
+
+
 def test_json_alone_is_on_stdout():
     pa.parquet.write_table(DRAWN.wide(), "a.parquet")
     result = run("a.parquet", "--format", "json", "--report", "r.html")

@@ -121,7 +121,11 @@ def test_a_table_is_imported(call, log, tmp_path):
         (["arm", "drop", "SHOP", "subject line", "X"], "ARM is 'X'; it must be one of 'Plain', 'Emoji'"),
         (["create", "SHOP", "x", "--arms", "A,A"], "--arms must be 1 to 1000 different names"),
         (["create", "SHOP", "x", "--arms", "A,B", "--outcome", "bool"], "--outcome is 'bool'; it must be binary"),
-        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "greedy"], "it must be one of 'uniform'"),
+        (
+            ["create", "SHOP", "x", "--arms", "A,B", "--policy", "greedy"],
+            "--policy is 'greedy'; it must be one of 'thompson'",
+        ),
+        (["create", "SHOP", "x", "--arms", "A,B", "--policy", "thomson"], "Did you mean 'thompson'?"),
         (["create", "SHOP", "x", "--arms", "A,B", "--baseline", "C"], "--baseline is 'C'; it must be one of the arms"),
         (["policy", "set", "SHOP", "subject line", "--policy", "thompson:c"], "options must be like c=0.5"),
         (["policy", "set", "SHOP", "subject line", "--policy", "own"], "--policy is a Python function"),

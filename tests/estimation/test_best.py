@@ -143,7 +143,8 @@ def test_the_greedy_policy_is_worth_what_its_arm_is():
     assert (answer.low, answer.high) == best.interval
     assert answer.estimate == best.estimate
     assert answer.interval == best.kind
-    assert "greedy" in str(answer)
+    assert "greedy: " in str(answer)
+    assert "interval, no test" in str(answer)
     with pytest.raises(bl.OptionError, match="two-sided"):
         est.policy("greedy", alternative="less")
     with pytest.raises(bl.OptionError, match="must map arms to numbers"):

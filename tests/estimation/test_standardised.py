@@ -287,3 +287,5 @@ def test_an_arm_that_is_never_offered_in_a_segment_has_no_standardised_mean():
     assert est.segments == ("DE", "FR")
     assert np.isnan(est.values).tolist() == [False, False, True]
     assert np.isfinite(est.segment("DE").values).all()
+    assert "No interval" not in str(est.segment("DE"))
+    assert str(est.segment("FR")).endswith("No interval for 2: it needs at least 2 arrived outcomes in the segment.")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 
 import numpy as np
 import pytest
@@ -104,3 +105,28 @@ def test_times_of_whole_numbers_and_fractions_are_one_clock():
     assigned, arrived, clock = read_times(None, None, [0, 3], 2)
     assert (assigned, arrived.tolist(), clock) == (None, [1, 5], Clock())
     np.testing.assert_array_equal(as_float_times(np.array([NEVER, 2])), [np.nan, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("assigned", "arrived"),
+    [
+        ([0, 2**63 - 3, 2**63 + 3], None),
+        ([0, 2**64, 5], None),
+        ([-(2.0**63), 1.0, 2.0], None),
+        ([1, 2, 3], [None, 2**63, 4]),
+        ([1, 2, 3], [2.0**63, math.nan, math.inf]),
+        ([1 - 2**63, 0, 5], None),
+        ([-(2**62), 0, 5], [2**62, 1, 6]),
+    ],
+)
+def test_times_that_do_not_fit_64_bits_are_not_rounded(assigned, arrived):
+    with pytest.raises(bl.LogError, match="too large or too far apart"):
+        read_times(assigned, arrived, None, 3)
+
+
+def test_large_whole_numbers_beside_missing_ones_keep_their_digits():
+    assert read_times([1, 2], [None, 2**62 + 1], None, 2)[1].tolist() == [NEVER, 2**62 + 1]
+
+
+def test_a_delay_may_be_longer_than_64_bits():
+    assert read_times([1, 2], None, [1e300, 3.0], 2)[1].tolist() == [1e300, 5.0]

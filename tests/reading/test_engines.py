@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -175,6 +176,12 @@ def command(*arguments, **options):
     )  # fmt: skip
 
 
+def test_text_of_a_database_that_is_not_utf_8():
+    arms = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 1], dtype=np.int32)), pa.py_buffer(b"\xff"))
+    with pytest.raises(bl.LogError, match="`sent` cannot be read: text in it is not in UTF-8"), sentences("sent"):
+        arms.to_pylist()  # as DuckDB gives text that whoever altered a file has put there
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_leaves_nothing():
     late(600_000)
@@ -205,6 +212,25 @@ def test_ctrl_c_stops_the_reading_of_a_long_file(name):
             process.kill()
     assert (process.returncode, out, err) == (130, "", "Stopped. No incomplete file was written.\n")
     assert os.listdir() == [name]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_stops_a_view_of_sqlite_that_has_no_end():
+    with sqlite3.connect("log.sqlite") as connection:
+        connection.execute(
+            """CREATE VIEW log AS WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r)
+            SELECT 'A' AS arm, i AS outcome, i AS assigned_at, i AS arrived_at, 1.0 AS p_A FROM r"""
+        )
+    code = """import signal, belated as bl
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.alarm(4)
+try:
+    bl.read("sqlite://log.sqlite", table="log")
+except KeyboardInterrupt:
+    print("stopped")"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(bl.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=60, stdout=subprocess.PIPE)
+    assert done.stdout == b"stopped\n"
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,32 @@ def test_names_of_units_tell_copies_where_little_else_differs(tmp_path, form):
         assert len(source.oddities()) == (copies > 1)
     write(pa.concat_tables([table, table.slice(0, 299)]), tmp_path / f"log.{form}")
     assert bl.read(tmp_path / f"log.{form}", propensity="uniform").oddities() == []
+
+
+def test_nanoseconds_since_1970_are_not_rounded():
+    rows, rng = 300, np.random.default_rng(1)
+    at = np.arange(rows) * 3
+
+    def evidence(start):
+        came = start + at + rng.integers(0, 5, rows)
+        table = {"arm": ["A", "B"] * (rows // 2), "outcome": rng.normal(size=rows), "assigned_at": start + at,
+                 "arrived_at": came, "p_A": np.full(rows, 0.5), "p_B": np.full(rows, 0.5)}  # fmt: skip
+        log = bl.Log(table["arm"], table["outcome"], np.full((rows, 2), 0.5), assigned_at=start + at, arrived_at=came)
+        return bl.read(pa.table(table)).evidence(), log.evidence()
+
+    got, wanted = evidence(1_767_225_600_000_000_000)
+    for name in ("assigned", "arrived", "old", "soon"):
+        np.testing.assert_array_equal(got.sums[name], wanted.sums[name])
+
+
+@pytest.mark.parametrize("start", [2**63 - 50, 2**64])
+def test_times_that_do_not_fit_64_bits_are_refused(tmp_path, start):
+    lines = [f"{'AB'[i % 2]},1,{start + i},0.5,0.5\n" for i in range(90)]
+    (tmp_path / "a.csv").write_text("arm,outcome,assigned_at,p_A,p_B\n" + "".join(lines))
+    with pytest.raises(bl.LogError, match="The times are too large or too far apart"):
+        bl.read(tmp_path / "a.csv", arrived_at="none")
+
+
+def test_a_delay_may_be_longer_than_64_bits():
+    table = pa.table({"arm": ["A", "B"] * 9, "outcome": range(18), "step": range(18), "delay": [1e300, 3.0] * 9})
+    assert bl.read(table, propensity="uniform").last_look == 1e300

@@ -4,6 +4,7 @@ import gzip
 import os
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -137,6 +138,28 @@ def test_a_damaged_file_is_refused_or_read_but_never_more_than_that():
             except bl.BelatedError:
                 told += 1
         assert told > 4
+
+
+def test_a_damaged_duckdb_database_never_gives_another_answer():
+    rng = np.random.default_rng(6)
+    with duckdb.connect("whole.duckdb") as connection:
+        connection.register("drawn", DRAWN.wide())
+        connection.execute("CREATE TABLE log AS FROM drawn")
+    whole = Path("whole.duckdb").read_bytes()
+    used = np.flatnonzero(np.frombuffer(whole, dtype=np.uint8))
+    wanted = bl.estimate(bl.read("whole.duckdb")).values
+    damaged = [whole[:end] for end in (100, 5_000, 12_288, len(whole) - 1)]
+    damaged += [
+        whole[:place] + bytes([whole[place] ^ int(rng.integers(1, 256))]) + whole[place + 1 :]
+        for place in (*rng.choice(used, 12), *rng.integers(len(whole), size=4))
+    ]
+    told = 0
+    for content in damaged:
+        try:
+            np.testing.assert_array_equal(bl.estimate(bl.read(write("damaged.duckdb", content))).values, wanted)
+        except bl.BelatedError:
+            told += 1
+    assert told > 14
 
 
 def test_offsets_that_lead_out_of_an_arrow_file_are_refused():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import belated as bl
+from belated.simulation import crew
 from belated.simulation.crew import run
 
 PAPERS = bl.Bandit(
@@ -53,6 +54,36 @@ class Killed(Interrupted):
         else:
             future.set_result(task(*arguments))
         return future
+
+
+class LastTasks(Interrupted):
+    """One whose last tasks are running when the user presses Ctrl-C, and end before it is closed."""
+
+    def submit(self, task, *arguments):
+        self.tasks += 1
+        future = Future()
+        if self.tasks == 1:
+            future.set_result(task(*arguments))
+        else:
+            future.set_running_or_notify_cancel()
+            future.cancel = lambda: future.set_result(task(*arguments))
+        return future
+
+
+def test_stopped_in_its_last_tasks_it_is_stopped(monkeypatch):
+    seen = []
+
+    def wait(futures, **options):
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(len(futures))
+        return futures_wait(futures, **options)
+
+    futures_wait = crew.wait
+    monkeypatch.setattr(crew, "wait", wait)
+    study = bl.study(PAPERS, GREEDY, 300, 60, seed=5, executor=LastTasks())
+    assert study.stopped
+    assert 0 < len(study.moments[300]) < 60
 
 
 def test_stopped_it_has_no_gaps():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,8 +14,8 @@ from secrets import token_hex
 from belated.base.errors import OptionError
 from belated.base.text import one_line
 
-#: How SQLite's databases begin.
-_SQLITE = b"SQLite format 3\x00"
+#: How databases begin: those of SQLite, and those of DuckDB after a checksum of 8 bytes.
+_DATABASES = re.compile(rb"SQLite format 3\x00|.{8}DUCK", re.DOTALL)
 
 
 def write_whole(path: str | Path, content: str | bytes, *, private: bool = True) -> Path:
@@ -24,6 +26,7 @@ def write_whole(path: str | Path, content: str | bytes, *, private: bool = True)
     """
     path = Path(path)
     place = Path(os.path.realpath(path))
+    _check_permission(path, place)
     beside = place.with_name(f".belated-{token_hex(8)}")
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
@@ -56,17 +59,24 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         raise OptionError(f"`{path}` cannot be written: it is a folder.")
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
-    if path.is_file() and _begins(path, _SQLITE):
+    if path.is_file() and _is_database(path):
         raise OptionError(f"`{path}` cannot be written: it is a database, which would be lost; choose another name.")
     if path.exists() and any(_is_same(path, given) for given in inputs):
         raise OptionError(f"`{path}` cannot be written: it is an input file, which would be lost; choose another name.")
+    _check_permission(path, Path(os.path.realpath(path)))
     return path
 
 
-def _begins(path: Path, magic: bytes) -> bool:
+def _check_permission(path: Path, place: Path) -> None:
+    """Raise if a file must not be written, or a folder; renaming would replace a file that is read-only."""
+    if any(each.exists() and not os.access(each, os.W_OK) for each in (place, place.parent)):
+        raise OptionError(f"`{path}` cannot be written: {os.strerror(errno.EACCES)}.")
+
+
+def _is_database(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(magic)) == magic
+            return _DATABASES.match(file.read(16)) is not None
     except OSError:  # said when it is written
         return False
 

@@ -154,6 +154,7 @@ def analyze(
     from belated.base.checks import fraction, one_of
     from belated.base.errors import OptionError, argument
     from belated.base.files import check_place
+    from belated.base.text import printable
     from belated.estimation.by_segment import read_policy_by_segment
     from belated.estimation.intervals import INTERVALS
     from belated.estimation.target import find_arm, read_contrast, read_policy
@@ -208,4 +209,4 @@ def analyze(
         write_report(analysis, report, title=title, command=command)
     show(analysis, shown_as)
     if report is not None:
-        typer.echo(f"Report: {report}", err=True)
+        typer.echo(f"Report: {printable(report)}", err=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from belated.base.checks import one_of
 from belated.base.errors import OptionError, argument
 from belated.base.text import count, printable, shown
 from belated.cli.options import option
@@ -73,11 +74,14 @@ def opened(place: str, name: str) -> Iterator[Experiment]:
 
 def read_policy(text: str, outcome: Outcome) -> Policy:
     """Return a policy of its name and options; "thompson" is that for the outcome."""
+    from belated.simulation import policies
+    from belated.simulation.constructors import CONSTRUCTORS
     from belated.simulation.description import policy_from
 
     name, _, given = text.partition(":")
     if name == "own":
         raise OptionError(f"{argument('policy')} is a Python function; give it in Python, with bl.policies.own(...).")
+    one_of("policy", name, ["thompson", *(each for each in CONSTRUCTORS[policies.__name__] if each != "own")])
     pairs = next(csv.reader([given], skipinitialspace=True), []) if given else []
     if any("=" not in pair for pair in pairs):
         raise OptionError(f"{argument('policy')} is {text!r}; options must be like c=0.5,burn_in=100.")
@@ -196,7 +200,7 @@ def answer(
         show(found, form)
         if report is not None:
             found.report(report)
-            typer.echo(f"Report written to {report}", err=True)
+            typer.echo(f"Report written to {printable(report)}", err=True)
 
 
 def status(
@@ -235,7 +239,7 @@ def log(
         typer.echo(log_text(data).rstrip("\n"))
     else:
         write_log(data, output)
-        typer.echo(f"{count(len(data), 'row')} written to {output}", err=True)
+        typer.echo(f"{count(len(data), 'row')} written to {printable(output)}", err=True)
 
 
 def changes(place: Place, name: Name, format: Format = "table") -> None:  # noqa: A002

@@ -37,6 +37,7 @@ def paper(
     Example: `belated paper --figure no-delay --as-published -o no-delay`
     """
     from belated.base.figures import check_library
+    from belated.base.text import printable
     from belated.simulation.paper.files import write
     from belated.simulation.paper.reproduction import reproduce
 
@@ -48,4 +49,4 @@ def paper(
     z = [abs(difference.z) for difference in reproduction.comparison()]
     close = sum(distance <= 2 for distance in z)
     typer.echo(f"{close:,} of {len(z):,} recorded quantities lie within two Monte Carlo errors of ours.")
-    typer.echo(f"{len(files)} files in {output}; open {output / 'index.html'}")
+    typer.echo(f"{len(files)} files in {printable(output)}; open {printable(output / 'index.html')}")

@@ -30,7 +30,7 @@ def simulate(
 
     Example: `belated simulate experiment.toml -o log.parquet --seed 1`
     """
-    from belated.base.text import count
+    from belated.base.text import count, printable
     from belated.simulation import description as descriptions
     from belated.simulation.log_files import check_log_path, events_path, write_events, write_log
     from belated.simulation.simulate import simulate as run
@@ -42,7 +42,7 @@ def simulate(
     steps = max(about.horizons) if horizon is None else horizon
     log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
     write_log(log, output)
-    typer.echo(f"{len(log):,} rows written to {output}", err=True)
+    typer.echo(f"{len(log):,} rows written to {printable(output)}", err=True)
     if log.events is not None:
         events, number = write_events(log, output)
-        typer.echo(f"{count(number, 'event')} written to {events}", err=True)
+        typer.echo(f"{count(number, 'event')} written to {printable(events)}", err=True)

@@ -144,7 +144,8 @@ class Answer(Table):
         return self.to_text()
 
     def _title(self) -> str:
-        test = f"test against {in_unit(self.null, self.unit)} ({self.alternative})"
+        untested = math.isnan(self.p_value) and math.isfinite(self.low)  # an arm that was chosen for its estimate
+        test = "no test" if untested else f"test against {in_unit(self.null, self.unit)} ({self.alternative})"
         return f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {self.interval} interval, {test}"
 
     def _columns(self) -> list[Column]:

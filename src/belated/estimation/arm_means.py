@@ -273,6 +273,9 @@ class ArmMeans(Table):
         capped = self.cap_notes()
         capped += [] if self.sums.segments is None else segment_notes(self.sums.segments, self.estimator)
         capped += self.maturity_notes()
+        few = np.asarray(self.arrived) < 2
+        if self.segments and self._population.is_one and self.maturity is None and few.any():
+            capped.append(f"No interval for {self._listed(few)}: it needs at least 2 arrived outcomes in the segment.")
         if not far.any():
             return capped
         return [

@@ -232,6 +232,9 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
     """Return a policy from text such as A=0.2,B=0.8, or "greedy"."""
     if text == "greedy":
         return text
+    wanted = "it must give each arm a probability, such as A=0.2,B=0.8"
+    if text and "=" not in text:
+        raise OptionError(f"{argument('policy')} is {one_line(repr(text))}; {wanted}, or be 'greedy'.")
     by_text = {str(arm): arm for arm in arms}
     policy: dict[Label, float] = {}
     rest = text
@@ -244,14 +247,11 @@ def read_policy(arms: Sequence[Label], text: str) -> dict[Label, float] | str:
         try:
             number = float(share)
         except ValueError:
-            raise OptionError(
-                f"{argument('policy')} is {one_line(repr(text))}; it must give each arm "
-                "a probability, such as A=0.2,B=0.8."
-            ) from None
+            raise OptionError(f"{argument('policy')} is {one_line(repr(text))}; {wanted}.") from None
         if by_text[name or ""] in policy:
             raise OptionError(f"{argument('policy')} has arm {one_line(repr(name))} twice; give it once.")
         policy[by_text[name or ""]] = real(f"policy[{name!r}]", number)
         rest = rest.lstrip()
     if not policy:
-        raise OptionError(f"{argument('policy')} is empty; it must give each arm a probability, such as A=0.2,B=0.8.")
+        raise OptionError(f"{argument('policy')} is empty; {wanted}.")
     return policy

@@ -126,11 +126,27 @@ def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tupl
             )
         unit = _common_unit([assigned] if arrived is None else [assigned, arrived])
         assigned, arrived = (None if a is None else _in_unit(a, unit).view(np.int64) for a in (assigned, arrived))
+        _check_all(assigned, arrived)
         return assigned, arrived, Clock(unit=unit)
     if "f" in kinds:
         assigned, arrived = (None if a is None else as_float_times(a) for a in (assigned, arrived))
+    _check_all(assigned, None if delay is not None and "f" in kinds else arrived)  # a delay may be as long as it likes
     whole = assigned is None or assigned.dtype.kind != "f"
     return assigned, arrived, Clock(whole=whole and (arrived is None or arrived.dtype.kind != "f"))
+
+
+def _check_all(assigned: Array | None, arrived: Array | None) -> None:
+    """Raise if times are too large or too far apart; an arrival before its assignment is refused elsewhere."""
+    given = [a for a in (assigned, arrived) if a is not None and len(a)]
+    first = 0 if assigned is None else assigned.min(initial=0).item()
+    check_span(first, *(a.max(initial=0, where=a.dtype.kind == "i" or np.isfinite(a)).item() for a in given))
+
+
+def check_span(*times: int | float) -> None:
+    """Raise if numbers do not fit 64 bits, so that floats round them, or if their differences do not; NaN is none."""
+    known = [time for time in times if math.isfinite(time)]
+    if known and (max(map(abs, known)) >= 2**63 or max(known) - min(known) >= 2**63):
+        raise LogError("The times are too large or too far apart; they and their differences must fit 64 bits.")
 
 
 def as_float_times(times: Array) -> Array:
@@ -192,7 +208,7 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
     if kinds[0] is dt.date:
         aware = [x.astimezone(dt.UTC).replace(tzinfo=None) if getattr(x, "tzinfo", None) else x for x in values]
         return _common_array(aware, "datetime64")
-    if present is not None and all(x is None or (isinstance(x, int) and abs(x) < 2**62) for x in values):
+    if present is not None and all(x is None or (isinstance(x, int) and NEVER < x <= _LAST) for x in values):
         return np.array([NEVER if x is None else int(x) for x in values], dtype=np.int64)
     return as_floats(name, array)
 

@@ -111,7 +111,7 @@ class Plan(Table):
             at_last = f"{self.goal.words} is {self.goal.text(last.value)}"
             at_last = at_last if math.isfinite(last.value) else "target often has no interval"
             further = f"; about {_about(self.horizon)} assignments would be needed (extrapolated)"
-            further = further if math.isfinite(self.horizon) else ", and a longer experiment hardly changes that"
+            further = further if math.isfinite(self.horizon) else "; no number of assignments reaches it (extrapolated)"
             return (
                 f"The goal is not reached within {self.max_horizon:,} assignments, at which the {at_last}{further}. "
                 f"The goal: {goal}."

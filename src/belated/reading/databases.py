@@ -135,6 +135,7 @@ def _connect_sqlite(url: str, scheme: str) -> BaseBackend:
     check_file(path)
     connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
     connection.execute("PRAGMA query_only = ON")
+    connection.set_progress_handler(lambda: 0, 100_000)  # lets Ctrl-C stop a query, which may have no end
     return _closing(ibis.sqlite.from_connection(connection))
 
 

@@ -463,6 +463,9 @@ def sql_text(text: str) -> str:
 
 # ---------------------------------------------------------------- what engines say
 
+#: What DuckDB and SQLite raise after Ctrl-C.
+_INTERRUPTED = ("RuntimeError", "InterruptException", "OperationalError")
+
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {
     "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",
@@ -491,9 +494,11 @@ def sentences(name: str) -> Iterator[None]:
         raise
     except UnicodeEncodeError as error:
         raise LogError(f"`{name}` has {one_line(repr(error.object))} in it, which is not text.") from error
+    except UnicodeDecodeError as error:
+        raise LogError(f"`{name}` cannot be read: text in it is not in UTF-8.") from error
     except Exception as error:
-        if "interrupted" in str(error).lower() and type(error).__name__ in ("RuntimeError", "InterruptException"):
-            raise KeyboardInterrupt from None  # DuckDB's word for it
+        if "interrupted" in str(error).lower() and type(error).__name__ in _INTERRUPTED:
+            raise KeyboardInterrupt from None
         if not _is_engines(error):
             raise
         raise LogError(f"`{name}` cannot be read: {_meaning(error)}") from error

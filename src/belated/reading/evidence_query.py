@@ -277,7 +277,9 @@ def length_between(later: ir.Column, earlier: ir.Column) -> ir.FloatingColumn:
     """Return how long after one time another is, as a float: microseconds, or the clock's own numbers."""
     if earlier.type().is_timestamp():
         return engine_of(later >= earlier).microseconds(later, earlier)
-    return later.cast("float64") - earlier.cast("float64")
+    whole = later.type().is_integer() and earlier.type().is_integer()  # floats round nanoseconds since 1970
+    kind = "int64" if whole else "float64"
+    return (later.cast(kind) - earlier.cast(kind)).cast("float64")
 
 
 def span_of(source: TableRows, start: int | float, end: int | float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
-from belated.log.clock import NEVER, Clock
+from belated.log.clock import NEVER, Clock, check_span
 from belated.reading.columns import clock_of, clock_times
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.propensity_columns import propensity_columns
@@ -127,6 +127,7 @@ def _look(
 ) -> Opened:
     """Look at the rows as of a moment, and settle arms and propensities."""
     facts = look(query.rows(moment), clock)
+    check_span(facts.first, facts.last, *([] if query.roles.delay else [facts.last_arrival]))
     if clock.unit is None and facts.values:
         check_numbers(facts.first, facts.last, facts.last_arrival)
     if not facts.values and arms is None:

@@ -34,6 +34,7 @@ def run(
         raise OptionError(f"`executor` is {shown(executor)}; it must be a concurrent.futures executor.")
     results: dict[tuple[*Arguments], Result] = {}
     under_way: dict[Future[Result], tuple[*Arguments]] = {}
+    done: list[Future[Result]] = []
     waiting = iter(arguments)
     with_bar = sys.stderr.isatty() if progress is None else progress
     bar = Bar(total) if with_bar else None
@@ -49,16 +50,16 @@ def run(
                     del under_way[future]
                 if bar:
                     bar.show(len(results))
-        except KeyboardInterrupt:
-            pass
+        except KeyboardInterrupt:  # what ends later does not count, or nobody would know that it was stopped
+            done = [future for future in under_way if future.done()]
         finally:
             for future in under_way:
                 future.cancel()
             if bar:
                 bar.clear()
-    for future, each in under_way.items():  # after an interrupt, which may have reached the workers too
-        if future.done() and not future.cancelled() and future.exception() is None:
-            results[each] = future.result()
+    for future in done:  # the interrupt may have reached the workers too
+        if future.exception() is None:
+            results[under_way[future]] = future.result()
     return results
 
 
