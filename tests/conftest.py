@@ -1,3 +1,6 @@
+import os
+import sys
+
 import pytest
 from browsers import chromium
 from drawn import empty_folder
@@ -26,6 +29,10 @@ __all__ = [
     "pytest_xdist_make_scheduler",
     "spark_engine",
 ]
+
+# Commands that tests start share compiled modules with each other and with the next run, as they do for users.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says more about the machine, and what it compiles, than about the code.
 # The same examples are drawn in every run; `pytest --hypothesis-profile=explore` draws new ones.

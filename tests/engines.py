@@ -44,6 +44,9 @@ _SERVERS = {"copied": "postgres"}
 #: Engines that are a server, which starts once.
 _STARTED = ("postgres", "spark")
 
+#: How Spark interprets queries: compiling each takes longer than reading a few hundred rows. One test compiles them.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -264,6 +267,7 @@ def spark_engine() -> Iterator[Engine]:
             "spark.driver.extraJavaOptions": f"-Dlog4j.configurationFile={quiet} -Duser.timezone=UTC "
             "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.default.parallelism": "1",
+            **INTERPRETED,
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.warehouse.dir": f"{folder}/warehouse",

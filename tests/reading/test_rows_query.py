@@ -14,6 +14,7 @@ import pytest
 from engines import only
 
 import belated as bl
+from belated.reading import sums_query
 from belated.reading.rows_query import listed
 from belated.reading.source import Source
 from belated.summaries.outcome_models import read_outcome_model
@@ -579,11 +580,13 @@ def test_a_window_of_another_kind_of_time(duckdb_engine):
 @only("duckdb", "postgres")
 def test_many_arms_far_from_zero_and_tiny_chances(engine):
     """Outcomes about 1e8 lose no digits, and an arm chosen against odds of 1e9 weighs what it must."""
-    arms = tuple(f"{k:02d}" for k in range(36))  # more than are asked for at once
+    many = 36 if engine.name == "postgres" else 8  # more than are asked for at once, which DuckDB takes long to plan
+    arms = tuple(f"{k:02d}" for k in range(many))
     far = drawn(31, duplicates="sum", rows=400, mean=1e8, arms=arms)
     source = far.read(engine)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Source, "is_streamed", False)
+        patch.setattr(sums_query, "_MOST_ARMS", min(many - 3, sums_query._MOST_ARMS))
         assert_same(source, far.log())
     rare = drawn(32, rows=60, arms=("A", "B"))
     chances = {0: [1e-9, 1 - 1e-9], 1: [1 - 1e-9, 1e-9]}

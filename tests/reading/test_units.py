@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from engines import only
+from engines import INTERPRETED, only
 
 import belated as bl
 from belated.base.errors import without_warnings
@@ -222,11 +222,14 @@ def assert_same_sums(ours, theirs):
             np.testing.assert_allclose(second.all, first.all, rtol=1e-9, atol=1e-6)
 
 
+MANY = {"segment": ["country", "member"], "covariates": ["age", "visits"], "arrival_probability": "chance"}
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"segment": "country"},
-        {"segment": ["country", "member"], "covariates": ["age", "visits"], "arrival_probability": "chance"},
+        MANY,
         {"covariates": ["age", "visits", "member"]},
         {"segment": "grade", "covariates": ["age"], "cap": 4.5},
         {"segment": "hostile"},
@@ -234,6 +237,24 @@ def assert_same_sums(ours, theirs):
     ids=lambda options: " ".join(options),
 )
 def test_every_engine_makes_the_sums_of_a_log_in_memory(engine, options, request):
+    assert_sums_of_an_engine(engine, options, request.node.callspec.params["engine"])
+
+
+@only("spark")
+def test_spark_makes_the_same_sums_when_it_compiles_its_queries(engine):
+    session = engine.connection._session
+    for option in INTERPRETED:
+        session.conf.unset(option)
+    try:
+        assert session.conf.get("spark.sql.codegen.wholeStage") == "true"
+        assert_sums_of_an_engine(engine, MANY, "spark")
+    finally:
+        for option, value in INTERPRETED.items():
+            session.conf.set(option, value)
+
+
+def assert_sums_of_an_engine(engine, options, name):
+    """Fail unless an engine's sums and evidence, as `name` says it is used, are those of a log in memory."""
     rng = np.random.default_rng(2)
     rows = 300
     hostile = ["'; DROP TABLE t; --", '"quoted"', "=cmd", "a\\b'c"]
@@ -242,10 +263,10 @@ def test_every_engine_makes_the_sums_of_a_log_in_memory(engine, options, request
     table |= {"outcome": [None if t is None else y for t, y in zip(late, table["outcome"], strict=True)]}
     table = pa.table({**table, "assigned_at": list(range(rows)), "arrived_at": late})
     times = {"assigned_at": "assigned_at", "arrived_at": "arrived_at"}
-    limit = 0 if request.node.callspec.params["engine"] == "postgres" else 1000
+    limit = 0 if name == "postgres" else 1000
     source = bl.read(engine.table(table), **times, **options, copy_limit=limit)
     log = in_memory(table, **times, **options)
-    assert source.is_streamed == (request.node.callspec.params["engine"] in ("duckdb", "copied"))
+    assert source.is_streamed == (name in ("duckdb", "copied"))
     assert source.segments == log.segments
     for part in PARTS:
         assert_same_sums(log.sums([part])[0][-1], source.sums([part])[0][-1])

@@ -115,8 +115,9 @@ def test_a_compiled_policy_sees_what_a_plain_one_sees():
         second = (total[1] + 1) / (count[1] + 2)
         return np.array([first / (first + second), second / (first + second)])
 
+    compiled = numba.njit(soft)
     for change in (lambda policy: policy, bl.policies.Policy.matured):
-        plain, fast = (change(bl.policies.own(function)) for function in (soft, numba.njit(soft)))
+        plain, fast = (change(bl.policies.own(function)) for function in (soft, compiled))
         one, other = (bl.simulate(SHOP, policy, 200, seed=1) for policy in (plain, fast))
         np.testing.assert_allclose(one.propensity, other.propensity, rtol=1e-12)
         np.testing.assert_array_equal(one.outcome, other.outcome)

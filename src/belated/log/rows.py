@@ -262,7 +262,8 @@ class LogRows(Data):
             return kernel.Times(assigned, arrived, latest, NEVER)
         # inf means never, also when everything that arrived counts
         biggest = float(np.finfo(np.float64).max)
-        return kernel.Times(assigned, arrived, biggest if self.moment is None else min(self.moment, biggest), math.nan)
+        latest = biggest if self.moment is None else float(min(self.moment, biggest))
+        return kernel.Times(assigned, arrived, latest, math.nan)
 
     @property
     def kernel_rows(self) -> kernel.Rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, locked
 from belated.kernels import jit
 from belated.kernels import rows as kernel
 
@@ -26,19 +26,18 @@ class Schedule:
     @classmethod
     def of(cls, times: kernel.Times, outcome: Array, moment: int | float | None) -> Schedule:
         """Return the schedule of rows; `times` are in row order, and rows after `moment` are ignored."""
-        assigned, order = times.assigned, np.empty(0, dtype=np.int64)
         total = rows = len(outcome)
+        index = np.int32 if total < 2**31 - 1 else np.int64  # of all arrays: kernels are compiled for each type
+        assigned, order = times.assigned, np.empty(0, dtype=index)
         if not _is_sorted(assigned):
-            order = np.argsort(assigned, kind="stable")
-            assigned = assigned[order]
-            if total < 2**31:
-                order = order.astype(np.int32)
+            order = np.argsort(assigned, kind="stable").astype(index)
+            assigned = locked(assigned[order])
         if moment is not None:
             if not len(assigned):
                 rows = int(min(max(math.floor(min(moment, total)), 0), total))
             else:
                 rows = int(np.searchsorted(assigned, moment, side="right"))
-        due = np.empty(total, dtype=np.int32 if total < 2**31 - 1 else np.int64)
+        due = np.empty(total, dtype=index)
         if rows < total:
             due[:] = -1
         sorted_times = times._replace(assigned=assigned)

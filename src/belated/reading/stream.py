@@ -44,7 +44,7 @@ _Record = TypeVar("_Record", bound=Sized)
 _FEW_ARMS = 64
 
 #: The order of rows that are in order.
-_IN_ORDER = np.empty(0, dtype=np.int64)
+_IN_ORDER = np.empty(0, dtype=np.int32)
 
 #: The segments of rows that have none.
 _NO_SEGMENTS = locked(np.empty(0, dtype=np.int32))

@@ -218,7 +218,7 @@ class ArrivedRows:
         first_outside = self.kernel(arrival_kernel.first_outside)
 
         def find(start: int, stop: int) -> int:
-            return first_outside(self.columns, start, stop, low, high, ends)
+            return first_outside(self.columns, start, stop, float(low), float(high), ends)
 
         places = [place for place in jit.in_stretches(len(self), find) if place >= 0]
         return float(self.columns.outcome[self.columns.arrived[places[0]]]) if places else None

@@ -37,7 +37,8 @@ class Stage:
         self.desk = experiment.new_desk(self.n_arms, memo=new_memo(self.n_arms) if thompson else None)
         at_once = (delays.tail == experiment.NO_TAIL).all() and set(delays.values) <= {0, experiment.NEVER}
         self.calendar = None if at_once else experiment.new_calendar(horizon)
-        self.two = True if self.n_arms == 2 else None  # two arms have a kernel of their own
+        # studies of two arms have a kernel of their own, but for Thompson sampling, which takes longer than its loops
+        self.two = True if self.n_arms == 2 and not thompson else None
         self.play, self.replicate = kernel.play, kernel.replicate
         if self.own.function is not None:
             self.play, self.replicate = kernel.for_own_policy(self.own.plain)
@@ -79,7 +80,7 @@ class Stage:
                 stop + 1,
                 self.experiment,
                 self.own.function,
-                self.two,
+                None,  # one log is soon played: compiling it for two arms would take longer than it saves
                 self.desk,
                 self.calendar,
                 experiment.BlockRows(
@@ -103,7 +104,7 @@ def kernel_arms(given: Iterable[Arm]) -> experiment.Arms:
     first, second, third = parameters = np.zeros((3, len(arms)))
     for k, arm in enumerate(arms):
         parameters[: len(arm.parameters), k] = arm.parameters
-    kinds = np.array([experiment.ARMS.index(arm.name) for arm in arms])
+    kinds = np.array([experiment.ARMS.index(arm.name) for arm in arms], np.int64)
     samples = np.concatenate([np.zeros(1), *(arm.values for arm in arms)])
     starts = np.cumsum([1, *(len(arm.values) for arm in arms)])
     all_normal = bool((kinds == experiment.NORMAL).all())
