@@ -99,16 +99,17 @@ def _find(session: Session, experiment: int, units: list[str]) -> list[Row]:
 def _decisions(session: Session, about: Snapshot, rows: list[Row], *, repeated: bool) -> dict[str, Decision]:
     """Return the decisions of rows, by unit."""
     kinds = [row[3:] for row in rows]  # arm, version, time and segment, which many rows share
+    distinct = set(kinds)
     listed = [] if about.version is None else [about.version]
-    older = sorted({number for _, number, _, _ in set(kinds)} - {version.number for version in listed})
+    older = sorted({number for _, number, _, _ in distinct} - {version.number for version in listed})
     if older:
         listed += versions(session, about.id, older)
     made = {version.number: version for version in listed}
-    chances = {(n, s): about.probabilities(made[n], s) for n, s in {(n, s) for _, n, _, s in set(kinds)}}
+    chances = {(n, s): about.probabilities(made[n], s) for n, s in {(n, s) for _, n, _, s in distinct}}
     names: dict[int | None, str | None] = {None: None, **dict(enumerate(about.segments))}
     shared = {
         (arm, n, at, s): (about.labels[arm], chances[n, s], n, moment(at), repeated, True, names[s])
-        for arm, n, at, s in set(kinds)
+        for arm, n, at, s in distinct
     }
     return {row[2]: make_decision((row[2], *shared[kind])) for row, kind in zip(rows, kinds, strict=True)}
 

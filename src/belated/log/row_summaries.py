@@ -45,6 +45,9 @@ from belated.summaries.weights import Weights, read_weights
 if TYPE_CHECKING:
     from belated.log.log import Log
 
+#: Rows that are summed at a time, so that what is computed of them stays in memory that is near and used again.
+_AT_A_TIME = 1 << 16
+
 
 class RowEvidence:
     """The rows of a log at its as-of time, in order of assignment, and the counts and sums that checks use.
@@ -65,11 +68,28 @@ class RowEvidence:
         self.first, self.last = self.assigned_at[0].item(), self.assigned_at[-1].item()
         self.look = log.last_look
         self.half = half_of(self.look - self.first, clock.whole or self.dates)
-        self.chosen = self.p if self.p.ndim == 1 else self.p[np.arange(len(self.p)), self.code]
-        # for rows whose outcome has arrived: arm, delay, outcome minus the arm's anchor
-        self.own = self.code[self.arrived]
-        self.delay = (log.arrived_numbers[existing] - self.assigned_at)[self.arrived] * self.scale
-        self.y = log.outcome[existing][self.arrived] - log.anchor[self.own]
+
+    @cached_property
+    def chosen(self) -> Array:
+        """The propensity of the arm that was chosen."""
+        return self.p if self.p.ndim == 1 else self.p[np.arange(len(self.p)), self.code]
+
+    @cached_property
+    def own(self) -> Array:
+        """The arm of each row whose outcome has arrived."""
+        return np.asarray(self.code[self.arrived])
+
+    @cached_property
+    def delay(self) -> Array:
+        """The delay of each outcome that has arrived."""
+        arrived_at = self.log.arrived_numbers[self.log.schedule.existing]
+        return np.asarray((arrived_at - self.assigned_at)[self.arrived] * self.scale)
+
+    @cached_property
+    def y(self) -> Array:
+        """Each outcome that has arrived, minus the anchor of its arm."""
+        outcome = self.log.outcome[self.log.schedule.existing]
+        return np.asarray(outcome[self.arrived] - self.log.anchor[self.own])
 
     @cached_property
     def columns(self) -> Array:
@@ -83,7 +103,8 @@ class RowEvidence:
         if not width > 0:
             return np.zeros(len(self.code), np.intp)
         since = (self.assigned_at - self.first) * self.scale
-        return np.asarray(np.minimum(since / width, STRETCHES - 1).astype(np.intp))
+        since /= width
+        return np.asarray(np.minimum(since, STRETCHES - 1, out=since).astype(np.intp))
 
     @cached_property
     def old(self) -> Array:
@@ -244,23 +265,28 @@ class RowEvidence:
         use = self.soon & early[self.arrived]
         late, y = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use]
         cell = self.cell[self.arrived][use]
-        moments = [[np.bincount(cell, late**i * y**j, self.cells) for j in range(3)] for i in range(3)]
-        return np.moveaxis(np.array(moments, dtype=float), 2, 0)
+        moments = np.zeros((self.cells, 3, 3))
+        for i in range(3):
+            product = late**i
+            for j in range(3):
+                moments[:, i, j] = np.bincount(cell, product, self.cells)
+                product *= y
+        return moments
 
     def calibration(self, rows: int) -> tuple[Array, Array] | None:
         """Return `Evidence.excess` and `Evidence.variance` of the earliest rows; None without all propensities."""
         if self.p.ndim == 1:
             return None
-        square, cube, total, spread = np.zeros(rows), np.zeros(rows), np.zeros(self.arms), np.zeros(self.arms)
-        for k, p in enumerate(self.columns[:, :rows]):
+        total, spread = np.zeros((2, self.arms + 1))  # of every arm, then of the probability of the arm that was chosen
+        for start in range(0, rows, _AT_A_TIME):
+            stop = min(start + _AT_A_TIME, rows)
+            p = self.p[start:stop].T.copy()
             squared = p * p
-            square += squared
-            cube += squared * p
-            total[k], spread[k] = p.sum(), (p - squared).sum()
+            square, cube = squared.sum(axis=0), (squared * p).sum(axis=0)
+            total += [*p.sum(axis=1), (square - self.chosen[start:stop]).sum()]
+            spread += [*(p - squared).sum(axis=1), (cube - square * square).sum()]
         assigned = np.bincount(self.code[:rows], minlength=self.arms)
-        excess = [*(assigned - total), (self.chosen[:rows] - square).sum()]
-        variance = [*spread, (cube - square * square).sum()]
-        return np.array(excess), settled(np.array(variance), len(self.code))
+        return np.array([*assigned, 0]) - total, settled(spread, len(self.code))
 
     def recorded(self) -> Recorded:
         """Return the smallest outcome of the oldest rows, and by arm their number and how many have an outcome."""
