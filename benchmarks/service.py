@@ -137,6 +137,16 @@ def prepared(place: str) -> tuple[bl.live.Experiment, str]:
     return exp, make_token(exp._store.storage, "bench", SCOPES, author="bench")[0]
 
 
+def in_process(exp: bl.live.Experiment) -> float:
+    """Return the units a second of batches in process; for as long as a server is asked, so that files are as large."""
+    seconds, number = 0.0, 0
+    while seconds < SECONDS:
+        parts = [[f"{time.time_ns()}-{i}" for i in range(BATCH)] for _ in range(100)]
+        seconds += timed(lambda parts=parts: [exp.ask_many(part) for part in parts])
+        number += 100 * BATCH
+    return number / seconds
+
+
 def asks(folder: str, slower: float = 0.0) -> list[Line]:
     """Compare asks with the same route without storage, and with calls in process; all take turns."""
     place, stub_place, own_place = (f"{folder}/{name}-{slower}.belated" for name in ("served", "stub", "own"))
@@ -158,8 +168,7 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
                     note(f"{name} {clients} p99", wait)
             note("commit", statistics.median(timed(lambda: insert(own, 1)) for _ in range(100)))
             note("many", sends(port, token, 1, BATCH)[0] * BATCH)
-            parts = [[f"{time.time_ns()}-{i}" for i in range(BATCH)] for _ in range(100)]
-            note("in process", 100 * BATCH / timed(lambda parts=parts: [own.ask_many(part) for part in parts]))
+            note("in process", in_process(own))
     for each in (exp, stub, own):
         each._store.close()
     found = {name: statistics.median(values) for name, values in names.items()}
