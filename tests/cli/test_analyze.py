@@ -271,7 +271,9 @@ def test_segments_that_cannot_be(call, sent, options, words):
         ("DE:A,other:C", "There is no arm 'C'"),
         ("DE:A,DE:B,other:A", "segment 'DE' twice"),
         ("DE:A=0.5,other:B", "must sum to 1"),
-        ("UK:A", "There is no arm"),
+        ("UK:A", "There is no segment 'UK'; the segments are 'DE', 'other'."),
+        ("UK:A=1", "There is no arm 'UK:A'"),
+        ("greeedy", "or be 'greedy'"),
     ],
 )
 def test_policies_by_segment_that_cannot_be(call, sent, policy, words):

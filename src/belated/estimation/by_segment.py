@@ -273,6 +273,8 @@ def read_policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...],
             choices.append((names[name], at, at + len(name) + 1))
             at = choices[-1][2]
         elif at == 0:
+            if segments and ":" in text and "=" not in text:
+                segment_index(segments, text.partition(":")[0])  # raises, with the known ones
             return None
         ends = [i for i in (text.find(mark, at) for mark in ",;") if i >= 0]
         at = min(ends, default=len(text)) + 1
