@@ -15,7 +15,7 @@ from belated.live.errors import CrossedError, StorageError
 from belated.live.packing import Packed, dumper, pack
 from belated.live.schema import COLUMNS, EXPERIMENT, META, PLACES, TABLES, check_schema, migrate, schema_of
 from belated.live.sqlite import typed
-from belated.live.storage import Clock, Outcome, Session, Storage, system_clock
+from belated.live.storage import Clock, Session, Storage, UnitOutcome, system_clock
 from belated.reading.live_logs import SCHEMA
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ _KINDS = {
 #: A number of our own for the lock under which the tables are made.
 _LOCK = 0x626C7464
 
-#: Text is UTF-8 whatever the database's encoding is; statements that a pool of connections may drop are not prepared.
+#: Text is UTF-8 whatever the database's encoding is. psycopg prepares nothing by itself: on another connection of a
+#: pool, its names could mean other statements.
 _OPTIONS: dict[str, Any] = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
 
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
@@ -86,14 +87,11 @@ class _Plan(NamedTuple):
     name: str
     text: str
 
-    def call(self, *numbers: int, planned: bool) -> str:
-        """Return what runs it with whole numbers for `$1` and so on."""
+    def call(self, number: int | None = None, *, planned: bool) -> str:
+        """Return what runs it, with a whole number for `$1`."""
         if planned:
-            return f"execute {self.name}" + (f"({', '.join(map(str, numbers))})" if numbers else "")
-        text = self.text
-        for place, number in enumerate(numbers, 1):
-            text = text.replace(f"${place}", str(number))
-        return text
+            return f"execute {self.name}" + ("" if number is None else f"({number})")
+        return self.text.replace("$1", str(number))
 
 
 def _plan(text: str) -> _Plan:
@@ -151,7 +149,7 @@ class PostgresSession(Session):
         listed = [pack(kind, column) for kind, column, array in kinds if array]
         return self._connection.execute(_insert(table, arrays, unless), shared + listed).rowcount
 
-    def add_first(self, experiment: int, outcomes: Sequence[Outcome]) -> set[int]:
+    def add_first(self, experiment: int, outcomes: Sequence[UnitOutcome]) -> set[int]:
         """Insert first values of outcomes by one statement, in the order in which every transaction takes its locks."""
         ids = self.new_ids(len(outcomes))
         kinds = ("text", "text", "double precision", "bigint")
@@ -180,11 +178,13 @@ def _insert(table: str, arrays: tuple[bool, ...], unless: str | None) -> bytes:
     """Return the statement that inserts rows: first values that all rows share, then arrays of the other columns."""
     columns = list(zip(COLUMNS[table], _kinds(table), arrays, strict=True))
     selected = ", ".join(name if array else f"%b::{kind}" for name, kind, array in columns)
-    names, kinds = (", ".join(texts) for texts in (COLUMNS[table], (f"%b::{kind}[]" for _, kind, a in columns if a)))
-    listed = ", ".join(name for name, _, array in columns if array)
-    source = f" from unnest({kinds}) l ({listed})" if listed else ""
+    listed = [(name, f"%b::{kind}[]") for name, kind, array in columns if array]
+    source = ""
+    if listed:
+        names, values = (", ".join(texts) for texts in zip(*listed, strict=True))
+        source = f" from unnest({values}) l ({names})"
     end = "" if unless is None else f" on conflict ({unless}) do nothing"
-    return f"insert into {table} ({names}) select {selected}{source}{end}".encode()
+    return f"insert into {table} ({', '.join(COLUMNS[table])}) select {selected}{source}{end}".encode()
 
 
 def _varies(place: int, column: Sequence[Any]) -> bool:

@@ -17,8 +17,8 @@ from belated.live.schema import PLACES
 Clock = Callable[[], int]
 
 
-#: An outcome of a unit: the unit, its key, its value, and when it happened.
-Outcome = tuple[str, str, float, int | None]
+#: The outcome of a unit: the unit, its key, its value, and when it happened.
+UnitOutcome = tuple[str, str, float, int | None]
 
 
 def system_clock() -> int:
@@ -74,7 +74,7 @@ class Session(ABC):
             return set()
         return {row[0] for row in rows} - self._inserted(table, rows[0][0], rows[-1][0])
 
-    def add_first(self, experiment: int, outcomes: Sequence[Outcome]) -> set[int]:
+    def add_first(self, experiment: int, outcomes: Sequence[UnitOutcome]) -> set[int]:
         """Insert first values of outcomes; return the places, from 0, of those that were not inserted.
 
         These are outcomes that are there already, and those of units without a decision. Other transactions that are

@@ -108,8 +108,10 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
         raise NotRunningError(f"{about.name!r} has not started; call start() first.")
     said = [make_told((each.unit, "new", None)) for each in tells]
     rest = _not_new(session, about.id, tells)
-    batch = _Batch(session, about, [tells[place] for place in rest]) if rest else None
-    while batch is not None and rest:
+    if not rest:
+        return said
+    batch = _Batch(session, about, [tells[place] for place in rest])
+    while rest:
         for place, each in zip(rest, batch.take([tells[place] for place in rest]), strict=True):
             said[place] = each
         lost = batch.store()
