@@ -257,7 +257,10 @@ def test_a_batch_is_told_in_its_order(place):
     ]  # fmt: skip
     told = exp.tell_many([bl.live.Tell("z", 5, correct=True), ("z", 4), bl.live.Tell("x", 7, correct=True), ("x", 7)])
     assert [each.status for each in told] == ["new", "contradiction", "corrected", "repeated"]
-    assert sorted(row[5] for row in rows(exp, "outcome")) == [-0.0, 1, 5, 7]
+    exp.ask("w")
+    told = exp.tell_many([("w", 1), bl.live.Tell("w", 2, correct=True), ("w", 1), bl.live.Tell("w", 3, correct=True)])
+    assert [each.status for each in told] == ["new", "corrected", "contradiction", "corrected"]
+    assert sorted(exp.log().outcome) == [-0.0, 3, 5, 7]
     assert exp._store.verify().clean
 
 

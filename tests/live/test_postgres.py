@@ -97,10 +97,10 @@ def test_rows_of_another_server_are_below_new_ones(place):
 
 def test_equal_and_other_values_of_a_column_are_stored_as_they_are(place):
     exp = place.create()
-    rows = [(i, exp._id, i, "", 0, value, None, 5) for i, value in enumerate([0.0, -0.0, 1.5])]
+    rows = [(i, exp._id, i, "", 0, value, None, 5) for i, value in enumerate([0.0, -0.0])]
     with exp._store.storage.writing() as session:
-        assert session.add("outcome", rows) == 3
+        assert session.add("outcome", rows) == 2
         assert session.add("outcome", rows[:1], unless="decision, key, revision") == 0
         found = session.run("select * from outcome order by id")
     assert found == rows
-    assert [math.copysign(1, row[5]) for row in found] == [1, -1, 1]
+    assert [math.copysign(1, row[5]) for row in found] == [1, -1]

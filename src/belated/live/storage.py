@@ -77,8 +77,8 @@ class Session(ABC):
     def add_first(self, experiment: int, outcomes: Sequence[UnitOutcome]) -> set[int]:
         """Insert first values of outcomes; return the places, from 0, of those that were not inserted.
 
-        These are outcomes that are there already, and those of units without a decision. Other transactions that are
-        about to insert the same are waited for.
+        These are outcomes that are there already, or earlier among these, and those of units without a decision. Other
+        transactions that are about to insert the same are waited for.
         """
         found = self.find_decisions(experiment, [outcome[0] for outcome in outcomes], "d.id, d.assigned_at")
         decided = sorted((decision, outcomes[place][1], place, at) for place, decision, at in found)

@@ -106,8 +106,9 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
         raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")
     if about.state == "draft":
         raise NotRunningError(f"{about.name!r} has not started; call start() first.")
+    first = [(unit, key, value, None if at is None else stamp(at)) for unit, value, key, at, _ in tells]
+    rest = sorted(session.add_first(about.id, first))  # most are told for the first time
     said = [make_told((each.unit, "new", None)) for each in tells]
-    rest = _not_new(session, about.id, tells)
     if not rest:
         return said
     batch = _Batch(session, about, [tells[place] for place in rest])
@@ -117,17 +118,6 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
         lost = batch.store()
         rest = [place for place in rest if batch.place(tells[place]) in lost]
     return said
-
-
-def _not_new(session: Session, experiment: int, tells: Sequence[Tell]) -> list[int]:
-    """Store outcomes that are told for the first time, as most are; return the places of the others.
-
-    A batch with corrections is taken in its order, one by one: what a correction is depends on what was told before.
-    """
-    if any(each.correct for each in tells):
-        return list(range(len(tells)))
-    first = [(unit, key, value, None if at is None else stamp(at)) for unit, value, key, at, _ in tells]
-    return sorted(session.add_first(experiment, first))
 
 
 def insert(session: Session, experiment: int, outcomes: Sequence[Added]) -> set[tuple[int, str]]:
