@@ -16,7 +16,7 @@ KINDS = [
 
 #: What only one of them has, by name: parts that are not for users, or make no sense elsewhere.
 OWN = {
-    bl.live.Store: {"storage", "find_policy", "learn_function", "submit", "submit_async", "load"},
+    bl.live.Store: {"storage", "find_policy", "learn_function", "submit", "submit_async", "submit_one_async", "load"},
     bl.live.RemoteStore: {"ask", "fallback", "get", "patience"},
     bl.live.Experiment: {"state"},
     bl.live.RemoteExperiment: set(),

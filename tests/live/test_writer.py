@@ -120,7 +120,8 @@ def test_a_failed_commit_fails_all_its_callers(gate):
     gate.open.set()
 
     async def call():
-        return await asyncio.gather(*(writer.submit_async("ask", "x", [i]) for i in range(3)), return_exceptions=True)
+        jobs = [writer.submit_async("ask", "x", [1, 2]), *(writer.submit_one_async("ask", "x", i) for i in range(2))]
+        return await asyncio.gather(*jobs, return_exceptions=True)
 
     assert [str(error) for error in asyncio.run(call())] == ["The disk is full."] * 3
     with pytest.raises(bl.live.StorageError, match="disk is full"):
@@ -207,6 +208,24 @@ def test_callers_of_a_turn_of_an_event_loop_are_one_request_and_each_gets_its_ow
     assert (none, two, three, other) == ([], ["x 0", "x 1"], ["x 0", "x 1", "x 2"], ["y 9"])
     assert isinstance(cancelled, asyncio.CancelledError)
     assert (gate.transactions, writer.load().requests, writer.load().rows) == (1, 4, 7)
+    writer.close()
+
+
+def test_callers_with_one_item_get_its_result_and_share_commits_with_batches(gate):
+    gate.open.set()
+    writer = Writer(gate, lambda *_: None)
+
+    async def call():
+        jobs = [writer.submit_one_async("ask", "x", i) for i in range(3)]
+        jobs += [writer.submit_async("ask", "x", [7, 8]), writer.submit_one_async("ask", "y", 9)]
+        assert (writer.waiting, len(writer._turns)) == (5, 3)
+        jobs[1].cancel()
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    first, cancelled, third, batch, other = asyncio.run(call())
+    assert (first, third, batch, other) == ("x 0", "x 2", ["x 7", "x 8"], "y 9")
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert (gate.transactions, writer.load().requests, writer.load().rows) == (1, 5, 6)
     writer.close()
 
 

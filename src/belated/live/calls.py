@@ -46,12 +46,23 @@ def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str]
     return list(zip(wanted, names, strict=True))
 
 
+def read_ask(setup: Setup, unit: str, segment: str | None) -> Ask:
+    """Return one unit as `read_asks` does."""
+    if segment is None and not setup.segmented:  # as most are
+        return read_unit(unit)
+    return read_asks(setup, [unit], None if segment is None else [segment])[0]
+
+
+def decided(reply: Decision | BelatedError) -> Decision:
+    """Return the decision of an ask; raise its error if it has one."""
+    if isinstance(reply, BelatedError):
+        raise reply
+    return reply
+
+
 def decisions(replies: list[Decision | BelatedError]) -> list[Decision]:
     """Return the decisions of asks; raise the first error among them."""
-    for reply in replies:
-        if isinstance(reply, BelatedError):
-            raise reply
-    return replies  # type: ignore[return-value]
+    return list(map(decided, replies))
 
 
 def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> tuple[list[Tell], Refused]:

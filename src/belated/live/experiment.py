@@ -14,7 +14,7 @@ from belated.base.columns import Array
 from belated.base.errors import LogError
 from belated.live import changing
 from belated.live.answers import Counts, LiveAnswer
-from belated.live.calls import acknowledgements, decisions, read_asks, read_tells, taken
+from belated.live.calls import acknowledgements, decided, decisions, read_ask, read_asks, read_tells, taken
 from belated.live.creating import author_of
 from belated.live.deciding import check_policy
 from belated.live.design import Snapshot, read_text, read_unit, snapshot
@@ -68,8 +68,7 @@ class Experiment:
 
     async def ask_async(self, unit: str, segment: str | None = None) -> Decision:
         """Do what `ask` does, for callers of an event loop; if one is cancelled, its unit is decided all the same."""
-        asks = read_asks(self.setup, [unit], None if segment is None else [segment])
-        return decisions(await self._store.submit_async("ask", self.name, asks))[0]
+        return decided(await self._store.submit_one_async("ask", self.name, read_ask(self.setup, unit, segment)))
 
     def ask_many(self, units: Iterable[str], segments: Iterable[str] | None = None) -> list[Decision]:
         """Return the arms of several units, stored in one transaction.

@@ -85,8 +85,9 @@ def _translated(statement: str) -> str:
     return statement.replace("in (?*)", "in (select value from json_each(?))")
 
 
-#: How many rows a statement inserts: few numbers, so that SQLite has prepared them all after a while.
-_SIZES = (256, 64, 16, 4, 1)
+#: How many rows a statement inserts. Every statement lets other threads run, and waits for its turn to go on, so that
+#: a group has few; and there are few numbers, so that SQLite has prepared them all after a while.
+_SIZES = (256, 128, 64, 48, 32, 24, *range(16, 0, -1))
 
 
 @lru_cache(maxsize=64)

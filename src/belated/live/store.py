@@ -266,6 +266,10 @@ class Store:
         """Do the same without a thread that waits; if the caller is cancelled, the items are stored all the same."""
         return self._writer.submit_async(kind, name, items)
 
+    def submit_one_async(self, kind: Any, name: str, item: Any) -> asyncio.Future[Any]:
+        """Do the same for one item, whose result is the future's own."""
+        return self._writer.submit_one_async(kind, name, item)
+
     def tick(self, name: str) -> Version | None:
         """Make the next policy version if anything is new; return the current one."""
         return tick(self.storage, name, self.find_policy)

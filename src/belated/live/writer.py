@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +29,9 @@ _RECENT = 200
 
 Kind = Literal["ask", "tell"]
 
-#: What the callers of a turn of an event loop share: the loop, what they do, and the experiment.
-_Turn = tuple[asyncio.AbstractEventLoop, Kind, str]
+#: What the callers of a turn of an event loop share: the loop, what they do, the experiment, and whether each has one
+#: item.
+_Turn = tuple[asyncio.AbstractEventLoop, Kind, str, bool]
 
 
 class Commit(NamedTuple):
@@ -73,17 +75,18 @@ class Load(NamedTuple):
 class _Request:
     """What one caller or, of an event loop, all callers of a turn wait for.
 
-    A thread waits for a lock that is free when its request is done. The callers of a loop have a future each, and the
-    number of their items beside it.
+    A thread waits for a lock that is free when its request is done. The callers of a loop have a future each; `sizes`
+    has the number of items of each, and is empty if each has one, whose result is the future's own.
     """
 
-    __slots__ = ("callers", "done", "error", "items", "kind", "loop", "name", "result")
+    __slots__ = ("callers", "done", "error", "items", "kind", "loop", "name", "result", "sizes")
 
     def __init__(
         self, kind: Kind, name: str, items: list[Any], done: Any = None, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         self.kind, self.name, self.items, self.done, self.loop = kind, name, items, done, loop
-        self.callers: list[tuple[asyncio.Future[list[Any]], int]] = []
+        self.callers: list[asyncio.Future[Any]] = []
+        self.sizes: list[int] = []
         self.result: list[Any] = []
         self.error: BaseException | None = None
 
@@ -144,20 +147,31 @@ class Writer:
         If it is cancelled, the items are stored all the same. What a turn of the loop submits is one request: many
         would cost more, and the writer, woken by the first, would take the interpreter from the others.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Any]] = loop.create_future()
         if not items:
+            future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
             future.set_result([])
             return future
-        turn = (loop, kind, name)
+        return self._join(kind, name, items, alone=False)
+
+    def submit_one_async(self, kind: Kind, name: str, item: Any) -> asyncio.Future[Any]:
+        """Have one item stored, as `submit_async` does; the future's result is the item's own."""
+        return self._join(kind, name, (item,), alone=True)
+
+    def _join(self, kind: Kind, name: str, items: Sequence[Any], *, alone: bool) -> asyncio.Future[Any]:
+        """Add a caller to the request of this turn of the running event loop."""
+        loop = asyncio.get_running_loop()
+        turn = (loop, kind, name, alone)
         request = self._turns.get(turn)
         if request is None or self._limit is not None:
             self._admit()
         if request is None:
             request = self._turns[turn] = _Request(kind, name, [], None, loop)
             loop.call_soon(self._end_turn, turn)
+        future: asyncio.Future[Any] = loop.create_future()
         request.items += items
-        request.callers.append((future, len(items)))
+        request.callers.append(future)
+        if not alone:
+            request.sizes.append(len(items))
         if len(request.items) >= _MOST:
             self._end_turn(turn)
         return future
@@ -342,12 +356,19 @@ def _reply(requests: list[_Request]) -> None:
 def _resolve(requests: list[_Request]) -> None:
     """Resolve the futures of an event loop, in its thread; cancelled ones stay so."""
     for request in requests:
-        start = 0
-        for future, size in request.callers:
-            end = start + size
+        for future, result in zip(request.callers, _results(request), strict=True):
             if not future.done():
                 if request.error is None:
-                    future.set_result(request.result[start:end])
+                    future.set_result(result)
                 else:
                     future.set_exception(request.error)
-            start = end
+
+
+def _results(request: _Request) -> list[Any]:
+    """Return the result of each caller."""
+    if request.error is not None:
+        return [None] * len(request.callers)
+    if not request.sizes:
+        return request.result
+    ends = list(accumulate(request.sizes))
+    return [request.result[end - size : end] for size, end in zip(request.sizes, ends, strict=True)]
