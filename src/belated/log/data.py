@@ -104,9 +104,9 @@ class Data(ABC):
         """Return the same experiment with only the rows whose window has closed, if outcomes are events."""
         return self
 
-    def hold(self) -> None:
-        """Bring the rows into memory if that pays for the many questions to come; by default they are there."""
-        return
+    def hold(self) -> bool:
+        """Bring the rows into memory if that pays for the many questions to come; return whether they are there."""
+        return True
 
     @abstractmethod
     def at_number(self, moment: int | float) -> Data:

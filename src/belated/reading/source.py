@@ -127,12 +127,13 @@ class Source(TableRows, Table):
     def _above_now(self) -> Array:
         return self._count_above(None, by_cell=False)
 
-    def hold(self) -> None:
+    def hold(self) -> bool:
         """Expect many questions: load the rows into memory if they are few enough, else remember sums."""
         self._remembers = True
         if self._held is None and 0 < len(self) <= self._most_held:
             with suppress(LogError):  # of a row that cannot be; it is said, with its place, when sums are made
                 self._held = self.log()
+        return self._held is not None
 
     def _hold_streamed(self) -> None:
         """Load the rows into memory if they pass through it anyway."""

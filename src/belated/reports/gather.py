@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 
 import numpy as np
 
@@ -43,16 +45,19 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
     """
     source, result, questions = analysis.source, analysis.result, analysis.questions
     level, compared, followed = result.level, analysis.comparison, analysis.sequence
-    with without_warnings():  # the analysis has them
+    with without_warnings(), ThreadPoolExecutor(1) as aside:  # the analysis has the warnings
+        checking = aside.submit(copy_context().run, source.evidence)
+        if not source.hold():  # engines are asked one question after another
+            checking.result()
         if compared is None:
             compared = compare(source, level=level, interval=questions.interval)
         moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
         buildup = None if result.maturity is None else result.buildup()
-        evidence = source.evidence()
         if followed is None and len(source) <= _MOST_FOLLOWED:
-            kind = _sequence_kind(source, evidence)
+            kind: KindOption = "auto" if source.cap is None else _capped_kind(source.cap, checking.result())
             with suppress(LogError):  # no window has closed yet
                 followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
+        evidence = checking.result()
     return Report(
         title=_title(source, result) if title is None else title,
         estimate=result,
@@ -88,10 +93,9 @@ def _title(source: Data, result: Estimate) -> str:
     return source.name if source.cap is None else f"{source.name}: {result.estimand}"
 
 
-def _sequence_kind(source: Data, evidence: Evidence) -> KindOption:
+def _capped_kind(cap: float, evidence: Evidence) -> KindOption:
     """Return the kind of sequence that is shown unasked: a cap alone does not bound outcomes below 0."""
-    unbounded = source.cap is not None and (source.cap <= 0 or (evidence.low < 0).any())
-    return "asymptotic" if unbounded else "auto"
+    return "asymptotic" if cap <= 0 or (evidence.low < 0).any() else "auto"
 
 
 # ---------------------------------------------------------------- arrivals and choices

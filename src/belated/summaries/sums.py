@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 #: Weights and outcome model, each a name, an object, an array or a function.
 Parts = tuple[WeightsLike, ModelLike]
 
+#: The place of each field: those of all rows, then those of the rows of each arm.
+_PLACES = {name: place for place, name in enumerate(SPREAD + OWN)}
+
 
 class Summable(Protocol):
     """A log that can compute sums of its rows, in memory or in a table."""
@@ -77,9 +80,10 @@ class Sums:
     maturing: Maturity | None = None  # of events whose windows may still be open
 
     def __getitem__(self, name: str) -> Array:
-        if one_of("name", name, SPREAD + OWN) in SPREAD:
-            return np.asarray(self.spread[SPREAD.index(name)])
-        return np.asarray(self.own[:, OWN.index(name)])
+        if name not in _PLACES:
+            one_of("name", name, SPREAD + OWN)
+        place = _PLACES[name]
+        return np.asarray(self.spread[place] if place < len(SPREAD) else self.own[:, place - len(SPREAD)])
 
     @property
     def unit(self) -> Unit:
