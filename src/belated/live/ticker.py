@@ -9,6 +9,10 @@ from contextlib import suppress
 
 from belated.live.design import Setup
 
+#: How long the thread rests after versions, in times that they took and in seconds at most: under load, enough is
+#: always new, and asks and tells wait while a version is stored.
+_REST, _LONGEST_REST = 3, 0.5
+
 
 class Ticker:
     """Makes versions beside the writer, so that no ask waits for a policy.
@@ -25,7 +29,7 @@ class Ticker:
         self._setups: dict[str, Setup] = {}
         self._new: dict[str, int] = {}
         self._last: dict[str, float] = {}
-        self._open = True
+        self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def follow(self, name: str, setup: Setup) -> None:
@@ -52,17 +56,19 @@ class Ticker:
 
     def close(self) -> None:
         """Stop; what is due is made by whoever opens the store next."""
-        self._open = False
+        self._closed.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
 
     def _work(self) -> None:
-        while self._open:
+        while not self._closed.is_set():
             self._wake.wait(self._patience())
             self._wake.clear()
-            if self._open:
+            if not self._closed.is_set():
+                began = time.monotonic()
                 self._serve()
+                self._closed.wait(min(_REST * (time.monotonic() - began), _LONGEST_REST))
 
     def _patience(self) -> float | None:
         """Return the seconds until the next version is due; None if nothing is new."""
