@@ -30,40 +30,47 @@ def term(field, h, pi, outcome, model, shift):
     return h**field.h * own * m**field.m * late
 
 
-def twin(field, experiment, weights, model, shift):
-    """A field by arm, and the sum of its terms' sizes: what rounding is relative to."""
-    x = experiment
-    rows = naive.existing(x.assigned, x.as_of)
-    part = x.rows(rows)
-    h = naive.weights(weights, part.propensity, part.assigned)
-    none = [[None] * x.k for _ in rows]
-    means = naive.running_mean(part.arm, part.outcome, part.assigned, part.arrived, x.k)
-    mu = none if model == "zero" else means
-    values, sizes = [], []
-    for k in range(x.k):
-        terms = []
-        for t in range(len(rows)):
-            if field.over.startswith("own") and part.arm[t] != k:
-                continue
-            over_arrived = field.over in ("all arrived", "own arrived", "own modelled")
-            if over_arrived and not naive.has_arrived(part.arrived, t, x.as_of):
-                continue
-            if field.over.endswith("modelled") and mu[t][k] is None:
-                continue
-            model = 0.0 if mu[t][k] is None else float(mu[t][k])
-            terms.append(term(field, h[t][k], part.propensity[t][k], part.outcome[t], model, shift[k]))
-        values.append(max(terms, default=0.0) if field.largest else math.fsum(terms))
-        sizes.append(math.fsum(map(abs, terms)))
-    return np.array(values), np.array(sizes)
+class Twin:
+    """The terms of every field, from weights and models by the naive twins."""
+
+    def __init__(self, experiment, weights, model):
+        x = self.experiment = experiment
+        rows = naive.existing(x.assigned, x.as_of)
+        self.part = x.rows(rows)
+        self.h = naive.weights(weights, self.part.propensity, self.part.assigned)
+        none = [[None] * x.k for _ in rows]
+        means = naive.running_mean(self.part.arm, self.part.outcome, self.part.assigned, self.part.arrived, x.k)
+        self.mu = none if model == "zero" else means
+        self.arrived = [naive.has_arrived(self.part.arrived, t, x.as_of) for t in range(len(rows))]
+
+    def field(self, field, shift):
+        """A field by arm, and the sum of its terms' sizes: what rounding is relative to."""
+        part, values, sizes = self.part, [], []
+        over_arrived = field.over in ("all arrived", "own arrived", "own modelled")
+        for k in range(self.experiment.k):
+            terms = []
+            for t, has_arrived in enumerate(self.arrived):
+                if field.over.startswith("own") and part.arm[t] != k:
+                    continue
+                if over_arrived and not has_arrived:
+                    continue
+                mu = self.mu[t][k]
+                if field.over.endswith("modelled") and mu is None:
+                    continue
+                model = 0.0 if mu is None else float(mu)
+                terms.append(term(field, self.h[t][k], part.propensity[t][k], part.outcome[t], model, shift[k]))
+            values.append(max(terms, default=0.0) if field.largest else math.fsum(terms))
+            sizes.append(math.fsum(map(abs, terms)))
+        return np.array(values), np.array(sizes)
 
 
 @pytest.mark.parametrize(("weights", "model"), CHOICES)
 @given(experiment=experiments(outcomes=["normal", "binary"], arms=(1, 3)))
 @examples(25)
 def test_every_field_is_the_sum_of_its_terms(weights, model, experiment):
-    sums = bl.Sums.of(experiment.log(), weights, model)
+    sums, twin = bl.Sums.of(experiment.log(), weights, model), Twin(experiment, weights, model)
     for field in FIELDS:
-        values, sizes = twin(field, experiment, weights, model, sums.shift)
+        values, sizes = twin.field(field, sums.shift)
         difference = np.abs(sums[field.name] - values)
         # a running mean is itself rounded, near outcomes of size 10 at most
         assert (difference <= 1e-11 * sizes + 1e-12 * (sizes > 0)).all(), field.name
@@ -73,19 +80,19 @@ def test_every_field_is_the_sum_of_its_terms(weights, model, experiment):
 @given(experiment=experiments(outcomes=["normal"], arms=(1, 3)))
 @examples(10)
 def test_recentred_sums_are_those_about_the_other_shift(weights, model, experiment):
-    sums = bl.Sums.of(experiment.log(), weights, model)
+    sums, twin = bl.Sums.of(experiment.log(), weights, model), Twin(experiment, weights, model)
     shift = sums.shift + np.linspace(-2.0, 3.0, experiment.k)
     there = sums.recentred(shift)
     np.testing.assert_array_equal(there.shift, shift)
+    before = {field.name: twin.field(field, sums.shift)[1] for field in FIELDS}
     for field in FIELDS:
-        values, sizes = twin(field, experiment, weights, model, shift)
-        _, before = twin(field, experiment, weights, model, sums.shift)
+        values, sizes = twin.field(field, shift)
         lower = [
-            twin(other, experiment, weights, model, sums.shift)[1]
+            before[other.name]
             for other in FIELDS
             if (other.over, other.h, other.w) == (field.over, field.h, field.w) and other.monomial
         ]
-        size = sizes + before + 30 * sum(lower, np.zeros(experiment.k))
+        size = sizes + before[field.name] + 30 * sum(lower, np.zeros(experiment.k))
         assert (np.abs(there[field.name] - values) <= 1e-11 * size).all(), field.name
 
 
