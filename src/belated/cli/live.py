@@ -196,10 +196,10 @@ def answer(
     if report is not None:
         check_place(report)
     with opened(place, name) as exp:
-        found = exp.answer()
-        show(found, form)
+        so_far = exp.answer()
+        show(so_far, form)
         if report is not None:
-            found.report(report)
+            so_far.report(report)
             typer.echo(f"Report written to {printable(report)}", err=True)
 
 
@@ -292,8 +292,8 @@ def erase(
     Example: `belated live erase shop.belated "subject line" customer-17`
     """
     with _store(place) as store:
-        found = store.experiment(name).erase(unit, author=author, reason=reason)
-    typer.echo("erased" if found else "there was nothing to erase")
+        erased = store.experiment(name).erase(unit, author=author, reason=reason)
+    typer.echo("erased" if erased else "there was nothing to erase")
 
 
 # ---------------------------------------------------------------- arms, segments and policies
@@ -389,9 +389,9 @@ def verify(place: Place) -> None:
     Example: `belated live verify shop.belated`
     """
     with _store(place) as store:
-        found = store.verify()
-    show(found, "table")
-    if not found.clean:
+        verification = store.verify()
+    show(verification, "table")
+    if not verification.clean:
         raise typer.Exit(WRONG)
 
 

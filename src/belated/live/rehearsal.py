@@ -81,9 +81,9 @@ class Script:
 
 def _alone(bandit: ContextualBandit, segment: Label, label: Label) -> ContextualBandit:
     """Return one arm of one segment, with what covariates do to it."""
-    own = bandit.segments[segment]
+    whole = bandit.segments[segment]
     slopes = {x: slope.get(label, 0.0) if isinstance(slope, Mapping) else slope for x, slope in bandit.slopes.items()}
-    alone = Bandit({label: own.arms[label]}, {label: own.delay(label)})
+    alone = Bandit({label: whole.arms[label]}, {label: whole.delay(label)})
     return replace(bandit, segments={segment: alone}, shares=None, slopes=slopes)
 
 

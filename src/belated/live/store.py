@@ -208,12 +208,12 @@ class Store:
         """Return the names and states of all experiments; prints as a table."""
         with self.storage.reading() as session:
             names = [row[0] for row in session.run("select name from experiment order by id")]
-            found = [snapshot(session, name) for name in names]
+            snapshots = [snapshot(session, name) for name in names]
         return Experiments(
             names,
-            [about.state for about in found],
-            [len(about.arms) for about in found],
-            [0 if about.version is None else about.version.step - 1 for about in found],
+            [about.state for about in snapshots],
+            [len(about.arms) for about in snapshots],
+            [0 if about.version is None else about.version.step - 1 for about in snapshots],
         )
 
     def import_table(self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:

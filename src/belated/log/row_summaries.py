@@ -307,8 +307,8 @@ class RowEvidence:
         if len(log.arrival_times):
             columns = [self.assigned_at, np.where(self.arrived, log.arrived_numbers[rows], -1), *columns]
         looked_at = np.isin(columns[0], columns[0][:LOOKED_AT])
-        for which in (looked_at, np.ones(len(self.code), dtype=bool)):
-            _, counts = np.unique(np.column_stack([column[which] for column in columns]), axis=0, return_counts=True)
+        for some in (looked_at, np.ones(len(self.code), dtype=bool)):
+            _, counts = np.unique(np.column_stack([column[some] for column in columns]), axis=0, return_counts=True)
             copies = int(np.gcd.reduce(counts))
             if copies == 1:
                 return 1

@@ -157,13 +157,13 @@ class CsvFile(Input):
         by_day, by_month = examples or (None, None)
         if (by_day is None) == (by_month is None):
             example = next(each.strip() for each in texts if has_year_last([each]))
-            which = (
+            examples_text = (
                 f"such as {shown(example)}, which can be read in two ways"
                 if by_day is None
                 else f"such as {shown(by_day)}, with the day first, and {shown(by_month)}, with the month first"
             )
             raise LogError(
-                f"Column {shown(column)} has dates {which}; give their format with {argument('date_format')}: "
+                f"Column {shown(column)} has dates {examples_text}; give their format with {argument('date_format')}: "
                 "day-first, month-first or a pattern such as '%d/%m/%Y'."
             )
         return "month-first" if by_day is None else "day-first"

@@ -268,9 +268,9 @@ class Source(TableRows, Table):
     @property
     def how_read(self) -> list[tuple[str, str]]:
         """Names and values for a report: where the rows are, and how they were summed."""
-        here = self.is_streamed or self._held is not None
-        how = "streamed through the compiled kernel" if here else "sums computed by the engine"
-        copied = self.query.copied_from is not None or (here and not self.is_streamed)
+        in_memory = self.is_streamed or self._held is not None
+        how = "streamed through the compiled kernel" if in_memory else "sums computed by the engine"
+        copied = self.query.copied_from is not None or (in_memory and not self.is_streamed)
         how = f"rows copied once, {how}" if copied else how
         return [
             ("source", self.name),

@@ -188,11 +188,11 @@ class TableRows(Data):
     def _anchors_of(self, rows: ir.Table) -> Array:
         """Return an outcome of the least likely row that has one, by arm or, of placed rows, by segment and arm."""
         anchors = np.zeros((len(self.layout.labels) if "place" in rows.columns else 1, len(self.arms)))
-        found = fetch(sums_query.first_pass(rows, len(self.arms)))
-        if any(found["faulty"].to_pylist()):
+        first = fetch(sums_query.first_pass(rows, len(self.arms)))
+        if any(first["faulty"].to_pylist()):
             self._refuse()
         self._scans.checked = True
-        known = found.filter(found["anchor"].is_valid())
+        known = first.filter(first["anchor"].is_valid())
         code = floats(known["code"]).astype(np.intp)
         place = floats(known["place"]).astype(np.intp) if "place" in known.column_names else 0 * code
         anchors[place, code] = floats(known["anchor"])
@@ -209,9 +209,9 @@ class TableRows(Data):
         They are in order of assignment. Also return whether rows with the same time are in the order of the table.
         """
         with sentences(self.name):
-            found = [None] * len(wanted) if self.is_streamed else self._picked(wanted)
+            parts = [None] * len(wanted) if self.is_streamed else self._picked(wanted)
             return [self._some_rows(*each) if part is None else (part, False)
-                    for each, part in zip(wanted, found, strict=True)]  # fmt: skip
+                    for each, part in zip(wanted, parts, strict=True)]  # fmt: skip
 
     def _picked(self, wanted: Sequence[tuple[int | float | None, int]]) -> list[Batch | None]:
         """Return `stretches` by one query without a sort, if rows come evenly; None where it has found too few."""
@@ -382,8 +382,8 @@ class TableRows(Data):
                 rows = rows.mutate(code=self.units.place(rows) * len(self.arms) + rows.code)
             cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
             with sentences(self.name):
-                found = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
-            counts[found["bin"], found["code"]] = found["n"]
+                above = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
+            counts[above["bin"], above["code"]] = above["n"]
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
 
