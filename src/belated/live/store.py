@@ -70,21 +70,7 @@ def open(  # noqa: A001
     clock: Clock | None = None,
     limit: int | None = None,
 ) -> Store:
-    """Open a store of live experiments that is a file, which is made if it is not there, or a PostgreSQL database.
-
-    Parameters
-    ----------
-    place : path or URL
-        Such as ``"shop.belated"`` or ``"postgresql://user@host/db"``.
-    make : bool
-        Whether to make the store if there is none.
-    ticking : bool
-        Whether to make policy versions while experiments run; if not, call `Experiment.tick`.
-    clock : callable, optional
-        The time in microseconds since 1970, for rehearsals in accelerated time; by default the storage's own.
-    limit : int, optional
-        How many asks and tells may wait for the storage; more are refused at once, by `OverloadedError`.
-    """
+    """Open a store that is a file or a PostgreSQL database, as `bl.live.open` does, which has the parameters."""
     most = None if limit is None else whole("limit", limit, least=1)
     return Store(open_storage(place, clock, make=make), ticking=ticking, limit=most)
 

@@ -412,14 +412,21 @@ def _unpacked(path: str) -> Any:
     return open(path, "rb")
 
 
+@contextmanager
+def _opened_at_names(path: str, form: TextFormat) -> Iterator[tuple[TextIO, _Layout]]:
+    """Open a file at the line with the names of its columns; give its layout, too."""
+    encoding = form.encoding or _marked_encoding(path)
+    layout = _layout(path, encoding)
+    with _opened(path, encoding) as file:
+        for _ in islice(file, layout.skip):
+            pass
+        yield file, layout
+
+
 def _place(path: str, form: TextFormat, row: int) -> str:
     """Return which line a row begins in; lines may be empty, and rows may go over several."""
     try:
-        encoding = form.encoding or _marked_encoding(path)
-        layout = _layout(path, encoding)
-        with _opened(path, encoding) as file:
-            for _ in range(layout.skip):
-                next(file)
+        with _opened_at_names(path, form) as (file, layout):
             reader = csv.reader(file, delimiter=layout.separator)
             line, record_number = 0, -1
             for record in reader:
@@ -448,11 +455,7 @@ def csv_fault(path: str, form: TextFormat) -> str | None:
     """Return what keeps a file from being read as CSV; None: nobody knows."""
     line = 1
     try:
-        encoding = form.encoding or _marked_encoding(path)
-        layout = _layout(path, encoding)
-        with _opened(path, encoding) as file:
-            for _ in range(layout.skip):
-                next(file)
+        with _opened_at_names(path, form) as (file, layout):
             reader = csv.reader(file, delimiter=layout.separator, strict=True)
             width = len(next(reader))
             for fields in islice(reader, 10 * FIRST_ROWS):
