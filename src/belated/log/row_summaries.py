@@ -360,7 +360,7 @@ def _by_period(cells: int, where: Array, values: Array | None = None) -> Array:
 
 def glimpse(log: Log) -> contexts.Glimpse:
     """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    order, parts, column, place = log.schedule.order, [], log.segment_column, log.layout.judged
+    order, parts, column = log.schedule.order, [], log.segment_column
     for start, stop in contexts.stretches(len(log)):
         rows = order[start:stop] if len(order) else np.arange(start, stop)
         assigned, arrived = log.assigned_numbers_of(rows), log.schedule.due[rows] >= 0
@@ -375,7 +375,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 arrivals=np.sort(when[arrived]),
                 at_once=arrived & (when == assigned),
                 in_order=not len(order),
-                segment=None if column is None else place[column.code[rows]],
+                segment=None if column is None else log.layout.judged[column.code[rows]],
             )
         )
     return contexts.joined(parts)
@@ -399,11 +399,13 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
     h = np.empty((len(log.code) if needs_pairs else 0, len(log.arms)))
     totals = _added(log, about, bins, modelling, h)
     sums = Sums.of_bins(about, log.cell_anchor, totals.spread, totals.own)
-    products = CovariateSums.of_bins(log.covariates, totals.own_products, totals.all_products, log.cell_anchor)
     if needs_pairs:
         pairs = accumulate(_pair_sums(log, h, modelling.given, bins))
         sums = [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
-    return [cells_total(log, each, at) for each, at in zip(sums, products, strict=True)] if (log.has_cells) else sums
+    if not log.has_cells:
+        return sums
+    products = CovariateSums.of_bins(log.covariates, totals.own_products, totals.all_products, log.cell_anchor)
+    return [cells_total(log, each, at) for each, at in zip(sums, products, strict=True)]
 
 
 def cells_total(log: Log, cells: Sums, covariates: CovariateSums | None) -> Sums:

@@ -36,6 +36,7 @@ from belated.reading.csv_texts import (
     as_truth,
     as_whole,
     as_written,
+    compact_pattern,
     has_year_last,
     kind_of_texts,
     truths_of,
@@ -44,7 +45,6 @@ from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import fetch, sentences, sql_text
 from belated.reading.expressions import quoted
 from belated.reading.inputs import FIRST_ROWS, Input
-from belated.reading.times import compact_pattern
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

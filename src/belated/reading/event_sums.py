@@ -163,9 +163,9 @@ class _Matured:
     def sums(self, moment: float, window: int | float | None = None, *, cut: bool = False) -> Sums:
         """Return the sums as of a moment for a window, cut to the longest age that every cell has reached."""
         window = self.window if window is None else window
-        e, length = self.entries, span_of(self.source, 0, window)
+        entries, length = self.entries, span_of(self.source, 0, window)
         entered, exposure, events = self._lived(moment, length)
-        known = reach(exposure, e.w2[entered], self.cells, length)
+        known = reach(exposure, entries.w2[entered], self.cells, length)
         if cut and (usable := self._usable(known)) < window:
             require_age(usable, self.source.clock, self.lag)
             shorter = self.sums(moment, usable)
@@ -189,16 +189,16 @@ class _Matured:
 
     def _lived(self, moment: float, length: float) -> tuple[Array, Exposure, Happened]:
         """Return the entries that had been assigned, the ages that they have reached, and their events by then."""
-        e = self.entries
-        age = span_of(self.source, self.source.span[0] + self.lag, moment) - e.since
+        entries = self.entries
+        age = span_of(self.source, self.source.span[0] + self.lag, moment) - entries.since
         entered = np.flatnonzero(age >= 0)
-        place = np.full(len(e.cell), -1)
+        place = np.full(len(entries.cell), -1)
         place[entered] = np.arange(len(entered))
         age = np.minimum(age[entered], length)
-        counts = place[e.entry] >= 0
-        counts[counts] = e.age[counts] <= age[place[e.entry[counts]]]
-        events = Happened(place[e.entry[counts]], e.age[counts], e.value[counts])
-        return entered, Exposure(e.cell[entered], age, e.w[entered]), events
+        counts = place[entries.entry] >= 0
+        counts[counts] = entries.age[counts] <= age[place[entries.entry[counts]]]
+        events = Happened(place[entries.entry[counts]], entries.age[counts], entries.value[counts])
+        return entered, Exposure(entries.cell[entered], age, entries.w[entered]), events
 
     def cohorts(self, moment: float) -> CohortEvidence:
         """Return how the build-up of events goes with the time of assignment."""
@@ -216,22 +216,22 @@ class _Matured:
 
     def _added_up(self, entered: Array, cell: Array, outcome: Array) -> Sums:
         """Return the sums of entries with the given outcomes, by cell."""
-        e, known = self.entries, np.isfinite(outcome)
-        n = np.where(known, e.n[entered], 0.0)
+        entries, known = self.entries, np.isfinite(outcome)
+        n = np.where(known, entries.n[entered], 0.0)
         total = np.bincount(cell, n, self.cells)
         shift = np.divide(np.bincount(cell[known], (n * outcome)[known], self.cells), total,
                           out=np.zeros(self.cells), where=total > 0)  # fmt: skip
         y = np.where(known, outcome - shift[cell], 0.0)
-        powers = [n, *(np.where(known, each[entered], 0.0) for each in (e.w, e.w2, e.w3))]
+        powers = [n, *(np.where(known, each[entered], 0.0) for each in (entries.w, entries.w2, entries.w3))]
         spread, own = empty_bins(1, self.cells)
         spread[:], own = math.nan, own[0]
         for at, field in enumerate(OWN_FIELDS):
             if field.plain:
                 own[:, at] = math.nan
             elif field.largest:
-                np.maximum.at(own[:, at], cell[known], e.w_max[entered][known])
+                np.maximum.at(own[:, at], cell[known], entries.w_max[entered][known])
             elif field.over == "own":
-                own[:, at] = np.bincount(cell, e.n[entered], self.cells)
+                own[:, at] = np.bincount(cell, entries.n[entered], self.cells)
             elif field.over == "own arrived":
                 terms = powers[field.w] * y**field.y if field.monomial else n * np.abs(outcome * (1 - outcome))
                 own[:, at] = np.bincount(cell[known], terms[known], self.cells)

@@ -351,33 +351,6 @@ def _divisor(rows: ir.Table) -> tuple[int, int]:
     return math.gcd(*counts["copies"]), sum(counts["rows"])
 
 
-def glimpse(source: TableRows) -> contexts.Glimpse:
-    """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    (first, last), count = source.span, len(source)
-    wanted = [
-        (None if start == 0 else first + type(first)((last - first) * (start / count)), stop - start)
-        for start, stop in contexts.stretches(count)
-    ]
-    parts = []
-    for batch, in_order in source.stretches(wanted):
-        out = np.isnan(batch.outcome)
-        parts.append(
-            contexts.Glimpse(
-                assigned=batch.assigned,
-                code=batch.code,
-                p=batch.propensity,
-                outcome=batch.outcome,
-                starts=np.zeros(1, np.intp),
-                # an event may be known before its window ends
-                arrivals=np.sort(batch.arrived[~out]) if source.within is None else None,
-                at_once=~out & (batch.arrived == batch.assigned),
-                in_order=in_order,
-                segment=source.layout.judged[batch.segment] if source.segments else None,
-            )
-        )
-    return contexts.joined(parts)
-
-
 def dependence(source: TableRows) -> Array:
     """Return the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`), by cell.
 

@@ -299,7 +299,7 @@ class Source(TableRows, Table):
 
     @cached_property
     def _doubts(self) -> list[str]:
-        if self.within is not None or not len(self):
+        if self.within is not None or not len(self) or not self.roles.has_arrivals:
             return []
         if self._held is not None:
             return self._held.doubts()
@@ -330,7 +330,7 @@ class Source(TableRows, Table):
     @cached_property
     def swings(self) -> contexts.Swings:
         """How much the probabilities swing from row to row."""
-        return contexts.swings(evidence_query.glimpse(self))
+        return contexts.swings(self.glimpse())
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""

@@ -450,8 +450,10 @@ def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[lis
             after = n_before, y_before
         about = SumsOf(arms=plan.cells, weights=weights, outcome_model=model, full=rows.full, plain=plan.plain)
         by_cell = Sums.of_bins(about, shift, spread, own)
-        products = CovariateSums.of_bins(plan.covariates, totals.own_products, totals.all_products, shift)
-        sums.append([plan.totals(*each) for each in zip(by_cell, products, strict=True)])
+        if plan.layout is not None:
+            products = CovariateSums.of_bins(plan.covariates, totals.own_products, totals.all_products, shift)
+            by_cell = [plan.totals(*each) for each in zip(by_cell, products, strict=True)]
+        sums.append(by_cell)
     if after is not None:
         (history.n, history.y), history.shift = after, shift
         history.runs.append(prepared.later)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
-from belated.base.columns import Array, Label
+from belated.base.columns import Array
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
 from belated.reading.columns import literal
@@ -37,13 +37,6 @@ def chosen(rows: ir.Table, arms: int) -> ir.Column:
     if "p" in rows.columns:
         return rows.p
     return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(arms)), else_=None)
-
-
-def with_codes(rows: ir.Table, values: Sequence[Label]) -> ir.Table:
-    """Add `code`, the position of each row's arm among `values`."""
-    library, kind = library_of(rows), rows.arm.type()
-    cases = ((library.literal(value, type=kind), k) for k, value in enumerate(values))
-    return rows.mutate(code=rows.arm.cases(*cases, else_=None).cast("int32"))
 
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:
