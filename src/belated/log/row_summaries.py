@@ -21,7 +21,6 @@ from belated.summaries.evidence import (
     AT_MEAN,
     COPIES,
     DELAY_BINS,
-    ENOUGH,
     GRAINS,
     LOOKED_AT,
     STRETCHES,
@@ -29,10 +28,10 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
+    Followed,
     Recorded,
     SegmentEvidence,
     Shape,
-    half_of,
     mean_and_sd,
     settled,
 )
@@ -65,9 +64,8 @@ class RowEvidence:
         self.arrived = log.schedule.due[existing] >= 0
         self.p = log.propensity[existing]
         self.assigned_at = log.assigned_numbers[existing]
-        self.first, self.last = self.assigned_at[0].item(), self.assigned_at[-1].item()
-        self.look = log.last_look
-        self.half = half_of(self.look - self.first, clock.whole or self.dates)
+        first, last = self.assigned_at[0].item(), self.assigned_at[-1].item()
+        self.followed = Followed(first, last, log.last_look, clock.whole or self.dates)
 
     @cached_property
     def chosen(self) -> Array:
@@ -99,31 +97,27 @@ class RowEvidence:
     @cached_property
     def place(self) -> Array:
         """The period in which each row was assigned."""
-        width = float(self.last - self.first) * self.scale / STRETCHES
+        width = float(self.followed.last - self.followed.first) * self.scale / STRETCHES
         if not width > 0:
             return np.zeros(len(self.code), np.intp)
-        since = (self.assigned_at - self.first) * self.scale
+        since = (self.assigned_at - self.followed.first) * self.scale
         since /= width
         return np.asarray(np.minimum(since, STRETCHES - 1, out=since).astype(np.intp))
 
     @cached_property
     def old(self) -> Array:
         """Whether each row has been followed for half of the experiment."""
-        return np.asarray(self.assigned_at <= min(self.look - self.half, self.last))
+        return np.asarray(self.assigned_at <= self.followed.old_until)
 
     @cached_property
     def soon(self) -> Array:
         """For rows whose outcome has arrived: whether they are old and it arrived within half of the experiment."""
-        return np.asarray(self.old[self.arrived] & (self.delay <= self.half * self.scale))
+        return np.asarray(self.old[self.arrived] & (self.delay <= self.followed.half * self.scale))
 
     @cached_property
     def early(self) -> int:
         """The number of old rows, which are the earliest; limited if there are many."""
-        until = min(self.look - self.half, self.last)
-        if len(self.code) > ENOUGH:
-            limit = self.first + type(self.first)((self.last - self.first) * (ENOUGH / len(self.code)))
-            until = min(until, limit)
-        return int(np.searchsorted(self.assigned_at, until, side="right"))
+        return int(np.searchsorted(self.assigned_at, self.followed.early_until(len(self.code)), side="right"))
 
     def evidence(self) -> Evidence:
         """Return all counts and sums."""
@@ -143,7 +137,7 @@ class RowEvidence:
             rows=len(self.code),
             within=log.within,
             grain=next((grain for grain in GRAINS[self.dates] if self._are_multiples(grain)), 0.0),
-            moments=self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES),
+            moments=self.followed.moments,
             sums=sums,
             shift=log.anchor,
             low=low,
@@ -263,7 +257,7 @@ class RowEvidence:
         """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""
         early = np.arange(len(self.code)) < self.early
         use = self.soon & early[self.arrived]
-        late, y = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use]
+        late, y = np.log1p(self.delay[use] / (self.followed.half * self.scale / 1000 or 1.0)), self.y[use]
         cell = self.cell[self.arrived][use]
         moments = np.zeros((self.cells, 3, 3))
         for i in range(3):
@@ -344,12 +338,12 @@ class RowEvidence:
         bins = np.full(len(self.code), DELAY_BINS + 1)
         # rounding may put the longest delay just beyond its bin
         bins[self.arrived] = np.minimum(np.ceil(np.log1p(delay / unit) / step), DELAY_BINS)
-        age = np.maximum((self.look - self.assigned_at) * self.scale, 0)
+        age = np.maximum((self.followed.look - self.assigned_at) * self.scale, 0)
         ages = np.minimum(np.floor(np.log1p(age / unit) / step), DELAY_BINS).astype(np.intp)
         cell = (self.code * (DELAY_BINS + 2) + bins) * (DELAY_BINS + 1) + ages
         shape = (self.arms, DELAY_BINS + 2, DELAY_BINS + 1)
         counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
-        followed = float(self.look - self.first) * self.scale
+        followed = float(self.followed.look - self.followed.first) * self.scale
         return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
 
 
