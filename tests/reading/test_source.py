@@ -288,3 +288,11 @@ def test_columns_of_a_target_policy_and_of_arrival_are_read_when_they_are_asked_
         bl.estimate(source, target="z_*")
     with pytest.raises(bl.LogError, match="cannot be matched to the arms"):
         bl.estimate(source, target="c*")
+
+
+def test_delays_are_not_looked_at_where_no_column_has_them(monkeypatch):
+    monkeypatch.delattr("belated.reading.evidence_query.dependence")
+    table = pa.table({"arm": ["A", "B"] * 20, "outcome": [0.0, 1.0] * 20, "p_A": [0.5] * 40, "p_B": [0.5] * 40})
+    assert bl.read(table).doubts() == []
+    with pytest.raises(AttributeError, match="dependence"):
+        bl.read(table.append_column("delay", pa.array([1.0] * 40))).doubts()

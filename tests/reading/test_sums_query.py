@@ -7,7 +7,8 @@ import pytest
 import belated as bl
 from belated.log.clock import Clock
 from belated.reading.engines import fetch
-from belated.reading.sums_query import Cuts, chosen, faulty, first_pass, sums_of_tables, sums_tables, with_codes
+from belated.reading.sums_query import Cuts, chosen, faulty, first_pass, sums_of_tables, sums_tables
+from belated.reading.table_rows import with_codes
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.sums import SumsOf
 from belated.summaries.weights import read_weights

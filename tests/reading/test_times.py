@@ -8,7 +8,8 @@ import pytest
 from drawn import refused, write
 
 import belated as bl
-from belated.reading.times import check_numbers, compact_pattern
+from belated.reading.csv_texts import compact_pattern
+from belated.reading.first_look import check_numbers
 
 pytestmark = [
     pytest.mark.usefixtures("empty_folder"),

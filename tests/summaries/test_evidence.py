@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from simulated_logs import played
 
-from belated.summaries.evidence import COARSE, STRETCHES, half_of, mean_and_sd, settled
+from belated.summaries.evidence import COARSE, ENOUGH, STRETCHES, Followed, mean_and_sd, settled
 
 
 def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
@@ -21,7 +21,14 @@ def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
 
 
 def test_half_of_a_whole_time_is_whole():
-    assert (half_of(7, True), half_of(7, False)) == (3, 3.5)
+    assert (Followed(1, 5, 8, True).half, Followed(1, 5, 8, False).half) == (3, 3.5)
+
+
+def test_old_rows_were_followed_for_half_of_the_time_and_the_early_ones_of_many_are_the_first():
+    followed = Followed(first=0, last=100, look=120, whole=True)
+    assert (followed.old_until, followed.early_until(ENOUGH), followed.early_until(4 * ENOUGH)) == (60, 60, 25)
+    assert Followed(0, 100, 400, whole=True).old_until == 100
+    assert followed.moments[[0, -1]].tolist() == [1.25, 98.75]
 
 
 def test_variances_that_are_0_but_for_rounding_are_0():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.assumptions.checks import checks_of
+from belated.assumptions.checks import cohorts, delays, outcomes, probabilities, segments
 from belated.assumptions.checks.check import LIGHTS, Check, Light
 from belated.base.checks import one_of
 from belated.base.columns import Label
@@ -23,6 +23,29 @@ from belated.summaries.signs import copies_remark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+#: The checks of every log, in the order in which a diagnosis shows them.
+CHECKS: tuple[Callable[[Evidence], Check], ...] = (
+    probabilities.largest_weight,
+    probabilities.effective_size,
+    probabilities.variance_sums,
+    probabilities.propensity_decay,
+    delays.delay_tail,
+    delays.still_out,
+    outcomes.arrivals,
+    probabilities.calibrated,
+    probabilities.same_for_all_units,
+    delays.outcome_and_delay,
+    outcomes.recorded,
+    outcomes.variation,
+    outcomes.tail,
+    outcomes.drift_over_time,
+)
+
+#: The further checks of a log of events, with segments, and with covariates.
+EVENT_CHECKS = (cohorts.same_build_up,)
+SEGMENT_CHECKS = (segments.arms_in_segments,)
+COVARIATE_CHECKS = (segments.covariates_and_arrival, segments.covariates_and_choice)
 
 #: The width of a diagnosis printed as text, in characters, and the least of its sentences.
 _WIDTH, _LEAST_WIDTH = 100, 24
@@ -179,8 +202,19 @@ def diagnose(log: Data, *, cap: float | None = None) -> Diagnosis:
 def checked(evidence: Evidence, name: str, cap: Cap | None = None, copies: int = 1) -> Diagnosis:
     """Return the diagnosis of evidence."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        checks = checks_of(evidence)
+        checks = _checks_of(evidence)
     arrived = int(evidence.totals["arrived"].sum())
     return Diagnosis(
         name=name, rows=evidence.rows, arms=evidence.arms, checks=checks, arrived=arrived, cap=cap, copies=copies
     )
+
+
+def _checks_of(evidence: Evidence) -> tuple[Check, ...]:
+    """Return every check that concerns a log."""
+    checks = (
+        *CHECKS,
+        *(() if evidence.cohorts is None else EVENT_CHECKS),
+        *(() if evidence.segments is None else SEGMENT_CHECKS),
+        *(() if evidence.covariates is None else COVARIATE_CHECKS),
+    )
+    return tuple(check(evidence) for check in checks)

@@ -355,8 +355,8 @@ def _label(value: object) -> str:
     if isinstance(value, np.datetime64):
         return text.moment_text(value)
     plain = text.printable(value)
-    seen = plain and plain == plain.strip()  # nothing, or spaces at its ends, would not be seen
-    return plain if seen else f"'{plain}'"
+    is_visible = plain and plain == plain.strip()  # nothing, or spaces at its ends, would not be seen
+    return plain if is_visible else f"'{plain}'"
 
 
 def _markdown(words: str) -> str:

@@ -72,6 +72,15 @@ def opened(place: str, name: str) -> Iterator[Experiment]:
         store.tick_if_due(name)
 
 
+@contextmanager
+def _changing(place: str, name: str) -> Iterator[Experiment]:
+    """Open an experiment to change it, and print its status afterwards."""
+    with _store(place) as store:
+        exp = store.experiment(name)
+        yield exp
+        show(exp.status(), "table")
+
+
 def read_policy(text: str, outcome: Outcome) -> Policy:
     """Return a policy of its name and options; "thompson" is that for the outcome."""
     from belated.simulation import policies
@@ -196,10 +205,10 @@ def answer(
     if report is not None:
         check_place(report)
     with opened(place, name) as exp:
-        found = exp.answer()
-        show(found, form)
+        so_far = exp.answer()
+        show(so_far, form)
         if report is not None:
-            found.report(report)
+            so_far.report(report)
             typer.echo(f"Report written to {printable(report)}", err=True)
 
 
@@ -263,10 +272,8 @@ def stop(
 
     Example: `belated live stop shop.belated "subject line" --final Emoji --reason "the interval excludes 0"`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.stop(final, author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 def close(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
@@ -274,10 +281,8 @@ def close(place: Place, name: Name, author: Author = None, reason: Reason = "") 
 
     Example: `belated live close shop.belated "subject line"`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.close(author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 def erase(
@@ -292,8 +297,8 @@ def erase(
     Example: `belated live erase shop.belated "subject line" customer-17`
     """
     with _store(place) as store:
-        found = store.experiment(name).erase(unit, author=author, reason=reason)
-    typer.echo("erased" if found else "there was nothing to erase")
+        erased = store.experiment(name).erase(unit, author=author, reason=reason)
+    typer.echo("erased" if erased else "there was nothing to erase")
 
 
 # ---------------------------------------------------------------- arms, segments and policies
@@ -310,10 +315,8 @@ def add(
 
     Example: `belated live arm add shop.belated "subject line" Question --reason "an idea"`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.add_arm(arm, author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 def add_segment(
@@ -327,10 +330,8 @@ def add_segment(
 
     Example: `belated live segment add shop.belated "subject line" ES --reason "the shop opens in Spain"`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.add_segment(segment, author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 _Arm = Annotated[str, typer.Argument(help="The arm.", show_default=False)]
@@ -341,10 +342,8 @@ def pause(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Re
 
     Example: `belated live arm pause shop.belated "subject line" Emoji`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.pause_arm(arm, author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 def resume(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
@@ -352,10 +351,8 @@ def resume(place: Place, name: Name, arm: _Arm, author: Author = None, reason: R
 
     Example: `belated live arm resume shop.belated "subject line" Emoji`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.resume_arm(arm, author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 def drop(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
@@ -363,10 +360,8 @@ def drop(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Rea
 
     Example: `belated live arm drop shop.belated "subject line" Emoji --reason "it annoys people"`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.drop_arm(arm, author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 def set_(place: Place, name: Name, policy: PolicyOption, author: Author = None, reason: Reason = "") -> None:
@@ -374,10 +369,8 @@ def set_(place: Place, name: Name, policy: PolicyOption, author: Author = None, 
 
     Example: `belated live policy set shop.belated "subject line" --policy uniform --reason "the last week"`
     """
-    with _store(place) as store:
-        exp = store.experiment(name)
+    with _changing(place, name) as exp:
         exp.set_policy(read_policy(policy, exp.setup.outcome), author=author, reason=reason)
-        show(exp.status(), "table")
 
 
 # ---------------------------------------------------------------- keeping
@@ -389,9 +382,9 @@ def verify(place: Place) -> None:
     Example: `belated live verify shop.belated`
     """
     with _store(place) as store:
-        found = store.verify()
-    show(found, "table")
-    if not found.clean:
+        verification = store.verify()
+    show(verification, "table")
+    if not verification.clean:
         raise typer.Exit(WRONG)
 
 

@@ -107,12 +107,12 @@ def import_(
         "table": table, "arm": arm, "propensity": propensity, "propensity_unit": propensity_unit,
         "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay, "outcome_column": outcome_column,
     }  # fmt: skip
-    found = read_import(  # before a file is made
+    imported = read_import(  # before a file is made
         name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
         baseline=baseline, planned_rows=planned, level=level, **given, **columns,
     )  # fmt: skip
     with open_store(place, ticking=False) as store:
-        show(found.add(store).status(), "table")
+        show(imported.add(store).status(), "table")
 
 
 def demo(
@@ -140,9 +140,9 @@ def demo(
     ) as exp:
         show(exp.status(), "table")
         typer.echo()
-        found = exp.answer()
-        show(found, "table")
-        better = [(each.estimate, each.name) for _, each in found.contrasts if each.low > 0]
+        answer = exp.answer()
+        show(answer, "table")
+        better = [(each.estimate, each.name) for _, each in answer.contrasts if each.low > 0]
         if better:
             line = max(better)[1].removesuffix(" - Plain")
             exp.stop(final=line, reason="its interval at every look excludes 0")

@@ -70,13 +70,13 @@ def make(
     from belated.live.tokens import make_token
 
     with opened_store(place) as store:
-        secret, made = make_token(
+        secret, token = make_token(
             store.storage, label, _words(scopes), author=author_of(author, "").author, experiment=experiment,
             lasting=expires,
         )  # fmt: skip
-    until = "does not expire" if made.expires_at is None else f"expires on {made.expires_at:%Y-%m-%d %H:%M} UTC"
+    until = "does not expire" if token.expires_at is None else f"expires on {token.expires_at:%Y-%m-%d %H:%M} UTC"
     typer.echo(secret)
-    typer.echo(f"Token {made.id} {until}; it is shown this once.", err=True)
+    typer.echo(f"Token {token.id} {until}; it is shown this once.", err=True)
 
 
 def _words(scopes: str) -> list[str]:

@@ -57,13 +57,13 @@ def longer(values):
 
 
 @compiled
-def mature(count, total, exposed, lived, rows, seen, row, age, value, step, window, group, grouped):
+def mature(count, total, exposed, lived, rows, events, row, age, value, step, window, group, grouped):
     """Fill the counts and totals of a group from its events so far, as of a step."""
     n_arms = len(count)
     for k in range(n_arms):
         count[k] = total[k] = exposed[k] = 0.0
-    for i in range(len(seen)):
-        event = seen[i]
+    for i in range(len(events)):
+        event = events[i]
         r = row[event]
         if not grouped or rows.segment[r] == group:
             k = rows.code[r]
@@ -87,7 +87,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
     n_groups, n_arms = groups.p.shape
     room, events, known = 1024, 0, 0
     row, age = np.empty(room, np.int64), np.empty(room, np.int64)
-    previous, seen = np.empty(room, np.int64), np.empty(room, np.int64)
+    previous, happened = np.empty(room, np.int64), np.empty(room, np.int64)
     value = np.empty(room)
     last = np.full(horizon + 1, -1, np.int64)  # the event that was drawn last of those due at each step
     lived = np.zeros((horizon + 1 if laws.maturing else 1, n_groups, n_arms), np.int32)  # rows up to each step
@@ -99,7 +99,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
         event = last[t]
         while event >= 0:  # what happened before this step
             if laws.maturing:
-                seen[known] = event
+                happened[known] = event
                 known += 1
             else:
                 r = row[event]
@@ -115,7 +115,7 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
         if rule.kind != FIXED and step > burn_in and (step - burn_in - 1) % rule.batch == 0:
             if laws.maturing:
                 mature(
-                    count[g], total[g], exposed, lived, rows, seen[:known], row, age, value, t, laws.window, g,
+                    count[g], total[g], exposed, lived, rows, happened[:known], row, age, value, t, laws.window, g,
                     n_groups > 1,
                 )  # fmt: skip
                 for k in range(n_arms):
@@ -153,8 +153,8 @@ def play(stream, experiment, laws, own_policy, memo, groups, rows):
                     age[begin] = min(age[begin], late)
                 else:
                     if events == room:
-                        row, age, value, previous, seen = (
-                            longer(row), longer(age), longer(value), longer(previous), longer(seen))  # fmt: skip
+                        row, age, value, previous, happened = (
+                            longer(row), longer(age), longer(value), longer(previous), longer(happened))  # fmt: skip
                         room = len(row)
                     row[events], age[events], value[events] = t - 1, late, worth
                     events += 1

@@ -116,7 +116,7 @@ class LiveAnswer(Table):
 
         if self.estimate is None or self.log is None or not self.estimate.segments:
             return {}
-        log, found = self.log.log(), {}
+        log, answers = self.log.log(), {}
         options = self.setup.segment_options(len(self.estimate.segments))
         with recorded_warnings():
             for label in self.estimate.segments:
@@ -124,8 +124,8 @@ class LiveAnswer(Table):
                     followed = sequence(log, segment=label, **options)
                 except OptionError:
                     followed = None
-                found[label] = SegmentAnswer(self.estimate.segment(label), followed)
-        return found
+                answers[label] = SegmentAnswer(self.estimate.segment(label), followed)
+        return answers
 
     @cached_property
     def best(self) -> Best | None:

@@ -186,7 +186,7 @@ class Connection:
         try:
             connection.request(*request)
             response = connection.getresponse()
-            found = {name.lower(): value for name, value in response.getheaders()}
+            headers = {name.lower(): value for name, value in response.getheaders()}
             whole = _read(response, file if response.status < 300 else None)
         except BaseException:
             connection.close()
@@ -195,7 +195,7 @@ class Connection:
             connection.close()
         else:
             self._idle.append((connection, time.monotonic()))
-        return Reply(response.status, found, whole)
+        return Reply(response.status, headers, whole)
 
     def _connected(self, end: float, *, fresh: bool) -> http.client.HTTPConnection:
         """Return a connection that is open: one that was used before, if it can be trusted, or a new one."""
@@ -297,14 +297,14 @@ def _address(url: str) -> tuple[str, str, int | None, str, ssl.SSLContext | None
 
 
 def _token(token: str | None) -> str:
-    found = os.environ.get(VARIABLE) if token is None else token
-    if not found:
+    secret = os.environ.get(VARIABLE) if token is None else token
+    if not secret:
         raise OptionError(
             f"{argument('token')} is missing; give one that `belated live token create` printed, or set {VARIABLE}."
         )
-    if not isinstance(found, str) or not found.isascii() or not found.isprintable() or " " in found:
+    if not isinstance(secret, str) or not secret.isascii() or not secret.isprintable() or " " in secret:
         raise OptionError(f"{argument('token')} is not a token; it must be as `belated live token create` printed it.")
-    return found
+    return secret
 
 
 # ---------------------------------------------------------------- what comes back
@@ -335,10 +335,10 @@ def problem_error(word: str, detail: str, usual: type[Exception] = LiveError) ->
 def _member(reply: Reply, name: str) -> str:
     """Return a text of a problem, nothing if it has none."""
     try:
-        found = json.loads(reply.body)[name]
+        text = json.loads(reply.body)[name]
     except (ValueError, KeyError, TypeError):
         return ""
-    return found if isinstance(found, str) else ""
+    return text if isinstance(text, str) else ""
 
 
 def _retry_after(reply: Reply) -> float | None:

@@ -125,8 +125,8 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
             "store.experiment(name, policy=bl.policies.own(...))."
         )
     try:
-        said = answer_of(policy.function, np.array(counts), np.array(totals), step)
-        answer: Any = np.asarray(said, dtype=np.float64)
+        returned = answer_of(policy.function, np.array(counts), np.array(totals), step)
+        answer: Any = np.asarray(returned, dtype=np.float64)
     except PolicyError:
         raise
     except (Exception, SystemExit) as error:  # whatever a user's function does

@@ -114,17 +114,17 @@ def plan_setup(
         known = ", ".join(repr(one_line(arm)) for arm in arms)
         raise OptionError(f"{argument('baseline')} is {one_line(repr(baseline))}; it must be one of the arms {known}.")
     planned = whole("planned_rows", planned_rows, least=1)
-    own: KindOption = outcome.sequence[0]
+    default_kind: KindOption = outcome.sequence[0]
     if segmented:  # over segments, 0/1 outcomes have their own kind while no small segments are merged
-        own = "auto" if own == "beta_binomial" else "asymptotic"
+        default_kind = "auto" if default_kind == "beta_binomial" else "asymptotic"
     if kind is not None:  # others would need what is not declared, such as bounds
-        kinds: tuple[KindOption, ...] = ("auto", "asymptotic", own)
+        kinds: tuple[KindOption, ...] = ("auto", "asymptotic", default_kind)
         chosen = one_of("kind", kind, tuple(dict.fromkeys(kinds)))
-        own = own if segmented and chosen == "auto" else chosen
+        default_kind = default_kind if segmented and chosen == "auto" else chosen
     return Setup(
         outcome=outcome,
         level=fraction("level", level),
-        kind=own,
+        kind=default_kind,
         target=planned if target is None else whole("target", target, least=1),
         baseline=baseline,
         planned=planned,
@@ -252,10 +252,10 @@ _Served = tuple[tuple[ArmRow, ...], tuple[str, ...], Version | None]
 
 def _served(session: Session, key: int, latest: int | None, state: State, *, segmented: bool) -> _Served:
     """Return what is served; arms and segments of a running experiment change only with a new version."""
-    kept = session.known if state == "running" else None
+    memory = session.known if state == "running" else None
     place = (key, latest or 0)
-    if kept is not None and place in kept:
-        known: _Served = kept[place]
+    if memory is not None and place in memory:
+        known: _Served = memory[place]
         return known
     rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
     if not rows:
@@ -263,15 +263,14 @@ def _served(session: Session, key: int, latest: int | None, state: State, *, seg
     segments: list[Any] = []
     if segmented:
         segments = session.run("select label from segment where experiment = ? order by number", key)
-    made = [] if latest is None else session.run(_ONE, key, latest)
-    found = (
-        tuple(ArmRow(*row) for row in rows), tuple(row[0] for row in segments), _version(made[0]) if made else None,
-    )  # fmt: skip
-    if kept is not None:
-        if len(kept) > 1000:
-            kept.clear()
-        kept[place] = found
-    return found
+    versions = [] if latest is None else session.run(_ONE, key, latest)
+    version = _version(versions[0]) if versions else None
+    served = tuple(ArmRow(*row) for row in rows), tuple(row[0] for row in segments), version
+    if memory is not None:
+        if len(memory) > 1000:
+            memory.clear()
+        memory[place] = served
+    return served
 
 
 def versions(session: Session, experiment: int, numbers: list[int] | None = None) -> list[Version]:

@@ -43,10 +43,10 @@ def forget_again(session: Session, digests: dict[str, dict[bytes, int]]) -> int:
     """
     forgotten = 0
     for name, erased in digests.items():
-        found = session.run("select id, salt from experiment where name = ?", name)
-        if not found:
+        stored = session.run("select id, salt from experiment where name = ?", name)
+        if not stored:
             continue
-        key, salt = found[0][0], bytes(found[0][1])
+        key, salt = stored[0][0], bytes(stored[0][1])
         rows = session.run("select unit, assigned_at from decision where experiment = ?", key)
         rows += session.run("select unit, arrived_at from parked where experiment = ?", key)
         for unit, at in rows:
@@ -58,7 +58,7 @@ def forget_again(session: Session, digests: dict[str, dict[bytes, int]]) -> int:
 def erased_units(session: Session) -> dict[str, dict[bytes, int]]:
     """Return the keyed hash of each erased unit, and when it was erased, by experiment."""
     rows = session.run("select e.name, x.digest, x.erased_at from erasure x join experiment e on e.id = x.experiment")
-    found: dict[str, dict[bytes, int]] = {}
+    digests: dict[str, dict[bytes, int]] = {}
     for name, digest, at in rows:
-        found.setdefault(name, {})[bytes(digest)] = at
-    return found
+        digests.setdefault(name, {})[bytes(digest)] = at
+    return digests

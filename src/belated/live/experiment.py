@@ -167,11 +167,11 @@ class Experiment:
             counts = Counts(len(self._rows), told, out - never, never, waiting, self._rows.corrected)
             state = self._state(about, now)
             log = state.log() if len(self._rows) else None
-            made = LiveAnswer(self.name, self.setup, log, counts, moment(now), watermark)
-            made.state = state
-            made.exclusions = self._remember(made, remembered)
-            self._answer = (key, made)
-            return made
+            answer = LiveAnswer(self.name, self.setup, log, counts, moment(now), watermark)
+            answer.state = state
+            answer.exclusions = self._remember(answer, remembered)
+            self._answer = (key, answer)
+            return answer
 
     def log(self) -> Data:
         """Return the log: in memory, with every arm's probability in each row, as the library's functions take it."""
@@ -200,8 +200,8 @@ class Experiment:
             rows = session.run(
                 "select what, detail, author, reason, made_at from change where experiment = ? order by id", self._id
             )
-            made = [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
-        return Changes(self.name, made)
+            changes = [Change(what, detail, author, reason, moment(at)) for what, detail, author, reason, at in rows]
+        return Changes(self.name, changes)
 
     def replay(self) -> list[Version]:
         """Make every policy version again, from the rows that each had seen."""
@@ -265,11 +265,11 @@ class Experiment:
         """
         name = read_unit(unit)
         with self._store.storage.writing() as session:
-            found = erase(session, self.name, name)
+            erased = erase(session, self.name, name)
             author_of(author, reason).note(session, self._id, "erase")
         if isinstance(self._store.storage, SQLiteStorage):
             self._store.storage.flush_erased()
-        return found
+        return erased
 
     # ---------------------------------------------------------------- parts
 
@@ -319,17 +319,17 @@ class Experiment:
         )
         return {name: moment(at) for name, at in rows}
 
-    def _remember(self, made: LiveAnswer, known: dict[str, dt.datetime]) -> dict[str, dt.datetime]:
+    def _remember(self, answer: LiveAnswer, known: dict[str, dt.datetime]) -> dict[str, dt.datetime]:
         """Keep when a contrast was first excluded: what was once shown is not taken back."""
-        found = {
+        excluded = {
             fixed.name: _microseconds(each.excluded_at)
-            for fixed, each in made.contrasts
+            for fixed, each in answer.contrasts
             if each.excluded_at is not None and fixed.name not in known
         }
-        if not found:
+        if not excluded:
             return known
         with self._store.storage.writing() as session:
-            for name, at in found.items():
+            for name, at in excluded.items():
                 session.run(
                     "insert into exclusion (experiment, name, excluded_at, noted_at) values (?, ?, ?, ?) "
                     "on conflict (experiment, name) do nothing",

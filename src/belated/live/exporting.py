@@ -22,9 +22,11 @@ def log_columns(log: Log) -> dict[str, Any]:
         labels, code = log.segment_column
         columns["segment"] = [str(labels[s]) for s in code.tolist()]
     columns["assigned_at"] = _times(log.assigned_at)
-    columns["outcome"] = [y if there else None for y, there in zip(log.outcome.tolist(), arrived, strict=True)]
+    columns["outcome"] = [
+        y if has_arrived else None for y, has_arrived in zip(log.outcome.tolist(), arrived, strict=True)
+    ]
     when = log.assigned_at if log.arrived_at is None else log.arrived_at
-    columns["arrived_at"] = [t if there else None for t, there in zip(_times(when), arrived, strict=True)]
+    columns["arrived_at"] = [t if has_arrived else None for t, has_arrived in zip(_times(when), arrived, strict=True)]
     return columns
 
 

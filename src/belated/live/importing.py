@@ -171,10 +171,10 @@ def _segments(log: Log) -> list[str] | None:
 
 def _chances(opened: Source) -> Any:
     """Return where the probabilities are: a column for each arm, or one with all of them."""
-    found = opened.roles.propensity
-    if found is None or found.kind != "wide" or found.labels is None:
-        return None if found is None else found.split or found.columns[0]
-    return {**dict(zip(found.labels, found.columns, strict=True)), **found.extra}  # of arms that were never drawn, too
+    role = opened.roles.propensity
+    if role is None or role.kind != "wide" or role.labels is None:
+        return None if role is None else role.split or role.columns[0]
+    return {**dict(zip(role.labels, role.columns, strict=True)), **role.extra}  # of arms that were never drawn, too
 
 
 def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup) -> int:
@@ -194,12 +194,12 @@ def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup)
         )  # fmt: skip
         add_version(session, about.id, version)
     keys = session.new_ids(len(order))
-    outcome, told = log.outcome, log.arrived
+    outcome, has_arrived = log.outcome, log.arrived
     decisions, outcomes = [], []
     for key, row, version_number in zip(keys, order.tolist(), number.tolist(), strict=True):
         at, group = int(assigned[row]), None if segment is None else int(segment[row])
         decisions.append((key, about.id, units[row], int(log.code[row]), version_number, at, group))
-        if told[row]:
+        if has_arrived[row]:
             value = setup.outcome.read(float(outcome[row]))
             outcomes.append((about.id, key, "", 0, value, None, max(int(arrived[row]), at)))
     session.add("decision", decisions)

@@ -182,9 +182,9 @@ def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) 
     assert isinstance(target, PostgresStorage)  # noqa: S101 - a URL of another engine is refused before
     try:
         with target.reading() as session:
-            erased, there = erased_units(session), session.run("select 1 from experiment limit 1")
-            tokens = _tokens(session) if there else None
-        if there and not replace:
+            erased, occupied = erased_units(session), session.run("select 1 from experiment limit 1")
+            tokens = _tokens(session) if occupied else None
+        if occupied and not replace:
             raise StorageError(
                 "The database already has live experiments; say that they are to be replaced, with "
                 f"{argument('replace')}."
@@ -220,10 +220,10 @@ def _keep_tokens(target: Storage, tokens: _Rows | None) -> None:
     if tokens is None:
         return
     with target.writing() as session:
-        there = {key for (key,) in session.run("select id from experiment")}
+        experiments = {key for (key,) in session.run("select id from experiment")}
         place = COLUMNS["token"].index("experiment")
         session.run("delete from token")
-        session.add("token", [row for row in tokens if row[place] is None or row[place] in there])
+        session.add("token", [row for row in tokens if row[place] is None or row[place] in experiments])
 
 
 # ---------------------------------------------------------------- copies between engines

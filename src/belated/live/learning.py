@@ -82,8 +82,8 @@ def learn(
     arms = len(counts) // max(len(steps), 1)
     for segment, number in rows if steps else ():
         steps[segment] += number
-    found = _closed(session, experiment, outcome, before, after) if outcome.is_events else None
-    for arm, segment, number, value in _told(session, experiment, since, below) if found is None else found:
+    matured = _closed(session, experiment, outcome, before, after) if outcome.is_events else None
+    for arm, segment, number, value in _told(session, experiment, since, below) if matured is None else matured:
         cell = (segment or 0) * arms + arm
         counts[cell] += number
         totals[cell] += value
@@ -145,10 +145,10 @@ def _events(session: Session, decisions: list[int]) -> dict[int, list[tuple[Any,
         "order by id",
         decisions,
     )
-    found: dict[int, list[tuple[Any, ...]]] = {}
+    events: dict[int, list[tuple[Any, ...]]] = {}
     for decision, *event in rows:
-        found.setdefault(decision, []).append(tuple(event))
-    return found
+        events.setdefault(decision, []).append(tuple(event))
+    return events
 
 
 def _measured(events: Iterable[tuple[Any, ...]], outcome: Outcome, assigned_at: int, below: int) -> float:

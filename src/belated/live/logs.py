@@ -202,8 +202,8 @@ def _rows(frame: pa.Table, about: Mapping[str, Any], *, events: bool) -> LiveRow
         rows.events = _flat(rows.key, frame["events"].combine_chunks())
     else:
         rows.outcome = frame["outcome"].to_numpy(zero_copy_only=False).astype(np.float64)
-        arrived, there = _stamps(frame["arrived_at"])
-        rows.arrived = np.where(there, arrived, NEVER)
+        arrived, has_arrived = _stamps(frame["arrived_at"])
+        rows.arrived = np.where(has_arrived, arrived, NEVER)
     return rows
 
 
@@ -211,8 +211,8 @@ def _stamps(column: pa.ChunkedArray) -> tuple[Array, Array]:
     """Return times as microseconds, and where there are any."""
     import pyarrow as pa
 
-    there = column.is_valid().to_numpy()
-    return column.cast(pa.int64()).fill_null(0).to_numpy(), there
+    valid = column.is_valid().to_numpy()
+    return column.cast(pa.int64()).fill_null(0).to_numpy(), valid
 
 
 def _flat(keys: Array, nested: pa.ListArray) -> list[tuple[Any, ...]]:

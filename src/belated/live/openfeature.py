@@ -133,10 +133,10 @@ class Provider(AbstractProvider):
         return FlagResolutionDetails(value, reason=reason, variant=decision.arm, flag_metadata=about)
 
     def _experiment(self, name: str) -> LiveExperiment:
-        found = self._experiments.get(name)
-        if found is None:
-            found = self._experiments[name] = self._store.experiment(name)
-        return found
+        experiment = self._experiments.get(name)
+        if experiment is None:
+            experiment = self._experiments[name] = self._store.experiment(name)
+        return experiment
 
 
 def _unit(context: EvaluationContext | None) -> str:

@@ -241,12 +241,12 @@ class PostgresStorage(Storage):
         try:
             with _sentences(self.name):
                 session = PostgresSession(connection)
-                there = session.run(
+                exists = session.run(
                     "select 1 from pg_catalog.pg_tables where schemaname = ? and tablename = 'meta'", SCHEMA
                 )
-                if not there and not make:
+                if not exists and not make:
                     raise StorageError(f"There are no live experiments in {self.name}; make one first.")
-                if there and not upgrade and schema_of(session):
+                if exists and not upgrade and schema_of(session):
                     check_schema(schema_of(session), self.name)
                 else:
                     with connection.transaction():

@@ -81,9 +81,9 @@ class Script:
 
 def _alone(bandit: ContextualBandit, segment: Label, label: Label) -> ContextualBandit:
     """Return one arm of one segment, with what covariates do to it."""
-    own = bandit.segments[segment]
+    whole = bandit.segments[segment]
     slopes = {x: slope.get(label, 0.0) if isinstance(slope, Mapping) else slope for x, slope in bandit.slopes.items()}
-    alone = Bandit({label: own.arms[label]}, {label: own.delay(label)})
+    alone = Bandit({label: whole.arms[label]}, {label: whole.delay(label)})
     return replace(bandit, segments={segment: alone}, shares=None, slopes=slopes)
 
 
@@ -189,10 +189,10 @@ def covers(answer: LiveAnswer, bandit: AnyBandit) -> tuple[bool, bool]:
     """Return whether the first contrast's interval holds its true value at the end, and at every look."""
     if answer.estimate is None or answer.sequence is None:
         return False, False
-    a, b = answer.estimate.arms[1], answer.estimate.arms[0]
+    arm, baseline = answer.estimate.arms[1], answer.estimate.arms[0]
     means = {str(label): mean for label, mean in bandit.means.items()}
-    truth = means[str(a)] - means[str(b)]
-    fixed = answer.estimate.contrast(a, b)
-    track = answer.sequence.track(a, b)
+    truth = means[str(arm)] - means[str(baseline)]
+    fixed = answer.estimate.contrast(arm, baseline)
+    track = answer.sequence.track(arm, baseline)
     low, high = np.asarray(track.low), np.asarray(track.high)
     return fixed.low <= truth <= fixed.high, bool(((low <= truth) & (truth <= high)).all())

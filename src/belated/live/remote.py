@@ -154,8 +154,8 @@ class RemoteStore:
 
     def verify(self) -> Verification:
         """Have the service draw every decision again, make every version again, and check every rule of the logs."""
-        found = self._connection.call("POST", "/v1/verify", timeout=self.patience).json()
-        return understood(read_verification, found)
+        reply = self._connection.call("POST", "/v1/verify", timeout=self.patience).json()
+        return understood(read_verification, reply)
 
     def backup(self, path: str | os.PathLike[str]) -> Path:
         """Copy one state of the store to a new file here; `restore` takes it back."""
@@ -173,8 +173,8 @@ class RemoteStore:
 
     def tick(self, name: str) -> Version | None:
         """Make the next policy version of an experiment if anything is new; return the current one."""
-        found = self._connection.call("POST", path_of(name, "tick")).json()
-        return understood(lambda found: None if found["version"] is None else read_version(found["version"]), found)
+        reply = self._connection.call("POST", path_of(name, "tick")).json()
+        return understood(lambda reply: None if reply["version"] is None else read_version(reply["version"]), reply)
 
     def tick_if_due(self, name: str) -> None:
         """Do nothing: the service makes versions by itself."""
@@ -188,12 +188,12 @@ class RemoteStore:
         if not patient and time.monotonic() - self._failed_at < _REST:
             raise StorageError(f"The service {self._connection.name} has just failed.")
         try:
-            found = self._connection.call("POST", path, content).json()
+            reply = self._connection.call("POST", path, content).json()
         except StorageError:
             self._failed_at = time.monotonic()
             raise
         self._failed_at = -1e9
-        return found
+        return reply
 
     def get(self, path: str) -> Any:
         """Return what is at a path."""
@@ -302,11 +302,11 @@ class RemoteExperiment:
     def tell_many(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
         """Store several outcomes, as `Experiment.tell_many` does; up to 10,000 in one transaction."""
         tells, refused = read_tells(self.setup.outcome, outcomes)
-        said: list[Told] = []
+        acknowledged: list[Told] = []
         for batch in batches([tell_table(each) for each in tells]):
-            found = self._post("tell-many", {"outcomes": batch})
-            said += understood(lambda found: [read_told(each) for each in found["told"]], found)
-        return acknowledgements(said, refused)
+            reply = self._post("tell-many", {"outcomes": batch})
+            acknowledged += understood(lambda reply: [read_told(each) for each in reply["told"]], reply)
+        return acknowledgements(acknowledged, refused)
 
     async def ask_async(self, unit: str, segment: str | None = None, *, fallback: str | None = None) -> Decision:
         """Do what `ask` does in a thread, for callers in an event loop."""
@@ -352,10 +352,10 @@ class RemoteExperiment:
             reply = self._connection.call("GET", self._path("answer"), timeout=self._store.patience, headers=headers)
             if self._answer is not None and reply.status == 304:
                 return self._answer[1]
-            made = read_answer(reply.body)
+            answer = read_answer(reply.body)
             tag = reply.headers.get("etag")
-            self._answer = None if tag is None else (tag, made)
-            return made
+            self._answer = None if tag is None else (tag, answer)
+            return answer
 
     def log(self) -> Data:
         """Return the log, in memory, with every arm's probability in each row."""
@@ -367,21 +367,21 @@ class RemoteExperiment:
 
     def status(self) -> Status:
         """Return how the experiment is doing: its state, arms, probabilities and counts."""
-        found = self._store.get(self._path())
-        status = understood(read_status, found)
-        self._setup = understood(lambda found: Setup.from_json(json.dumps(found["setup"])), found)
+        reply = self._store.get(self._path())
+        status = understood(read_status, reply)
+        self._setup = understood(lambda reply: Setup.from_json(json.dumps(reply["setup"])), reply)
         self._arms = tuple(arm for arm, *_ in status.arms)
         return status
 
     def changes(self) -> Changes:
         """Return the audit: every change with its time, author and reason."""
-        found = self._store.get(self._path("changes"))
-        return Changes(self.name, understood(lambda found: [read_change(each) for each in found["changes"]], found))
+        reply = self._store.get(self._path("changes"))
+        return Changes(self.name, understood(lambda reply: [read_change(each) for each in reply["changes"]], reply))
 
     def replay(self) -> list[Version]:
         """Have the service make every policy version again, from the rows that each had seen."""
-        found = self._connection.call("POST", self._path("replay"), timeout=self._store.patience).json()
-        return understood(lambda found: [read_version(each) for each in found["versions"]], found)
+        reply = self._connection.call("POST", self._path("replay"), timeout=self._store.patience).json()
+        return understood(lambda reply: [read_version(each) for each in reply["versions"]], reply)
 
     # ---------------------------------------------------------------- changing
 
@@ -430,8 +430,8 @@ class RemoteExperiment:
         Returns whether there was anything to forget.
         """
         content = {"unit": read_unit(unit), **who_table(author, reason)}
-        found = self._connection.call("POST", self._path("erase"), content, repeatable=False).json()
-        return understood(lambda found: bool(found["erased"]), found)
+        reply = self._connection.call("POST", self._path("erase"), content, repeatable=False).json()
+        return understood(lambda reply: bool(reply["erased"]), reply)
 
     # ---------------------------------------------------------------- parts
 

@@ -119,27 +119,27 @@ def schema_of(session: Session) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def check_schema(found: int, where: str) -> None:
+def check_schema(schema: int, where: str) -> None:
     """Raise unless a store has the present schema."""
-    if found > len(MIGRATIONS):
+    if schema > len(MIGRATIONS):
         raise SchemaError(
-            f"{where} has schema {found}, and this version of belated knows schemas up to {len(MIGRATIONS)}; "
+            f"{where} has schema {schema}, and this version of belated knows schemas up to {len(MIGRATIONS)}; "
             "install the newer belated that wrote it."
         )
-    if found < len(MIGRATIONS):
+    if schema < len(MIGRATIONS):
         raise SchemaError(
-            f"{where} has schema {found}, older than {len(MIGRATIONS)}; upgrade it with `belated live migrate`."
+            f"{where} has schema {schema}, older than {len(MIGRATIONS)}; upgrade it with `belated live migrate`."
         )
 
 
 def migrate(session: Session, where: str) -> int:
     """Bring a store to the present schema within a transaction that excludes others; return what it was before."""
-    found = schema_of(session)
-    if found > len(MIGRATIONS):
-        check_schema(found, where)
-    for steps in MIGRATIONS[found:]:
+    schema = schema_of(session)
+    if schema > len(MIGRATIONS):
+        check_schema(schema, where)
+    for steps in MIGRATIONS[schema:]:
         for statement in steps:
             session.run(session.own_types(statement))
     session.run("delete from meta where key = 'schema'")
     session.run("insert into meta (key, value) values ('schema', ?)", str(len(MIGRATIONS)))
-    return found
+    return schema

@@ -106,8 +106,8 @@ def _by_segment(about: Snapshot) -> list[tuple[str, int, tuple[float, ...]]]:
     if version is None:
         return [(label, 0, (0.0,) * len(about.arms)) for label in about.segments or ("",)]
     names, steps = about.segments or ("",), version.steps or (version.step,)
-    found = [tuple(about.probabilities(version, place).values()) for place in range(len(names))]
-    return [(label, step - 1, p) for label, step, p in zip(names, steps, found, strict=True)]
+    probabilities = [tuple(about.probabilities(version, place).values()) for place in range(len(names))]
+    return [(label, step - 1, p) for label, step, p in zip(names, steps, probabilities, strict=True)]
 
 
 class Changes(Table):
@@ -127,8 +127,8 @@ class Changes(Table):
 
     def to_text(self, *, every: bool = False) -> str:
         """Return text for a terminal, with details in words."""
-        told = Changes(self.name, [replace(each, detail=_in_words(each.detail)) for each in self._changes])
-        return super(Changes, told).to_text(every=every)
+        worded = Changes(self.name, [replace(each, detail=_in_words(each.detail)) for each in self._changes])
+        return super(Changes, worded).to_text(every=every)
 
     def _title(self) -> str:
         return f"{self.name}: {count(len(self._changes), 'change')}"

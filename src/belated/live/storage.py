@@ -80,8 +80,8 @@ class Session(ABC):
         These are outcomes that are there already, or earlier among these, and those of units without a decision. Other
         transactions that are about to insert the same are waited for.
         """
-        found = self.find_decisions(experiment, [outcome[0] for outcome in outcomes], "d.id, d.assigned_at")
-        decided = sorted((decision, outcomes[place][1], place, at) for place, decision, at in found)
+        decisions = self.find_decisions(experiment, [outcome[0] for outcome in outcomes], "d.id, d.assigned_at")
+        decided = sorted((decision, outcomes[place][1], place, at) for place, decision, at in decisions)
         rows, places = [], {}
         for number, (decision, key, place, at) in zip(self.new_ids(len(decided)), decided, strict=True):
             _, _, value, happened = outcomes[place]
@@ -134,9 +134,9 @@ class Storage(ABC):
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Remember which process opens it: connections are not for its children."""
-        made = super().__new__(cls)
-        made._process = os.getpid()
-        return made
+        storage = super().__new__(cls)
+        storage._process = os.getpid()
+        return storage
 
     @property
     def is_own(self) -> bool:

@@ -70,21 +70,7 @@ def open(  # noqa: A001
     clock: Clock | None = None,
     limit: int | None = None,
 ) -> Store:
-    """Open a store of live experiments that is a file, which is made if it is not there, or a PostgreSQL database.
-
-    Parameters
-    ----------
-    place : path or URL
-        Such as ``"shop.belated"`` or ``"postgresql://user@host/db"``.
-    make : bool
-        Whether to make the store if there is none.
-    ticking : bool
-        Whether to make policy versions while experiments run; if not, call `Experiment.tick`.
-    clock : callable, optional
-        The time in microseconds since 1970, for rehearsals in accelerated time; by default the storage's own.
-    limit : int, optional
-        How many asks and tells may wait for the storage; more are refused at once, by `OverloadedError`.
-    """
+    """Open a store that is a file or a PostgreSQL database, as `bl.live.open` does, which has the parameters."""
     most = None if limit is None else whole("limit", limit, least=1)
     return Store(open_storage(place, clock, make=make), ticking=ticking, limit=most)
 
@@ -208,12 +194,12 @@ class Store:
         """Return the names and states of all experiments; prints as a table."""
         with self.storage.reading() as session:
             names = [row[0] for row in session.run("select name from experiment order by id")]
-            found = [snapshot(session, name) for name in names]
+            snapshots = [snapshot(session, name) for name in names]
         return Experiments(
             names,
-            [about.state for about in found],
-            [len(about.arms) for about in found],
-            [0 if about.version is None else about.version.step - 1 for about in found],
+            [about.state for about in snapshots],
+            [len(about.arms) for about in snapshots],
+            [0 if about.version is None else about.version.step - 1 for about in snapshots],
         )
 
     def import_table(self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:

@@ -39,44 +39,44 @@ class _Batch:
     def take(self, tells: Iterable[Tell]) -> list[Told]:
         """Return for each outcome whether it is stored, or why not; `store` inserts them."""
         decisions, known, now = self.decisions, self.known, self.session.now
-        said: list[Told] = []
+        acknowledged: list[Told] = []
         unknown: list[tuple[str, str, int, Tell, int | None]] = []
         for tell in tells:
             unit, value, key, happened_at, correct = tell
             happened = None if happened_at is None else stamp(happened_at)
             decided = decisions.get(unit)
             if decided is None:
-                unknown.append((unit, key, len(said), tell, happened))
-                said.append(make_told((unit, "parked", None)))
+                unknown.append((unit, key, len(acknowledged), tell, happened))
+                acknowledged.append(make_told((unit, "parked", None)))
                 continue
             decision, assigned_at = decided
             about = decision, key
             revision, before = known.get(about, _NOTHING)
             if before == value:
-                said.append(make_told((unit, "repeated", None)))
+                acknowledged.append(make_told((unit, "repeated", None)))
             elif before is not None and not correct:
-                said.append(Told(unit, "contradiction", _CONTRADICTION))
+                acknowledged.append(Told(unit, "contradiction", _CONTRADICTION))
             else:
                 known[about] = revision + 1, value
                 arrived = now if now > assigned_at else assigned_at
                 self.added.append((decision, key, revision + 1, value, happened, arrived))
-                said.append(make_told((unit, "new" if before is None else "corrected", None)))
+                acknowledged.append(make_told((unit, "new" if before is None else "corrected", None)))
         for *_, place, tell, happened in sorted(unknown):  # in one order, as asks are
-            said[place] = self._park(tell, happened)
-        return said
+            acknowledged[place] = self._park(tell, happened)
+        return acknowledged
 
     def _park(self, tell: Tell, happened: int | None) -> Told:
         """Keep an outcome until its unit is asked; others may have just kept another one."""
-        kept = self.parked.get((tell.unit, tell.key))
-        if kept is None or (kept != tell.value and tell.correct):
-            ((kept,),) = self.session.run(
+        parked = self.parked.get((tell.unit, tell.key))
+        if parked is None or (parked != tell.value and tell.correct):
+            ((parked,),) = self.session.run(
                 "insert into parked (experiment, unit, key, value, happened_at, arrived_at) values (?, ?, ?, ?, ?, ?) "
                 "on conflict (experiment, unit, key) do update set value = case when ? then excluded.value "
                 "else parked.value end returning value",
                 self.about.id, tell.unit, tell.key, tell.value, happened, self.session.now, tell.correct,
             )  # fmt: skip
-            self.parked[tell.unit, tell.key] = kept
-        if kept != tell.value:
+            self.parked[tell.unit, tell.key] = parked
+        if parked != tell.value:
             return Told(tell.unit, "contradiction", _CONTRADICTION)
         return Told(tell.unit, "parked")
 
@@ -108,16 +108,16 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
         raise NotRunningError(f"{about.name!r} has not started; call start() first.")
     first = [(unit, key, value, None if at is None else stamp(at)) for unit, value, key, at, _ in tells]
     rest = sorted(session.add_first(about.id, first))  # most are told for the first time
-    said = [make_told((each.unit, "new", None)) for each in tells]
+    acknowledged = [make_told((each.unit, "new", None)) for each in tells]
     if not rest:
-        return said
+        return acknowledged
     batch = _Batch(session, about, [tells[place] for place in rest])
     while rest:
         for place, each in zip(rest, batch.take([tells[place] for place in rest]), strict=True):
-            said[place] = each
+            acknowledged[place] = each
         lost = batch.store()
         rest = [place for place in rest if batch.place(tells[place]) in lost]
-    return said
+    return acknowledged
 
 
 def insert(session: Session, experiment: int, outcomes: Sequence[Added]) -> set[tuple[int, str]]:

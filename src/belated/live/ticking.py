@@ -31,10 +31,10 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
             return about.version
         policy = find_policy(session, about.id, about.version.rule)
         target, known = _next(session, about, about.version)
-    made, problem = None, about.problem
+    version, problem = None, about.problem
     if known is not None:
-        made, problem = _decided(about, target, known, policy)  # nobody waits for a policy that is slow
-    if made is None and problem == about.problem and not about.waiting:
+        version, problem = _decided(about, target, known, policy)  # nobody waits for a policy that is slow
+    if version is None and problem == about.problem and not about.waiting:
         return about.version
     with storage.writing() as session:
         hold(session, about.id)
@@ -45,8 +45,8 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
             session.run("update experiment set problem = ? where id = ?", problem, about.id)
         if now.version is None or now.version.number != about.version.number:
             return now.version  # another tick was first
-        if made is not None and add_version(session, about.id, made):
-            return made
+        if version is not None and add_version(session, about.id, version):
+            return version
         return now.version
 
 

@@ -89,16 +89,16 @@ class Tokens(Table):
         return count(len(self._tokens), "token")
 
     def _columns(self) -> list[Column]:
-        found = self._tokens
+        tokens = self._tokens
         return [
-            Column("id", [str(each.id) for each in found], "label"),
-            Column("kind", [each.kind for each in found], "label"),
-            Column("label", [each.label for each in found], "label"),
-            Column("scopes", [",".join(scopes_in_order(each.scopes)) for each in found], "label"),
-            Column("experiment", [each.experiment or "–" for each in found], "label"),
-            Column("author", [each.author for each in found], "label"),
-            Column("expires_at", [_shown(each.expires_at) for each in found], "label"),
-            Column("ended_at", [_shown(each.ended_at) for each in found], "label"),
+            Column("id", [str(each.id) for each in tokens], "label"),
+            Column("kind", [each.kind for each in tokens], "label"),
+            Column("label", [each.label for each in tokens], "label"),
+            Column("scopes", [",".join(scopes_in_order(each.scopes)) for each in tokens], "label"),
+            Column("experiment", [each.experiment or "–" for each in tokens], "label"),
+            Column("author", [each.author for each in tokens], "label"),
+            Column("expires_at", [_shown(each.expires_at) for each in tokens], "label"),
+            Column("ended_at", [_shown(each.ended_at) for each in tokens], "label"),
         ]
 
 
@@ -177,11 +177,11 @@ def add_token(
              session.now, expires, None)
         ],
     )  # fmt: skip
-    made = Token(
+    token = Token(
         key, kind, label, frozenset(wanted), experiment, author, moment(session.now),
         None if expires is None else moment(expires), None,
     )  # fmt: skip
-    return secret, made
+    return secret, token
 
 
 def _expiry(now: int, lasting: str) -> int | None:

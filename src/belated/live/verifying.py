@@ -64,23 +64,23 @@ def verify(session: Session, find_policy: FindPolicy) -> Verification:
     """Check every experiment of a store."""
     session.known = None  # nothing is taken from memory
     findings: list[str] = []
-    decisions = outcomes = made = 0
+    decisions = outcomes = version_count = 0
     for (name,) in session.run("select name from experiment order by id"):
         try:
             with legible("a row"):
                 about = snapshot(session, name)
                 listed = versions(session, about.id)
-                found = [*_check_audit(session, about, listed)]
-                found += _check_versions(session, about, listed, find_policy)
+                faults = [*_check_audit(session, about, listed)]
+                faults += _check_versions(session, about, listed, find_policy)
                 decided, wrong = _check_decisions(session, about, listed)
                 told, odd = _check_outcomes(session, about)
         except LiveError as error:
             findings.append(f"{name!r}: {error}")
             continue
-        findings += [f"{name!r}: {each}" for each in (*found, *wrong, *odd)]
-        decisions, outcomes, made = decisions + decided, outcomes + told, made + len(listed)
+        findings += [f"{name!r}: {each}" for each in (*faults, *wrong, *odd)]
+        decisions, outcomes, version_count = decisions + decided, outcomes + told, version_count + len(listed)
     findings += _check_orphans(session)
-    return Verification(tuple(findings), decisions, outcomes, made)
+    return Verification(tuple(findings), decisions, outcomes, version_count)
 
 
 def _check_orphans(session: Session) -> Iterator[str]:
@@ -148,14 +148,14 @@ def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> It
     rules = session.run("select policy from rule where experiment = ? order by number", about.id)
     with legible("a policy"):
         policies = [json.loads(str(text)) for (text,) in rules]
-    kept = {
+    compared = {
         "arms are": (list(noted.arms), list(about.labels)),
         "arms' states are": (list(noted.arms.values()), [arm.state for arm in about.arms]),
         "segments are": (noted.segments, list(about.segments)),
         "policies are": (noted.policies, policies),
     }
-    for what, (told, found) in kept.items():
-        if told != found:
+    for what, (noted_value, stored_value) in compared.items():
+        if noted_value != stored_value:
             yield f"its {what} not those of the list of changes"
     if noted.final != (None if about.final is None else about.labels[about.final]):
         yield "its final arm is not that of the list of changes"
@@ -171,10 +171,10 @@ def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> It
 def replay(session: Session, name: str, find_policy: FindPolicy) -> list[Version]:
     """Make every version of an experiment again, from the rows that each had seen."""
     about = snapshot(session, name)
-    made: list[Version] = []
+    remade: list[Version] = []
     for version in versions(session, about.id):
-        made.append(_again(session, about, made[-1] if made else None, version, find_policy))
-    return made
+        remade.append(_again(session, about, remade[-1] if remade else None, version, find_policy))
+    return remade
 
 
 def _again(
@@ -239,8 +239,8 @@ def _check_order(session: Session, about: Snapshot, before: Version | None, vers
         return
     if version.made_at < before.made_at or version.watermark < before.watermark:
         yield f"version {version.number} is older than the one before it"
-    seen = last_arrival(session, about.id, before.watermark, version.watermark)
-    if version.cause == "tick" and seen >= version.made_at:
+    latest = last_arrival(session, about.id, before.watermark, version.watermark)
+    if version.cause == "tick" and latest >= version.made_at:
         yield f"version {version.number} is not later than the outcomes that it had seen"
 
 
@@ -304,11 +304,11 @@ def _check_outcomes(session: Session, about: Snapshot) -> tuple[int, list[str]]:
         "that corrects nothing": "select count(*) from outcome o left join outcome b on b.decision = o.decision "
         "and b.key = o.key and b.revision = o.revision - 1 where o.experiment = ? and o.revision > 0 and b.id is null",
     }
-    found = {fault: session.run(query, about.id)[0][0] for fault, query in queries.items()}
+    faults = {fault: session.run(query, about.id)[0][0] for fault, query in queries.items()}
     kind = about.setup.outcome
     odd = "or value not in (0, 1)" if kind.kind == "binary" else ""
-    found["that its kind does not have"] = session.run(
+    faults["that its kind does not have"] = session.run(
         f"select count(*) from outcome where experiment = ? and (value < ? or value > ? {odd})",  # noqa: S608
         about.id, kind.low, kind.high,
     )[0][0]  # fmt: skip
-    return told, [f"{count(n, 'outcome')} {fault}" for fault, n in found.items() if n]
+    return told, [f"{count(n, 'outcome')} {fault}" for fault, n in faults.items() if n]

@@ -92,10 +92,10 @@ def batches(items: Sequence[_Item]) -> Iterator[list[_Item]]:
 # ---------------------------------------------------------------- what comes back
 
 
-def understood(read: Callable[[Any], _Read], found: Any) -> _Read:
+def understood(read: Callable[[Any], _Read], reply: Any) -> _Read:
     """Return what a reply means; raise if it is not what this version knows."""
     try:
-        return read(found)
+        return read(reply)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         if isinstance(error, BelatedError):
             raise
@@ -148,5 +148,5 @@ def read_verification(table: Mapping[str, Any]) -> Verification:
 
 def _known(table: Mapping[str, Any], names: Sequence[str], *times: str) -> dict[str, Any]:
     """Return the entries that have these names; a later version may send more."""
-    found = {name: table[name] for name in names if name in table}
-    return found | {name: dt.datetime.fromisoformat(found[name]) for name in times if found.get(name) is not None}
+    entries = {name: table[name] for name in names if name in table}
+    return entries | {name: dt.datetime.fromisoformat(entries[name]) for name in times if entries.get(name) is not None}

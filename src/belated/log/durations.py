@@ -73,9 +73,9 @@ def read_window(window: Any, name: str = "window") -> Window:
 def read_duration(given: Any, name: str = "window", otherwise: str = "") -> Window:
     """Return a length of time, as `read_window` does; steps are none. `otherwise` is a word that may be given, too."""
     with suppress(OptionError):
-        found = read_window(given, name)
-        if found.is_time:
-            return found
+        window = read_window(given, name)
+        if window.is_time:
+            return window
     words = f", or {otherwise!r}" if otherwise else ""
     raise OptionError(
         f"{argument(name)} is {shown(given)}; it must be a duration, such as '7d', '12h', '30min' or '90s'{words}."

@@ -263,17 +263,15 @@ def ages_of(log: Log) -> Ages:
     return Ages(rows, age, place, counts)
 
 
-def cohorts_of(log: Log) -> CohortEvidence | None:
-    """Return how the build-up of events goes with the time of assignment; None for a log without events."""
-    if log.events is None:
-        return None
+def cohorts_of(log: Log, events: Events) -> CohortEvidence:
+    """Return how the build-up of a log's events goes with the time of assignment."""
     exposed = ages_of(log)
-    place, values = exposed.events(log.events, log.events.capped(log.cap))
+    place, values = exposed.events(events, events.capped(log.cap))
     rows = Exposed(
         log.cell[exposed.rows].astype(np.intp), log.assigned_numbers[exposed.rows], exposed.age,
         np.ones(len(exposed.rows)),
     )  # fmt: skip
-    happened = Happened(place, exposed.event_age(log.events), values)
+    happened = Happened(place, exposed.event_age(events), values)
     shape = len(log.cell_anchor) // len(log.arms), len(log.arms)
     return cohort_scores(rows, happened, shape, lambda age: length_text(log.clock, age))
 

@@ -42,9 +42,9 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
         raise LogError(f"{argument('arms')} repeats a label: {list(labels)!r}.", column="arms")
     if columns is not None and len(labels) != columns:
         source, kind = (argument("arm"), " different") if arms is None else (argument("arms"), "")
-        whose = f"{source} has {len(labels)}{kind}"
+        difference = f"{source} has {len(labels)}{kind}"
         raise LogError(
-            f"{argument('propensity')} has {columns} columns but {whose} arms; give "
+            f"{argument('propensity')} has {columns} columns but {difference} arms; give "
             f"the arm of each column with {argument('arms')}.",
             column="propensity",
         )

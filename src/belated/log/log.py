@@ -449,7 +449,7 @@ class Log(LogRows, Table):
 
     def cohorts(self) -> CohortEvidence | None:
         """Return how the build-up of events goes with the time of assignment; None without events."""
-        return cohorts_of(self)
+        return None if self.events is None else cohorts_of(self, self.events)
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""

@@ -21,7 +21,6 @@ from belated.summaries.evidence import (
     AT_MEAN,
     COPIES,
     DELAY_BINS,
-    ENOUGH,
     GRAINS,
     LOOKED_AT,
     STRETCHES,
@@ -29,10 +28,10 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
+    Followed,
     Recorded,
     SegmentEvidence,
     Shape,
-    half_of,
     mean_and_sd,
     settled,
 )
@@ -65,9 +64,8 @@ class RowEvidence:
         self.arrived = log.schedule.due[existing] >= 0
         self.p = log.propensity[existing]
         self.assigned_at = log.assigned_numbers[existing]
-        self.first, self.last = self.assigned_at[0].item(), self.assigned_at[-1].item()
-        self.look = log.last_look
-        self.half = half_of(self.look - self.first, clock.whole or self.dates)
+        first, last = self.assigned_at[0].item(), self.assigned_at[-1].item()
+        self.followed = Followed(first, last, log.last_look, clock.whole or self.dates)
 
     @cached_property
     def chosen(self) -> Array:
@@ -99,31 +97,27 @@ class RowEvidence:
     @cached_property
     def place(self) -> Array:
         """The period in which each row was assigned."""
-        width = float(self.last - self.first) * self.scale / STRETCHES
+        width = float(self.followed.last - self.followed.first) * self.scale / STRETCHES
         if not width > 0:
             return np.zeros(len(self.code), np.intp)
-        since = (self.assigned_at - self.first) * self.scale
+        since = (self.assigned_at - self.followed.first) * self.scale
         since /= width
         return np.asarray(np.minimum(since, STRETCHES - 1, out=since).astype(np.intp))
 
     @cached_property
     def old(self) -> Array:
         """Whether each row has been followed for half of the experiment."""
-        return np.asarray(self.assigned_at <= min(self.look - self.half, self.last))
+        return np.asarray(self.assigned_at <= self.followed.old_until)
 
     @cached_property
     def soon(self) -> Array:
         """For rows whose outcome has arrived: whether they are old and it arrived within half of the experiment."""
-        return np.asarray(self.old[self.arrived] & (self.delay <= self.half * self.scale))
+        return np.asarray(self.old[self.arrived] & (self.delay <= self.followed.half * self.scale))
 
     @cached_property
     def early(self) -> int:
         """The number of old rows, which are the earliest; limited if there are many."""
-        until = min(self.look - self.half, self.last)
-        if len(self.code) > ENOUGH:
-            limit = self.first + type(self.first)((self.last - self.first) * (ENOUGH / len(self.code)))
-            until = min(until, limit)
-        return int(np.searchsorted(self.assigned_at, until, side="right"))
+        return int(np.searchsorted(self.assigned_at, self.followed.early_until(len(self.code)), side="right"))
 
     def evidence(self) -> Evidence:
         """Return all counts and sums."""
@@ -143,7 +137,7 @@ class RowEvidence:
             rows=len(self.code),
             within=log.within,
             grain=next((grain for grain in GRAINS[self.dates] if self._are_multiples(grain)), 0.0),
-            moments=self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES),
+            moments=self.followed.moments,
             sums=sums,
             shift=log.anchor,
             low=low,
@@ -263,7 +257,7 @@ class RowEvidence:
         """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""
         early = np.arange(len(self.code)) < self.early
         use = self.soon & early[self.arrived]
-        late, y = np.log1p(self.delay[use] / (self.half * self.scale / 1000 or 1.0)), self.y[use]
+        late, y = np.log1p(self.delay[use] / (self.followed.half * self.scale / 1000 or 1.0)), self.y[use]
         cell = self.cell[self.arrived][use]
         moments = np.zeros((self.cells, 3, 3))
         for i in range(3):
@@ -307,8 +301,8 @@ class RowEvidence:
         if len(log.arrival_times):
             columns = [self.assigned_at, np.where(self.arrived, log.arrived_numbers[rows], -1), *columns]
         looked_at = np.isin(columns[0], columns[0][:LOOKED_AT])
-        for which in (looked_at, np.ones(len(self.code), dtype=bool)):
-            _, counts = np.unique(np.column_stack([column[which] for column in columns]), axis=0, return_counts=True)
+        for some in (looked_at, np.ones(len(self.code), dtype=bool)):
+            _, counts = np.unique(np.column_stack([column[some] for column in columns]), axis=0, return_counts=True)
             copies = int(np.gcd.reduce(counts))
             if copies == 1:
                 return 1
@@ -344,12 +338,12 @@ class RowEvidence:
         bins = np.full(len(self.code), DELAY_BINS + 1)
         # rounding may put the longest delay just beyond its bin
         bins[self.arrived] = np.minimum(np.ceil(np.log1p(delay / unit) / step), DELAY_BINS)
-        age = np.maximum((self.look - self.assigned_at) * self.scale, 0)
+        age = np.maximum((self.followed.look - self.assigned_at) * self.scale, 0)
         ages = np.minimum(np.floor(np.log1p(age / unit) / step), DELAY_BINS).astype(np.intp)
         cell = (self.code * (DELAY_BINS + 2) + bins) * (DELAY_BINS + 1) + ages
         shape = (self.arms, DELAY_BINS + 2, DELAY_BINS + 1)
         counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)
-        followed = float(self.look - self.first) * self.scale
+        followed = float(self.followed.look - self.followed.first) * self.scale
         return ArrivalCounts(unit * np.expm1(step * np.arange(DELAY_BINS + 1)), counts, followed)
 
 
@@ -360,7 +354,7 @@ def _by_period(cells: int, where: Array, values: Array | None = None) -> Array:
 
 def glimpse(log: Log) -> contexts.Glimpse:
     """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    order, parts, column, place = log.schedule.order, [], log.segment_column, log.layout.judged
+    order, parts, column = log.schedule.order, [], log.segment_column
     for start, stop in contexts.stretches(len(log)):
         rows = order[start:stop] if len(order) else np.arange(start, stop)
         assigned, arrived = log.assigned_numbers_of(rows), log.schedule.due[rows] >= 0
@@ -375,7 +369,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
                 arrivals=np.sort(when[arrived]),
                 at_once=arrived & (when == assigned),
                 in_order=not len(order),
-                segment=None if column is None else place[column.code[rows]],
+                segment=None if column is None else log.layout.judged[column.code[rows]],
             )
         )
     return contexts.joined(parts)
@@ -399,11 +393,13 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
     h = np.empty((len(log.code) if needs_pairs else 0, len(log.arms)))
     totals = _added(log, about, bins, modelling, h)
     sums = Sums.of_bins(about, log.cell_anchor, totals.spread, totals.own)
-    products = CovariateSums.of_bins(log.covariates, totals.own_products, totals.all_products, log.cell_anchor)
     if needs_pairs:
         pairs = accumulate(_pair_sums(log, h, modelling.given, bins))
         sums = [replace(each, pairs=some) for each, some in zip(sums, pairs, strict=True)]
-    return [cells_total(log, each, at) for each, at in zip(sums, products, strict=True)] if (log.has_cells) else sums
+    if not log.has_cells:
+        return sums
+    products = CovariateSums.of_bins(log.covariates, totals.own_products, totals.all_products, log.cell_anchor)
+    return [cells_total(log, each, at) for each, at in zip(sums, products, strict=True)]
 
 
 def cells_total(log: Log, cells: Sums, covariates: CovariateSums | None) -> Sums:

@@ -83,8 +83,8 @@ class LogRows(Data):
             checked = Columns(self.code, self._uncut, self.propensity, self.times, len(self.arms))
             anchors, rarest = check_rows(self.arms, checked, self.clock)
             anchors = [cut(anchor, columns.cap) for anchor in anchors]
-        which = np.argmin(rarest, axis=0), np.arange(len(self.arms))
-        self.anchor, self.rarest = np.array(anchors)[which], np.array(rarest)[which]
+        least_likely = np.argmin(rarest, axis=0), np.arange(len(self.arms))
+        self.anchor, self.rarest = np.array(anchors)[least_likely], np.array(rarest)[least_likely]
 
     def _check_cap(self) -> None:
         if self.cap is not None:
@@ -200,12 +200,12 @@ class LogRows(Data):
         cell *= 2
         cell += self.schedule.due[existing] >= 0
         counts = np.bincount(cell, minlength=len(labels) * len(self.arms) * 2).reshape(len(labels), -1, 2)
-        there = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
-        if not len(there):
+        present = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
+        if not len(present):
             return Layout((ALL,), np.zeros(len(labels), np.intp))
-        layout = lay_out(tuple(labels[s] for s in there), counts[there, :, 1], lambda: self._offered(there))
+        layout = lay_out(tuple(labels[s] for s in present), counts[present, :, 1], lambda: self._offered(present))
         place = np.full(len(labels), len(layout.labels) - 1)
-        place[there] = layout.place
+        place[present] = layout.place
         return layout._replace(place=place)
 
     def _offered(self, segments: Array) -> Array:
@@ -242,8 +242,8 @@ class LogRows(Data):
             return anchor, rarest
 
         parts = jit.in_stretches(len(self.code), find)
-        which = np.argmin([rarest for _, rarest in parts], axis=0), np.arange(cells)
-        return np.asarray(np.array([anchor for anchor, _ in parts])[which])
+        least_likely = np.argmin([rarest for _, rarest in parts], axis=0), np.arange(cells)
+        return np.asarray(np.array([anchor for anchor, _ in parts])[least_likely])
 
     # ---------------------------------------------------------------- order of events
 

@@ -36,6 +36,7 @@ from belated.reading.csv_texts import (
     as_truth,
     as_whole,
     as_written,
+    compact_pattern,
     has_year_last,
     kind_of_texts,
     truths_of,
@@ -44,7 +45,6 @@ from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import fetch, sentences, sql_text
 from belated.reading.expressions import quoted
 from belated.reading.inputs import FIRST_ROWS, Input
-from belated.reading.times import compact_pattern
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -157,13 +157,13 @@ class CsvFile(Input):
         by_day, by_month = examples or (None, None)
         if (by_day is None) == (by_month is None):
             example = next(each.strip() for each in texts if has_year_last([each]))
-            which = (
+            examples_text = (
                 f"such as {shown(example)}, which can be read in two ways"
                 if by_day is None
                 else f"such as {shown(by_day)}, with the day first, and {shown(by_month)}, with the month first"
             )
             raise LogError(
-                f"Column {shown(column)} has dates {which}; give their format with {argument('date_format')}: "
+                f"Column {shown(column)} has dates {examples_text}; give their format with {argument('date_format')}: "
                 "day-first, month-first or a pattern such as '%d/%m/%Y'."
             )
         return "month-first" if by_day is None else "day-first"
@@ -412,14 +412,21 @@ def _unpacked(path: str) -> Any:
     return open(path, "rb")
 
 
+@contextmanager
+def _opened_at_names(path: str, form: TextFormat) -> Iterator[tuple[TextIO, _Layout]]:
+    """Open a file at the line with the names of its columns; give its layout, too."""
+    encoding = form.encoding or _marked_encoding(path)
+    layout = _layout(path, encoding)
+    with _opened(path, encoding) as file:
+        for _ in islice(file, layout.skip):
+            pass
+        yield file, layout
+
+
 def _place(path: str, form: TextFormat, row: int) -> str:
     """Return which line a row begins in; lines may be empty, and rows may go over several."""
     try:
-        encoding = form.encoding or _marked_encoding(path)
-        layout = _layout(path, encoding)
-        with _opened(path, encoding) as file:
-            for _ in range(layout.skip):
-                next(file)
+        with _opened_at_names(path, form) as (file, layout):
             reader = csv.reader(file, delimiter=layout.separator)
             line, record_number = 0, -1
             for record in reader:
@@ -448,11 +455,7 @@ def csv_fault(path: str, form: TextFormat) -> str | None:
     """Return what keeps a file from being read as CSV; None: nobody knows."""
     line = 1
     try:
-        encoding = form.encoding or _marked_encoding(path)
-        layout = _layout(path, encoding)
-        with _opened(path, encoding) as file:
-            for _ in range(layout.skip):
-                next(file)
+        with _opened_at_names(path, form) as (file, layout):
             reader = csv.reader(file, delimiter=layout.separator, strict=True)
             width = len(next(reader))
             for fields in islice(reader, 10 * FIRST_ROWS):

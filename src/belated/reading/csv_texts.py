@@ -44,6 +44,9 @@ _YEAR_LAST = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-]\d{4}([ T,]+\d{1,2}:\d{2}.
 #: The same for DuckDB.
 YEAR_LAST_SQL = r"^\s*(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b"
 
+#: Patterns of dates without marks, by how many digits they have.
+_COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+
 #: Durations as pandas, Python and spreadsheets write them.
 _DURATION = r"\d+ days?|(\d+ days?,? )?\d{1,2}:\d{2}:\d{2}(\.\d{1,6})?"
 
@@ -137,6 +140,23 @@ def truths_of(texts: Iterable[str]) -> tuple[str, str]:
 def has_year_last(texts: Iterable[str]) -> bool:
     """Whether any text is a date whose year comes last."""
     return any(_YEAR_LAST.fullmatch(text.strip()) for text in texts)
+
+
+def compact_pattern(texts: Iterable[str]) -> str | None:
+    """Return the pattern of dates without marks, if every text is one."""
+    patterns = {_pattern_of(text.strip()) for text in texts}
+    return patterns.pop() if len(patterns) == 1 else None
+
+
+def _pattern_of(text: str) -> str | None:
+    pattern = _COMPACT.get(len(text))
+    if pattern is None or not (text.isascii() and text.isdecimal() and "1900" <= text[:4] < "2200"):
+        return None
+    try:
+        datetime.strptime(text, pattern)
+    except ValueError:
+        return None
+    return pattern
 
 
 def _is_date(text: str, form: TextFormat) -> bool:

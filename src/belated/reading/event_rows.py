@@ -52,20 +52,20 @@ def _delivered(log: Log, query: RowsQuery, records: Sequence[pa.RecordBatch]) ->
     import pyarrow as pa
 
     events = fetch(query.events())
-    row, there = rows_of_keys(events["key"], pa.chunked_array([record["key"] for record in records]))
-    when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[there]
-    age, value = (when - log.assigned_numbers[row]).astype(float), floats(events["value"])[there]
+    row, has_row = rows_of_keys(events["key"], pa.chunked_array([record["key"] for record in records]))
+    when = np.concatenate([clock_times(chunk, log.clock) for chunk in events["when"].chunks] or [np.empty(0)])[has_row]
+    age, value = (when - log.assigned_numbers[row]).astype(float), floats(events["value"])[has_row]
     order = np.lexsort((value, age, row))  # engines give them in any order, and sums depend on it in the last digit
     return row[order], age[order], value[order]
 
 
-def rows_of_keys(theirs: pa.ChunkedArray, ours: pa.ChunkedArray) -> tuple[Array, Array]:
+def rows_of_keys(event_keys: pa.ChunkedArray, row_keys: pa.ChunkedArray) -> tuple[Array, Array]:
     """Return the rows with the keys of events, and which events have one: others were assigned after the as-of time."""
     import pyarrow.compute as pc
 
-    place = pc.index_in(theirs.cast(ours.type), value_set=ours.combine_chunks())
-    there = place.is_valid().to_numpy()
-    return place.fill_null(0).to_numpy()[there].astype(np.intp), there
+    place = pc.index_in(event_keys.cast(row_keys.type), value_set=row_keys.combine_chunks())
+    has_row = place.is_valid().to_numpy()
+    return place.fill_null(0).to_numpy()[has_row].astype(np.intp), has_row
 
 
 # ---------------------------------------------------------------- lags

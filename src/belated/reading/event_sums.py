@@ -139,8 +139,8 @@ def _events(source: TableRows, loud: pa.Table, measure: Measure) -> list[Array]:
     """Return the row among `loud`, the age and the value of each event."""
     table = source.query.events()
     events = fetch(table.select("key", "value", age=length_between(table.when, table.assigned)))
-    row, there = rows_of_keys(events["key"], loud["key"])
-    known = Events.of(row, floats(events["age"])[there], floats(events["value"])[there], math.inf, measure)
+    row, has_row = rows_of_keys(events["key"], loud["key"])
+    known = Events.of(row, floats(events["age"])[has_row], floats(events["value"])[has_row], math.inf, measure)
     return [known.row, known.age, known.value]
 
 
@@ -163,9 +163,9 @@ class _Matured:
     def sums(self, moment: float, window: int | float | None = None, *, cut: bool = False) -> Sums:
         """Return the sums as of a moment for a window, cut to the longest age that every cell has reached."""
         window = self.window if window is None else window
-        e, length = self.entries, span_of(self.source, 0, window)
-        there, exposure, events = self._lived(moment, length)
-        known = reach(exposure, e.w2[there], self.cells, length)
+        entries, length = self.entries, span_of(self.source, 0, window)
+        entered, exposure, events = self._lived(moment, length)
+        known = reach(exposure, entries.w2[entered], self.cells, length)
         if cut and (usable := self._usable(known)) < window:
             require_age(usable, self.source.clock, self.lag)
             shorter = self.sums(moment, usable)
@@ -175,37 +175,37 @@ class _Matured:
         cap = self.source.cap
         above = np.zeros(self.cells)
         if cap is not None:
-            total = np.bincount(events.entry, events.value, len(there))
+            total = np.bincount(events.entry, events.value, len(entered))
             np.add.at(above, exposure.cell[total > cap], 1.0)
             events = events._replace(value=_capped(events, cap))
         outcome = matured_outcomes(exposure, events, self.cells, length)
         outcome[~(known.longest >= length)[exposure.cell]] = math.nan
-        sums = self._added_up(there, exposure.cell, outcome)
+        sums = self._added_up(entered, exposure.cell, outcome)
         sums = replace(sums, cap=None if cap is None else Cap(cap, above))
         layout = self.source.layout
         if self.source.units is not None and self.source.units.has_cells:
             sums = Segments(layout.labels, sums, None, layout.merged).total()
-        return replace(sums, maturing=self._maturity(moment, window, known, exposure, there, events))
+        return replace(sums, maturing=self._maturity(moment, window, known, exposure, entered, events))
 
     def _lived(self, moment: float, length: float) -> tuple[Array, Exposure, Happened]:
         """Return the entries that had been assigned, the ages that they have reached, and their events by then."""
-        e = self.entries
-        age = span_of(self.source, self.source.span[0] + self.lag, moment) - e.since
-        there = np.flatnonzero(age >= 0)
-        place = np.full(len(e.cell), -1)
-        place[there] = np.arange(len(there))
-        age = np.minimum(age[there], length)
-        counts = place[e.entry] >= 0
-        counts[counts] = e.age[counts] <= age[place[e.entry[counts]]]
-        events = Happened(place[e.entry[counts]], e.age[counts], e.value[counts])
-        return there, Exposure(e.cell[there], age, e.w[there]), events
+        entries = self.entries
+        age = span_of(self.source, self.source.span[0] + self.lag, moment) - entries.since
+        entered = np.flatnonzero(age >= 0)
+        place = np.full(len(entries.cell), -1)
+        place[entered] = np.arange(len(entered))
+        age = np.minimum(age[entered], length)
+        counts = place[entries.entry] >= 0
+        counts[counts] = entries.age[counts] <= age[place[entries.entry[counts]]]
+        events = Happened(place[entries.entry[counts]], entries.age[counts], entries.value[counts])
+        return entered, Exposure(entries.cell[entered], age, entries.w[entered]), events
 
     def cohorts(self, moment: float) -> CohortEvidence:
         """Return how the build-up of events goes with the time of assignment."""
-        there, exposure, events = self._lived(moment, span_of(self.source, 0, self.window))
+        entered, exposure, events = self._lived(moment, span_of(self.source, 0, self.window))
         if self.source.cap is not None:
             events = events._replace(value=_capped(events, self.source.cap))
-        rows = Exposed(exposure.cell, self.entries.since[there], exposure.age, self.entries.n[there])
+        rows = Exposed(exposure.cell, self.entries.since[entered], exposure.age, self.entries.n[entered])
         shape, scale = (len(self.source.layout.labels), len(self.source.arms)), span_of(self.source, 0, 1)
         return cohort_scores(rows, events, shape, lambda age: length_text(self.source.clock, age / scale))
 
@@ -214,24 +214,24 @@ class _Matured:
         scale = span_of(self.source, 0, 1)
         return longest_window(known._replace(longest=known.longest / scale), self.source.clock)
 
-    def _added_up(self, there: Array, cell: Array, outcome: Array) -> Sums:
+    def _added_up(self, entered: Array, cell: Array, outcome: Array) -> Sums:
         """Return the sums of entries with the given outcomes, by cell."""
-        e, known = self.entries, np.isfinite(outcome)
-        n = np.where(known, e.n[there], 0.0)
+        entries, known = self.entries, np.isfinite(outcome)
+        n = np.where(known, entries.n[entered], 0.0)
         total = np.bincount(cell, n, self.cells)
         shift = np.divide(np.bincount(cell[known], (n * outcome)[known], self.cells), total,
                           out=np.zeros(self.cells), where=total > 0)  # fmt: skip
         y = np.where(known, outcome - shift[cell], 0.0)
-        powers = [n, *(np.where(known, each[there], 0.0) for each in (e.w, e.w2, e.w3))]
+        powers = [n, *(np.where(known, each[entered], 0.0) for each in (entries.w, entries.w2, entries.w3))]
         spread, own = empty_bins(1, self.cells)
         spread[:], own = math.nan, own[0]
         for at, field in enumerate(OWN_FIELDS):
             if field.plain:
                 own[:, at] = math.nan
             elif field.largest:
-                np.maximum.at(own[:, at], cell[known], e.w_max[there][known])
+                np.maximum.at(own[:, at], cell[known], entries.w_max[entered][known])
             elif field.over == "own":
-                own[:, at] = np.bincount(cell, e.n[there], self.cells)
+                own[:, at] = np.bincount(cell, entries.n[entered], self.cells)
             elif field.over == "own arrived":
                 terms = powers[field.w] * y**field.y if field.monomial else n * np.abs(outcome * (1 - outcome))
                 own[:, at] = np.bincount(cell[known], terms[known], self.cells)
@@ -241,11 +241,11 @@ class _Matured:
         return Sums(labels, self.weights, read_outcome_model("zero"), shift, spread[0], own)
 
     def _maturity(
-        self, moment: float, window: int | float, known: Reach, exposure: Exposure, there: Array, events: Happened
+        self, moment: float, window: int | float, known: Reach, exposure: Exposure, entered: Array, events: Happened
     ) -> Maturity:
         clock, shape = self.source.clock, (-1, len(self.source.arms))
         closed = exposure.age >= span_of(self.source, 0, window)
-        n, scale = self.entries.n[there], span_of(self.source, 0, 1)
+        n, scale = self.entries.n[entered], span_of(self.source, 0, 1)
         well = np.nan_to_num(known.well, nan=0.0)[np.isfinite(known.longest)].min(initial=math.inf) / scale
 
         def counts(cells: Array, weights: Array | None = None) -> Array:

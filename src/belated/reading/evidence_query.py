@@ -15,7 +15,6 @@ from belated.summaries import contexts
 from belated.summaries.evidence import (
     AT_MEAN,
     DELAY_BINS,
-    ENOUGH,
     GRAINS,
     LOOKED_AT,
     STRETCHES,
@@ -23,10 +22,10 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
+    Followed,
     Recorded,
     SegmentEvidence,
     Shape,
-    half_of,
     mean_and_sd,
     settled,
 )
@@ -55,13 +54,14 @@ def evidence(source: TableRows, dependence: Array | None, swings: contexts.Swing
         least_by_arm = fetch(rows.group_by("code").agg(**least))
         code = least_by_arm["code"].to_pylist()
         low[code], rarest[code], unlikeliest[code] = (floats(least_by_arm[name]) for name in least)
-        moments, sums, by_segment = _sums(source)
+        sums, by_segment = _sums(source)
         shape = _shape(source, sums)
         chances: dict[str, Any] = _chances(source, rarest) if source.has_all_propensities else {}
         excess, variance = calibration(source) or (None, None)
     return Evidence(
-        arms=source.arms, rows=len(source), within=source.within, grain=_grain(source), moments=moments, sums=sums,
-        shift=source.anchors, low=low, rarest=rarest, shape=shape, unlikeliest=unlikeliest,
+        arms=source.arms, rows=len(source), within=source.within, grain=_grain(source),
+        moments=_followed(source).moments, sums=sums, shift=source.anchors, low=low, rarest=rarest, shape=shape,
+        unlikeliest=unlikeliest,
         **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
         excess=excess, variance=variance,
         dependence=np.zeros((_cells(source), 3, 3)) if dependence is None else dependence,
@@ -91,16 +91,15 @@ def _cells(source: TableRows) -> int:
 
 def _old_and_soon(source: TableRows, rows: ir.Table, one: ir.Column) -> tuple[ir.Column, ir.Column]:
     """Return 1 for rows followed for half of the experiment, and for those whose outcome arrived within that time."""
-    half, none = _half(source), one * 0
-    until = literal(source.clock, min(source.last_look - half, source.span[1]), rows.assigned)
-    old = (rows.assigned <= until).ifelse(one, none)
-    within = (length_between(rows.arrived, rows.assigned) <= span_of(source, 0, half)).ifelse(one, none)
+    followed, none = _followed(source), one * 0
+    old = (rows.assigned <= literal(source.clock, followed.old_until, rows.assigned)).ifelse(one, none)
+    within = (length_between(rows.arrived, rows.assigned) <= span_of(source, 0, followed.half)).ifelse(one, none)
     return old, rows.arrived.notnull().ifelse(old * within, none)
 
 
-def _sums(source: TableRows) -> tuple[Array, dict[str, Array], SegmentEvidence | None]:
+def _sums(source: TableRows) -> tuple[dict[str, Array], SegmentEvidence | None]:
     """Sum up rows by arm and stretch of time, and by segment if there are segments."""
-    rows, arms, (first, last) = source.placed, len(source.arms), source.span
+    rows, arms = source.placed, len(source.arms)
     arrived, p = rows.arrived.notnull(), _chosen(source, rows)
     one = p * 0 + 1  # of the kind that probabilities have: plain numbers are decimals to some engines
     old, soon = _old_and_soon(source, rows, one)
@@ -122,13 +121,12 @@ def _sums(source: TableRows) -> tuple[Array, dict[str, Array], SegmentEvidence |
     tables = {name: np.zeros((STRETCHES, len(source.layout.labels), arms)) for name in names}
     for name, table in tables.items():
         table[totals["bin"], totals["place"], totals["code"]] = [0.0 if v is None else v for v in totals[name]]
-    moments = first + (np.arange(STRETCHES) + 0.5) * (float(last - first) / STRETCHES)
     by_segment = None
     if source.segments and source.units is not None:
         kept = ("assigned", "old", "soon", "arrived", "y", "y2")
         cells = {name: tables[name].reshape(STRETCHES, -1) for name in kept}
         by_segment = SegmentEvidence(source.segments, source.layout.merged, source.units.missing, cells)
-    return moments, {name: table.sum(axis=1) for name, table in tables.items()}, by_segment
+    return {name: table.sum(axis=1) for name, table in tables.items()}, by_segment
 
 
 def _covariates(source: TableRows) -> CovariateEvidence | None:
@@ -288,9 +286,8 @@ def span_of(source: TableRows, start: int | float, end: int | float) -> float:
     return float(end - start) / scale
 
 
-def _half(source: TableRows) -> int | float:
-    """Return half of the time that the experiment has been followed."""
-    return half_of(source.last_look - source.span[0], source.clock.whole or source.clock.unit is not None)
+def _followed(source: TableRows) -> Followed:
+    return Followed(*source.span, source.last_look, source.clock.whole or source.clock.unit is not None)
 
 
 def early(source: TableRows, rows: ir.Table | None = None) -> ir.Table:
@@ -301,11 +298,7 @@ def early(source: TableRows, rows: ir.Table | None = None) -> ir.Table:
 
 def _early_until(source: TableRows, rows: ir.Table) -> ir.Value:
     """Return when the last of the rows of `early` was assigned, at most."""
-    first, last = source.span
-    until = min(source.last_look - _half(source), last)
-    if len(source) > ENOUGH:
-        until = min(until, first + type(first)((last - first) * (ENOUGH / len(source))))
-    return literal(source.clock, until, rows.assigned)
+    return literal(source.clock, _followed(source).early_until(len(source)), rows.assigned)
 
 
 def recorded(source: TableRows) -> Recorded:
@@ -351,33 +344,6 @@ def _divisor(rows: ir.Table) -> tuple[int, int]:
     return math.gcd(*counts["copies"]), sum(counts["rows"])
 
 
-def glimpse(source: TableRows) -> contexts.Glimpse:
-    """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
-    (first, last), count = source.span, len(source)
-    wanted = [
-        (None if start == 0 else first + type(first)((last - first) * (start / count)), stop - start)
-        for start, stop in contexts.stretches(count)
-    ]
-    parts = []
-    for batch, in_order in source.stretches(wanted):
-        out = np.isnan(batch.outcome)
-        parts.append(
-            contexts.Glimpse(
-                assigned=batch.assigned,
-                code=batch.code,
-                p=batch.propensity,
-                outcome=batch.outcome,
-                starts=np.zeros(1, np.intp),
-                # an event may be known before its window ends
-                arrivals=np.sort(batch.arrived[~out]) if source.within is None else None,
-                at_once=~out & (batch.arrived == batch.assigned),
-                in_order=in_order,
-                segment=source.layout.judged[batch.segment] if source.segments else None,
-            )
-        )
-    return contexts.joined(parts)
-
-
 def dependence(source: TableRows) -> Array:
     """Return the sums behind the test of whether arrival depends on the outcome (`signs.outcome_dependence`), by cell.
 
@@ -397,7 +363,7 @@ def log_delay(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
 
     It is null for other rows and, in a long log, for all but the earliest.
     """
-    half = span_of(source, 0, _half(source))
+    half = span_of(source, 0, _followed(source).half)
     delay = length_between(rows.arrived, rows.assigned)
     counts = (rows.assigned <= _early_until(source, rows)) & (delay <= half)
     return counts.ifelse((delay / (half / 1000 or 1.0) + 1).ln(), None)

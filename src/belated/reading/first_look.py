@@ -14,11 +14,11 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
 from belated.log.clock import NEVER, Clock, check_span
 from belated.reading.columns import clock_of, clock_times
+from belated.reading.csv_texts import compact_pattern
 from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.propensity_columns import propensity_columns
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, joining_notes, rows_in
-from belated.reading.times import check_numbers
 from belated.reading.units import Units, look_at_units, unit_columns
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_ARMS = 65_535
+
+#: How often the clock ticks in a second, and the first and last second that a log may be about: 1990 and 2100.
+_TICKS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}
+_SECONDS = (631_152_000, 4_102_444_800)
 
 _NO_ROWS = "The log has no rows; it needs at least one assignment."
 
@@ -229,12 +233,35 @@ def _as_moment(clock: Clock, moment: Any) -> Any:
     return moment
 
 
+def check_numbers(first: float, last: float, last_arrival: float) -> None:
+    """Raise if the numbers of a log's times cannot be meant as numbers of steps: differences would have no meaning."""
+    ends = [f"{time:.0f}" for time in (first, last)]
+    if compact_pattern(ends) is not None:
+        raise LogError(
+            f"{argument('assigned_at')} is {ends[0]} to {ends[1]}, whole numbers that look like dates; turn the column "
+            "into dates, such as 2026-03-01.",
+            column="assigned_at",
+        )
+    assigned, arrived = _ticks(last), _ticks(last_arrival)
+    if assigned != arrived and assigned is not None and arrived is not None:
+        raise LogError(
+            f"{argument('assigned_at')} seems to be in {_TICKS[assigned]} since 1970, such as {last:.0f}, and "
+            f"{argument('arrived_at')} in {_TICKS[arrived]}, such as {last_arrival:.0f}; both must be in one unit.",
+            column="arrived_at",
+        )
+
+
+def _ticks(time: float) -> int | None:
+    """Return how often a clock ticks in a second if a number is a time since 1970; None: it is not."""
+    return next((ticks for ticks in _TICKS if _SECONDS[0] <= time / ticks < _SECONDS[1]), None)
+
+
 def _silent_notes(roles: Roles) -> list[str]:
     """Return what is taken for granted where no column tells."""
     notes = []
     if roles.assigned_at is None:
         notes.append("There is no column with assignment times; rows are used in their order.")
-    if roles.arrived_at is None and roles.delay is None:
+    if not roles.has_arrivals:
         notes.append("There is no column with arrival times; every outcome counts from its assignment.")
     return notes
 

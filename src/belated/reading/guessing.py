@@ -353,11 +353,11 @@ def _times_of_clock(
 
 def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
     """Return the free column that both tables have and that looks like a key, or else the only one both have."""
-    theirs = unique((name, column) for column, name in second.names.items()) | {c: c for c in second.names}
+    by_name = unique((name, column) for column, name in second.names.items()) | {c: c for c in second.names}
     shared = [
         (name, column, other)
         for column, name in first.names.items()
-        if (other := theirs.get(column) or theirs.get(name))
+        if (other := by_name.get(column) or by_name.get(name))
         and {first.kinds[column], second.kinds[other]} <= {*KINDS["key"], "other"}
     ]
     *tiers, bare = NAMES["key"]

@@ -156,11 +156,11 @@ class LiveRows:
         """Return the segment of each row as logs have it: sorted labels of those that there are; None without."""
         if not len(self.segment):
             return None
-        there = np.flatnonzero(np.bincount(self.segment, minlength=len(labels))).tolist()
-        found = tuple(in_order([labels[s] for s in there]))
+        present = np.flatnonzero(np.bincount(self.segment, minlength=len(labels))).tolist()
+        names = tuple(in_order([labels[s] for s in present]))
         place = np.zeros(len(labels), np.int32)
-        place[there] = [found.index(labels[s]) for s in there]
-        return SegmentColumn(found, place[self.segment])
+        place[present] = [names.index(labels[s]) for s in present]
+        return SegmentColumn(names, place[self.segment])
 
 
 def _rows(values: list[float], steps: Sequence[int] = ()) -> Array:
@@ -219,8 +219,8 @@ def live_log(
         options["segment"] = "segment"
     outcome = about["outcome"]
     if outcome["kind"] != "events":
-        there = np.isfinite(rows.outcome)
-        frame |= {"outcome": pa.array(rows.outcome, mask=~there), "arrived_at": _times(rows.arrived, there)}
+        has_arrived = np.isfinite(rows.outcome)
+        frame |= {"outcome": pa.array(rows.outcome, mask=~has_arrived), "arrived_at": _times(rows.arrived, has_arrived)}
         options |= {"outcome": "outcome", "arrived_at": "arrived_at"}
         return LiveLog(NamedFrame(name, pa.table(frame), files), None, options)
     options |= {
@@ -239,18 +239,18 @@ def _latest_events(rows: LiveRows) -> pa.Table:
         before = latest.get((decision, key))
         when = (arrived if happened is None else happened) if before is None else before[1]
         latest[decision, key] = value, when
-    kept = [(decision, value, when) for (decision, _), (value, when) in latest.items() if value]
-    decision, value, when = zip(*kept, strict=True) if kept else ((), (), ())
+    counted = [(decision, value, when) for (decision, _), (value, when) in latest.items() if value]
+    decision, value, when = zip(*counted, strict=True) if counted else ((), (), ())
     return pa.table({
         "decision": pa.array(decision, pa.int64()), "value": pa.array(value, pa.float64()),
         "happened_at": _times(np.array(when, np.int64)),
     })  # fmt: skip
 
 
-def _times(times: Array, there: Array | None = None) -> pa.Array:
+def _times(times: Array, valid: Array | None = None) -> pa.Array:
     import pyarrow as pa
 
-    return pa.array(times.view("datetime64[us]"), pa.timestamp("us"), mask=None if there is None else ~there)
+    return pa.array(times.view("datetime64[us]"), pa.timestamp("us"), mask=None if valid is None else ~valid)
 
 
 def _moment(now: int) -> np.datetime64:

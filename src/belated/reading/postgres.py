@@ -73,19 +73,7 @@ _JSON, _EXACT = (114, 3802), (1700,)
 def copied(
     table: ir.Table, columns: Sequence[str], *, keys: Collection[str], documents: Collection[str], limit: int
 ) -> pa.Table:
-    """Return columns of a table, or of another expression; say why not if that cannot be.
-
-    Parameters
-    ----------
-    table : ibis table
-    columns : sequence of str
-    keys : collection of str
-        Those whose values must stay apart: decimals are not rounded.
-    documents : collection of str
-        Those that may be lists, structs, maps or JSON.
-    limit : int
-        Rows at most.
-    """
+    """Return columns of a table, or of another expression, as `Engine.copied` does; say why not if that cannot be."""
     import pyarrow as pa
 
     connection: psycopg.Connection[Any] = table.get_backend().con

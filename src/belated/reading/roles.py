@@ -101,6 +101,11 @@ class Roles:
         return self.propensity is not None and self.propensity.kind == "split"
 
     @property
+    def has_arrivals(self) -> bool:
+        """Whether a column tells when outcomes arrived; otherwise each counts from its assignment."""
+        return self.arrived_at is not None or self.delay is not None
+
+    @property
     def has_units(self) -> bool:
         """Whether columns hold segments, covariates or the probability of arrival."""
         return bool(self.segment or self.covariates or self.arrival_probability)

@@ -40,18 +40,18 @@ def answers(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list
             second = open_until_then.enter_context(_second(connection))
         except psycopg.Error:  # too many connections, or a server like PostgreSQL that cannot share what it sees
             return _in_turn(connection, queries)
-        found: list[Answer] = [[] for _ in queries]
+        rows: list[Answer] = [[] for _ in queries]
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(_in_turn, second, queries[1::2])
             try:
-                found[::2] = _in_turn(connection, queries[::2])
-                found[1::2] = others.result()
+                rows[::2] = _in_turn(connection, queries[::2])
+                rows[1::2] = others.result()
             except BaseException:
                 while not others.done():
                     second.cancel_safe(timeout=_AGAIN)
                     wait([others], _AGAIN)
                 raise
-        return found
+        return rows
 
 
 @contextmanager
@@ -71,9 +71,9 @@ def _second(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[
 def _in_turn(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list[Answer]:
     from psycopg.rows import tuple_row
 
-    found = []
+    rows = []
     for query in queries:
         with connection.cursor(row_factory=tuple_row) as cursor, connection.transaction():
             cursor.execute(_FOR_SORTS)
-            found.append(cursor.execute(query, prepare=False).fetchall())
-    return found
+            rows.append(cursor.execute(query, prepare=False).fetchall())
+    return rows

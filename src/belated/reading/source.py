@@ -269,9 +269,9 @@ class Source(TableRows, Table):
     @property
     def how_read(self) -> list[tuple[str, str]]:
         """Names and values for a report: where the rows are, and how they were summed."""
-        here = self.is_streamed or self._held is not None
-        how = "streamed through the compiled kernel" if here else "sums computed by the engine"
-        copied = self.query.copied_from is not None or (here and not self.is_streamed)
+        in_memory = self.is_streamed or self._held is not None
+        how = "streamed through the compiled kernel" if in_memory else "sums computed by the engine"
+        copied = self.query.copied_from is not None or (in_memory and not self.is_streamed)
         how = f"rows copied once, {how}" if copied else how
         return [
             ("source", self.name),
@@ -300,7 +300,7 @@ class Source(TableRows, Table):
 
     @cached_property
     def _doubts(self) -> list[str]:
-        if self.within is not None or not len(self):
+        if self.within is not None or not len(self) or not self.roles.has_arrivals:
             return []
         if self._held is not None:
             return self._held.doubts()
@@ -331,7 +331,7 @@ class Source(TableRows, Table):
     @cached_property
     def swings(self) -> contexts.Swings:
         """How much the probabilities swing from row to row."""
-        return contexts.swings(evidence_query.glimpse(self))
+        return contexts.swings(self.glimpse())
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""

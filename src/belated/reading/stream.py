@@ -103,8 +103,8 @@ class Batch:
         self.check_times(before)
         columns = Columns(self.code, self.outcome, self.propensity, self.times, len(arms))
         anchors, rarest = check_rows(arms, columns, clock, before)
-        which = np.argmin(rarest, axis=0), np.arange(len(arms))
-        return np.array(anchors)[which], np.array(rarest)[which]
+        least_likely = np.argmin(rarest, axis=0), np.arange(len(arms))
+        return np.array(anchors)[least_likely], np.array(rarest)[least_likely]
 
 
 @dataclass(frozen=True)
@@ -321,8 +321,8 @@ def _prepared(batch: Batch, plan: StreamPlan, before: int) -> _Prepared:
     when = when + at_once if when.dtype.kind == "i" else np.where(at_once, np.nextafter(when, math.inf), when)
     order = np.argsort(when)
     order = order[: np.searchsorted(when[order], plan.last, side="right")]
-    seen = unseen[order]
-    later = when[order], cell[seen], batch.outcome[seen]
+    arriving = unseen[order]
+    later = when[order], cell[arriving], batch.outcome[arriving]
     return _Prepared(batch=batch, cell=cell, anchor=anchor, rarest=rarest, due=due, later=later)
 
 
@@ -348,14 +348,14 @@ class _History:
 
     def take(self, until: int | float) -> tuple[Array, Array, Array] | None:
         """Return what waited for rows assigned up to a moment."""
-        taken, kept = [], []
+        taken, waiting = [], []
         for run in self.runs:
             cut = int(np.searchsorted(run[0], until, side="right"))
             if cut:
                 taken.append(tuple(column[:cut] for column in run))
             if cut < len(run[0]):
-                kept.append((run[0][cut:], run[1][cut:], run[2][cut:]))
-        self.runs = kept
+                waiting.append((run[0][cut:], run[1][cut:], run[2][cut:]))
+        self.runs = waiting
         if not taken:
             return None
         when, cell, outcome = (np.concatenate(columns) for columns in zip(*taken, strict=True))
@@ -450,8 +450,10 @@ def _added(prepared: _Prepared, plan: StreamPlan, history: _History) -> list[lis
             after = n_before, y_before
         about = SumsOf(arms=plan.cells, weights=weights, outcome_model=model, full=rows.full, plain=plan.plain)
         by_cell = Sums.of_bins(about, shift, spread, own)
-        products = CovariateSums.of_bins(plan.covariates, totals.own_products, totals.all_products, shift)
-        sums.append([plan.totals(*each) for each in zip(by_cell, products, strict=True)])
+        if plan.layout is not None:
+            products = CovariateSums.of_bins(plan.covariates, totals.own_products, totals.all_products, shift)
+            by_cell = [plan.totals(*each) for each in zip(by_cell, products, strict=True)]
+        sums.append(by_cell)
     if after is not None:
         (history.n, history.y), history.shift = after, shift
         history.runs.append(prepared.later)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
-from belated.base.columns import Array, Label
+from belated.base.columns import Array
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
 from belated.log.clock import Clock
 from belated.reading.columns import literal
@@ -37,13 +37,6 @@ def chosen(rows: ir.Table, arms: int) -> ir.Column:
     if "p" in rows.columns:
         return rows.p
     return rows.code.cases(*((k, rows[f"p{k}"]) for k in range(arms)), else_=None)
-
-
-def with_codes(rows: ir.Table, values: Sequence[Label]) -> ir.Table:
-    """Add `code`, the position of each row's arm among `values`."""
-    library, kind = library_of(rows), rows.arm.type()
-    cases = ((library.literal(value, type=kind), k) for k, value in enumerate(values))
-    return rows.mutate(code=rows.arm.cases(*cases, else_=None).cast("int32"))
 
 
 def faulty(rows: ir.Table, arms: int) -> ir.Table:
@@ -95,9 +88,11 @@ def with_cap(rows: ir.Table, cap: float) -> ir.Table:
 
 def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:
     """Return how many outcomes, `n`, are above the cap, by `code` and the `bin` of moments in which they arrived."""
-    found = rows.filter((rows.outcome > _exact(cap, rows)) & rows.arrived.notnull())
-    found = found.select(code=found.code, bin=found.code * 0 if cuts is None else _bin(found.arrived, cuts))
-    return found.group_by("code", "bin").agg(n=found.count())
+    above_cap = rows.filter((rows.outcome > _exact(cap, rows)) & rows.arrived.notnull())
+    above_cap = above_cap.select(
+        code=above_cap.code, bin=above_cap.code * 0 if cuts is None else _bin(above_cap.arrived, cuts)
+    )
+    return above_cap.group_by("code", "bin").agg(n=above_cap.count())
 
 
 def _exact(number: float, beside: ir.Expr) -> ir.Value:
@@ -331,17 +326,17 @@ def _learned(
     h = _weight(about.weights, own, rows, cells)
     assigned = rows.select(
         **bins, code=rows.code, y=y(rows), h=h, w=_inverse(rows, h, own), moment=rows.assigned,
-        turn=ibis.literal(1, type="int8"), arrival=ibis.null("int32"), came=ibis.null("float64"),
+        turn=ibis.literal(1, type="int8"), arrival=ibis.null("int32"), value=ibis.null("float64"),
         **{f"h{k}": _weight(about.weights, _chance(rows, k), rows, cells) for k in some},
     )  # fmt: skip
     is_later = each.arrived > each.assigned
     arrived = each.select(
-        *segment, arrival=each.code, came=y(each), moment=each.arrived, turn=is_later.ifelse(0, 2).cast("int8")
+        *segment, arrival=each.code, value=y(each), moment=each.arrived, turn=is_later.ifelse(0, 2).cast("int8")
     )
     rest = {name: ibis.null(dtype) for name, dtype in assigned.schema().items() if name not in arrived.columns}
     both = assigned.union(arrived.mutate(**rest).select(*assigned.columns))
     until = ibis.window(group_by=segment, order_by=[both.moment, both.turn], rows=(None, 0))
-    both = both.mutate(**{f"m{k}": (both.arrival == k).ifelse(both.came, None).mean().over(until) for k in some})
+    both = both.mutate(**{f"m{k}": (both.arrival == k).ifelse(both.value, None).mean().over(until) for k in some})
     return _modelled(both.filter(both.code.notnull()), some, about, shift, [*bins], cells)
 
 
@@ -423,8 +418,8 @@ def sums_of_tables(
     for table in tables:
         columns = {name: _floats(table[name]) for name in table.column_names}
         assigned, arrived, place, k = _places(columns)
-        whose = {"": k, **{f"_{j}": j for j in range(arms)}}
-        for suffix, arm in whose.items():
+        arm_of = {"": k, **{f"_{j}": j for j in range(arms)}}
+        for suffix, arm in arm_of.items():
             cell = place * arms + arm
             for f, field in enumerate(SPREAD_FIELDS):
                 if f"{field.name}{suffix}" in columns:

@@ -19,11 +19,12 @@ from belated.log.rows import LogColumns
 from belated.log.segments import SegmentColumn
 from belated.reading import evidence_query, sums_query
 from belated.reading.columns import floats, literal
-from belated.reading.engines import engine_of, fetch, fetch_all, sentences
+from belated.reading.engines import engine_of, fetch, fetch_all, library_of, sentences
 from belated.reading.first_look import Opened
 from belated.reading.rows_query import row_name
 from belated.reading.stream import Batch, OutOfOrderError, RowReader, StreamPlan, stream_sums
 from belated.reading.units import unit_columns
+from belated.summaries import contexts
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import event_outcome
 from belated.summaries.outcome_models import OutcomeModel
@@ -162,7 +163,7 @@ class TableRows(Data):
     @cached_property
     def coded(self) -> ir.Table:
         """The rows, with `code`: the position of each row's arm among `arms`."""
-        return sums_query.with_codes(self.rows, self._facts.values)
+        return with_codes(self.rows, self._facts.values)
 
     @cached_property
     def placed(self) -> ir.Table:
@@ -188,11 +189,11 @@ class TableRows(Data):
     def _anchors_of(self, rows: ir.Table) -> Array:
         """Return an outcome of the least likely row that has one, by arm or, of placed rows, by segment and arm."""
         anchors = np.zeros((len(self.layout.labels) if "place" in rows.columns else 1, len(self.arms)))
-        found = fetch(sums_query.first_pass(rows, len(self.arms)))
-        if any(found["faulty"].to_pylist()):
+        first = fetch(sums_query.first_pass(rows, len(self.arms)))
+        if any(first["faulty"].to_pylist()):
             self._refuse()
         self._scans.checked = True
-        known = found.filter(found["anchor"].is_valid())
+        known = first.filter(first["anchor"].is_valid())
         code = floats(known["code"]).astype(np.intp)
         place = floats(known["place"]).astype(np.intp) if "place" in known.column_names else 0 * code
         anchors[place, code] = floats(known["anchor"])
@@ -203,15 +204,41 @@ class TableRows(Data):
         with sentences(self.name):
             return fetch(self.query.assignments)
 
+    def glimpse(self) -> contexts.Glimpse:
+        """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
+        (first, last), count = self.span, len(self)
+        wanted = [
+            (None if start == 0 else first + type(first)((last - first) * (start / count)), stop - start)
+            for start, stop in contexts.stretches(count)
+        ]
+        parts = []
+        for batch, in_order in self.stretches(wanted):
+            out = np.isnan(batch.outcome)
+            parts.append(
+                contexts.Glimpse(
+                    assigned=batch.assigned,
+                    code=batch.code,
+                    p=batch.propensity,
+                    outcome=batch.outcome,
+                    starts=np.zeros(1, np.intp),
+                    # an event may be known before its window ends
+                    arrivals=np.sort(batch.arrived[~out]) if self.within is None else None,
+                    at_once=~out & (batch.arrived == batch.assigned),
+                    in_order=in_order,
+                    segment=self.layout.judged[batch.segment] if self.segments else None,
+                )
+            )
+        return contexts.joined(parts)
+
     def stretches(self, wanted: Sequence[tuple[int | float | None, int]]) -> list[tuple[Batch, bool]]:
         """Return the first rows assigned from each of some moments on (None: the first of all), so many of each.
 
         They are in order of assignment. Also return whether rows with the same time are in the order of the table.
         """
         with sentences(self.name):
-            found = [None] * len(wanted) if self.is_streamed else self._picked(wanted)
+            parts = [None] * len(wanted) if self.is_streamed else self._picked(wanted)
             return [self._some_rows(*each) if part is None else (part, False)
-                    for each, part in zip(wanted, found, strict=True)]  # fmt: skip
+                    for each, part in zip(wanted, parts, strict=True)]  # fmt: skip
 
     def _picked(self, wanted: Sequence[tuple[int | float | None, int]]) -> list[Batch | None]:
         """Return `stretches` by one query without a sort, if rows come evenly; None where it has found too few."""
@@ -272,7 +299,7 @@ class TableRows(Data):
         return self._reader_of(self._opened)
 
     def _reader_of(self, opened: Opened) -> RowReader:
-        return RowReader(opened, sums_query.with_codes(opened.rows, self._facts.values))
+        return RowReader(opened, with_codes(opened.rows, self._facts.values))
 
     def _check(self) -> None:
         """Raise if a row is invalid, with its key or time."""
@@ -377,13 +404,13 @@ class TableRows(Data):
         by_cell = by_cell and self._has_cells
         counts = np.zeros((bins + 1, len(self._plan([], None, plain=False).cells if by_cell else self.arms)))
         if self.cap is not None and len(self):
-            rows = sums_query.with_codes(self._uncut.rows, self._facts.values)
+            rows = with_codes(self._uncut.rows, self._facts.values)
             if by_cell and self.units is not None:
                 rows = rows.mutate(code=self.units.place(rows) * len(self.arms) + rows.code)
             cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
             with sentences(self.name):
-                found = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
-            counts[found["bin"], found["code"]] = found["n"]
+                above = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
+            counts[above["bin"], above["code"]] = above["n"]
         return np.asarray(np.cumsum(counts[:bins], axis=0))
 
 
@@ -392,3 +419,10 @@ def _record(rows: ir.Table) -> pa.RecordBatch:
     import pyarrow as pa
 
     return pa.Table.from_batches(engine_of(rows).batches(rows)).combine_chunks().to_batches()[0]
+
+
+def with_codes(rows: ir.Table, values: Sequence[Label]) -> ir.Table:
+    """Add `code`, the position of each row's arm among `values`."""
+    library, kind = library_of(rows), rows.arm.type()
+    cases = ((library.literal(value, type=kind), k) for k, value in enumerate(values))
+    return rows.mutate(code=rows.arm.cases(*cases, else_=None).cast("int32"))

@@ -101,19 +101,19 @@ class Lives:
     def at(self, moment: int | float) -> ArmsNow:
         """Return what rows and events show at a time."""
         lived = (moment - self.lag - self.assigned).astype(float)
-        there = np.flatnonzero(lived >= 0)
+        entered = np.flatnonzero(lived >= 0)
         place = np.full(len(lived), -1)
-        place[there] = np.arange(len(there))
+        place[entered] = np.arange(len(entered))
         counts = np.flatnonzero(self.age <= lived[self.row])
-        exposure = Exposure(self.code[there], np.minimum(lived[there], self.window), self.w[there])
+        exposure = Exposure(self.code[entered], np.minimum(lived[entered], self.window), self.w[entered])
         return self._arms(exposure, Happened(place[self.row[counts]], self.age[counts], self.value[counts]))
 
     def _arms(self, exposure: Exposure, events: Happened) -> ArmsNow:
         cell, age, w = exposure
 
-        def total(values: Array, which: Array | None = None) -> Array:
+        def total(values: Array, rows: Array | None = None) -> Array:
             """Return sums by arm."""
-            chosen, each = (cell, values) if which is None else (cell[which], values[which])
+            chosen, each = (cell, values) if rows is None else (cell[rows], values[rows])
             return np.bincount(chosen, each, self.arms)
 
         outcome = matured_outcomes(exposure, events, self.arms, self.window)
@@ -140,11 +140,11 @@ class Lives:
         rows_to, events_to = (np.searchsorted(cells, np.arange(self.arms + 1))
                               for cells in (exposure.cell, exposure.cell[events.entry]))  # fmt: skip
         for k in range(self.arms):
-            own, theirs = slice(rows_to[k], rows_to[k + 1]), slice(events_to[k], events_to[k + 1])
-            start = np.searchsorted(exposure.age[own], events.age[theirs], side="left")
-            w, entry = exposure.w[own], events.entry[theirs]
+            of_rows, of_events = slice(rows_to[k], rows_to[k + 1]), slice(events_to[k], events_to[k + 1])
+            start = np.searchsorted(exposure.age[of_rows], events.age[of_events], side="left")
+            w, entry = exposure.w[of_rows], events.entry[of_events]
             risk, squares = (np.append(np.cumsum(each[::-1])[::-1], 0.0)[start] for each in (w, w * w))
-            terms = exposure.w[entry] * events.value[theirs] ** 2 / risk
+            terms = exposure.w[entry] * events.value[of_events] ** 2 / risk
             if terms.sum() > 0:
                 values[k] = terms.sum() / np.sum(terms / squares)
         return values
@@ -156,7 +156,7 @@ class MaturingLooks(Looks):
     def __init__(self, design: Design, clock: Clock, outcome: str, events: Events) -> None:
         super().__init__(design, clock, outcome)
         self.measure = events.measure
-        self.seen: list[ArmsNow] = []
+        self.states: list[ArmsNow] = []
         self._logs: list[Log] = []
         self._sums: dict[int, Sums] = {}
 
@@ -174,7 +174,7 @@ class MaturingLooks(Looks):
         if self._is_binary:
             jit.ready(len(moments) * len(log.arms) * _LIMIT_STEPS)
         lives = self._lives(log)
-        self.seen += [lives.at(moment) for moment in moments]
+        self.states += [lives.at(moment) for moment in moments]
         self.times += [moment.item() for moment in moments]
         self._logs += [log] * len(moments)
 
@@ -187,7 +187,7 @@ class MaturingLooks(Looks):
         now = log.even_moments(1)[-1:]
         if now[0] < self.times[-1]:
             raise OptionError("`update` needs a later version of the log; this one has an earlier as-of time.")
-        before, known = self._lives(log).at(self.times[-1]), self.seen[-1]
+        before, known = self._lives(log).at(self.times[-1]), self.states[-1]
         for name in ("mean", "rows", "open", "events"):
             if not np.allclose(getattr(before, name), getattr(known, name), rtol=1e-6, equal_nan=True):
                 raise LogError(
@@ -208,7 +208,7 @@ class MaturingLooks(Looks):
 
     def _is_silent(self, look: int, arm: int) -> bool:
         """Whether an arm's interval is infinite at a look."""
-        now = self.seen[look]
+        now = self.states[look]
         if self._is_binary:
             enough = now.rows[arm] >= LEAST_CLOSED and now.events[arm] >= LEAST_EVENTS
             return not (enough and 0 < now.mean[arm] < 1 and now.variance[arm] > 0)
@@ -223,7 +223,7 @@ class MaturingLooks(Looks):
         """Return the squared scales of an arm's lower and upper reach, and their price."""
         if self._is_silent(look, arm):
             return math.inf, math.inf, 0.0
-        now = self.seen[look]
+        now = self.states[look]
         mean, variance = float(now.mean[arm]), float(now.variance[arm])
         if self._is_binary:
             size = mean * (1 - mean) / variance
@@ -241,7 +241,7 @@ class MaturingLooks(Looks):
 
     def _reach(self, look: int, a: int, b: int | None, threshold: float) -> Reach:
         """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
-        mean, (lower, upper, price) = self.seen[look].mean, self._arm_reach(look, a, threshold)
+        mean, (lower, upper, price) = self.states[look].mean, self._arm_reach(look, a, threshold)
         if b is None:
             return Reach(float(mean[a]), np.array([lower]), np.array([upper]), np.array([price]))
         below, above, cost = self._arm_reach(look, b, threshold)
@@ -252,7 +252,7 @@ class MaturingLooks(Looks):
         """Return the reason why an arm's interval is infinite; None if it is finite."""
         if not self._is_silent(-1, arm):
             return None
-        now, name = self.seen[-1], one_line(repr(self.design.arms[arm]))
+        now, name = self.states[-1], one_line(repr(self.design.arms[arm]))
         happened = f"{count(int(now.rows[arm]), 'closed window')} and {count(int(now.events[arm]), 'event')}"
         if self._is_binary:
             return (

@@ -179,8 +179,8 @@ class ArrivedRows:
 
     def moments(self, places: Array | slice) -> Array:
         """Return the arrival times at some positions."""
-        which = self.columns.arrived[places]
-        return np.asarray(self.times[which] if len(self.times) else which.astype(np.int64) + 1)
+        rows = self.columns.arrived[places]
+        return np.asarray(self.times[rows] if len(self.times) else rows.astype(np.int64) + 1)
 
     def moment(self, place: int) -> int | float:
         """Return the arrival time at a position."""
@@ -197,13 +197,13 @@ class ArrivedRows:
         columns, moments = self.columns, self.moments(slice(start, stop))
         last = np.ones(len(moments), dtype=bool)
         np.not_equal(moments[1:], moments[:-1], out=last[:-1])
-        which = columns.arrived[start:stop]
-        code = columns.code[which].astype(np.int64)
+        rows = columns.arrived[start:stop]
+        code = columns.code[rows].astype(np.int64)
         return BlockArrivals(
             start=start,
             code=code,
-            outcome=columns.outcome[which],
-            propensity=columns.propensity[which, code if columns.full else 0],
+            outcome=columns.outcome[rows],
+            propensity=columns.propensity[rows, code if columns.full else 0],
             last=last,
         )
 

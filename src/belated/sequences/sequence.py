@@ -494,13 +494,13 @@ class MaturingSequence(LookedSequence):
     def _title(self) -> str:
         kind = f"{percent(self.level)} {kind_text(self.kind)} confidence sequence"
         what = "" if self.cap is None else f" of {self.fixed().estimand},"
-        last, now = self._followed.clock.text(self._followed.times[-1]), self._looked.seen[-1]
+        last, now = self._followed.clock.text(self._followed.times[-1]), self._looked.states[-1]
         windows = f"{count(int(now.rows.sum()), 'closed window')} and {int(now.open.sum()):,} open"
         looks = count(len(self.moments), "look")
         return f"{kind}{what} as of {last}, {windows}; tested at {looks}; narrowest at {self.target:,} assignments"
 
     def _columns(self) -> list[Column]:
-        answers, now = [self.arm(arm) for arm in self.arms], self._looked.seen[-1]
+        answers, now = [self.arm(arm) for arm in self.arms], self._looked.states[-1]
         counts = [Column(name, getattr(now, at).tolist(), "count") for name, at in
                   (("closed", "rows"), ("open", "open"), ("events", "events"))]  # fmt: skip
         return [Column("arm", list(self.arms), "label"), *answer_columns(answers)[:3], *counts]

@@ -101,19 +101,7 @@ class Cells(NamedTuple):
 
 
 class StandardisedLooks(Looks):
-    """What the looks at a log with segments showed.
-
-    Attributes
-    ----------
-    design : Design
-    clock : Clock
-    outcome : str
-        The name of the outcome.
-    labels : tuple
-        The segments at the first look.
-    times : list
-        The times of the looks, as numbers of the clock.
-    """
+    """What the looks at a log with segments showed; `labels` are the segments at the first look."""
 
     def __init__(self, design: Design, clock: Clock, outcome: str, labels: tuple[Label, ...]) -> None:
         super().__init__(design, clock, outcome)

@@ -58,11 +58,11 @@ def cohort_scores(
     place[by_age] = np.arange(len(x)) - rows_to[rows.cell[by_age]]
     score, spread = np.zeros((arms, len(edges))), np.zeros((arms, len(edges), len(edges)))
     for c in range(segments * arms):
-        own, theirs = by_age[rows_to[c] : rows_to[c + 1]], by_event_age[events_to[c] : events_to[c + 1]]
-        if not len(theirs):
+        exposed, happened = by_age[rows_to[c] : rows_to[c + 1]], by_event_age[events_to[c] : events_to[c + 1]]
+        if not len(happened):
             continue
-        one, n = Happened(place[events.entry[theirs]], events.age[theirs], value[theirs]), rows.n[own]
-        terms = _terms(Exposed(own, x[own], rows.age[own], n), one, edges)
+        one, n = Happened(place[events.entry[happened]], events.age[happened], value[happened]), rows.n[exposed]
+        terms = _terms(Exposed(exposed, x[exposed], rows.age[exposed], n), one, edges)
         score[c % arms] += n @ terms
         spread[c % arms] += (terms * n[:, np.newaxis]).T @ terms
     counts = np.bincount(happened_in % arms, minlength=arms)
@@ -82,9 +82,9 @@ def _terms(rows: Exposed, events: Happened, edges: Array) -> Array:
     for b, (first, last) in enumerate(pairwise(ends)):
         slope, level = (past[np.clip(reached, first, last)] - past[first]).T
         terms[:, b] = level - slope * x
-        which = slice(first, last)
-        away = events.value[which] * (x[events.entry[which]] - mean[which])
-        terms[:, b] += np.bincount(events.entry[which], away, len(x))
+        inside = slice(first, last)
+        away = events.value[inside] * (x[events.entry[inside]] - mean[inside])
+        terms[:, b] += np.bincount(events.entry[inside], away, len(x))
     return terms
 
 
@@ -107,9 +107,9 @@ def changes(cohorts: CohortEvidence) -> list[Change]:
     if len(cohorts.events) > 1:
         groups += [(k, np.array([k])) for k in range(len(cohorts.events))]
     changed = []
-    for arm, which in groups:
-        score, spread = cohorts.score[which].sum(axis=0), cohorts.spread[which].sum(axis=0)
-        if cohorts.events[which].sum() < FEW or not spread.sum() > 0:
+    for arm, some in groups:
+        score, spread = cohorts.score[some].sum(axis=0), cohorts.spread[some].sum(axis=0)
+        if cohorts.events[some].sum() < FEW or not spread.sum() > 0:
             continue
         variances = np.diag(spread)
         z = np.divide(score, np.sqrt(variances), out=np.zeros(len(score)), where=variances > 0)

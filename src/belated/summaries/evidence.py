@@ -51,6 +51,37 @@ TINY = 1e-300
 GRAINS = {False: (1.0,), True: (86_400e6, 3_600e6, 60e6, 1e6)}
 
 
+class Followed(NamedTuple):
+    """When rows were assigned first and last, and when they were looked at last, as numbers of the clock."""
+
+    first: int | float
+    last: int | float
+    look: int | float
+    whole: bool  # whether times are integers
+
+    @property
+    def half(self) -> int | float:
+        """Half of the time for which the experiment has been followed."""
+        length = self.look - self.first
+        return length // 2 if self.whole else length / 2
+
+    @property
+    def old_until(self) -> int | float:
+        """When the last of the rows was assigned that have been followed for half of the experiment, at most."""
+        return min(self.look - self.half, self.last)
+
+    def early_until(self, rows: int) -> int | float:
+        """Return the same; if there are many rows, when about the earliest `ENOUGH` of them had been assigned."""
+        if rows <= ENOUGH:
+            return self.old_until
+        return min(self.old_until, self.first + type(self.first)((self.last - self.first) * (ENOUGH / rows)))
+
+    @property
+    def moments(self) -> Array:
+        """The middle of each period."""
+        return np.asarray(self.first + (np.arange(STRETCHES) + 0.5) * (float(self.last - self.first) / STRETCHES))
+
+
 @dataclass(frozen=True)
 class ArrivalCounts:
     """Counts of rows by arm, delay and time of follow-up.
@@ -273,11 +304,6 @@ class Evidence:
 
 def _coarse(table: Array) -> Array:
     return np.asarray(table.reshape(COARSE, -1, table.shape[1]).sum(axis=1))
-
-
-def half_of(length: int | float, whole: bool) -> int | float:
-    """Return half of a time, as an integer if times are integers."""
-    return length // 2 if whole else length / 2
 
 
 def settled(variance: Array, rows: int) -> Array:

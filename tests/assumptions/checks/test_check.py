@@ -9,8 +9,8 @@ import pytest
 from simulated_logs import played
 
 import belated as bl
-from belated.assumptions.checks import CHECKS
 from belated.assumptions.checks.check import LIGHTS, Light, Verdict, arm_name, arm_name_first, by_arm, check, light_of
+from belated.assumptions.diagnosis import CHECKS
 
 
 def test_a_check_holds_what_it_asks_and_how_it_ended():

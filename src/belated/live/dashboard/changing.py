@@ -50,27 +50,29 @@ def actions(about: Snapshot) -> list[Action]:
     by_state = {
         state: [arm.label for arm in about.arms if arm.state == state] for state in ("offered", "paused", "dropped")
     }
-    found = []
+    possible = []
     if about.state == "draft":
-        found.append(Action("start", "Start", "It takes units from then on."))
+        possible.append(Action("start", "Start", "It takes units from then on."))
     if about.state in ("draft", "running"):
         several = by_state["offered"] if len(by_state["offered"]) > 1 else []
         droppable = [*several, *by_state["paused"]]
         if several:
             arm = _choice("arm", "Arm", "The arm that new units no longer get, until it is resumed.", several)
-            found.append(Action("pause_arm", "Pause an arm", "New units no longer get it; it can be resumed.", (arm,)))
+            possible.append(
+                Action("pause_arm", "Pause an arm", "New units no longer get it; it can be resumed.", (arm,))
+            )
         if by_state["paused"]:
             arm = _choice("arm", "Arm", "The arm that new units can get again.", by_state["paused"])
-            found.append(Action("resume_arm", "Resume an arm", "New units can get it again.", (arm,)))
+            possible.append(Action("resume_arm", "Resume an arm", "New units can get it again.", (arm,)))
         if droppable:
             arm = _choice("arm", "Arm", "The arm that no new unit ever gets again.", droppable)
-            found.append(Action("drop_arm", "Drop an arm", "New units never get it again.", (arm,)))
+            possible.append(Action("drop_arm", "Drop an arm", "New units never get it again.", (arm,)))
         new = Field("arm", "New arm", "Its name; it cannot be one that the experiment has or had.")
-        found.append(Action("add_arm", "Add an arm", "New units can get it from then on.", (new,)))
+        possible.append(Action("add_arm", "Add an arm", "New units can get it from then on.", (new,)))
         if about.setup.segmented:
             segment = Field("segment", "New segment", "Its name; units name it when they are asked.")
-            found.append(Action("add_segment", "Add a segment", "Units can have it from then on.", (segment,)))
-        found.append(Action("set_policy", "Change the policy", "Arms are chosen by another rule.", POLICY_FIELDS))
+            possible.append(Action("add_segment", "Add a segment", "Units can have it from then on.", (segment,)))
+        possible.append(Action("set_policy", "Change the policy", "Arms are chosen by another rule.", POLICY_FIELDS))
     if about.state == "running":
         final = _choice(
             "final",
@@ -79,10 +81,12 @@ def actions(about: Snapshot) -> list[Action]:
             about.labels,
             "no arm: asking is refused",
         )
-        found.append(Action("stop", "Stop", "No new units; outcomes are still taken. It cannot start again.", (final,)))
+        possible.append(
+            Action("stop", "Stop", "No new units; outcomes are still taken. It cannot start again.", (final,))
+        )
     if about.state != "closed":
-        found.append(Action("close", "Close", "Neither units nor outcomes any more. It cannot be undone."))
-    return found
+        possible.append(Action("close", "Close", "Neither units nor outcomes any more. It cannot be undone."))
+    return possible
 
 
 @dataclass(frozen=True)
@@ -125,10 +129,10 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[Change | None
     return Change(*change, reason), action, given
 
 
-_Made = tuple[str, list[str], Sheet | None, Callable[..., Any]]
+_Proposal = tuple[str, list[str], Sheet | None, Callable[..., Any]]
 
 
-def _start(exp: Experiment, about: Snapshot, given: Given) -> _Made:
+def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
     shares = count(len(about.offered), "arm")
     effects = [
         f"It takes units from now on, and decides among {shares}.",
@@ -137,7 +141,7 @@ def _start(exp: Experiment, about: Snapshot, given: Given) -> _Made:
     return f"Start {_name(about)}?", effects, None, exp.start
 
 
-def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
+def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
     label = given.read("final", lambda text: one_of("final", text, ("", *about.labels)))
     if label is None:
         return None
@@ -155,7 +159,7 @@ def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
     return f"Stop {_name(about)}?", effects, None, lambda **who: exp.stop(final, **who)
 
 
-def _close(exp: Experiment, about: Snapshot, given: Given) -> _Made:
+def _close(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
     status = exp.status()
     lost = (
         ""
@@ -170,8 +174,8 @@ def _close(exp: Experiment, about: Snapshot, given: Given) -> _Made:
     return f"Close {_name(about)}?", effects, None, exp.close
 
 
-def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callable[..., _Made | None]:
-    def made(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
+def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callable[..., _Proposal | None]:
+    def propose(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
         label = given.read("arm", lambda text: one_of("arm", text, about.labels))
         if label is None:
             return None
@@ -183,10 +187,10 @@ def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callabl
         act = getattr(exp, method)
         return f"{words} {_quoted(label)}?", [*said, *problem], sheet, lambda **who: act(label, **who)
 
-    return made
+    return propose
 
 
-def _add_arm(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
+def _add_arm(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
     def new(text: str) -> str:
         if read_text("arm", needed(text)) in about.labels:
             raise OptionError("The experiment has or had an arm of this name; choose another one.")
@@ -203,7 +207,7 @@ def _add_arm(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
     return f"Add {_quoted(label)}?", [*effects, *problem], sheet, lambda **who: exp.add_arm(label, **who)
 
 
-def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
+def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
     def new(text: str) -> str:
         if read_text("segment", needed(text)) in about.segments:
             raise OptionError("The experiment has a segment of this name; choose another one.")
@@ -216,7 +220,7 @@ def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Made | None
     return f"Add the segment {_quoted(label)}?", effects, None, lambda **who: exp.add_segment(label, **who)
 
 
-def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
+def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
     policy = read_policy(given, about.labels, exp.setup.outcome)
     if policy is None:
         return None
@@ -228,7 +232,7 @@ def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Made | None:
     return "Change the policy?", [*effects, *problem], sheet, lambda **who: exp.set_policy(policy, **who)
 
 
-_CHANGES: dict[str, Callable[[Experiment, Snapshot, Given], _Made | None]] = {
+_CHANGES: dict[str, Callable[[Experiment, Snapshot, Given], _Proposal | None]] = {
     "start": _start,
     "stop": _stop,
     "close": _close,

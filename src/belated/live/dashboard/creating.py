@@ -159,12 +159,12 @@ def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome |
     for place in ("decay", "burn_in", "policy"):
         try:
             wanted = {key: value for key, value in table.items() if place == "policy" or key in ("name", place)}
-            made = policy_from(wanted if name not in ("fixed", "uniform") else table)
-            check_policy(made, labels, outcome)
+            policy = policy_from(wanted if name not in ("fixed", "uniform") else table)
+            check_policy(policy, labels, outcome)
         except BelatedError as error:
             given.refuse("shares" if name == "fixed" else place, error)
             return None
-    return made
+    return policy
 
 
 def _shares(text: str) -> dict[str, float]:

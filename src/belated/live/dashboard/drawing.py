@@ -105,18 +105,18 @@ def as_report(answer: LiveAnswer, log: Data, evidence: Evidence) -> Report:
     )
 
 
-def _few(found: Arrivals | None) -> Arrivals | None:
+def _few(arrivals: Arrivals | None) -> Arrivals | None:
     """Return the arrivals of the first arms."""
-    if found is None or len(found.arms) <= MOST_ROWS:
-        return found
+    if arrivals is None or len(arrivals.arms) <= MOST_ROWS:
+        return arrivals
     first = slice(MOST_ROWS)
     return replace(
-        found,
-        arms=found.arms[first],
-        share=found.share[first],
-        arrived=found.arrived[first],
-        still_out=found.still_out[first],
-        overdue=found.overdue[first],
+        arrivals,
+        arms=arrivals.arms[first],
+        share=arrivals.share[first],
+        arrived=arrivals.arrived[first],
+        still_out=arrivals.still_out[first],
+        overdue=arrivals.overdue[first],
     )
 
 
@@ -130,19 +130,23 @@ def overall(answer: LiveAnswer) -> list[tuple[Answer, SequenceAnswer]]:
 
 def sentences(answer: LiveAnswer) -> list[str]:
     """Say what may be read at any look, a sentence for each difference, those that are known first."""
-    found = overall(answer)
-    if not found:
+    differences = overall(answer)
+    if not differences:
         return ["There is one arm, and nothing to compare it with."]
-    excluded = [each for fixed, each in found if fixed.name in answer.exclusions]
+    excluded = [each for fixed, each in differences if fixed.name in answer.exclusions]
     said = [_known(each, answer) for each in sorted(excluded, key=_certain, reverse=True)][:MOST_ROWS]
     more = len(excluded) - len(said)
     said += [f"{count(more, 'more difference')} {'is' if more == 1 else 'are'} known."] if more else []
-    rest = [(fixed, each) for fixed, each in found if fixed.name not in answer.exclusions]
+    rest = [(fixed, each) for fixed, each in differences if fixed.name not in answer.exclusions]
     unknown = [_difference(fixed) for fixed, each in rest if not each.why]
     silent = [(fixed, each.why) for fixed, each in rest if each.why]
     said += [f"Not known yet: {_listed(unknown)}. Wait, or stop without a decision."] if unknown else []
     if silent:
-        what = "nothing" if len(silent) == len(found) else f"nothing on {_listed([_difference(a) for a, _ in silent])}"
+        what = (
+            "nothing"
+            if len(silent) == len(differences)
+            else f"nothing on {_listed([_difference(a) for a, _ in silent])}"
+        )
         said.append(f"{silent[0][1]} Until then, {what} can be read at every look.")
     return said
 
@@ -246,10 +250,10 @@ def _any(answers: Iterable[Answer]) -> bool:
 
 def _names(answer: LiveAnswer) -> Column:
     """Return the names of differences, the same in every segment; of those from one baseline, the other arm."""
-    found, base = [fixed for fixed, _ in overall(answer)], answer.setup.baseline
-    names = [each.name if base is None else each.parts[0] for each in found]
+    differences, base = [fixed for fixed, _ in overall(answer)], answer.setup.baseline
+    names = [each.name if base is None else each.parts[0] for each in differences]
     head = "difference" if base is None else f"arm, minus {one_line(base, 20)}"
-    return Column(head, names * (len(answer.contrasts) // max(len(found), 1)), "label")
+    return Column(head, names * (len(answer.contrasts) // max(len(differences), 1)), "label")
 
 
 def _from(answer: LiveAnswer) -> str:
@@ -322,10 +326,10 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     assert sequence is not None  # noqa: S101 - asked before
     if len(sequence.moments) < 2:
         return []
-    found, outcome = overall(answer), answer.setup.outcome
-    widest = (outcome.high - outcome.low) * (2 if found else 1)
-    if found:
-        few = [found[i][0].parts for i in _clearest([each for _, each in found], _MOST_RIBBONS)]
+    differences, outcome = overall(answer), answer.setup.outcome
+    widest = (outcome.high - outcome.low) * (2 if differences else 1)
+    if differences:
+        few = [differences[i][0].parts for i in _clearest([each for _, each in differences], _MOST_RIBBONS)]
         what, reference = "Differences", 0.0
     else:
         few, what, reference = [sequence.arms[:1]], "The mean", None
@@ -333,7 +337,7 @@ def bands(answer: LiveAnswer, history: History) -> list[Section]:
     tracks = [(arm, track) for arm, track in followed if _is_line(track, widest)]
     if not tracks:
         return []
-    more = f" The {len(tracks)} clearest of {len(found)} are drawn." if len(tracks) < len(found) else ""
+    more = f" The {len(tracks)} clearest of {len(differences)} are drawn." if len(tracks) < len(differences) else ""
     arms = list(sequence.arms)
     series = [_band(track, widest, arms.index(arm) % LOOKS) for arm, track in tracks]
     drawn = charts.ribbons(
@@ -463,13 +467,13 @@ def draws(log: Data, evidence: Evidence) -> list[Section]:
 def _drawn_over_time(log: Data, evidence: Evidence) -> list[str]:
     assert evidence.p is not None and evidence.p2 is not None  # noqa: S101, PT018 - asked before
     rows = np.cumsum(evidence.sums["assigned"].sum(axis=1))
-    there = rows > 0
-    if len(np.unique(evidence.moments[there])) < 2:
+    known = rows > 0
+    if len(np.unique(evidence.moments[known])) < 2:
         return []
-    n = rows[there, np.newaxis]
-    away = np.cumsum(evidence.sums["assigned"] - evidence.p, axis=0)[there] / n
-    reach = 1.96 * np.sqrt(np.maximum(np.cumsum(evidence.p - evidence.p2, axis=0)[there], 0.0)) / n
-    numbers = np.floor(evidence.moments[there]) if log.clock.unit is not None else evidence.moments[there]
+    n = rows[known, np.newaxis]
+    away = np.cumsum(evidence.sums["assigned"] - evidence.p, axis=0)[known] / n
+    reach = 1.96 * np.sqrt(np.maximum(np.cumsum(evidence.p - evidence.p2, axis=0)[known], 0.0)) / n
+    numbers = np.floor(evidence.moments[known]) if log.clock.unit is not None else evidence.moments[known]
     busiest = sorted(np.argsort(-evidence.p.sum(axis=0), kind="stable")[:_MOST_RIBBONS].tolist())
     return charts.ribbons(
         log.clock.show_many(numbers),

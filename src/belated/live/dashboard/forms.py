@@ -76,12 +76,12 @@ def needed(text: str) -> str:
 def real(text: str) -> float:
     """Return a number."""
     try:
-        found = float(needed(text).replace(",", ""))
+        value = float(needed(text).replace(",", ""))
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise OptionError("Write a number, such as 0.5.") from None
-    return found
+    return value
 
 
 def whole(text: str) -> int:

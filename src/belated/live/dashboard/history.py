@@ -59,21 +59,21 @@ def read_history(exp: Experiment) -> History:
         about = snapshot(session, exp.name)
         latest = 0 if about.version is None else about.version.number
         wanted = np.unique(np.linspace(1, latest, min(latest, _MOST_VERSIONS)).round().astype(int)).tolist()
-        found = sorted(versions(session, about.id, wanted), key=lambda version: version.number) if wanted else []
+        listed = sorted(versions(session, about.id, wanted), key=lambda version: version.number) if wanted else []
         now = session.now
-    moments = np.array([version.made_at for version in found], np.int64)
-    tables = {label: _table(found, k, len(about.arms)) for k, label in enumerate(about.segments or ("",))}
-    if about.state == "running" and len(found):  # the last version still decides
+    moments = np.array([version.made_at for version in listed], np.int64)
+    tables = {label: _table(listed, k, len(about.arms)) for k, label in enumerate(about.segments or ("",))}
+    if about.state == "running" and len(listed):  # the last version still decides
         moments = np.append(moments, max(now, moments[-1]))
         tables = {label: np.vstack([table, table[-1:]]) for label, table in tables.items()}
     marked = [(str(number), change) for number, change in enumerate(changes, 1)]
     return History(about.labels, moments.view("datetime64[us]"), tables, latest, marked)
 
 
-def _table(found: Sequence[Version], segment: int, arms: int) -> Array:
+def _table(listed: Sequence[Version], segment: int, arms: int) -> Array:
     """Return the probabilities of versions in a segment; 0 of arms and segments that came later."""
-    table = np.zeros((len(found), arms))
-    for row, version in zip(table, found, strict=True):
+    table = np.zeros((len(listed), arms))
+    for row, version in zip(table, listed, strict=True):
         p = version.chances(segment)
         row[: len(p)] = p
     return table

@@ -63,11 +63,11 @@ def read_machine(store: Store, names: list[str]) -> Machine:
     load = store.load()
     seconds = [commit.seconds for commit in load.recent]
     with store.storage.reading() as session:
-        found = [_lag(session, name) for name in names]
+        lags = [_lag(session, name) for name in names]
         size, engine = _size(store, session)
     return Machine(
         load, statistics.median(seconds) if seconds else None, max(seconds, default=None), size, engine,
-        [lag for lag in found if lag is not None],
+        [lag for lag in lags if lag is not None],
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ _Handler = Callable[[Request], Awaitable[Response]]
 def routes() -> list[BaseRoute]:
     """Return the routes of all pages, for `make_app`; those that it does not know are a page, too."""
     pages = Pages()
-    found: list[BaseRoute] = [
+    known: list[BaseRoute] = [
         Route("/", guarded(pages.experiments), methods=["GET"]),
         Route("/new", guarded(pages.new), methods=["GET"]),
         Route("/new", guarded(pages.create), methods=["POST"]),
@@ -67,8 +67,8 @@ def routes() -> list[BaseRoute]:
     ]
     files = {f"/{name}": name for name in ("dashboard.css", "dashboard.js", "favicon.svg")}
     files["/favicon.ico"] = "favicon.svg"
-    found += [Route(path, _loaded(name), methods=["GET"]) for path, name in files.items()]
-    return [*found, Route("/{path:path}", guarded(_unknown), methods=["GET", "POST"])]
+    known += [Route(path, _loaded(name), methods=["GET"]) for path, name in files.items()]
+    return [*known, Route("/{path:path}", guarded(_unknown), methods=["GET", "POST"])]
 
 
 def guarded(handle: _Handler) -> _Handler:
@@ -159,10 +159,10 @@ class Pages:
         token = await browser(request, "read", whole=False)
         service, shelf = _service(request), self.shelf(request)
         names = [token.experiment] if token.experiment is not None else await service.thread(_names, service)
-        found = [await service.experiment(name) for name in names]
-        overviews = await service.thread(lambda: [read_overview(exp) for exp in found])
-        rows = [(overview, shelf.kept(exp.name)) for exp, overview in zip(found, overviews, strict=True)]
-        shelf.begin_all([exp for exp, overview in zip(found, overviews, strict=True) if overview.status.asked])
+        experiments = [await service.experiment(name) for name in names]
+        overviews = await service.thread(lambda: [read_overview(exp) for exp in experiments])
+        rows = [(overview, shelf.kept(exp.name)) for exp, overview in zip(experiments, overviews, strict=True)]
+        shelf.begin_all([exp for exp, overview in zip(experiments, overviews, strict=True) if overview.status.asked])
         if _part(request):
             return reply(request, render("contents/experiments.html", rows=rows, lights=LIGHTS))
         return self._page(request, "experiments.html", token, rows=rows)
@@ -285,9 +285,9 @@ class Pages:
 
     async def _tokens(self, request: Request, token: Token, status: int, **typed: Any) -> Response:
         service = _service(request)
-        found, now = await service.thread(tokens.listed, service.store)
+        listed, now = await service.thread(tokens.listed, service.store)
         fields = tokens.fields(await service.thread(_names, service), token)
-        values = {"found": found, "now": now, "fields": fields, "values": {}, "errors": {}, "secret": None, **typed}
+        values = {"listed": listed, "now": now, "fields": fields, "values": {}, "errors": {}, "secret": None, **typed}
         return self._page(request, "tokens.html", token, status, **values)
 
     async def make_token(self, request: Request) -> Response:
@@ -308,8 +308,8 @@ class Pages:
         """Revoke a token once that was confirmed."""
         token = await browser(request, "admin")
         form, service = await checked_form(request), _service(request)
-        found, _ = await service.thread(tokens.listed, service.store)
-        ended = [each for each in found if str(each.id) == form.get("id")]
+        listed, _ = await service.thread(tokens.listed, service.store)
+        ended = [each for each in listed if str(each.id) == form.get("id")]
         if not ended:
             raise Problem("unknown-token", "There is no such token; load the list again.")
         if not form.get("confirmed"):

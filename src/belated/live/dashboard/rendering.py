@@ -30,15 +30,17 @@ class File(NamedTuple):
 def templates() -> Environment:
     """Return the templates of the dashboard, and those of reports that it shares."""
     loader = ChoiceLoader([PackageLoader(_PACKAGE), PackageLoader("belated.reports")])
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"ago": ago, "at": at, "line": one_line, "number": number}
-    made.globals |= {
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"ago": ago, "at": at, "line": one_line, "number": number}
+    environment.globals |= {
         "link": link,
         "version": __version__,
         "styles": file("dashboard.css").tag,
         "script": file("dashboard.js").tag,
     }
-    return made
+    return environment
 
 
 def render(template: str, **values: object) -> str:
@@ -51,8 +53,8 @@ def file(name: str) -> File:
     """Return a file that pages load; the styles are those of reports with some of their own."""
     if name == "dashboard.css":
         loader = ChoiceLoader([PackageLoader(_PACKAGE), PackageLoader("belated.reports")])
-        made = Environment(loader=loader, autoescape=False, undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - no HTML
-        content, media = made.get_template(name).render().encode(), "text/css; charset=utf-8"
+        environment = Environment(loader=loader, autoescape=False, undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - no HTML
+        content, media = environment.get_template(name).render().encode(), "text/css; charset=utf-8"
     else:
         content = files(_PACKAGE).joinpath("templates", name).read_bytes()
         media = "image/svg+xml" if name.endswith(".svg") else "text/javascript; charset=utf-8"

@@ -109,14 +109,14 @@ class Shelf:
                 task.result()  # raises what went wrong
         return self._kept.get(exp.name)
 
-    def begin_all(self, found: Sequence[Experiment]) -> None:
+    def begin_all(self, experiments: Sequence[Experiment]) -> None:
         """Begin to make the next answer of each, one after another, so that whoever looks at one does not wait."""
         if (self._round is None or self._round.done()) and time.monotonic() >= self._next_round:
-            self._round = asyncio.ensure_future(self._refresh_all(found))
+            self._round = asyncio.ensure_future(self._refresh_all(experiments))
 
-    async def _refresh_all(self, found: Sequence[Experiment]) -> None:
+    async def _refresh_all(self, experiments: Sequence[Experiment]) -> None:
         began = time.monotonic()
-        for exp in found:
+        for exp in experiments:
             task = self.begin(exp)
             if task is not None:
                 await asyncio.wait([task])

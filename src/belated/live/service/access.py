@@ -96,22 +96,22 @@ class Keyring:
     async def find(self, secret: str, kind: str) -> Token:
         """Return a valid token of a kind, or raise a problem."""
         digest = self._digests.get(secret) or digest_of(secret)
-        found = self._tokens.get(digest)
+        token = self._tokens.get(digest)
         age = time.monotonic() - self._read_at
-        if found is None or age > _STALE:
+        if token is None or age > _STALE:
             await asyncio.sleep(_LEAST - age)  # whoever guesses waits, and the storage is spared
             await self._read()
-            found = self._tokens.get(digest)
+            token = self._tokens.get(digest)
         elif age > _FRESH:
             self._begin()
-        if found is None or found.kind != kind:
+        if token is None or token.kind != kind:
             raise Problem("no-token", "The token is not known; make one with `belated live token create`.")
         if secret not in self._digests and len(self._digests) < 10_000:
             self._digests[secret] = digest
-        if not found.is_valid(self._now()):
-            why = "has expired" if found.ended_at is None else "was revoked"
+        if not token.is_valid(self._now()):
+            why = "has expired" if token.ended_at is None else "was revoked"
             raise Problem("no-token", f"The token {why}; make a new one with `belated live token create`.")
-        return found
+        return token
 
     def forget(self) -> None:
         """Read the tokens again before the next request: they were changed here."""
@@ -201,12 +201,12 @@ class Rates:
 def headers_of(scope: Any) -> Headers:
     """Return the headers of a request by their names; raise if one that may be there once is there again."""
     given = scope["headers"]
-    found: Headers = dict(given)
-    if len(found) < len(given):
+    headers: Headers = dict(given)
+    if len(headers) < len(given):
         names = [name for name, _ in given]
         for name in _ONCE:
             if names.count(name) > 1:
                 raise Problem(
                     "malformed", f"The request has the header `{name.decode()}` more than once; send it once."
                 )
-    return found
+    return headers

@@ -67,11 +67,11 @@ async def change(call: Call) -> Reply:
     act = _change_of(exp, given)
     who = {"author": call.service.author(call.owner, given.author), "reason": given.reason}
 
-    def made() -> dict[str, Any]:
+    def act_and_show() -> dict[str, Any]:
         act(**who)
         return status_document(exp)
 
-    return json_reply(await call.thread(made))
+    return json_reply(await call.thread(act_and_show))
 
 
 def _change_of(exp: Experiment, given: ChangeRequest) -> Callable[..., Any]:
@@ -104,16 +104,16 @@ async def erase(call: Call) -> Reply:
     """Forget a unit."""
     exp, given = await call.experiment(), call.content
     author = call.service.author(call.owner, given.author)
-    found = await call.thread(lambda: exp.erase(given.unit, author=author, reason=given.reason))
-    return json_reply({"erased": found})
+    erased = await call.thread(lambda: exp.erase(given.unit, author=author, reason=given.reason))
+    return json_reply({"erased": erased})
 
 
 async def verify(call: Call) -> Reply:
     """Check every rule of the store."""
-    found = await call.thread(call.service.store.verify)
+    verification = await call.thread(call.service.store.verify)
     return json_reply({
-        "clean": found.clean, "findings": list(found.findings), "decisions": found.decisions,
-        "outcomes": found.outcomes, "versions": found.versions,
+        "clean": verification.clean, "findings": list(verification.findings), "decisions": verification.decisions,
+        "outcomes": verification.outcomes, "versions": verification.versions,
     })  # fmt: skip
 
 
@@ -151,8 +151,8 @@ def token_document(token: Token) -> dict[str, Any]:
 
 async def list_tokens(call: Call) -> Reply:
     """List the tokens of the store."""
-    found = await call.thread(tokens, call.service.store.storage)
-    return json_reply({"tokens": [token_document(each) for each in found]})
+    listed = await call.thread(tokens, call.service.store.storage)
+    return json_reply({"tokens": [token_document(each) for each in listed]})
 
 
 async def make(call: Call) -> Reply:
@@ -160,14 +160,14 @@ async def make(call: Call) -> Reply:
     given, owner = call.content, call.owner
     if "units" in given.scopes and "units" not in owner.scopes:
         raise Problem("scope", "The token lacks the scope units, so that it cannot give it to another.")
-    secret, made = await call.thread(
+    secret, token = await call.thread(
         lambda: make_token(
             call.service.store.storage, given.label, given.scopes, author=owner.label, experiment=given.experiment,
             lasting=given.expires,
         )
     )  # fmt: skip
     call.service.keyring.forget()
-    return json_reply({"token": secret, "about": token_document(made)}, 201)
+    return json_reply({"token": secret, "about": token_document(token)}, 201)
 
 
 async def end_token(call: Call) -> Reply:

@@ -102,15 +102,15 @@ def routes(service: Service) -> list[BaseRoute]:
 
     async def enter(request: Request) -> Response:
         form = await read_form(request)
-        made = await service.thread(use_link, service.store.storage, form.get("code", ""))
-        if made is None:
+        session = await service.thread(use_link, service.store.storage, form.get("code", ""))
+        if session is None:
             raise Problem(
                 "no-token", "The link was used before, or has expired; make a new one with `belated live token link`."
             )
         service.keyring.forget()
         reply = RedirectResponse("/", 303, headers=PAGE_HEADERS)
         secure = service.settings.secure or request.url.scheme == "https"
-        reply.set_cookie(access.COOKIE, made[0], _STAYS, httponly=True, samesite="strict", secure=secure)
+        reply.set_cookie(access.COOKIE, session[0], _STAYS, httponly=True, samesite="strict", secure=secure)
         return reply
 
     async def leave(request: Request) -> Response:

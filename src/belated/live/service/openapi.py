@@ -39,10 +39,10 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _operation(each: Endpoint) -> dict[str, Any]:
-    found: dict[str, Any] = {"operationId": each.handle.__name__, "summary": each.summary}
+    operation: dict[str, Any] = {"operationId": each.handle.__name__, "summary": each.summary}
     if each.scopes:
-        found["description"] = f"Scopes: {', '.join(each.scopes)}."
-        found["security"] = [{"token": []}]
+        operation["description"] = f"Scopes: {', '.join(each.scopes)}."
+        operation["security"] = [{"token": []}]
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"{(\w+)}", each.path)
@@ -52,25 +52,25 @@ def _operation(each: Endpoint) -> dict[str, Any]:
         for name, meaning in each.options
     ]
     if parameters:
-        found["parameters"] = parameters
+        operation["parameters"] = parameters
     if each.takes is not None:
-        found["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(each.takes)}}}
-    found["responses"] = {str(code): _response(each, code) for code in codes(each)}
-    return found
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _reference(each.takes)}}}
+    operation["responses"] = {str(code): _response(each, code) for code in codes(each)}
+    return operation
 
 
 def codes(each: Endpoint) -> list[int]:
     """Return every code that a route can reply with."""
-    found = {*each.codes, 421, 500}
+    possible = {*each.codes, 421, 500}
     if each.scopes:
-        found |= {401, 403, 429, 503}
+        possible |= {401, 403, 429, 503}
     if "{" in each.path:
-        found |= {400, 404}
+        possible |= {400, 404}
     if each.takes is not None:
-        found |= {400, 403, 408, 413, 415, 422, 503}
+        possible |= {400, 403, 408, 413, 415, 422, 503}
     if each.options:
-        found.add(422)
-    return sorted(found)
+        possible.add(422)
+    return sorted(possible)
 
 
 def _response(each: Endpoint, code: int) -> dict[str, Any]:
@@ -78,11 +78,11 @@ def _response(each: Endpoint, code: int) -> dict[str, Any]:
         return _problem(code, each.stopped)
     if code >= 400:
         return {"$ref": f"#/components/responses/{code}"}
-    found: dict[str, Any] = {"description": _MEANINGS[code]}
+    response: dict[str, Any] = {"description": _MEANINGS[code]}
     if code not in (204, 304):
         schema = {} if each.gives is None else {"schema": _reference(each.gives)}
-        found["content"] = dict.fromkeys(each.media, schema)
-    return found
+        response["content"] = dict.fromkeys(each.media, schema)
+    return response
 
 
 def _problem(code: int, gives: type = ProblemDocument) -> dict[str, Any]:

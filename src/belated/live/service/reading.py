@@ -31,12 +31,12 @@ _VERSIONS = 10_000
 
 async def experiments(call: Call) -> Reply:
     """List the experiments that the token may read."""
-    found = await call.thread(call.service.store.experiments)
-    states, arms, asked = found._values
+    experiments = await call.thread(call.service.store.experiments)
+    states, arms, asked = experiments._values
     only = call.owner.experiment
     listed = [
         {"name": name, "state": state, "arms": number, "asked": rows}
-        for name, state, number, rows in zip(found, states, arms, asked, strict=True)
+        for name, state, number, rows in zip(experiments, states, arms, asked, strict=True)
         if only is None or only == name
     ]
     return json_reply({"experiments": listed})
@@ -63,13 +63,13 @@ def status_document(exp: Experiment) -> dict[str, Any]:
 
 async def answer(call: Call) -> Reply:
     """Say what an experiment says so far: as JSON, or as a stream of Arrow's of which the same answer can be made."""
-    found, body, digest = await call.service.written_answer(call.name)
+    answer, body, digest = await call.service.written_answer(call.name)
     arrow = _wants_arrow(call)
     tag = f'"{digest}-{"arrow" if arrow else "json"}"'
     if has_tag(call.headers.get(b"if-none-match", b"").decode("latin-1"), tag):
         return Reply(b"", 304, headers=(("etag", tag),))
     if arrow:
-        return Reply(_parts(call, answer_stream(found)), media=ARROW, headers=(("etag", tag),))
+        return Reply(_parts(call, answer_stream(answer)), media=ARROW, headers=(("etag", tag),))
     return Reply(body, headers=(("etag", tag),))
 
 
@@ -97,8 +97,8 @@ async def _parts(call: Call, stream: Iterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _log_csv(exp: Experiment) -> bytes:
-    found = exp.log()
-    return log_text((found.closed() if exp.setup.outcome.is_events else found).log()).encode()
+    log = exp.log()
+    return log_text((log.closed() if exp.setup.outcome.is_events else log).log()).encode()
 
 
 def _log_with_units(exp: Experiment) -> bytes:
@@ -139,9 +139,9 @@ async def versions(call: Call) -> Reply:
     exp = await call.experiment()
     after = call.number("after", 0, (1 << 53) - 1)
     limit = call.number("limit", 1000, _VERSIONS)
-    found = await call.thread(_versions, exp, after, limit + 1)
-    listed = [version_document(each) for each in found[:limit]]
-    return json_reply({"versions": listed, "more": len(found) > limit})
+    versions = await call.thread(_versions, exp, after, limit + 1)
+    listed = [version_document(each) for each in versions[:limit]]
+    return json_reply({"versions": listed, "more": len(versions) > limit})
 
 
 def _versions(exp: Experiment, after: int, limit: int) -> list[records.Version]:

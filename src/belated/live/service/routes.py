@@ -125,12 +125,12 @@ class Table:
 
     def find(self, path: bytes) -> tuple[dict[str, Endpoint], bytes] | None:
         """Return the endpoints of a path by their methods, and the part that is a name; None if there are none."""
-        found = self._exact.get(path)
-        if found is not None:
-            return found, b""
+        endpoints = self._exact.get(path)
+        if endpoints is not None:
+            return endpoints, b""
         parts = path.split(b"/", 4)
         if len(parts) < 4 or not parts[3]:
             return None
         rest = b"/" + parts[4] if len(parts) > 4 else b""
-        found = self._named.get((b"/".join(parts[:3]) + b"/", rest))
-        return None if found is None else (found, parts[3])
+        endpoints = self._named.get((b"/".join(parts[:3]) + b"/", rest))
+        return None if endpoints is None else (endpoints, parts[3])

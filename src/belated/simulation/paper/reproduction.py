@@ -83,52 +83,13 @@ _FIVE = ("DAIPW", "DIPW", "Mean", "NH", "NH0")
 FIGURES = {
     figure.name: figure
     for figure in (
-        Figure(
-            name="zero-margin",
-            caption="Zero margin, Pareto delays",
-            scenario=Scenario("PARETO", 0.0),
-            estimators=_FOUR,
-            histogram=0.2,
-        ),
-        Figure(
-            name="nonzero-margin",
-            caption="Margin 0.1, Pareto delays",
-            scenario=Scenario("PARETO", 0.1),
-            estimators=_FOUR,
-            histogram=0.2,
-        ),
-        Figure(
-            name="no-delay",
-            caption="No finite delays",
-            scenario=Scenario("NODELAY", 0.5),
-            estimators=_FOUR[:3],
-        ),
-        Figure(
-            name="negative-binomial",
-            caption="Negative binomial delays",
-            scenario=Scenario("NEGBINOM", 0.5),
-            estimators=_FIVE[:4],
-        ),
-        Figure(
-            name="pareto",
-            caption="Pareto delays",
-            scenario=Scenario("PARETO", 0.5),
-            estimators=_FIVE[:4],
-        ),
-        Figure(
-            name="weak-margin",
-            caption="Weak margin 0.1, Pareto delays",
-            scenario=Scenario("PARETO", 0.1),
-            estimators=_FIVE,
-            histogram=0.2,
-        ),
-        Figure(
-            name="strong-margin",
-            caption="Strong margin 0.5, Pareto delays",
-            scenario=Scenario("PARETO", 0.5),
-            estimators=_FIVE,
-            histogram=0.4,
-        ),
+        Figure("zero-margin", "Zero margin, Pareto delays", Scenario("PARETO", 0.0), _FOUR, histogram=0.2),
+        Figure("nonzero-margin", "Margin 0.1, Pareto delays", Scenario("PARETO", 0.1), _FOUR, histogram=0.2),
+        Figure("no-delay", "No finite delays", Scenario("NODELAY", 0.5), _FOUR[:3]),
+        Figure("negative-binomial", "Negative binomial delays", Scenario("NEGBINOM", 0.5), _FIVE[:4]),
+        Figure("pareto", "Pareto delays", Scenario("PARETO", 0.5), _FIVE[:4]),
+        Figure("weak-margin", "Weak margin 0.1, Pareto delays", Scenario("PARETO", 0.1), _FIVE, histogram=0.2),
+        Figure("strong-margin", "Strong margin 0.5, Pareto delays", Scenario("PARETO", 0.5), _FIVE, histogram=0.4),
     )
 }
 
