@@ -290,7 +290,12 @@ class Rivalry:
         return np.where(better == worse, -np.inf, lead)
 
     def not_best(self) -> Array:
-        """Return, for each arm, the p-value of the hypothesis that no other arm's mean is above its own.
+        """Return, for each arm, the p-value of the hypothesis that no other arm's mean is above its own."""
+        return self._not_best.copy()
+
+    @cached_property
+    def _not_best(self) -> Array:
+        """For each arm, the p-value of the hypothesis that no other arm's mean is above its own.
 
         It is the smallest p-value against single rivals, adjusted.
         """
@@ -325,7 +330,7 @@ class Rivalry:
         if not len(others):
             return math.nan
         twice = 2 * float(self.exceeds(np.full(len(others), index), others).max())
-        return min(1.0, max(twice, float(self.not_best()[others].max())))
+        return min(1.0, max(twice, float(self._not_best[others].max())))
 
     def against_best(self) -> Limits[Array]:
         """Return simultaneous intervals for every arm's mean minus the best of the others' (Hsu 1984).
