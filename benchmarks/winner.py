@@ -146,7 +146,7 @@ def best_of(statistics: ArmStatistics, means: np.ndarray, runs: int) -> tuple[fl
         held += bool(p_values[best[0]] > 0.05)
         number += int((p_values > 0.05).sum())
         false += rivalry.winner_not_best() < 0.05 and (index not in best or len(best) > 1)
-        low, high = rivalry.against_best(0.95)
+        low, high = rivalry.against_best()
         hsu += bool(((low <= gap + 1e-12) & (gap - 1e-12 <= high)).all())
     return held / count, number / count, false / count, hsu / count
 

@@ -47,14 +47,17 @@ def hybrid(x, runner_up, s, arms, level):
 
 
 def not_best(x, s, k, draws, rng):
-    """How often, of equal arms, some other beats arm k by as many standard errors as one does here."""
+    """How often, of equal arms, some other beats arm k by as many standard errors as one does here.
+
+    At least as often as two equal arms differ by as many.
+    """
     others = [j for j in range(len(x)) if j != k]
     most = max((x[j] - x[k]) / math.hypot(s[j], s[k]) for j in others)
     hits = 0
     for _ in range(draws):
         z = rng.normal(0, s)
         hits += max((z[j] - z[k]) / math.hypot(s[j], s[k]) for j in others) >= most
-    return hits / draws
+    return max(hits / draws, min(2 * stats.norm.sf(most), 1.0))
 
 
 def against_best(x, s, d):

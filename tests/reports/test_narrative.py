@@ -6,11 +6,13 @@ import re
 import warnings
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from reports.samples import experiment, sample_report
 from scipy import stats
 
 import belated as bl
+from belated.base.errors import without_warnings
 from belated.base.tables import Column
 from belated.reports.narrative import answer, question
 from belated.reports.rendering import render
@@ -54,6 +56,18 @@ def test_the_highest_arm_and_whether_that_is_certain():
     assert "It is clearly higher than every other arm (all compared at once, at 95%)." in answer(sure)[0]
     assert "It is not clearly higher than C." in answer(unsure)[0]
     assert question(sure).endswith("within 7 days of assignment for each of 3 arms, and how do they differ from A?")
+
+
+def test_an_arm_is_not_clearly_higher_than_one_that_it_may_equal():
+    arm = ["A", "B"] * 20 + ["C"]
+    noise = stats.norm.ppf((np.arange(20) + 0.5) / 20)
+    log = bl.Log(arm, [*np.stack([noise, noise[::-1] + 0.63], axis=1).ravel(), 0.0], [[1 / 3] * 3] * 41)
+    with without_warnings():
+        report = Report(title="", estimate=bl.estimate(log), contrasts=bl.estimate(log).contrasts())
+    assert 0.05 < report.estimate.contrast("B", "A").p_value < 0.1
+    highest, difference, _ = answer(report)
+    assert highest.endswith("It is not clearly higher than A.")
+    assert difference.startswith("There is no clear difference between B and A")
 
 
 def test_differences_without_a_baseline():

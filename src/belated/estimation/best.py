@@ -282,7 +282,7 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
     if len(rivals.arms) < 2:
         raise OptionError("Contrasts with the best arm need at least two arms that have an interval.")
     rivalry = rivals.rivalry(estimate.level)
-    low, high = _turned(rivalry.against_best(estimate.level), largest)
+    low, high = _turned(rivalry.against_best(), largest)
     p_values = rivalry.not_best()
     first, second = np.argsort(-rivals.values, kind="stable")[:2]
     p_values[first] = rivalry.winner_not_best()

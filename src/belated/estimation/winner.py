@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -225,13 +225,14 @@ def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
 class Rivalry:
     """Comparisons between arms: estimates, standard errors below and above them, and degrees of freedom, by arm.
 
-    With `duels`, two arms are compared by their contrast.
+    `level` is that of joint statements. With `duels`, two arms are compared by their contrast.
     """
 
     values: Array
     down: Array
     up: Array
     degrees: Array
+    level: float
     duels: Duels | None = None
 
     @classmethod
@@ -241,7 +242,7 @@ class Rivalry:
         low, high = limits(tail)
         q = -special.stdtrit(np.minimum(degrees, 1e9), tail)
         down, up = np.maximum(values - low, 0.0) / q, np.maximum(high - values, 0.0) / q
-        return cls(values, down, up, degrees, duels if len(values) <= _MOST_DUELS else None)
+        return cls(values, down, up, degrees, level, duels if len(values) <= _MOST_DUELS else None)
 
     def errors(self, better: Array, worse: Array) -> tuple[Array, Array]:
         """Return the standard error and Welch's degrees of freedom for the test that one arm is above another."""
@@ -272,18 +273,31 @@ class Rivalry:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(distance == 0, 0.0, distance / error))
 
+    @cached_property
+    def _deviates(self) -> Array:
+        """The normal deviates of single comparisons at which those of an arm with all others hold jointly."""
+        miss = 1 - self.level
+        most = np.full(len(self.values), miss / 2)
+        least = np.minimum(sidak_level(miss, max(len(self.values) - 1, 1)), most)
+        tails, _ = bisect_each(lambda tails: self.adjusted(tails) < miss, least, most, steps=20, geometric=True)
+        return np.asarray(-special.ndtri(tails))
+
     def _lead(self, better: Array, worse: Array) -> Array:
-        """Return about how many normal deviates one arm is above another; minus infinity for the arm itself."""
-        _, degrees = self.errors(better, worse)
-        with np.errstate(invalid="ignore"):
-            lead = _to_normal(self._statistic(better, worse), degrees)
+        """Return how far one arm is above another, in distances that rule the other out; -inf for the arm itself."""
+        distance = self.values[better] - self.values[worse]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            lead = np.where(distance == 0, 0.0, distance / self._reach(better, worse, self._deviates[worse]))
         return np.where(better == worse, -np.inf, lead)
 
     def not_best(self) -> Array:
-        """Return, for each arm, the p-value of the hypothesis that no other arm's mean is above its own.
+        """Return, for each arm, the p-value of the hypothesis that no other arm's mean is above its own."""
+        return self._not_best.copy()
 
-        It is the smallest p-value against single rivals, adjusted by Dunnett's integral over the arm's own error or,
-        with many arms, by Sidak's bound, which is valid by Slepian's inequality.
+    @cached_property
+    def _not_best(self) -> Array:
+        """For each arm, the p-value of the hypothesis that no other arm's mean is above its own.
+
+        It is the smallest p-value against single rivals, adjusted.
         """
         arms = np.arange(len(self.values))
         if len(arms) == 1:
@@ -296,34 +310,38 @@ class Rivalry:
         return self.adjusted(least)
 
     def adjusted(self, p_values: Array) -> Array:
-        """Return the probability, if all arms are equal, that each arm's smallest p-value is this small."""
-        return joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
+        """Return the probability, if all arms are equal, that each arm's smallest p-value is this small.
+
+        By Dunnett's integral over the arm's own error or, with many arms, by Sidak's bound, which is valid by Slepian's
+        inequality; at least that of the two-sided contrast with the rival, so that no arm is ruled out by one that may
+        be equal.
+        """
+        joint = joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
+        return np.asarray(np.maximum(joint, np.minimum(2 * p_values, 1.0)))
 
     def winner_not_best(self) -> float:
-        """Return the p-value of the hypothesis that the arm with the largest estimate does not have the largest mean.
+        """Return the p-value of the hypothesis that another arm's mean is as large as that of the largest estimate.
 
-        It is twice the largest p-value against single rivals (Gutmann and Maymin 1987; Hung and Fithian 2019).
+        It is twice the largest p-value against single rivals (Gutmann and Maymin 1987; Hung and Fithian 2019), and at
+        least the largest with which a rival may be best, so that an arm is called best only if no other may be.
         """
         index = int(np.argmax(self.values))
         others = np.delete(np.arange(len(self.values)), index)
         if not len(others):
             return math.nan
-        return min(1.0, 2 * float(self.exceeds(np.full(len(others), index), others).max()))
+        twice = 2 * float(self.exceeds(np.full(len(others), index), others).max())
+        return min(1.0, max(twice, float(self._not_best[others].max())))
 
-    def against_best(self, level: float) -> Limits[Array]:
+    def against_best(self) -> Limits[Array]:
         """Return simultaneous intervals for every arm's mean minus the best of the others' (Hsu 1984).
 
         With d_j the joint bound on how far the errors of other arms exceed that of arm j, the interval is from the
         minimum over contenders j of x_i - x_j - d_j to the minimum over all j of x_i - x_j + d_i. It always includes 0,
         possibly as a limit.
         """
-        arms = np.arange(len(self.values))
-        single, sidak = (np.full(len(arms), x) for x in (1 - level, sidak_level(1 - level, len(arms) - 1)))
-        # the tails of single comparisons at which an arm's comparisons, as the best, hold jointly
-        tails, _ = bisect_each(lambda tails: self.adjusted(tails) < 1 - level, sidak, single, steps=20, geometric=True)
+        arms, z = np.arange(len(self.values)), self._deviates
         worse, better = arms[:, np.newaxis], arms[np.newaxis, :]
         gap = self.values[worse] - self.values[better]
-        z = -special.ndtri(tails)
         most = gap + self._reach(better, worse, z[:, np.newaxis])  # of arm minus other, if the arm is best
         np.fill_diagonal(most, np.inf)
         upper = np.maximum(most.min(axis=1), 0.0)

@@ -12,6 +12,7 @@ from belated.base.columns import Label
 from belated.base.text import count, one_line, p_words, percent, with_unit
 from belated.estimation.answers import Answer, lift_notes
 from belated.estimation.best import Best
+from belated.estimation.target import Pair
 from belated.reports.charts import estimate_texts
 from belated.reports.report import Report
 
@@ -68,12 +69,14 @@ def _best(report: Report) -> str:
     best = estimate.best()
     words = _interval(best, f"adjusted for being the best of {known}")
     first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(report, best.arm)}: {words}.")
-    close = [arm for arm in best.contenders if arm != best.arm and arm not in best.left_out]
+    may_be_equal = {arm for pair in _joint_ties(report) if best.arm in pair for arm in pair}
+    others = [arm for arm in estimate.arms if arm != best.arm and arm not in best.left_out]
+    close = [arm for arm in others if arm in best.contenders or arm in may_be_equal]
     if close:
         these = _listed(report, close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
         return f"{first} It is not clearly higher than {these}."
-    others = "all the others" if among else "every other arm"
-    return f"{first} It is clearly higher than {others} (all compared at once, at {percent(report.level)})."
+    these = "all the others" if among else "every other arm"
+    return f"{first} It is clearly higher than {these} (all compared at once, at {percent(report.level)})."
 
 
 def _differences(report: Report) -> list[str]:
@@ -111,6 +114,13 @@ def _differences(report: Report) -> list[str]:
     if len(known) > 1:
         sentences.append(_how_they_hold(report, len(known), some_apart=bool(apart)))
     return sentences + lift_notes(report.contrasts.answers)
+
+
+def _joint_ties(report: Report) -> list[Pair]:
+    """Return the arms whose difference may be 0 when all differences are compared at once."""
+    if report.together is None:
+        return []
+    return [pair for joint, pair in zip(report.together.answers, report.pairs, strict=True) if _may_be_0(joint)]
 
 
 def _may_be_0(contrast: Answer) -> bool:
