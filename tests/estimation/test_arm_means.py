@@ -14,7 +14,7 @@ import belated as bl
 
 def test_an_arm_without_arrivals_is_nan_and_the_others_are_right():
     columns = {"arm": ["A", "B"] * 10, "propensity": [[0.4, 0.4, 0.2]] * 20, "arms": ["A", "B", "C"]}
-    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived; the estimate is NaN"):
+    with pytest.warns(bl.BelatedWarning, match="No outcome of arm 'C' has arrived; there is no estimate"):
         est = bl.estimate(bl.Log(outcome=np.arange(20.0), **columns))
     assert math.isnan(est.arm("C").estimate)
     assert math.isnan(est.contrast("C", "A").p_value)

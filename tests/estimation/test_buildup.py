@@ -111,7 +111,7 @@ def test_what_is_said_of_open_windows():
 
 def test_an_arm_that_nobody_has_lived_with_is_said():
     log = event_log(arms=["A", "B", "C"])
-    with pytest.warns(bl.BelatedWarning, match="No row of arm 'C' has lived so long; the estimate is NaN."):
+    with pytest.warns(bl.BelatedWarning, match="No row of arm 'C' has lived so long; there is no estimate."):
         assert np.isnan(bl.estimate(log).values[2])
 
 

@@ -343,5 +343,5 @@ def test_warnings_are_kept_each_once_and_not_said(log):
     outcome = np.where(log.code == 0, np.nan, log.outcome)
     silent = bl.Log(log.code, outcome, log.propensity, delay=np.where(np.isnan(outcome), np.inf, 1.0), as_of=2_000)
     analysis = analyse(silent, Questions())
-    assert analysis.warnings[0] == "No outcome of arm 0 has arrived; the estimate is NaN."
+    assert analysis.warnings[0] == "No outcome of arm 0 has arrived; there is no estimate."
     assert len(set(analysis.warnings)) == len(analysis.warnings)

@@ -361,7 +361,7 @@ class Sensitivity(Table):
         )
 
     def _title(self) -> str:
-        kind = f"{percent(self.level)} {self.missing.interval} intervals{in_points(self.unit)}"
+        kind = f"dipw, {percent(self.level)} {self.missing.interval} intervals{in_points(self.unit)}"
         return f"{self.name}{capped_at(self.cap)}: {kind} if the odds of arriving vary by at most gamma"
 
     def _columns(self) -> list[Column]:
@@ -515,7 +515,7 @@ class Shift(Table):
 
     def _title(self) -> str:
         means = f"intervals{in_points(self.unit)} if missing and arrived means differ by at most delta"
-        return f"{self.name}{capped_at(self.cap)}: {percent(self.level)} {means}"
+        return f"{self.name}{capped_at(self.cap)}: dipw, {percent(self.level)} {means}"
 
     def _columns(self) -> list[Column]:
         first, *others = bounds_columns(self.rows, "delta")

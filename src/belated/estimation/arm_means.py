@@ -235,12 +235,12 @@ class ArmMeans(Table):
         if self.maturity is not None:  # outcomes of rows whose window is open count, too
             one, all_, come = "row", "outcomes so far", "lived so long"
         for chosen, before, after in (
-            (arrived == 0, f"No {one} of", f"has {come}; the estimate is NaN."),
-            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; the estimate is NaN."),
+            (arrived == 0, f"No {one} of", f"has {come}; there is no estimate."),
+            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; there is no estimate."),
             (arrived == 1, f"Only one {one} of", f"has {come}; there is no interval."),
             (beyond, "Powers of the outcomes or weights of", "are beyond the range of numbers; there is no interval."),
             (constant & (arrived > 1) & ~beyond, f"All {all_} of", self._constant_words()),
-            (empty, f"In a segment no {one} of", f"has {come}; the estimate is NaN."),
+            (empty, f"In a segment no {one} of", f"has {come}; there is no estimate."),
         ):
             if chosen.any():
                 arms = "arm" if chosen.sum() == 1 else "each of the arms"
