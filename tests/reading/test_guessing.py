@@ -374,3 +374,21 @@ def many(columns: int) -> float:
 
 def test_many_columns_take_no_longer_than_their_number():
     assert min(many(4_000) for _ in range(3)) < 32 * min(many(500) for _ in range(3))  # 8 times as many
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"arrived": "boolean"}, {"outcome_observed": "boolean"}, {"is_observed": "integer"}, {"Matured": "number"}],
+)
+def test_a_flag_that_says_whether_outcomes_have_come_is_asked_about(columns):
+    log = table(s="arm", n="outcome p_A p_B", i="step")
+    with pytest.raises(LogError, match="seems to say whether an outcome has come, but not when; leave outcomes empty"):
+        find({**log, **columns})
+    assert find({**log, **columns}, given={"arrived_at": "none"}).arrived_at is None
+    assert find({**log, **columns, "arrived_at": "integer"}).arrived_at == "arrived_at"
+    assert find({**log, "clicked": "boolean", "returning": "boolean"}).arrived_at is None
+
+
+def test_clock_times_of_arrival_are_asked_about():
+    with pytest.raises(LogError, match="'arrived' is named like `arrived_at`, but is of kind duration"):
+        find({**table(s="arm", n="outcome p_A p_B", i="step"), "arrived": "duration"})
