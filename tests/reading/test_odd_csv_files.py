@@ -209,6 +209,7 @@ REFUSED = {
     "names that differ in case": (PLAIN.replace("p_B", "P_A", 1), {}, "differ only in case"),
     "a field too many": (PLAIN + "A,True,2026-05-01,2026-05-01,0.5,0.5,9\n", {}, "line 26 has 7 fields, but .* 6"),
     "a field too few": (PLAIN + "A,True,2026-05-01\n", {}, "line 26 has 3 fields, but the first line has 6"),
+    "one field": (PLAIN + "Total\n", {}, "line 26 has 1 field, but the first line has 6"),
     "an open quote": (PLAIN + '"A,True,2026-05-01,,0.5,0.5\n', {}, "quotation mark is not closed"),
     "another separator": (PLAIN.replace(",", ":"), {}, "No column is named like an arm"),
     "spaces as separators": (PLAIN.replace(",", " "), {}, "No column is named like an arm"),

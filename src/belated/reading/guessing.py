@@ -290,11 +290,14 @@ class _Columns:
 
     def missing(self, role: Role) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
-        for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
+        names = {**self.names, **{column: snake(column) for column in self.taken}}
+        for column in (c for tier in NAMES[role] for c, name in names.items() if re.fullmatch(tier, name)):
             kind = self.kinds[column]
-            named = f"Column {quoted(column)}{self.where} is named like an {role}, but is of kind {kind}"
+            named = f"Column {quoted(column)}{self.where} is named like an {role}, but is"
             ask = f"name another column with {argument(role)}"
-            return wrong(role, f"{named}, which it cannot be{_accepted(role, kind)}; {ask}.")
+            if column in self.taken:
+                return wrong(role, f"{named} given for {argument(self.taken[column])}; {ask}.")
+            return wrong(role, f"{named} of kind {kind}, which it cannot be{_accepted(role, kind)}; {ask}.")
         later = role == "outcome" and self.later
         events = f" If each row is an event, use {argument('events')} and {argument('window')}." if later else ""
         ask = f"name it with {argument(role)}"
@@ -419,7 +422,9 @@ def _named(value: Any, table: _Columns) -> Propensity:
     if isinstance(option, Iterable) and not isinstance(option, (str, bytes)):
         return Propensity("wide", tuple(table.take("propensity", column, NUMERIC) for column in option))
     column = table.take("propensity", option)
-    return Propensity("chosen" if table.kinds[column] in (*NUMERIC, "mixed") else "column", (column,))
+    if table.kinds[column] not in (*NUMERIC, "mixed"):
+        return Propensity("column", (column,))
+    return Propensity("chosen", (column,), beside=tuple(table.names))
 
 
 def _likely(table: _Columns) -> Propensity:
