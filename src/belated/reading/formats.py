@@ -18,6 +18,7 @@ from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
 from belated.reading.engines import register, sentences
 from belated.reading.inputs import Input, table_of_file
+from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -140,12 +141,11 @@ def _read_csv(connection: Connection, files: Files) -> Input:
 
 
 def _read_parquet(connection: Connection, files: Files) -> Input:
-    table = connection.read_parquet(
-        list(map(literal_path, files.paths)),
-        union_by_name=len(files.paths) > 1,
-        hive_partitioning=_is_partitioned(files),
-    )
-    return Input(table, files.name, ordered=True)
+    paths = list(map(literal_path, files.paths))
+    table = connection.read_parquet(paths, union_by_name=len(files.paths) > 1, hive_partitioning=_is_partitioned(files))
+    chunks = chunks_with_checksums(connection, paths)
+    whole = Input(table, files.name, ordered=True)
+    return CheckedFiles(table, files.name, ordered=True, chunks=chunks) if chunks else whole
 
 
 def _is_partitioned(files: Files) -> bool:

@@ -73,7 +73,8 @@ class Input:
 
     def first_labels(self, arm: str) -> list[Label]:
         """Return the arms of the first rows."""
-        rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
+        with sentences(self.name):
+            rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
         return [label for label in rows["arm"].unique().to_pylist() if label is not None]
 
 
