@@ -221,7 +221,7 @@ class Table:
 
     def to_json(self) -> str:
         """Return the rows of the table as JSON, unrounded, with null for NaN and infinity."""
-        return rows_text(self.to_dict())
+        return rows_text(self._unrounded())
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a pandas dataframe."""
