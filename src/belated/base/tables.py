@@ -354,9 +354,7 @@ def _library(name: str) -> Any:
 def _label(value: object) -> str:
     if isinstance(value, np.datetime64):
         return text.moment_text(value)
-    plain = text.printable(value)
-    seen = plain and plain == plain.strip()  # nothing, or spaces at its ends, would not be seen
-    return plain if seen else f"'{plain}'"
+    return text.visible(value)
 
 
 def _markdown(words: str) -> str:
