@@ -238,3 +238,7 @@ def test_a_joined_emoji_that_is_cut_leaves_no_joiner_behind(room):
     short = shorten(family, room)
     assert printable(short) == short
     assert columns_of(short) <= room
+
+
+def test_labels_that_differ_in_spaces_stay_different():
+    assert shorten_all(["A", "A ", "", " "], 20) == ["A", "'A '", "''", "' '"]

@@ -34,6 +34,7 @@ def test_a_plan_from_a_pilot_says_what_was_guessed_and_is_drawn(call, log, tmp_p
         (("--target", "A-C"), "no arm 'C'"),
         (("--power", "0.8"), "--power"),
         (("--policy", "greedy,x"), "--policy is 'greedy,x'"),
+        (("--target", "x"), "--target is 'x'; it must be two arms, such as B-A, or one of 'A', 'B'"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(refused, file, arguments, sentence):

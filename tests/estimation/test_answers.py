@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import copy
+import json
+import pickle
+
 import numpy as np
 import pytest
 from experiments import (
@@ -59,3 +63,22 @@ def test_simultaneous_contrasts_of_constant_outcomes():
     alone = [a.combination.limits(0.025) for a in joint.answers]
     assert [a.estimate for a in joint.answers] == [1.0, 2.0]
     assert all(a.low < low < a.estimate < high < a.high for a, (low, high) in zip(joint.answers, alone, strict=True))
+
+
+def test_an_answer_as_json_has_its_name():
+    log = bl.Log(["A", "B"] * 20, np.arange(40.0) % 7, np.full((40, 2), 0.5))
+    for answer in (bl.estimate(log).contrast("B", "A"), bl.sequence(log).contrast("B", "A")):
+        (row,) = json.loads(answer.to_json())
+        assert row["name"] == "B - A"
+        assert row["estimate"] == pytest.approx(answer.estimate)
+
+
+def test_answers_can_be_pickled_before_and_after_they_are_read():
+    log = bl.Log(["A", "B"] * 20, np.arange(40.0) % 7, np.full((40, 2), 0.5))
+    binary = bl.Log(["A", "B"] * 20, np.arange(40.0) % 7 < 3, np.full((40, 2), 0.5))
+    for each, interval in ((log, "score"), (binary, "wilson")):
+        estimate = bl.estimate(each, "hajek" if interval == "wilson" else "daipw", interval=interval)
+        fresh = pickle.loads(pickle.dumps(estimate))  # noqa: S301
+        words = str(estimate), str(estimate.contrast("B", "A"))
+        for read in (fresh, pickle.loads(pickle.dumps(estimate)), copy.deepcopy(estimate)):  # noqa: S301
+            assert (str(read), str(read.contrast("B", "A"))) == words

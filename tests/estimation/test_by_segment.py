@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -126,6 +127,7 @@ def test_heterogeneity_is_found_where_it_is_large():
     assert "differs between segments" in answer.note
     assert [a.name for a in answer.contrasts.answers]
     assert "DE" in str(answer)
+    assert [row["segment"] for row in json.loads(answer.to_json())] == [a.segment for a in answer.contrasts.answers]
 
 
 @pytest.mark.filterwarnings("ignore::belated.BelatedWarning")

@@ -35,7 +35,7 @@ def test_arms_and_moments_that_cannot_be():
     table = DRAWN.wide()
     assert bl.read(table, arms=["B", "A"]).arms == ("B", "A")
     refused("No column holds the propensity of arm 'C'", table, arms=["A", "B", "C"])
-    refused("it must be one of `arms`", table, arms=["A"])
+    refused("`arm` holds 'B'; it must be one of `arms`: 'A'", table, arms=["A"])
     refused("repeats a label", table, arms=["A", "A", "B"])
     for moment in ("2026-01-01", "x", np.nan, True, [1], dt.datetime(2026, 1, 1)):
         refused("it must be a number", table, as_of=moment)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -205,3 +207,22 @@ def test_a_format_is_known_by_how_a_name_ends():
     assert looks_like_a_file("a/b")
     assert looks_like_a_file("a.pq")
     assert not looks_like_a_file("outcomes")
+
+
+def test_two_columns_of_one_name_in_a_parquet_file_are_refused():
+    table = DRAWN.wide().append_column("outcome_1", pa.array([1.0] * ROWS))
+    nested = table.append_column("of", pa.array([{"x": {"outcome": 1, "y": 2}, "arm": 3}] * ROWS))
+    pa.parquet.write_table(nested.append_column("last_2", nested["arm"]), "a.parquet")
+    same(bl.read("a.parquet"))
+    twice = [*DRAWN.wide().column_names, "outcome", "of"]
+    pa.parquet.write_table(nested.rename_columns(twice), "b.parquet")
+    refused("`b.parquet` has several columns named 'outcome'; each must have a name of its own", "b.parquet")
+
+
+def test_a_database_of_sqlite_and_one_that_is_open_say_so():
+    with closing(sqlite3.connect("a.db")) as con:
+        con.execute("CREATE TABLE log (arm TEXT)")
+    refused("it is not a DuckDB database, but an SQLite database; give it as sqlite://PATH", "a.db")
+    database(os.path.abspath("b.duckdb"), DRAWN.wide())
+    with duckdb.connect("b.duckdb"):
+        refused("`b.duckdb` cannot be read: this program has it open already; close", "b.duckdb")

@@ -374,3 +374,41 @@ def many(columns: int) -> float:
 
 def test_many_columns_take_no_longer_than_their_number():
     assert min(many(4_000) for _ in range(3)) < 32 * min(many(500) for _ in range(3))  # 8 times as many
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"arrived": "boolean"}, {"outcome_observed": "boolean"}, {"is_observed": "integer"}, {"Matured": "number"}],
+)
+def test_a_flag_that_says_whether_outcomes_have_come_is_asked_about(columns):
+    log = table(s="arm", n="outcome p_A p_B", i="step")
+    with pytest.raises(LogError, match="seems to say whether an outcome has come, but not when; leave outcomes empty"):
+        find({**log, **columns})
+    assert find({**log, **columns}, given={"arrived_at": "none"}).arrived_at is None
+    assert find({**log, **columns, "arrived_at": "integer"}).arrived_at == "arrived_at"
+    assert find({**log, "clicked": "boolean", "returning": "boolean"}).arrived_at is None
+
+
+def test_clock_times_of_arrival_are_asked_about():
+    with pytest.raises(LogError, match="'arrived' is named like `arrived_at`, but is of kind duration"):
+        find({**table(s="arm", n="outcome p_A p_B", i="step"), "arrived": "duration"})
+
+
+def test_a_column_that_has_another_role_is_named_as_such():
+    log = table(s="arm", n="outcome p_A p_B", i="step")
+    for given, words in (
+        ({"segment": "arm"}, "'arm' is named like an arm, but is given for `segment`; name another column with `arm`"),
+        ({"covariates": "outcome"}, "'outcome' is named like an outcome, but is given for `covariates`"),
+    ):
+        with pytest.raises(LogError, match=words):
+            find(log, given=given)
+
+
+def test_one_of_several_columns_of_propensities_is_not_the_chosen_arms():
+    log = table(s="arm", n="outcome p_A p_B propensity", i="step")
+    with pytest.raises(LogError, match=r"Column 'p_A' .* is one of several, as the table also has 'p_B'; .* 'p_\*'"):
+        find(log, given={"propensity": "p_A"}).settled(["A", "B"])
+    for column, arms in (("propensity", ["A", "B"]), ("p_A", ["A", "C"]), ("p_A", ["A"])):
+        chosen = find(log, given={"propensity": column}).settled(arms).propensity
+        assert chosen is not None
+        assert (chosen.kind, chosen.columns) == ("chosen", (column,))

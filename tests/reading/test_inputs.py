@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import ibis
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -173,3 +174,8 @@ def test_what_is_read_beside_a_database_file_is_all_that_can_be_read():
                 }.items():
                     with pytest.raises(duckdb.Error, match=words):
                         connection.execute(statement).fetchall()
+
+
+def test_names_of_several_levels_are_refused():
+    frame = pd.concat({"log": DRAWN.wide().to_pandas()}, axis=1)
+    refused("column names of several levels; each column must have one name", frame)

@@ -209,6 +209,7 @@ REFUSED = {
     "names that differ in case": (PLAIN.replace("p_B", "P_A", 1), {}, "differ only in case"),
     "a field too many": (PLAIN + "A,True,2026-05-01,2026-05-01,0.5,0.5,9\n", {}, "line 26 has 7 fields, but .* 6"),
     "a field too few": (PLAIN + "A,True,2026-05-01\n", {}, "line 26 has 3 fields, but the first line has 6"),
+    "one field": (PLAIN + "Total\n", {}, "line 26 has 1 field, but the first line has 6"),
     "an open quote": (PLAIN + '"A,True,2026-05-01,,0.5,0.5\n', {}, "quotation mark is not closed"),
     "another separator": (PLAIN.replace(",", ":"), {}, "No column is named like an arm"),
     "spaces as separators": (PLAIN.replace(",", " "), {}, "No column is named like an arm"),
@@ -247,6 +248,9 @@ REFUSED = {
                                "two digits with `date_format`, such as '%d.%m.%y'"),
     "day first, two digits of the year": (text_of(columns(when="%d.%m.%y")), {"date_format": "day-first"},
                                           "two digits with `date_format`, such as '%d.%m.%y'"),
+    "names of months, of arrivals": (
+        text_of({**columns(), "arrived": ["" if out else "1 Mar 2026" for out in OUT]}).replace("arrived_at", "note"),
+        {}, "if these are times in a CSV file, give `date_format`"),
     "names of months": (text_of(columns(when="%d %b %Y")), {}, "give another with `date_format`"),
     "no such day": (one("assigned_at", "2026-02-30"), {}, "line 8 has '2026-02-30' in column 'assigned_at'"),
     "a word among times": (one("assigned_at", "soon"), {}, "line 8 has 'soon' in column 'assigned_at'"),
@@ -291,7 +295,9 @@ def test_a_first_line_for_spreadsheets_names_the_separator():
         assert bl.estimate(bl.read("a.csv")).values.tolist() == bl.estimate(bl.read("b.csv")).values.tolist()
 
 
-@pytest.mark.parametrize("value", ["1,000", "1.000,5", "1'000", "$5", "5 €", "1 000", "5%", "0x10", "1e", "१२"])
+@pytest.mark.parametrize(
+    "value", ["1,000", "1.000,5", "1'000", "$5", "5 €", "1 000", "5%", "0x10", "1e", "१२", "1_000", "+-1"]
+)
 def test_other_numbers_are_refused(value):
     table = columns(("1", "0"))
     table["outcome"][6] = value

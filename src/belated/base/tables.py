@@ -221,7 +221,7 @@ class Table:
 
     def to_json(self) -> str:
         """Return the rows of the table as JSON, unrounded, with null for NaN and infinity."""
-        return rows_text(self.to_dict())
+        return rows_text(self._unrounded())
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the table as a pandas dataframe."""
@@ -354,9 +354,7 @@ def _library(name: str) -> Any:
 def _label(value: object) -> str:
     if isinstance(value, np.datetime64):
         return text.moment_text(value)
-    plain = text.printable(value)
-    is_visible = plain and plain == plain.strip()  # nothing, or spaces at its ends, would not be seen
-    return plain if is_visible else f"'{plain}'"
+    return text.visible(value)
 
 
 def _markdown(words: str) -> str:

@@ -87,6 +87,12 @@ def one_line(value: object, longest: int = 60) -> str:
     return f"{text[: longest - 1 - tail].rstrip(_JOINER)}…{text[len(text) - tail :].lstrip(_JOINER)}"
 
 
+def visible(label: object) -> str:
+    """Return a printable label, in quotes where nothing, or spaces at its ends, would not be seen."""
+    text = printable(label)
+    return text if text and text == text.strip() else f"'{text}'"
+
+
 def masked(text: str) -> str:
     """Return text in which the passwords of URLs are stars."""
     text = _PASSWORD.sub(r"\1:***", text) if "@" in text else text
@@ -287,7 +293,7 @@ def shorten(label: object, room: float, width: Width = columns_of) -> str:
 
 def shorten_all(labels: Iterable[object], room: float, width: Width = columns_of) -> list[str]:
     """Return labels that take at most `room` each, cut where they are alike, so that different ones stay different."""
-    texts = [one_line(label, _LONGEST_NAME) for label in labels]
+    texts = [one_line(visible(label), _LONGEST_NAME) for label in labels]
     different = list(dict.fromkeys(texts))
     if all(width(text) <= room for text in different):
         return texts

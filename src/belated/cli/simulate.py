@@ -42,7 +42,7 @@ def simulate(
     steps = max(about.horizons) if horizon is None else horizon
     log = run(about.bandit, about.policy, steps, about.seed if seed is None else seed, replication)
     write_log(log, output)
-    typer.echo(f"{len(log):,} rows written to {printable(output)}", err=True)
+    typer.echo(f"{count(len(log), 'row')} written to {printable(output)}", err=True)
     if log.events is not None:
         events, number = write_events(log, output)
         typer.echo(f"{count(number, 'event')} written to {printable(events)}", err=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array, Label
+from belated.base.documents import rows_text
 from belated.base.errors import OptionError
 from belated.base.tables import RANGES, CellKind, Column, Table, shown_limit
 from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
@@ -159,6 +160,10 @@ class Answer(Table):
 
     def _data(self) -> dict[str, Sequence[object] | Array]:
         return {name: [value] for name, value in self.to_dict().items()}
+
+    def to_json(self) -> str:
+        """Return the values of the answer as JSON, a list of one row, with null for NaN and infinity."""
+        return rows_text(self._data())
 
 
 def make_answer(

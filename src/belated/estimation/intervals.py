@@ -333,6 +333,10 @@ class Combination:
         """The centre of the interval: the estimate, with arms' means clipped to their possible range."""
         return np.asarray(np.sum(self.coefficients * self.entry.within(self.arms.value), axis=-1))
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a pickle holds: not the reach, a function that is made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_reach"}
+
     @cached_property
     def _reach(self) -> ReachAt | None:
         return None if self.entry.reach is None else self.entry.reach(self.arms, self.coefficients)

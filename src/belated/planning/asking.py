@@ -103,6 +103,11 @@ def _target(labels: tuple[Label, ...], text: str) -> TargetLike:
     """Return an arm, or the two arms of a contrast."""
     if text in map(str, labels):
         return find_arm(labels, text)
+    if "-" not in text:
+        known = ", ".join(one_line(repr(str(label))) for label in labels[:10])
+        raise OptionError(
+            f"{argument('target')} is {one_line(repr(text))}; it must be two arms, such as B-A, or one of {known}."
+        )
     return read_contrast(labels, text, option="target")
 
 

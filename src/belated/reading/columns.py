@@ -177,6 +177,13 @@ TIMELY: Mapping[ColumnKind, str] = {
     **dict.fromkeys(NUMERIC, r"(.*_)?(at|date|datetime|timestamp|ts|epoch|when)"),
 }
 
+#: What seems to say whether an outcome has come, but not when; a number may be a time, unless its name is a flag's.
+_COME = "(arrived|observed|reported|received|returned|answered|resolved|matured|known|missing|pending|censored)"
+FLAGS: Mapping[ColumnKind, str] = {
+    "boolean": rf"((is|has|was|outcome|reward)_)?{_COME}|(arrived|observed)_at",
+    **dict.fromkeys(NUMERIC, rf"(is|has|was|outcome|reward)_{_COME}|matured|pending|censored"),
+}
+
 
 # ---------------------------------------------------------------- names, in tables and in sentences
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from belated.base.columns import Label
 from belated.base.errors import BelatedError, LogError, OptionError, argument
-from belated.base.text import one_line, shown
+from belated.base.text import count, one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.contents import known_content
 from belated.reading.csv_texts import (
@@ -461,7 +461,7 @@ def csv_fault(path: str, form: TextFormat) -> str | None:
             for fields in islice(reader, 10 * FIRST_ROWS):
                 line = layout.skip + reader.line_num
                 if fields and len(fields) != width:
-                    return f"line {line:,} has {len(fields)} fields, but the first line has {width}."
+                    return f"line {line:,} has {count(len(fields), 'field')}, but the first line has {width}."
             if isinstance(file.newlines, tuple):
                 return "its lines end in different ways; save it with line ends of one kind, LF or CR LF."
     except UnicodeError:

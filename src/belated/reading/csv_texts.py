@@ -224,7 +224,9 @@ def as_number(use: Use, form: TextFormat, *, percent: bool = False) -> Reading:
             plain = f"regexp_replace({plain}, '\\s*%$', '')"
         if form.decimal == ",":
             plain = f"CASE WHEN contains({plain}, '.') THEN NULL ELSE replace({plain}, ',', '.') END"
-        return f"nullif(TRY_CAST({plain} AS DOUBLE), 'nan'::DOUBLE)"
+        # DuckDB would skip underscores, and a plus before a minus
+        number = f"CASE WHEN NOT contains({plain}, '_') AND NOT starts_with({plain}, '+-') THEN {plain} END"
+        return f"nullif(TRY_CAST({number} AS DOUBLE), 'nan'::DOUBLE)"
 
     return Reading(value, "a number or a time" if use == "time" else "a number", use)
 

@@ -475,6 +475,7 @@ _MEANINGS = {
     "[Cc]orrupt|Invalid unicode": "it is damaged.",
     "not a valid DuckDB database": "it is not a DuckDB database.",
     "Could not read enough bytes": "a part of it is missing.",
+    "file handle conflict": "this program has it open already; close that connection first.",
     "Could not set lock": "another program has it open for writing; close that program first.",
     "Could not open IPC|Not an Arrow file|Invalid IPC": "it is not an Arrow file, or it is incomplete.",
     "not a GZIP stream|end of GZIP stream": "it is not a GZIP file, or it is incomplete.",

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.files import check_file
-from belated.base.text import one_line
-from belated.reading.contents import known_ending
+from belated.base.text import one_line, shown
+from belated.reading.contents import known_content, known_ending
 from belated.reading.csv_files import csv_file, literal_path
 from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
 from belated.reading.engines import register, sentences
 from belated.reading.inputs import Input, table_of_file
+from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -140,12 +141,31 @@ def _read_csv(connection: Connection, files: Files) -> Input:
 
 
 def _read_parquet(connection: Connection, files: Files) -> Input:
-    table = connection.read_parquet(
-        list(map(literal_path, files.paths)),
-        union_by_name=len(files.paths) > 1,
-        hive_partitioning=_is_partitioned(files),
-    )
-    return Input(table, files.name, ordered=True)
+    paths = list(map(literal_path, files.paths))
+    table = connection.read_parquet(paths, union_by_name=len(files.paths) > 1, hive_partitioning=_is_partitioned(files))
+    _check_names(connection, paths, table.columns, files.name)
+    chunks = chunks_with_checksums(connection, paths)
+    whole = Input(table, files.name, ordered=True)
+    return CheckedFiles(table, files.name, ordered=True, chunks=chunks) if chunks else whole
+
+
+def _check_names(connection: Connection, paths: list[str], columns: Sequence[str], name: str) -> None:
+    """Refuse Parquet files with two columns of one name: DuckDB would call the second outcome_1, and read the first."""
+    if not any(column[: column.rfind("_")] in columns for column in columns if re.search(r"_\d+$", column)):
+        return
+    schema = connection.con.execute("SELECT name, coalesce(num_children, 0) FROM parquet_schema(?)", [paths])
+    names: list[str] = []
+    inside: list[int] = []  # how many columns are left in each structure, from the outermost
+    for column, children in schema.fetchall():
+        if not inside:
+            names = []
+        elif len(inside) == 1 and column in names:
+            raise LogError(f"`{name}` has several columns named {shown(column)}; each must have a name of its own.")
+        elif len(inside) == 1:
+            names.append(column)
+        inside[-1:] = [*(left - 1 for left in inside[-1:]), *([children] if children else [])]
+        while inside and not inside[-1]:
+            inside.pop()
 
 
 def _is_partitioned(files: Files) -> bool:
@@ -187,6 +207,10 @@ def _check_arrow(path: str) -> None:
 
 
 def _read_database(connection: Connection, files: Files) -> Input:
+    with open(files.path, "rb") as file:
+        content = known_content(file.read(64))
+    if content is not None and not content.startswith("a DuckDB"):
+        raise LogError(f"`{files.name}` cannot be read: it is not a DuckDB database, but {content}.")
     return table_of_file(connection, files.path, files.table)
 
 

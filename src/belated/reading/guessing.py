@@ -14,6 +14,7 @@ from belated.base.text import one_line
 from belated.log.splits import UNIFORM, is_split
 from belated.reading.columns import (
     CALENDAR,
+    FLAGS,
     KINDS,
     LATER,
     NAMES,
@@ -253,13 +254,27 @@ class _Columns:
         """Refuse to leave out a column that is named like a role, but cannot be read as the others are."""
         for tier in NAMES[role][:tiers]:
             for column, name in self.names.items():
-                if self.kinds[column] in kinds and re.fullmatch(tier, name):
+                if (kind := self.kinds[column]) in kinds and re.fullmatch(tier, name):
+                    times = kind == "text" and role == "arrived_at"
+                    written = f"if these are times in a CSV file, give {argument('date_format')}; " if times else ""
                     raise wrong(
                         role,
-                        f"Column {quoted(column)}{self.where} is named like {argument(role)}, but is of kind "
-                        f"{self.kinds[column]}, which does not fit the other columns; name the column with "
-                        f"{argument(role)}, or use {argument(role, NONE)} if there is none.",
+                        f"Column {quoted(column)}{self.where} is named like {argument(role)}, but is of kind {kind}, "
+                        f"which does not fit the other columns; {written}name the column with {argument(role)}, or use "
+                        f"{argument(role, NONE)} if there is none.",
                     )
+
+    def check_flags(self) -> None:
+        """Ask about a column that says whether outcomes have come: where they have not, 0 may stand for nothing."""
+        for column, name in self.names.items():
+            pattern = FLAGS.get(self.kinds[column])
+            if pattern is not None and re.fullmatch(pattern, name):
+                raise wrong(
+                    "arrived_at",
+                    f"Column {quoted(column)}{self.where} seems to say whether an outcome has come, but not when; "
+                    "leave outcomes empty that have not come, then name the column of times with "
+                    f"{argument('arrived_at')}, or use {argument('arrived_at', NONE)} if there is none.",
+                )
 
     def check_times(self, role: Role, what: str, used: Collection[str]) -> None:
         """Ask about a column that looks like a time, if no column plays a role of times."""
@@ -275,11 +290,14 @@ class _Columns:
 
     def missing(self, role: Role) -> LogError:
         """Return the error that no column is named like the role, or none that can play it."""
-        for column in (c for tier in NAMES[role] for c, name in self.names.items() if re.fullmatch(tier, name)):
+        names = {**self.names, **{column: snake(column) for column in self.taken}}
+        for column in (c for tier in NAMES[role] for c, name in names.items() if re.fullmatch(tier, name)):
             kind = self.kinds[column]
-            named = f"Column {quoted(column)}{self.where} is named like an {role}, but is of kind {kind}"
+            named = f"Column {quoted(column)}{self.where} is named like an {role}, but is"
             ask = f"name another column with {argument(role)}"
-            return wrong(role, f"{named}, which it cannot be{_accepted(role, kind)}; {ask}.")
+            if column in self.taken:
+                return wrong(role, f"{named} given for {argument(self.taken[column])}; {ask}.")
+            return wrong(role, f"{named} of kind {kind}, which it cannot be{_accepted(role, kind)}; {ask}.")
         later = role == "outcome" and self.later
         events = f" If each row is an event, use {argument('events')} and {argument('window')}." if later else ""
         ask = f"name it with {argument(role)}"
@@ -310,7 +328,8 @@ def _times(first: _Columns, second: _Columns, roles: Mapping[str, str | None]) -
     if not assigned and "assigned_at" not in roles:
         first.check_none("assigned_at", ("other",), tiers=1)
     if not arrived and not delay and not {"arrived_at", "delay"} & roles.keys():
-        second.check_none("arrived_at", ("other", "text", "mixed", "time", *NUMERIC))
+        second.check_flags()
+        second.check_none("arrived_at", ("other", "text", "mixed", "time", "duration", *NUMERIC))
         second.check_none("delay", ("other", "text", "mixed"))
     if not assigned and "assigned_at" not in roles:
         first.check_times("assigned_at", "the rows were assigned", {arrived or "", delay or ""})
@@ -403,7 +422,9 @@ def _named(value: Any, table: _Columns) -> Propensity:
     if isinstance(option, Iterable) and not isinstance(option, (str, bytes)):
         return Propensity("wide", tuple(table.take("propensity", column, NUMERIC) for column in option))
     column = table.take("propensity", option)
-    return Propensity("chosen" if table.kinds[column] in (*NUMERIC, "mixed") else "column", (column,))
+    if table.kinds[column] not in (*NUMERIC, "mixed"):
+        return Propensity("column", (column,))
+    return Propensity("chosen", (column,), beside=tuple(table.names))
 
 
 def _likely(table: _Columns) -> Propensity:

@@ -73,7 +73,8 @@ class Input:
 
     def first_labels(self, arm: str) -> list[Label]:
         """Return the arms of the first rows."""
-        rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
+        with sentences(self.name):
+            rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
         return [label for label in rows["arm"].unique().to_pylist() if label is not None]
 
 
@@ -98,6 +99,8 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
     import narwhals as nw
     import pyarrow as pa
 
+    if getattr(getattr(frame, "columns", None), "nlevels", 1) > 1:
+        raise LogError("The dataframe has column names of several levels; each column must have one name.")
     names = [] if hasattr(frame, "collect") else list(map(str, getattr(frame, "columns", ())))
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame

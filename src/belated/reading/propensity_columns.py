@@ -42,6 +42,11 @@ def propensity_columns(
         raise OptionError(
             f"{argument('propensity')} is missing; it must name the columns with the arms' probabilities."
         )
+    if arms is not None and (odd := next((label for label in values if label not in arms), None)) is not None:
+        raise LogError(
+            f"{argument('arm')} holds {one_line(repr(odd))}; it must be one of {argument('arms')}: {listed(arms)}.",
+            column="arm",
+        )
     held = np.empty(len(values), dtype=object)
     held[:] = values
     if propensity.kind == "split":

@@ -28,6 +28,7 @@ from belated.reading.formats import find_files, format_of, looks_like_a_file, re
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, is_url, path_of, table_beside
 from belated.reading.live_logs import LiveLog, NamedFrame, find_live
+from belated.reading.parquet_pages import CheckedFiles
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
 from belated.reading.source import Reading, Source
@@ -310,8 +311,8 @@ def _kinds(table: Input) -> dict[str, ColumnKind]:
 def _loaded(
     assignments: Input, deliveries: Input | None, columns: Roles, *, percent: bool
 ) -> tuple[Input, Input | None]:
-    """Read CSV files once, as roles ask for: the first rows do not bind the others."""
-    if not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
+    """Read CSV files once, as roles ask for: the first rows do not bind the others; check files that have checksums."""
+    if not any(isinstance(table, (CsvFile, CheckedFiles)) for table in (assignments, deliveries)):
         return assignments, deliveries
     first: dict[str | None, Use] = {columns.arm: "label", columns.assigned_at: "time", columns.key: "key"}
     first |= dict.fromkeys(_chances(assignments, columns), "share")

@@ -49,6 +49,8 @@ class Propensity:
         Label to column: further columns named alike, of arms never chosen or of something else.
     pattern : str or None
         The pattern that named the columns, if one did.
+    beside : tuple of str
+        Of the chosen arm's, if it was named, the columns that play no role.
     instead : Propensity or None
         Of a guess, what it is if the arms have no columns of their own.
     split : mapping, "uniform" or None
@@ -62,6 +64,7 @@ class Propensity:
     labels: tuple[Label, ...] | None = None
     extra: Mapping[Label, str] = field(default_factory=dict)
     pattern: str | None = None
+    beside: tuple[str, ...] = field(default=(), compare=False)
     instead: Propensity | None = None
     split: Mapping[Label, float] | str | None = None
     unit: PropensityUnit = "fraction"
@@ -117,6 +120,8 @@ class Roles:
         are named as probabilities (`p_A`, `A_prob`). Any other shared name counts only if nothing else could be meant.
         """
         propensity, known = self.propensity, list(arms)
+        if propensity is not None and propensity.beside:
+            _check_chosen(propensity.columns[0], propensity.beside, known)
         if propensity is None or propensity.kind not in ("guess", "wide"):
             return self
         columns, guess = propensity.columns, propensity.kind == "guess"
@@ -191,6 +196,21 @@ class Roles:
         named = [f"--{role.replace('_', '-')}" if cli else f"`{role}`" for role in self.guessed if options]
         guessed = f" (guessed; change with {', '.join(named)})" if named else ""
         return f"columns: {', '.join(shown)}{guessed}"
+
+
+def _check_chosen(column: str, beside: Sequence[str], arms: Sequence[Label]) -> None:
+    """Refuse one arm's column of propensities as the chosen arm's, if every other arm has a column too."""
+    texts = list(map(text_of, arms))
+    for text in texts if len(texts) > 1 else ():
+        for match in re.finditer(re.escape(text), column):
+            start, end = column[: match.start()], column[match.end() :]
+            others = [f"{start}{other}{end}" for other in texts if other != text]
+            if (start or end) and all(other in beside for other in others):
+                raise wrong(
+                    "propensity",
+                    f"Column {quoted(column)} for {argument('propensity')} is one of several, as the table also has "
+                    f"{some(others)}; name the columns of all arms, such as {quoted(f'{start}*{end}')}.",
+                )
 
 
 def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from belated.base.columns import Array, Label
+from belated.base.documents import rows_text
 from belated.base.tables import RANGES, Column, Table, shown_limit
 from belated.base.text import Unit, percent
 from belated.estimation.answers import name_column
@@ -83,6 +84,10 @@ class SequenceAnswer(Table):
 
     def _data(self) -> dict[str, Any]:
         return {name: [value] for name, value in self.to_dict().items()}
+
+    def to_json(self) -> str:
+        """Return the values of the answer as JSON, a list of one row, with null for NaN and infinity."""
+        return rows_text(self._data())
 
 
 @dataclass(frozen=True, repr=False)

@@ -364,12 +364,12 @@ CALIBRATION_ADVICE = (
     "those that the policy used. Estimates from them are biased."
 )
 CONTEXT_ADVICE = (
-    "Name what the policy looked at, such as segment='country' (--segment country). Otherwise use weights='uniform' or "
-    "weights='past', which are right if arrival does not depend on the unit."
+    "Name what the policy looked at, such as segment='country' (--segment country). Otherwise use, in Python, "
+    "weights='uniform' or weights='past', which are right if arrival does not depend on the unit."
 )
 FINER_ADVICE = (
-    "Use weights='past' or weights='uniform', which are right if within a segment arrival does not depend on the unit, "
-    "or name finer segments: everything that the policy looked at."
+    "In Python, use weights='past' or weights='uniform', which are right if within a segment arrival does not depend "
+    "on the unit, or name finer segments: everything that the policy looked at."
 )
 POSITIVE_ADVICE = (
     "If outcomes are recorded only when they happen, as purchases are, estimates are the mean per purchase, not the "
