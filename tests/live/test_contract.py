@@ -481,6 +481,20 @@ def test_a_window_that_closes_before_a_change_is_learned_after_it(place):
     assert exp._store.verify().clean
 
 
+def test_an_answer_says_why_it_cannot_be(place, tmp_path):
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS[:4])
+    place.clock.forward(3601)
+    exp.add_arm("C")
+    exp.ask_many(UNITS)
+    answer = exp.answer()
+    assert answer.counts == bl.live.Counts(asked=40, told=4, out=36)
+    assert (answer.estimate, answer.contrasts) == (None, ())
+    assert "no row that has lived beyond its assignment; wait" in str(answer)
+    with pytest.raises(bl.LogError, match="cannot be reported: some arm has no row that has lived"):
+        answer.report(tmp_path / "report.html")
+
+
 # ---------------------------------------------------------------- changes
 
 
