@@ -39,11 +39,21 @@ class Imported(NamedTuple):
     units: list[str]
     rows: list[int]  # of the table
 
+    def check_past(self, now: int) -> None:
+        """Raise if a time is still to come: what the store stamps from now on would have to wait for it."""
+        assigned, arrived = _stamps(self.log, now)
+        for what, late in (("was assigned", assigned > now), ("has its outcome", self.log.arrived & (arrived > now))):
+            if late.any():
+                raise LogError(
+                    f"Row {self.rows[int(late.argmax())]} {what} later than now, {moment(now):%Y-%m-%d %H:%M} UTC; the "
+                    "times of an import must be past, and UTC unless they have a zone."
+                )
+
     def add(self, store: Store) -> Experiment:
         """Store the experiment, and make the version that knows what had arrived."""
         name, policy = self.creation.name, self.creation.policy
         with store.storage.writing() as session:
-            _check_past(self.log, self.rows, session.now)
+            self.check_past(session.now)
             self.creation.add(session)
             key = _fill(session, name, self.log, self.units, self.creation.setup)
             self.creation.who.note(session, key, "import", rows=len(self.units))
@@ -108,17 +118,6 @@ def _check_outcomes(log: Log, rows: list[int], outcome: Outcome) -> None:
             outcome.read(float(log.outcome[place]))
         except OptionError as error:
             raise LogError(f"The outcome of row {rows[place]} cannot be: {error}") from None
-
-
-def _check_past(log: Log, rows: list[int], now: int) -> None:
-    """Raise if a time is still to come: what the store stamps from now on would have to wait for it."""
-    assigned, arrived = _stamps(log, now)
-    for what, late in (("was assigned", assigned > now), ("has its outcome", log.arrived & (arrived > now))):
-        if late.any():
-            raise LogError(
-                f"Row {rows[int(late.argmax())]} {what} later than now, {moment(now):%Y-%m-%d %H:%M} UTC; the times of "
-                "an import must be past, and UTC unless they have a zone."
-            )
 
 
 def _read(
