@@ -185,8 +185,16 @@ def test_an_import_or_a_rehearsal_that_is_refused_makes_no_file(refused, log, fi
     before = sorted(tmp_path.iterdir())
     refused("live", "import", place, "x", log, "--outcome", "binary")
     refused("live", "import", place, "x", log, "--outcome", "real", "--baseline", "Z")
+    late = tmp_path / "late.csv"
+    late.write_text("arm,outcome,p_A,p_B,assigned_at,arrived_at\n" + "A,1,0.5,0.5,2999-01-01,2999-01-02\n" * 3)
+    before.append(late)
+    assert "was assigned later than now" in refused("live", "import", place, "x", late)
     refused("live", "simulate", file, "--place", place, "--rows", 100, "--baseline", "Z")
-    assert sorted(tmp_path.iterdir()) == before
+    own = tmp_path / "own.toml"
+    own.write_text(file.read_text().replace('name = "epsilon_greedy"\nburn_in = 0.1', 'name = "own"'))
+    before.append(own)
+    assert "cannot be in a file" in refused("live", "simulate", own, "--place", place, "--rows", 100)
+    assert sorted(tmp_path.iterdir()) == sorted(before)
 
 
 def test_kind_and_target_of_the_sequence_are_chosen_at_the_creation(call, log, tmp_path):

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 import belated as bl
-from belated.live import schema
+from belated.live import keeping, schema
 from belated.live.asking import ask
 from belated.live.design import snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
@@ -466,6 +466,35 @@ def test_a_window_closes_to_zero_only_for_events(place):
     assert plain.answer().counts.out == 1
 
 
+def test_a_window_that_closes_before_a_change_is_learned_after_it(place):
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS[:4])
+    exp.tell(UNITS[0])
+    exp.tick()  # it knows the units, but no outcome
+    place.clock.forward(3601)
+    exp.pause_arm("B")
+    exp.resume_arm("B")
+    place.clock.forward(60)
+    made = exp.tick()
+    assert (sum(made.counts), sum(made.totals)) == (4, 1)
+    assert exp.replay() == stored(exp)
+    assert exp._store.verify().clean
+
+
+def test_an_answer_says_why_it_cannot_be(place, tmp_path):
+    exp = place.create(outcome=bl.live.events("1h"))
+    exp.ask_many(UNITS[:4])
+    place.clock.forward(3601)
+    exp.add_arm("C")
+    exp.ask_many(UNITS)
+    answer = exp.answer()
+    assert answer.counts == bl.live.Counts(asked=40, told=4, out=36)
+    assert (answer.estimate, answer.contrasts) == (None, ())
+    assert "no row that has lived beyond its assignment; wait" in str(answer)
+    with pytest.raises(bl.LogError, match="cannot be reported: some arm has no row that has lived"):
+        answer.report(tmp_path / "report.html")
+
+
 # ---------------------------------------------------------------- changes
 
 
@@ -564,6 +593,20 @@ def test_a_policy_function_that_this_process_lacks_keeps_the_last_good_version(p
     assert "give it again" in other.status().problem
     assert exp.tick().number == 2
     assert other.status().problem is None
+
+
+@of_storages("a Python function is not sent over HTTP")
+def test_a_policy_that_fails_while_another_one_is_set_leaves_no_problem(place):
+    def fails(count, total, t):
+        if t > 1:
+            exp.set_policy(bl.policies.uniform())
+            raise ValueError("no")
+        return [0.5, 0.5]
+
+    exp = place.create(policy=bl.policies.own(fails))
+    exp.ask("x")
+    assert exp.tick().cause == "policy set"
+    assert exp.status().problem is None
 
 
 def test_stopped_takes_tells_and_refuses_new_units(place):
@@ -671,6 +714,57 @@ def test_a_restore_forgets_again_what_was_erased(place):
     assert exp._store.verify().clean
 
 
+@of_storages("a store is restored where it is, while nobody serves it")
+def test_a_restore_forgets_also_what_was_erased_after_the_clock_was_set_back(place):
+    exp = place.create()
+    place.clock.forward(3600)
+    exp.ask("x")
+    exp.tell("waiting", 1)
+    exp.tick()
+    place.clock.forward(-3600)
+    exp.ask("y")
+    path = exp._store.backup(place.folder / "copy.belated")
+    for unit in ("x", "y", "waiting"):
+        assert exp.erase(unit)
+    place.close()
+    assert bl.live.restore(path, place.url, replace=True) == 3
+    assert bl.live.restore(path, place.url, replace=True) == 3
+
+
+@of_storages("a store is restored where it is, while nobody serves it")
+def test_a_restore_keeps_the_latest_time_of_an_erasure(place):
+    """Two backups are restored one after the other; the first knows the unit only as it was erased before."""
+    exp = place.create()
+    exp.ask("x")
+    exp.erase("x")
+    before = exp._store.backup(place.folder / "before.belated")
+    place.clock.forward(60)
+    exp.ask("x")
+    after = exp._store.backup(place.folder / "after.belated")
+    exp.erase("x")
+    place.close()
+    assert bl.live.restore(before, place.url, replace=True) == 0
+    assert bl.live.restore(after, place.url, replace=True) == 1
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@of_storages("a store is restored where it is, while nobody serves it")
+def test_a_restore_that_is_interrupted_changes_nothing(place, monkeypatch):
+    exp = place.create()
+    exp.ask("x")
+    path = exp._store.backup(place.folder / "copy.belated")
+    exp.erase("x")
+    place.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping, "forget_again", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            bl.live.restore(path, place.url, replace=True)
+    assert not place.again().ask("x").repeated
+
+
 NEXT = "alter table experiment add column note text"
 
 
@@ -704,7 +798,7 @@ def test_a_newer_schema_is_refused_in_a_sentence(place):
 
 MIGRATES = f"""
 import sys, belated as bl
-from belated.live import schema
+from belated.live import keeping, schema
 schema.MIGRATIONS.append([{NEXT!r}])
 sys.stdin.read()
 print(bl.live.migrate(sys.argv[1]))

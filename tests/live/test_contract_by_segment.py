@@ -455,6 +455,9 @@ def test_a_store_of_every_older_schema_is_read_and_upgraded(place, monkeypatch, 
             for number, label in enumerate("AB"):
                 _insert(session, "arm", old, (1, number, label, "offered"))
             _insert(session, "rule", old, (1, 1, '{"name": "uniform"}', now))
+            created = '{"arms": ["A", "B"], "policy": {"name": "uniform"}}'
+            for number, (what, detail) in enumerate((("create", created), ("start", "{}"))):
+                _insert(session, "change", old, (number, 1, what, detail, "Ada", "", now))
             made = (1, 1, 1, 1, 0, now, "[0, 1]", "[0.5, 0.5]", "[0.0, 0.0]", "[0.0, 0.0]", "start")
             _insert(session, "version", old, made)
             for key in range(30):

@@ -14,6 +14,10 @@ GIVEN = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live
         ({"arms": None}, "`arms` is of type NoneType; it must be a list"),
         ({"arms": ["A", 7]}, "`arms` is of type int; it must be text"),
         ({"segments": 5}, "`segments` is of type int; it must be a list"),
+        (
+            {"policy": bl.policies.uniform().matured(), "outcome": bl.live.events("1d")},
+            "`policy` is matured, but live experiments learn from closed windows; leave out",
+        ),
         ({"author": ""}, "`author` has 0 characters"),
         ({"reason": "x" * 2001}, "`reason` has 2,001 characters"),
     ],

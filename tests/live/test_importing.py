@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
@@ -38,6 +40,22 @@ def test_units_may_be_as_many_as_there_are_people(tmp_path):
 def test_what_cannot_be_imported_is_said_in_a_sentence(columns, options, words):
     with pytest.raises((bl.LogError, bl.OptionError), match=words):
         read_import("mail", pa.table(ROWS | columns), **GIVEN | options)
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [((0, 2, 0, 1), "Row 1 was assigned later than now"), ((0, 0, 0, 2), "Row 2 has its outcome later than now")],
+)
+def test_times_that_are_still_to_come_are_refused(tmp_path, hours, words):
+    """Local times that are taken for UTC: everything that is stored later would have to wait for them."""
+    now = dt.datetime(2026, 3, 1, 12)
+    *assigned, told = [now + dt.timedelta(hours=each - 1) for each in hours]
+    table = pa.table(ROWS | {"outcome": [None, None, 1.0], "assigned_at": assigned, "arrived_at": [None, None, told]})
+    clock = int(now.replace(tzinfo=dt.UTC).timestamp() * 1e6)
+    with bl.live.open(tmp_path / "shop.belated", ticking=False, clock=lambda: clock) as store:
+        with pytest.raises(bl.LogError, match=f"{words}, 2026-03-01 12:00 UTC; the times of an import must be past"):
+            store.import_table("mail", table, **GIVEN)
+        assert not list(store.experiments())
 
 
 def test_whole_numbers_are_units(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from engines import _parameter
 
 import belated as bl
+from belated.live.asking import ask
 from belated.live.postgres import _LOCK, _prepare_plans
 from belated.live.schema import PLACES
 
@@ -104,3 +105,14 @@ def test_equal_and_other_values_of_a_column_are_stored_as_they_are(place):
         found = session.run("select * from outcome order by id")
     assert found == rows
     assert [math.copysign(1, row[5]) for row in found] == [1, -1]
+
+
+def test_an_outcome_that_is_parked_while_its_unit_is_asked_is_adopted_after_a_stop_too(place):
+    exp, other = place.create(), place.open()
+    with other.storage.writing() as session:
+        ask(session, "button", ["x"])
+        assert exp.tell("x", 1).status == "parked"
+    exp.stop()
+    exp.tick()
+    assert exp.answer().counts == bl.live.Counts(asked=1, told=1)
+    assert exp._store.verify().clean

@@ -58,7 +58,17 @@ def run(exp, place):
         ("""update experiment set about = replace(about, '"baseline": "A"', '"baseline": "B"')""", "what was fixed at"),
         ("delete from change where what = 'create'", "its creation is not in the list of changes"),
         ("delete from change where what = 'pause arm'", "its arms' states are not those of the list of changes"),
+        ("delete from change", "its creation is not in the list of changes"),
         ("delete from rule", "a policy is missing"),
+        ("update version set cause = 'import'", "it has imported versions, and was started by the list of changes"),
+        (
+            "insert into version select experiment, number + 1, rule, step, watermark, made_at, '[0, 1, 2]', "
+            "probabilities, counts, totals, cause, steps from version order by number desc limit 1",
+            "its last version is not of the last change of its arms or its policy",
+        ),
+        ("update outcome set key = 'x'", "that its kind does not have"),
+        ("insert into parked select id, 'z', '', 7, null, 0 from experiment", "1 outcome parked that its kind"),
+        ("insert into exclusion values (7, 'B - A', 0, 0)", "1 exclusion of an experiment that is not there"),
         ("delete from experiment", "decisions of an experiment that is not there"),
     ],
 )
@@ -77,8 +87,8 @@ def test_what_this_process_remembers_is_read_again(place):
     exp = place.create()
     exp.ask("x")
     place.sql("update arm set state = 'dropped' where number = 1")
-    (found,) = exp._store.verify().findings
-    assert "its arms' states are not those of the list of changes" in found
+    found = exp._store.verify().findings
+    assert "its arms' states are not those of the list of changes" in found[0]
 
 
 def test_changes_of_the_past_are_clean(place):

@@ -99,6 +99,7 @@ def import_(
     """
     from belated.cli.live import read_outcome, read_policy
     from belated.live.importing import read_import
+    from belated.live.storage import system_clock
     from belated.live.store import open as open_store
 
     declared = read_outcome(outcome)
@@ -111,6 +112,7 @@ def import_(
         name, source, policy=read_policy(policy, declared), outcome=declared, unit=unit, segment=segment,
         baseline=baseline, planned_rows=planned, level=level, **given, **columns,
     )  # fmt: skip
+    imported.check_past(system_clock())
     with open_store(place, ticking=False) as store:
         show(imported.add(store).status(), "table")
 

@@ -102,10 +102,10 @@ class LiveAnswer(Table):
 
         refused: list[str] = []
         with recorded_warnings() as said:
-            self.estimate = estimate(log, level=self.setup.level)
             try:
+                self.estimate = estimate(log, level=self.setup.level)
                 self.sequence = sequence(log, **self.setup.sequence_options)
-            except OptionError as error:  # an imported policy was finer than the segments
+            except (LogError, OptionError) as error:  # no window has begun; the policy was finer than segments
                 refused = [str(error)]
         self.warnings = tuple(said + refused)
 
@@ -145,7 +145,8 @@ class LiveAnswer(Table):
         from belated.reports.rendering import report
 
         if self.log is None or self.estimate is None:
-            raise LogError(f"{self.name!r} has no outcomes yet; a report needs some.")
+            why = self.warnings[0] if self.warnings else "it has no outcomes yet; a report needs some."
+            raise LogError(f"{self.name!r} cannot be reported: {why[:1].lower()}{why[1:]}")
         options = self.setup.sequence_options
         with recorded_warnings():
             return report(
@@ -207,7 +208,7 @@ class LiveAnswer(Table):
 
     def _notes(self) -> list[str]:
         if self.estimate is None:
-            return ["No outcome has arrived yet."]
+            return [*self.warnings] or ["No outcome has arrived yet."]
         level = f"{100 * self.setup.level:g} %"
         return [
             f"The first interval holds at one look that was planned in advance, the second at every look ({level}).",

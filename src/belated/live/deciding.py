@@ -42,6 +42,10 @@ def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Pol
         raise OptionError(f"{argument('policy')} must be one of bl.policies, such as bl.policies.thompson_beta().")
     if policy.shares is not None and not set(labels) >= set(policy.shares):
         raise OptionError(f"{argument('policy')} has shares of arms that the experiment does not have.")
+    if policy.maturing:
+        raise OptionError(
+            f"{argument('policy')} is matured, but live experiments learn from closed windows; leave out `matured`."
+        )
     shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
     if policy.name == "thompson_beta" and not shares:
         raise OptionError(f"{argument('policy')} is thompson_beta, which needs outcomes from 0 to 1.")

@@ -13,8 +13,11 @@ from belated.live.storage import Session
 def erase(session: Session, name: str, unit: str) -> bool:
     """Forget a unit; return whether there was anything to forget."""
     about = snapshot(session, name)
-    rows = session.run("select id from decision where experiment = ? and unit = ?", about.id, unit)
-    parked = session.run("delete from parked where experiment = ? and unit = ? returning key", about.id, unit)
+    rows = session.run("select id, assigned_at from decision where experiment = ? and unit = ?", about.id, unit)
+    parked = session.run(
+        "delete from parked where experiment = ? and unit = ? returning key, arrived_at", about.id, unit
+    )
+    erased_at = max([session.now, *(at for _, at in (*rows, *parked))])  # also after a clock was set back
     if rows:
         decision = rows[0][0]
         session.run("update decision set unit = ? where id = ?", _TOMBSTONE + secrets.token_hex(16), decision)
@@ -26,7 +29,7 @@ def erase(session: Session, name: str, unit: str) -> bool:
     session.run(
         "insert into erasure (experiment, digest, erased_at) values (?, ?, ?) "
         "on conflict (experiment, digest) do update set erased_at = excluded.erased_at",
-        about.id, digest, session.now,
+        about.id, digest, erased_at,
     )  # fmt: skip
     return bool(rows or parked)
 

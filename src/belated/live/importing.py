@@ -14,7 +14,7 @@ from belated.live.creating import Creation, plan_creation
 from belated.live.design import Setup, add_version, read_text, read_unit, snapshot
 from belated.live.learning import nothing
 from belated.live.outcomes import Outcome
-from belated.live.records import Version
+from belated.live.records import Version, moment
 from belated.log.log import Log
 from belated.log.segments import unscaled
 from belated.simulation.policies import Policy
@@ -37,11 +37,23 @@ class Imported(NamedTuple):
     creation: Creation
     log: Log
     units: list[str]
+    rows: list[int]  # of the table
+
+    def check_past(self, now: int) -> None:
+        """Raise if a time is still to come: what the store stamps from now on would have to wait for it."""
+        assigned, arrived = _stamps(self.log, now)
+        for what, late in (("was assigned", assigned > now), ("has its outcome", self.log.arrived & (arrived > now))):
+            if late.any():
+                raise LogError(
+                    f"Row {self.rows[int(late.argmax())]} {what} later than now, {moment(now):%Y-%m-%d %H:%M} UTC; the "
+                    "times of an import must be past, and UTC unless they have a zone."
+                )
 
     def add(self, store: Store) -> Experiment:
         """Store the experiment, and make the version that knows what had arrived."""
         name, policy = self.creation.name, self.creation.policy
         with store.storage.writing() as session:
+            self.check_past(session.now)
             self.creation.add(session)
             key = _fill(session, name, self.log, self.units, self.creation.setup)
             self.creation.who.note(session, key, "import", rows=len(self.units))
@@ -96,7 +108,7 @@ def read_import(
         reason=reason or f"imported {len(rows):,} rows",
     )  # fmt: skip
     _check_outcomes(log, rows, outcome)
-    return Imported(creation, log, [units[row] for row in rows])
+    return Imported(creation, log, [units[row] for row in rows], rows)
 
 
 def _check_outcomes(log: Log, rows: list[int], outcome: Outcome) -> None:

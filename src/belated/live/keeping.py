@@ -19,7 +19,7 @@ from belated.live.design import Setup
 from belated.live.erasing import erased_units, forget_again
 from belated.live.errors import StorageError
 from belated.live.schema import COLUMNS, PLACES, TABLES
-from belated.live.sqlite import SQLiteStorage
+from belated.live.sqlite import SQLiteSession, SQLiteStorage
 from belated.live.storage import Session, Storage
 
 #: Rows that are copied at a time.
@@ -37,7 +37,8 @@ def backup(storage: Storage, path: Path) -> Path:
         else:
             target = SQLiteStorage(beside)
             try:
-                _copy(storage, target)
+                with storage.reading() as old, target.writing() as new:
+                    _copy(old, new)
                 target.flush_erased()
             finally:
                 target.close()
@@ -137,8 +138,9 @@ def _restore_file(source: SQLiteStorage, path: Path, *, replace: bool) -> int:
         source.copy_to(beside)
         target = SQLiteStorage(beside)
         try:
-            forgotten = _forget(target, erased)
-            _keep_tokens(target, tokens)
+            with target.writing() as session:
+                forgotten = _forget(session, erased)
+                _keep_tokens(session, tokens)
             target.flush_erased()
         finally:
             target.close()
@@ -181,33 +183,34 @@ def _restore_database(source: SQLiteStorage, target: Storage, *, replace: bool) 
 
     assert isinstance(target, PostgresStorage)  # noqa: S101 - a URL of another engine is refused before
     try:
-        with target.reading() as session:
-            erased, occupied = erased_units(session), session.run("select 1 from experiment limit 1")
-            tokens = _tokens(session) if occupied else None
-        if occupied and not replace:
-            raise StorageError(
-                "The database already has live experiments; say that they are to be replaced, with "
-                f"{argument('replace')}."
-            )
-        _copy(source, target)
+        with source.reading() as old, target.writing() as new:  # as a whole: what was erased is never there again
+            erased, occupied = erased_units(new), new.run("select 1 from experiment limit 1")
+            if occupied and not replace:
+                raise StorageError(
+                    "The database already has live experiments; say that they are to be replaced, with "
+                    f"{argument('replace')}."
+                )
+            tokens = _tokens(new) if occupied else None
+            _copy(old, new)
+            _keep_tokens(new, tokens)
+            forgotten = _forget(new, erased)
         target.keep_order()
-        _keep_tokens(target, tokens)
-        return _forget(target, erased)
+        return forgotten
     finally:
         target.close()
 
 
-def _forget(target: Storage, erased: _Erased) -> int:
+def _forget(session: Session, erased: _Erased) -> int:
     """Erase again what had been erased, and keep the list of it."""
-    with target.writing() as session:
-        forgotten = forget_again(session, erased)
-        for name, digests in erased.items():
-            for (key,) in session.run("select id from experiment where name = ?", name):
-                for digest, at in digests.items():
-                    session.run(
-                        "insert into erasure (experiment, digest, erased_at) values (?, ?, ?) on conflict do nothing",
-                        key, digest, at,
-                    )  # fmt: skip
+    forgotten = forget_again(session, erased)
+    for name, digests in erased.items():
+        for (key,) in session.run("select id from experiment where name = ?", name):
+            for digest, at in digests.items():
+                session.run(
+                    "insert into erasure (experiment, digest, erased_at) values (?, ?, ?) on conflict (experiment, "
+                    "digest) do update set erased_at = excluded.erased_at where erasure.erased_at < excluded.erased_at",
+                    key, digest, at,
+                )  # fmt: skip
     return forgotten
 
 
@@ -215,35 +218,33 @@ def _tokens(session: Session) -> _Rows:
     return session.run(f"select {', '.join(COLUMNS['token'])} from token")
 
 
-def _keep_tokens(target: Storage, tokens: _Rows | None) -> None:
+def _keep_tokens(session: Session, tokens: _Rows | None) -> None:
     """Give a restored store the tokens of the one that it replaces: what was revoked since stays so."""
     if tokens is None:
         return
-    with target.writing() as session:
-        experiments = {key for (key,) in session.run("select id from experiment")}
-        place = COLUMNS["token"].index("experiment")
-        session.run("delete from token")
-        session.add("token", [row for row in tokens if row[place] is None or row[place] in experiments])
+    experiments = {key for (key,) in session.run("select id from experiment")}
+    place = COLUMNS["token"].index("experiment")
+    session.run("delete from token")
+    session.add("token", [row for row in tokens if row[place] is None or row[place] in experiments])
 
 
 # ---------------------------------------------------------------- copies between engines
 
 
-def _copy(source: Storage, target: Storage) -> None:
+def _copy(old: Session, new: Session) -> None:
     """Copy every table; numbers of rows stay, and new ones will be above them."""
-    with source.reading() as old, target.writing() as new:
-        for table in reversed(TABLES):
-            new.run("delete from " + table)
-        highest = 0
-        for table in TABLES:
-            for rows in _batches(old, table):
-                new.add(table, rows)
-                if COLUMNS[table][0] == "id":
-                    highest = max(highest, rows[-1][0])
-        if any(Setup.from_json(about).outcome.is_events for (about,) in new.run("select about from experiment")):
-            new.run(schema.BY_TIME)
-        if isinstance(target, SQLiteStorage):
-            new.run("update meta set value = ? where key = 'transaction'", str((highest >> PLACES) + 1))
+    for table in reversed(TABLES):
+        new.run("delete from " + table)
+    highest = 0
+    for table in TABLES:
+        for rows in _batches(old, table):
+            new.add(table, rows)
+            if COLUMNS[table][0] == "id":
+                highest = max(highest, rows[-1][0])
+    if any(Setup.from_json(about).outcome.is_events for (about,) in new.run("select about from experiment")):
+        new.run(schema.BY_TIME)
+    if isinstance(new, SQLiteSession):
+        new.run("update meta set value = ? where key = 'transaction'", str((highest >> PLACES) + 1))
 
 
 def _batches(session: Session, table: str) -> Iterator[list[tuple[Any, ...]]]:

@@ -117,7 +117,7 @@ def _closed(session: Session, experiment: int, outcome: Outcome, before: Version
     A window that closes while a version is made is left to the next one.
     """
     length, since, below = outcome.length, before.watermark, after.watermark
-    first, last = before.made_at - length, after.made_at - length
+    first, last = _learned_at(session, experiment, before) - length, after.made_at - length
     newly = session.run(
         "select id, arm, segment, assigned_at from decision where experiment = ? and assigned_at >= ? "
         "and assigned_at < ? and id < ? union select id, arm, segment, assigned_at from decision "
@@ -136,6 +136,21 @@ def _closed(session: Session, experiment: int, outcome: Outcome, before: Version
         if now != then:
             gains.append((arm, segment, 0.0, now - then))
     return gains
+
+
+def _learned_at(session: Session, experiment: int, version: Version) -> int:
+    """Return when what a version knows was learned: one that follows a change has what the last one knew."""
+    if version.cause in _LEARNING:
+        return version.made_at
+    rows = session.run(
+        "select max(made_at) from version where experiment = ? and number < ? and cause in (?*)",
+        experiment, version.number, [*_LEARNING],
+    )  # fmt: skip
+    return int(rows[0][0] or 0)
+
+
+#: Why versions were made that know everything up to their time.
+_LEARNING = ("start", "tick")
 
 
 def _events(session: Session, decisions: list[int]) -> dict[int, list[tuple[Any, ...]]]:

@@ -25,7 +25,7 @@ from belated.simulation.bandits import Bandit
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.simulation.contextual_stage import ContextualStage
 from belated.simulation.policies import Policy, uniform
-from belated.simulation.simulate import check_horizon
+from belated.simulation.simulate import check, check_horizon
 from belated.simulation.stage import Stage
 from belated.summaries.segments import ALL
 
@@ -166,6 +166,7 @@ def rehearsal(
     """
     if bandit.window is not None:
         raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
+    check(bandit, policy)
     check_horizon("rows", rows)
     options: dict[str, Any] = {
         "arms": [str(label) for label in bandit.arms], "policy": policy, "outcome": outcome_of(bandit),

@@ -23,14 +23,17 @@ FindPolicy = Callable[[Session, int, int], Policy]
 def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None:
     """Make the next version if anything is new; return the current one, None if there is none.
 
+    A stopped experiment gets no versions, but outcomes that were parked while their units were asked are given to them.
     If the policy fails, the last good version goes on serving, and the experiment's `problem` says why.
     """
     with storage.reading() as session:
         about = snapshot(session, name)
-        if about.version is None or about.state != "running":
+        if about.version is None or about.state == "closed":
             return about.version
         policy = find_policy(session, about.id, about.version.rule)
-        target, known = _next(session, about, about.version)
+        target, known = about.version, None
+        if about.state == "running":
+            target, known = _next(session, about, about.version)
     version, problem = None, about.problem
     if known is not None:
         version, problem = _decided(about, target, known, policy)  # nobody waits for a policy that is slow
@@ -39,12 +42,12 @@ def tick(storage: Storage, name: str, find_policy: FindPolicy) -> Version | None
     with storage.writing() as session:
         hold(session, about.id)
         now = snapshot(session, name)
-        if about.waiting:
+        if about.waiting and now.state != "closed":
             adopt(session, now)  # a unit that was asked while its outcome was parked elsewhere
+        if now.version is None or now.version.number != about.version.number or now.state != about.state:
+            return now.version  # another tick or a change was first
         if problem != now.problem:
             session.run("update experiment set problem = ? where id = ?", problem, about.id)
-        if now.version is None or now.version.number != about.version.number:
-            return now.version  # another tick was first
         if version is not None and add_version(session, about.id, version):
             return version
         return now.version

@@ -19,6 +19,7 @@ from belated.live.erasing import is_tombstone
 from belated.live.errors import LiveError, legible
 from belated.live.learning import known_at, last_arrival, learn, nothing
 from belated.live.records import Version
+from belated.live.schema import COLUMNS, TABLES
 from belated.live.storage import Session
 from belated.live.ticking import FindPolicy, remaining, with_knowledge
 
@@ -85,7 +86,7 @@ def verify(session: Session, find_policy: FindPolicy) -> Verification:
 
 def _check_orphans(session: Session) -> Iterator[str]:
     """Find rows of experiments that are not there."""
-    for table in ("arm", "segment", "rule", "version", "decision", "outcome", "parked", "change"):
+    for table in (each for each in TABLES if "experiment" in COLUMNS[each] and each != "token"):
         ((rows,),) = session.run(
             f"select count(*) from {table} where experiment not in (select id from experiment)"  # noqa: S608
         )
@@ -104,6 +105,7 @@ class _Noted:
     segments: list[str] = field(default_factory=list)
     policies: list[object] = field(default_factory=list)
     created: bool = False
+    started: bool = False
     state: str = "draft"
     final: str | None = None
     setup: Setup | None = None
@@ -122,6 +124,7 @@ class _Noted:
             self.segments.append(detail["segment"])
         if what in _ARM_STATES:
             self.arms[detail["arm"]] = _ARM_STATES[what]
+        self.started = self.started or what == "start"
         if what in _STATES:
             self.state = _STATES[what]
             self.final = detail.get("final", self.final)
@@ -138,8 +141,6 @@ def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> It
         rows = session.run("select what, detail from change where experiment = ? order by id", about.id)
         for what, text in rows:
             noted.take(what, json.loads(text))
-    if not rows:  # not created here
-        return
     if not noted.created:
         yield "its creation is not in the list of changes"
         return
@@ -163,6 +164,10 @@ def _check_audit(session: Session, about: Snapshot, listed: list[Version]) -> It
         yield f"it is {about.state}, and {noted.state} by the list of changes"
     if noted.setup is not None and noted.setup != about.setup:
         yield "what was fixed at its creation is not that of the list of changes"
+    if noted.started and any(version.cause == "import" for version in listed):
+        yield "it has imported versions, and was started by the list of changes"
+    if listed and (listed[-1].offered, listed[-1].rule) != (about.offered, len(rules)):
+        yield "its last version is not of the last change of its arms or its policy"
 
 
 # ---------------------------------------------------------------- versions
@@ -307,8 +312,10 @@ def _check_outcomes(session: Session, about: Snapshot) -> tuple[int, list[str]]:
     faults = {fault: session.run(query, about.id)[0][0] for fault, query in queries.items()}
     kind = about.setup.outcome
     odd = "or value not in (0, 1)" if kind.kind == "binary" else ""
-    faults["that its kind does not have"] = session.run(
-        f"select count(*) from outcome where experiment = ? and (value < ? or value > ? {odd})",  # noqa: S608
-        about.id, kind.low, kind.high,
-    )[0][0]  # fmt: skip
+    odd += "" if kind.is_events else " or key <> ''"
+    for table, fault in (("outcome", "that its kind does not have"), ("parked", "parked that its kind does not have")):
+        faults[fault] = session.run(
+            f"select count(*) from {table} where experiment = ? and (value < ? or value > ? {odd})",  # noqa: S608
+            about.id, kind.low, kind.high,
+        )[0][0]  # fmt: skip
     return told, [f"{count(n, 'outcome')} {fault}" for fault, n in faults.items() if n]

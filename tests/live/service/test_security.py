@@ -90,6 +90,8 @@ def test_units_are_shown_only_to_who_may_see_them(served):
     reader, keeper = served.make_token("read"), served.make_token("read", "units")
     assert served.get(f"{BUTTON}/log?units=true", token=reader).kind == "scope"
     assert b"a secret person" in served.get(f"{BUTTON}/log?units=true", token=keeper).body
+    reply = served.get(f"{BUTTON}/log?units=yes", token=keeper)
+    assert (reply.status, reply.json["detail"]) == (422, "`units` is 'yes'; it must be one of 'true', 'false'.")
     for path in READS[:7]:
         for accept in ("*/*", "application/vnd.apache.arrow.stream"):
             assert b"a secret person" not in served.get(path, token=reader, accept=accept).body
@@ -142,7 +144,8 @@ def test_a_link_and_a_browsers_cookie_are_no_tokens(served):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil", "[::2]", ""]
+    "host",
+    ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil", "localhost:80.evil", "[::2]", ""],
 )
 def test_wrong_host(served, host):
     with nothing_stored(served):
@@ -152,7 +155,7 @@ def test_wrong_host(served, host):
 
 
 def test_right_hosts(served):
-    for host in ("localhost", "LOCALHOST:1234", "127.0.0.1", "[::1]", "[::1]:8765"):
+    for host in ("localhost", "LOCALHOST:1234", "localhost:", "127.0.0.1", "[::1]", "[::1]:8765"):
         assert served.get("/live", host=host).status == 200
 
 

@@ -77,6 +77,8 @@ def draw(answer: LiveAnswer, history: History) -> Drawn:
 
 def _nothing_known(answer: LiveAnswer) -> str:
     """Say why there are units, and no outcomes."""
+    if answer.warnings:
+        return answer.warnings[0]
     window = answer.setup.outcome.window
     if window is None:
         return "No outcome has arrived yet."

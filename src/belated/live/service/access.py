@@ -48,8 +48,10 @@ def check_request(method: str, headers: Headers, settings: Settings) -> None:
 def check_host(headers: Headers, settings: Settings) -> None:
     """Raise unless a request is for a name of the service: another site's name may have been made to lead here."""
     host = headers.get(b"host", b"").decode("latin-1").lower()
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name not in settings.hosts:
+    name, colon, port = host.rpartition(":")
+    if not colon or host.endswith("]"):
+        name, port = host, ""
+    if name not in settings.hosts or not (port or "0").isdecimal():
         raise Problem(
             "host", "The request is for another host than this service; use one of the names it is served by."
         )

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+from belated.base.checks import one_of
 from belated.base.documents import csv_text
 from belated.live import records
 from belated.live.design import snapshot
@@ -76,7 +77,7 @@ async def answer(call: Call) -> Reply:
 async def log(call: Call) -> Reply:
     """Give the log as CSV, or as a stream of Arrow's; with units only to who may see them."""
     exp = await call.experiment()
-    if call.option("units", "false") == "true":
+    if one_of("units", call.option("units", "false"), ("true", "false")) == "true":
         check_scopes(call.owner, ["units"], call.name)
         return Reply(await call.service.compute(_log_with_units, exp), media=CSV)
     if _wants_arrow(call):
