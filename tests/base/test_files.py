@@ -57,6 +57,7 @@ def test_places(tmp_path):
         tmp_path / "no" / "x": "there is no folder",
         tmp_path: "it is a folder",
         "/dev/null": "it is not a file",
+        5: "`path` is of type int; it must be the name of a file",
     }.items():
         with pytest.raises(OptionError, match=words):
             check_place(path)

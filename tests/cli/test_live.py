@@ -260,6 +260,8 @@ def test_policies_and_outcomes_are_read_from_words():
     assert read_policy("thompson", binary) == bl.policies.thompson_beta()
     assert read_policy("thompson:c=0.5,burn_in=100", real) == bl.policies.thompson_normal(c=0.5, burn_in=100)
     assert read_policy("fixed:A=0.25,B=0.75", real) == bl.policies.fixed({"A": 0.25, "B": 0.75})
+    with pytest.raises(bl.OptionError, match="`policy` has 'A' twice"):
+        read_policy("fixed:A=0.5,A=1", real)
     assert read_outcome("bounded:0, 10") == bl.live.bounded(0, 10)
     assert read_outcome("events:7d,sum") == bl.live.events("7d", "sum")
     assert read_outcome("events:7d") == bl.live.events("7d")

@@ -50,6 +50,16 @@ def test_a_network_file_system_is_refused(tmp_path, tmp_path_factory, monkeypatc
         bl.live.open(link)
 
 
+def test_a_store_behind_a_link_to_nothing_is_for_its_owner_alone(tmp_path):
+    link, before = tmp_path / "link.belated", os.umask(0o022)
+    link.symlink_to(tmp_path / "real.belated")
+    try:
+        bl.live.open(link, ticking=False).close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "real.belated").stat().st_mode & 0o777 == 0o600
+
+
 def test_files_that_cannot_be_a_store(tmp_path):
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
@@ -61,6 +71,7 @@ def test_files_that_cannot_be_a_store(tmp_path):
         other: "is a SQLite database, but not one of live experiments",
         text: "is not a store of live experiments",
         tmp_path: "is a folder",
+        ".": r"`\.` is a folder",
         tmp_path / "nowhere" / "x": "there is no folder",
     }.items():
         with pytest.raises(bl.live.StorageError, match=words):

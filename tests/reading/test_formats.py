@@ -91,6 +91,7 @@ def test_what_is_not_there():
         refused("holds no Parquet, Arrow or CSV file", path)
     for path in ("", "nothing.csv", "dangling.csv", "a\0b.csv", "x" * 5000 + ".csv"):
         refused("There is no file", path)
+    refused("Standard input is not read, because a log is read more than once", "-")
     refused("s3 is not a known database", "s3://bucket/x.parquet")
     refused("No file matches", "*.parquet")
     refused("must end in one of", write("noext", "x"))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 
-from belated.base.errors import OptionError
+from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
 
 #: How databases begin: those of SQLite, and those of DuckDB after a checksum of 8 bytes.
@@ -52,6 +52,8 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     """Return the path if a file can be written there; raise if it would be a folder, an input or a database."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise OptionError(f"{argument('path')} is of type {type(path).__name__}; it must be the name of a file.")
     path = Path(path)
     if not path.parent.is_dir():
         raise OptionError(f"`{path}` cannot be written: there is no folder `{path.parent}`.")

@@ -94,7 +94,11 @@ def read_policy(text: str, outcome: Outcome) -> Policy:
     pairs = next(csv.reader([given], skipinitialspace=True), []) if given else []
     if any("=" not in pair for pair in pairs):
         raise OptionError(f"{argument('policy')} is {text!r}; options must be like c=0.5,burn_in=100.")
-    options = {key: _number("policy", f"{key}=", value) for key, _, value in (pair.rpartition("=") for pair in pairs)}
+    options: dict[str, float] = {}
+    for key, _, value in (pair.rpartition("=") for pair in pairs):
+        if key in options:
+            raise OptionError(f"{argument('policy')} has {key!r} twice; give each option once.")
+        options[key] = _number("policy", f"{key}=", value)
     if name == "thompson":
         is_share = outcome.kind == "binary" or outcome.measure == "indicator"
         name = "thompson_beta" if is_share else "thompson_normal"

@@ -133,6 +133,6 @@ def _unknown(about: Snapshot, segment: str) -> OptionError:
 
 def _check_takes_asks(about: Snapshot) -> None:
     if about.state == "draft":
-        raise NotRunningError(f"{about.name!r} has not started; call start() first.")
+        raise NotRunningError(f"{about.name!r} has not started; start it first.")
     if about.state == "closed":
         raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")

@@ -116,7 +116,7 @@ class SQLiteStorage(Storage):
         self, path: str | os.PathLike[str], clock: Clock | None = None, *, make: bool = True, upgrade: bool = False
     ) -> None:
         self.path, self.clock = Path(path), clock
-        self.name = f"`{one_line(self.path.name)}`"
+        self.name = f"`{one_line(self.path.name or self.path)}`"
         _check_place(self.path, self.name, make=make)
         self._locks = {True: threading.RLock(), False: threading.RLock()}
         self._known: dict[tuple[int, int], Any] = {}
@@ -269,7 +269,7 @@ def _check_place(path: Path, name: str, *, make: bool) -> None:
         if not make:
             raise StorageError(f"There is no file {name}; make an experiment first with `belated live create`.")
         with suppress(FileExistsError), _refusals(name):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # also behind a link
     elif not os.access(path, os.R_OK | os.W_OK):
         raise StorageError(f"{name} is read-only or not this user's; make it readable and writable for this user.")
     elif path.stat().st_size == 0:  # an empty file becomes a store

@@ -105,7 +105,7 @@ def tell(session: Session, name: str, tells: Sequence[Tell]) -> list[Told]:
     if about.state == "closed":
         raise ClosedError(f"{about.name!r} is closed; it takes neither units nor outcomes.")
     if about.state == "draft":
-        raise NotRunningError(f"{about.name!r} has not started; call start() first.")
+        raise NotRunningError(f"{about.name!r} has not started; start it first.")
     first = [(unit, key, value, None if at is None else stamp(at)) for unit, value, key, at, _ in tells]
     rest = sorted(session.add_first(about.id, first))  # most are told for the first time
     acknowledged = [make_told((each.unit, "new", None)) for each in tells]

@@ -93,6 +93,8 @@ def find_files(path: str, role: str, table: str | None, form: TextFormat | None 
         paths = sorted(glob.glob(path, recursive=True))
         if not paths:
             raise OptionError(f"No file matches `{one_line(path)}`.")
+    elif path == "-":
+        raise OptionError("Standard input is not read, because a log is read more than once; write it to a file first.")
     else:
         raise OptionError(
             f"There is no file `{one_line(path, 200)}`; {argument(role)} must be a file, a folder or a table."

@@ -240,6 +240,7 @@ def test_an_answer_is_sent_again_only_if_it_is_new(served):
         first = served.get(f"{BUTTON}/answer", accept=accept)
         again = served.get(f"{BUTTON}/answer", accept=accept, if_none_match=first.headers["etag"])
         assert (again.status, again.body, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    assert served.get(f"{BUTTON}/answer", if_none_match="*").status == 304
     tag = first.headers["etag"]
     assert served.get(f"{BUTTON}/answer", accept=accept, if_none_match=f'"other", W/{tag}').status == 304
     served.post(f"{BUTTON}/ask", {"unit": "new"})

@@ -138,7 +138,7 @@ class Endpoint:
 
 def has_tag(given: str, tag: str) -> bool:
     """Whether a client has what a tag stands for, by its header If-None-Match; proxies may have made the tag weak."""
-    return tag in (each.strip().removeprefix("W/") for each in given.split(","))
+    return given.strip() == "*" or tag in (each.strip().removeprefix("W/") for each in given.split(","))
 
 
 def read_name(part: bytes) -> str:
