@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from belated.base.roots import bisect, bisect_each, find_root
+from belated.base.roots import bisect, bisect_each, find_root, find_root_each
 
 places = st.floats(-50, 50)
 slopes = st.floats(0.01, 100)
@@ -104,3 +104,32 @@ def test_geometric_halving_has_a_relative_error(values):
     low, high = bisect_each(lambda x: x < place, place / 1e3, place * 10, steps=50, geometric=True)
     assert ((low <= place * (1 + 1e-12)) & (place <= high * (1 + 1e-12))).all()
     assert (high / low - 1 < 1e-12).all()
+
+
+def test_roots_of_many_functions_at_once():
+    at = np.array([1e-6, 0.3, 2.0, 7.0, 36.9, 5.0, 5.0])
+    calls = 0
+
+    def function(x):
+        nonlocal calls
+        calls += 1
+        with np.errstate(all="ignore"):
+            values = [
+                1e-6 - x[0],
+                np.expm1(at[1] - x[1]),
+                at[2] ** 3 - x[2] ** 3,
+                np.exp(20 * at[3]) - np.exp(20 * x[3]),  # overflows beyond its root
+                np.sqrt(at[4] - x[4]),  # is NaN beyond its root
+                np.where(x[5] < at[5], 1.0, -1.0),  # has no value near 0
+                np.where(x[6] < at[6], 1.0, np.nan),
+            ]
+        return np.array(values)
+
+    roots = find_root_each(function, np.zeros(7), np.full(7, 37.5))
+    np.testing.assert_allclose(roots, at, rtol=1e-11)
+    assert calls <= 50
+    calls = 0
+    line = find_root_each(lambda x: function(x)[:1], np.zeros(1), np.array([37.5]))
+    assert line == pytest.approx(1e-6, rel=1e-11)
+    alone = find_root_each(lambda x: np.expm1(0.3 - x), np.zeros(3), np.full(3, 37.5))
+    assert (alone == alone[0]).all()

@@ -94,3 +94,35 @@ def bisect_each(
         up = is_low(middle)
         low, high = np.where(up, middle, low), np.where(up, high, middle)
     return low, high
+
+
+def find_root_each(
+    function: Callable[[Array], Array], low: Array, high: Array, *, tolerance: float = 1e-12, steps: int = 60
+) -> Array:
+    """Return a root of each of many functions, by inverse quadratic interpolation and bisection (Chandrupatla 1997).
+
+    Each is above 0 at `low`, and below it, infinite or NaN at `high`. The functions are not called there.
+    """
+    new, old, third = low, high, high
+    f_new, f_old, f_third = np.ones(low.shape), np.full(low.shape, -np.inf), np.full(low.shape, -np.inf)
+    share = np.full(low.shape, 0.5)
+    for _ in range(steps):
+        root = new + share * (old - new)
+        value = function(root)
+        value = np.where(np.isnan(value), -np.inf, value)
+        stays = (value > 0) == (f_new > 0)  # the other end of the interval stays
+        third, f_third = np.where(stays, new, old), np.where(stays, f_new, f_old)
+        old, f_old = np.where(stays, old, new), np.where(stays, f_old, f_new)
+        new, f_new = root, value
+        distance = np.abs(old - new)
+        near = tolerance * np.maximum(np.abs(new), tolerance)
+        if ((distance <= near) | (f_new == 0)).all():
+            break
+        with np.errstate(all="ignore"):
+            place, height = (new - old) / (third - old), (f_new - f_old) / (f_third - f_old)
+            bends_little = (height**2 < place) & ((1 - height) ** 2 < 1 - place)
+            by_curve = f_new / (f_old - f_new) * f_third / (f_old - f_third)
+            by_curve += (third - new) / (old - new) * f_new / (f_third - f_new) * f_old / (f_third - f_old)
+            least = np.minimum(0.5 * near / distance, 0.5)
+            share = np.clip(np.where(bends_little & np.isfinite(by_curve), by_curve, 0.5), least, 1 - least)
+    return new

@@ -26,7 +26,7 @@ import numpy as np
 from belated.base import special
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
-from belated.base.roots import bisect, bisect_each, find_root
+from belated.base.roots import bisect, find_root, find_root_each
 from belated.estimation.estimators import ArmStatistics, Estimator
 from belated.estimation.score_interval import ReachAt, score_degrees, score_reach, show_their_spread
 from belated.summaries.sums import Sums
@@ -272,11 +272,11 @@ class Combination:
             p = special.stdtr(freedom, -z) if self.entry.small_sample else special.ndtr(-z)
             return np.asarray(np.where(self.estimate > 0, p, 1 - p))
 
-        def is_inside(z: Array) -> Array:  # whether the limit at this deviate has not reached 0
+        def distance(z: Array) -> Array:  # how far the limit at this deviate is from having reached 0
             low, high = self.limits(np.maximum(special.ndtr(-z), 1e-300)[..., np.newaxis])
-            return np.asarray(np.where(self._centre > 0, low > 0, high < 0))
+            return np.asarray(np.where(self._centre > 0, low, -high))
 
-        inside, _ = bisect_each(is_inside, np.zeros(z.shape), np.full(z.shape, 37.5), steps=50)
+        inside = find_root_each(distance, np.zeros(z.shape), np.full(z.shape, 37.5))
         p = special.ndtr(-np.where(self._centre == 0, 0.0, inside))
         return np.asarray(np.where(self._centre > 0, p, 1 - p))
 
