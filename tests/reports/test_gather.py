@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +14,8 @@ from reports.samples import changed, experiment, many_arms, waits
 from scipy import stats
 
 import belated as bl
+from belated.estimation.comparison import compare
+from belated.reading.source import Source
 from belated.reports.analysis import Questions, analyse
 from belated.reports.gather import arrivals, arrived_within, chosen, gather
 
@@ -138,6 +141,30 @@ def test_a_report_of_several_threads():
         reports = list(pool.map(lambda log: gather(analyse(log, Questions())), logs))
     for log, report in zip(logs, reports, strict=True):
         assert report.estimate.values.tolist() == bl.estimate(log).values.tolist()
+
+
+@pytest.mark.parametrize("most", [0, 10_000])
+def test_an_engine_is_asked_one_question_after_another(monkeypatch, most):
+    events, evidence = [], Source.evidence
+
+    def slowly(source):
+        events.append("evidence of memory" if source._held is not None else "evidence")
+        time.sleep(0.05)
+        found = evidence(source)
+        events.append("done")
+        return found
+
+    def comparing(*arguments, **options):
+        events.append("compare")
+        return compare(*arguments, **options)
+
+    analysis = analyse(source_of(experiment(200)), Questions())  # holds nothing
+    monkeypatch.setattr("belated.reading.source.MOST_HELD", most)
+    monkeypatch.setattr(Source, "evidence", slowly)
+    monkeypatch.setattr("belated.reports.gather.compare", comparing)
+    gather(analysis)
+    assert events[0] == ("evidence of memory" if most else "evidence")
+    assert most or events == ["evidence", "done", "compare"]
 
 
 def test_only_the_chosen_arms_probabilities_are_shares_of_assignments():

@@ -46,8 +46,9 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
     source, result, questions = analysis.source, analysis.result, analysis.questions
     level, compared, followed = result.level, analysis.comparison, analysis.sequence
     with without_warnings(), ThreadPoolExecutor(1) as aside:  # the analysis has the warnings
+        in_memory = source.hold()
         checking = aside.submit(copy_context().run, source.evidence)
-        if not source.hold():  # engines are asked one question after another
+        if not in_memory:  # an engine is asked one question after another
             checking.result()
         if compared is None:
             compared = compare(source, level=level, interval=questions.interval)
