@@ -53,7 +53,7 @@ def test_two_arms_that_cannot_be_told_apart():
 def test_the_highest_arm_and_whether_that_is_certain():
     sure, unsure = sample_report(tuple("ABC"), (1, 2, 6)), sample_report(tuple("ABC"), (1, 5.8, 6))
     assert "is highest with C" in answer(sure)[0]
-    assert "It is clearly higher than every other arm (all compared at once, at 95%)." in answer(sure)[0]
+    assert "It is clearly higher than every other arm (the 2 others compared with it at once, at 95%)." in answer(sure)[0]
     assert "It is not clearly higher than C." in answer(unsure)[0]
     assert question(sure).endswith("within 7 days of assignment for each of 3 arms, and how do they differ from A?")
 
@@ -181,8 +181,25 @@ def test_the_best_arm_is_called_the_best():
     log = experiment(2000, means=(0.0, 0.0, 2.0, 1.0), delays=bl.delays.geometric(5))
     (sentence,) = answer(Report(title="", estimate=bl.estimate(log)))
     assert "is highest with arm 2" in sentence
-    assert sentence.endswith("It is clearly higher than every other arm (all compared at once, at 95%).")
+    assert sentence.endswith("It is clearly higher than every other arm (the 3 others compared with it at once, at 95%).")
     low, high = Column(
         "", list(bl.estimate(log).best().interval), "estimate", [bl.estimate(log).std_errors[2]] * 2
     ).texts()
     assert f"interval {low} to {high}, adjusted for being the best of 4)" in sentence
+
+
+def test_the_highest_arm_agrees_with_best_and_with_intervals_that_hold_together():
+    bandit = bl.Bandit(
+        {"Plain": bl.arms.bernoulli(0.10), "Emoji": bl.arms.bernoulli(0.08), "Question": bl.arms.bernoulli(0.12),
+         "Your name": bl.arms.bernoulli(0.15)},
+        {"Plain": bl.delays.geometric(50), "Your name": bl.delays.pareto(0.75).censored(0.1)},
+    )  # fmt: skip
+    est = bl.estimate(bl.simulate(bandit, bl.policies.thompson_beta(decay=0.3), 6000, seed=3))
+    alone, joint = (est.contrasts(simultaneous=together) for together in (False, True))
+    assert alone.answers[-1].low > 0 > joint.answers[-1].low  # Your name - Question
+    assert est.best().contenders == ("Your name",)
+    said = answer(Report(title="", estimate=est, contrasts=alone))
+    assert "It is clearly higher than every other arm (the 3 others compared with it at once, at 95%)." in said[0]
+    assert any("but not when all 6 differences are compared at once" in sentence for sentence in said)
+    said = answer(Report(title="", estimate=est, contrasts=joint))
+    assert said[0].endswith("It is not clearly higher than Question.")

@@ -69,14 +69,15 @@ def _best(report: Report) -> str:
     best = estimate.best()
     words = _interval(best, f"adjusted for being the best of {known}")
     first = upper(f"{among}{report.measure}{report.comma} is highest with {_say(report, best.arm)}: {words}.")
-    may_be_equal = {arm for pair in _joint_ties(report) if best.arm in pair for arm in pair}
+    may_be_equal = {arm for pair in _shown_ties(report) if best.arm in pair for arm in pair}
     others = [arm for arm in estimate.arms if arm != best.arm and arm not in best.left_out]
     close = [arm for arm in others if arm in best.contenders or arm in may_be_equal]
     if close:
         these = _listed(report, close) if len(close) < _MOST_SENTENCES else count(len(close), "other arm")
         return f"{first} It is not clearly higher than {these}."
     these = "all the others" if among else "every other arm"
-    return f"{first} It is clearly higher than {these} (all compared at once, at {percent(report.level)})."
+    at_once = f"the {len(others)} others compared with it at once, " if len(others) > 1 else ""
+    return f"{first} It is clearly higher than {these} ({at_once}at {percent(report.level)})."
 
 
 def _differences(report: Report) -> list[str]:
@@ -116,9 +117,9 @@ def _differences(report: Report) -> list[str]:
     return sentences + lift_notes(report.contrasts.answers)
 
 
-def _joint_ties(report: Report) -> list[Pair]:
-    """Return the arms whose difference may be 0 when all differences are compared at once."""
-    if report.together is None:
+def _shown_ties(report: Report) -> list[Pair]:
+    """Return the pairs whose difference may be 0 by the intervals that are shown, if these hold together."""
+    if report.together is None or report.contrasts is None or not report.contrasts.simultaneous:
         return []
     return [pair for joint, pair in zip(report.together.answers, report.pairs, strict=True) if _may_be_0(joint)]
 
