@@ -53,7 +53,9 @@ def test_two_arms_that_cannot_be_told_apart():
 def test_the_highest_arm_and_whether_that_is_certain():
     sure, unsure = sample_report(tuple("ABC"), (1, 2, 6)), sample_report(tuple("ABC"), (1, 5.8, 6))
     assert "is highest with C" in answer(sure)[0]
-    assert "It is clearly higher than every other arm (the 2 others compared with it at once, at 95%)." in answer(sure)[0]
+    assert (
+        "It is clearly higher than every other arm (the 2 others compared with it at once, at 95%)." in answer(sure)[0]
+    )
     assert "It is not clearly higher than C." in answer(unsure)[0]
     assert question(sure).endswith("within 7 days of assignment for each of 3 arms, and how do they differ from A?")
 
@@ -181,7 +183,9 @@ def test_the_best_arm_is_called_the_best():
     log = experiment(2000, means=(0.0, 0.0, 2.0, 1.0), delays=bl.delays.geometric(5))
     (sentence,) = answer(Report(title="", estimate=bl.estimate(log)))
     assert "is highest with arm 2" in sentence
-    assert sentence.endswith("It is clearly higher than every other arm (the 3 others compared with it at once, at 95%).")
+    assert sentence.endswith(
+        "It is clearly higher than every other arm (the 3 others compared with it at once, at 95%)."
+    )
     low, high = Column(
         "", list(bl.estimate(log).best().interval), "estimate", [bl.estimate(log).std_errors[2]] * 2
     ).texts()
