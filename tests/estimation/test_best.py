@@ -194,7 +194,7 @@ def test_the_paper_s_interval_has_a_winner_too():
 def test_the_winner_of_a_bandit_is_covered(family):
     arm = {"normal": bl.arms.normal(0.0), "binary": bl.arms.bernoulli(0.1), "exponential": bl.arms.exponential(1.0)}
     bandit = bl.Bandit(dict.fromkeys(range(5), arm[family]), bl.delays.pareto(0.75))
-    policy, runs, hits = bl.policies.epsilon_greedy(burn_in=0.1), 250, 0
+    policy, runs, hits = bl.policies.epsilon_greedy(burn_in=0.1), 150, 0
     for r in range(runs):
         best = bl.estimate(bl.simulate(bandit, policy, 1000, 3, r)).best()
         hits += best.low <= arm[family].mean <= best.high

@@ -626,7 +626,7 @@ def test_stopped_takes_tells_and_refuses_new_units(place):
     for act in (lambda: exp.ask("x"), lambda: exp.tell("x", 1)):
         with pytest.raises(bl.live.ClosedError, match="takes neither units nor outcomes"):
             act()
-    with pytest.raises(bl.live.NotRunningError, match="call start"):
+    with pytest.raises(bl.live.NotRunningError, match="start it first"):
         place.create("draft", start=False).ask("x")
 
 
