@@ -100,3 +100,19 @@ def test_nothing_is_written_and_no_setting_stays(own: Connection) -> None:
     assert own.execute("SHOW work_mem").fetchone() == before
     assert own.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
     assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+def test_what_is_asked_next_is_asked_while_the_second_connection_is_busy(own: Connection) -> None:
+    order: list[str] = []
+
+    def meanwhile() -> None:
+        assert own.execute("SELECT 1").fetchone() == (1,)
+        (busy,) = (
+            own.execute("SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(1)'").fetchone() or ()
+        )
+        order.append("busy" if busy else "idle")
+
+    assert answers(own, ["SELECT 2", "SELECT pg_sleep(1)"], meanwhile)[0] == [(2,)]
+    assert order == ["busy"]
+    assert answers(own, ["SELECT 2"], meanwhile) == [[(2,)]]
+    assert order == ["busy"]  # one query is not worth another connection

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -74,8 +75,11 @@ class Engine:
         """Return the result of an expression."""
         return expression.to_pyarrow()
 
-    def fetch_all(self, expressions: Sequence[ir.Table]) -> list[pa.Table]:
-        """Return the results of some expressions."""
+    def fetch_all(self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+        """Return the results of some expressions.
+
+        `meanwhile` asks the engine what will be asked next; it is called if that can be done while these are computed.
+        """
         return [self.fetch(expression) for expression in expressions]
 
     def batches(self, rows: ir.Table) -> Iterator[pa.RecordBatch]:
@@ -208,15 +212,15 @@ class PostgreSQL(Engine):
         """Return the result of an expression."""
         return self.fetch_all([expression])[0]
 
-    def fetch_all(self, expressions: Sequence[ir.Table]) -> list[pa.Table]:
+    def fetch_all(self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
         """Return the results without the cursor that Ibis would open: PostgreSQL gives cursors no parallel workers."""
         import pyarrow as pa
 
         from belated.reading.side_by_side import answers
 
-        connection = expressions[0].get_backend().con
+        connection, queries = expressions[0].get_backend().con, [*map(compiled, expressions)]
         tables = []
-        for expression, rows in zip(expressions, answers(connection, [*map(compiled, expressions)]), strict=True):
+        for expression, rows in zip(expressions, answers(connection, queries, meanwhile), strict=True):
             schema = expression.schema()
             table = pa.Table.from_struct_array(pa.array(rows, type=schema.as_struct().to_pyarrow()))
             tables.append(table.cast(schema.to_pyarrow()))
@@ -333,7 +337,15 @@ class Spark(Engine):
 
     def fetch(self, expression: ir.Table) -> pa.Table:
         """Return the result around Ibis, which would take it through pandas, where NaN and null are one."""
-        return expression.get_backend().raw_sql(compiled(expression)).toArrow()
+        return self.fetch_all([expression])[0]
+
+    def fetch_all(self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+        """Return the results of some expressions, which Spark computes at the same time."""
+        queries = [expression.get_backend().raw_sql(compiled(expression)) for expression in expressions]
+        if len(queries) == 1:
+            return [queries[0].toArrow()]
+        with ThreadPoolExecutor(len(queries)) as threads:
+            return list(threads.map(lambda query: query.toArrow(), queries))
 
     def document(self, column: ir.Column) -> ir.Value | None:
         """Return JSON as text."""
@@ -381,9 +393,9 @@ def fetch(expression: ir.Table) -> pa.Table:
     return engine_of(expression).fetch(expression)
 
 
-def fetch_all(expressions: Sequence[ir.Table]) -> list[pa.Table]:
-    """Return the results of expressions of one engine as Arrow tables."""
-    return engine_of(expressions[0]).fetch_all(expressions) if expressions else []
+def fetch_all(expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+    """Return the results of expressions of one engine as Arrow tables; `meanwhile` as in `Engine.fetch_all`."""
+    return engine_of(expressions[0]).fetch_all(expressions, meanwhile) if expressions else []
 
 
 def compiled(expression: ir.Table) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,13 @@ _AGAIN = 1.0
 Answer = list[tuple[Any, ...]]
 
 
-def answers(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list[Answer]:
-    """Return the rows that each query gives: every other one by a second connection, if there can be one."""
+def answers(
+    connection: psycopg.Connection[Any], queries: Sequence[str], meanwhile: Callable[[], object] = tuple
+) -> list[Answer]:
+    """Return the rows that each query gives: every other one by a second connection, if there can be one.
+
+    `meanwhile` may use the first connection, while the second one is still busy.
+    """
     import psycopg
 
     with ExitStack() as open_until_then:
@@ -45,6 +50,7 @@ def answers(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list
             others = pool.submit(_in_turn, second, queries[1::2])
             try:
                 rows[::2] = _in_turn(connection, queries[::2])
+                meanwhile()
                 rows[1::2] = others.result()
             except BaseException:
                 while not others.done():

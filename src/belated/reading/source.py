@@ -27,7 +27,7 @@ from belated.reading.event_rows import with_events
 from belated.reading.event_sums import grouped_cohorts, grouped_sums
 from belated.reading.first_look import Opened
 from belated.reading.table_rows import ReadParts, TableRows
-from belated.summaries import contexts, signs
+from belated.summaries import signs
 from belated.summaries.caps import cap_text, check_cap, read_cap
 from belated.summaries.evidence import COPIES, Evidence
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
@@ -327,11 +327,6 @@ class Source(TableRows, Table):
     def dependence(self) -> Array:
         """The sums behind the test of whether arrival depends on the outcome."""
         return evidence_query.dependence(self) if self._scans.dependence is None else self._scans.dependence
-
-    @cached_property
-    def swings(self) -> contexts.Swings:
-        """How much the probabilities swing from row to row."""
-        return contexts.swings(self.glimpse())
 
     def doubts(self) -> list[str]:
         """Return sentences on signs that every estimate from the log is biased."""

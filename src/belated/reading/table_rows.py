@@ -204,6 +204,11 @@ class TableRows(Data):
         with sentences(self.name):
             return fetch(self.query.assignments)
 
+    @cached_property
+    def swings(self) -> contexts.Swings:
+        """How much the probabilities swing from row to row."""
+        return contexts.swings(self.glimpse())
+
     def glimpse(self) -> contexts.Glimpse:
         """Return the rows from which it is told whether the policy looked at the unit; all rows of a short log."""
         (first, last), count = self.span, len(self)
@@ -379,7 +384,8 @@ class TableRows(Data):
             about = SumsOf(
                 arms=plan.cells, weights=weights, outcome_model=model, full=self.has_all_propensities, plain=plain
             )
-            tables = fetch_all(sums_query.sums_tables(rows, about, shift, cuts, cells, delay, last))
+            expressions = sums_query.sums_tables(rows, about, shift, cuts, cells, delay, last)
+            tables = fetch_all(expressions, lambda: self.swings)  # which are asked for next
             if delay is not None:
                 delay, self._scans.dependence = None, evidence_query.dependence_of(tables[0], len(shift), len(shift))
             by_cell = sums_query.sums_of_tables(tables, about, shift, bins, cells.segments)
