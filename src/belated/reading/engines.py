@@ -75,7 +75,9 @@ class Engine:
         """Return the result of an expression."""
         return expression.to_pyarrow()
 
-    def fetch_all(self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+    def fetch_all(
+        self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] | None = None
+    ) -> list[pa.Table]:
         """Return the results of some expressions.
 
         `meanwhile` asks the engine what will be asked next; it is called if that can be done while these are computed.
@@ -212,7 +214,9 @@ class PostgreSQL(Engine):
         """Return the result of an expression."""
         return self.fetch_all([expression])[0]
 
-    def fetch_all(self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+    def fetch_all(
+        self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] | None = None
+    ) -> list[pa.Table]:
         """Return the results without the cursor that Ibis would open: PostgreSQL gives cursors no parallel workers."""
         import pyarrow as pa
 
@@ -339,7 +343,9 @@ class Spark(Engine):
         """Return the result around Ibis, which would take it through pandas, where NaN and null are one."""
         return self.fetch_all([expression])[0]
 
-    def fetch_all(self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+    def fetch_all(
+        self, expressions: Sequence[ir.Table], meanwhile: Callable[[], object] | None = None
+    ) -> list[pa.Table]:
         """Return the results of some expressions, which Spark computes at the same time."""
         queries = [expression.get_backend().raw_sql(compiled(expression)) for expression in expressions]
         if len(queries) == 1:
@@ -393,7 +399,7 @@ def fetch(expression: ir.Table) -> pa.Table:
     return engine_of(expression).fetch(expression)
 
 
-def fetch_all(expressions: Sequence[ir.Table], meanwhile: Callable[[], object] = tuple) -> list[pa.Table]:
+def fetch_all(expressions: Sequence[ir.Table], meanwhile: Callable[[], object] | None = None) -> list[pa.Table]:
     """Return the results of expressions of one engine as Arrow tables; `meanwhile` as in `Engine.fetch_all`."""
     return engine_of(expressions[0]).fetch_all(expressions, meanwhile) if expressions else []
 

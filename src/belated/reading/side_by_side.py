@@ -30,7 +30,7 @@ Answer = list[tuple[Any, ...]]
 
 
 def answers(
-    connection: psycopg.Connection[Any], queries: Sequence[str], meanwhile: Callable[[], object] = tuple
+    connection: psycopg.Connection[Any], queries: Sequence[str], meanwhile: Callable[[], object] | None = None
 ) -> list[Answer]:
     """Return the rows that each query gives: every other one by a second connection, if there can be one.
 
@@ -50,7 +50,8 @@ def answers(
             others = pool.submit(_in_turn, second, queries[1::2])
             try:
                 rows[::2] = _in_turn(connection, queries[::2])
-                meanwhile()
+                if meanwhile is not None:
+                    meanwhile()
                 rows[1::2] = others.result()
             except BaseException:
                 while not others.done():
