@@ -53,7 +53,7 @@ def test_stopping_where_nothing_can_be_raised(monkeypatch, capsys):
         for _ in range(1_000):
             time.sleep(0.01)
 
-    monkeypatch.setattr("belated.cli.app.app", command)
+    monkeypatch.setattr("belated.cli.app.build", lambda arguments: command)
     with pytest.raises(SystemExit) as left:
         EntryPoint("belated", SCRIPT, "console_scripts").load()()
     assert left.value.code == 130

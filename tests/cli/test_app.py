@@ -4,10 +4,11 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 import belated as bl
 from belated.cli import app as module
-from belated.cli.app import COMMANDS, app, run
+from belated.cli.app import COMMANDS, app, build, run
 
 
 def test_help_and_version(call):
@@ -24,6 +25,32 @@ def test_the_commands_are_these():
     assert [command.name or command.callback.__name__ for command in app.registered_commands] == [
         "analyze", "diagnose", "sensitivity", "plan", "simulate", "study", "paper",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["analyze", "x.csv"], ["analyze"]),
+        (["live", "ask", "x", "y", "z"], ["live", "ask"]),
+        (["live", "arm", "add"], ["live", "arm", "add"]),
+    ],
+)
+def test_a_command_that_is_called_is_built_alone_and_is_the_same(arguments, words):
+    alone, among_all = (typer.main.get_command(each) for each in (build(arguments), app))
+    for word in words:
+        assert list(alone.commands) == [word]
+        alone, among_all = alone.commands[word], among_all.commands[word]
+        assert (alone.name, alone.help) == (among_all.name, among_all.help)
+    assert [(each.name, each.opts) for each in alone.params] == [(each.name, each.opts) for each in among_all.params]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["live"], ["live", "arm", "ad"], ["analyse"], ["--version", "analyze"]]
+)
+def test_all_commands_are_built_if_none_is_called(arguments):
+    built = build(arguments)
+    assert len(built.registered_commands) == len(COMMANDS)
+    assert [group.name for group in built.registered_groups] == ["live"]
 
 
 @pytest.mark.parametrize("command", ["", "analyze"])
@@ -77,7 +104,7 @@ def test_stopping_before_anything_runs(monkeypatch, capsys):
     def stop(**options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "app", stop)
+    monkeypatch.setattr(module, "build", lambda arguments: stop)
     with pytest.raises(SystemExit) as left:
         run()
     assert left.value.code == 130

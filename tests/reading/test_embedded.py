@@ -104,7 +104,7 @@ def test_an_answer_from_a_file_needs_neither_ibis_nor_pandas(columns, tmp_path):
     parquet.write_table(pa.table(data), tmp_path / "log.parquet")
     code = """
 import sys
-names = "ibis pandas psycopg starlette sqlglot narwhals matplotlib jinja2 scipy.stats scipy.optimize"
+names = "ibis pandas psycopg starlette sqlglot narwhals matplotlib jinja2 scipy.stats scipy.optimize pyarrow.compute"
 for heavy in names.split():
     sys.modules[heavy] = None
 from belated.cli.app import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -27,19 +27,24 @@ from belated.cli.study import study
 #: In the order of the help.
 COMMANDS = (analyze, diagnose, sensitivity, plan, simulate, study, paper)
 
+#: Every command by the words that call it.
+_CALLED = {(command.__name__,): command for command in COMMANDS} | {
+    ("live", *words): command for words, command in live_commands().items()
+}
+
+_GROUPS = {
+    ("live",): "Run experiments: decide, remember, learn as outcomes arrive, answer at any moment.",
+    ("live", "arm"): "Add, pause, resume and drop arms.",
+    ("live", "segment"): "Add segments.",
+    ("live", "policy"): "Change the policy.",
+    ("live", "token"): "Make, list and revoke tokens of the service, and links by which browsers log in.",
+}
+
 #: What is wrong with a command line, whichever Click it is that Typer brings.
 _UsageError: Any = typer.BadParameter.__base__
 
-app = typer.Typer(
-    name="belated",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
 
-
-def _options(*words: str) -> Callable[[str, str], str]:
+def _options(words: tuple[str, ...]) -> Callable[[str, str], str]:
     """Return how a command's errors show an argument: as the command's option, if it has one of this name."""
 
     def show(name: str, value: str) -> str:
@@ -58,38 +63,12 @@ def _options(*words: str) -> Callable[[str, str], str]:
     return show
 
 
-for _command in COMMANDS:
-    app.command()(sentences(_options(_command.__name__))(_command))
-
-
-def _add_live() -> None:
-    """Add the commands of live experiments, in groups of their own."""
-    groups: dict[tuple[str, ...], typer.Typer] = {(): app}
-    helps = {
-        ("live",): "Run experiments: decide, remember, learn as outcomes arrive, answer at any moment.",
-        ("live", "arm"): "Add, pause, resume and drop arms.",
-        ("live", "segment"): "Add segments.",
-        ("live", "policy"): "Change the policy.",
-        ("live", "token"): "Make, list and revoke tokens of the service, and links by which browsers log in.",
-    }
-    for words, text in helps.items():
-        groups[words] = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=text)
-        groups[words[:-1]].add_typer(groups[words], name=words[-1])
-    for words, command in live_commands().items():
-        path = ("live", *words)
-        groups[path[:-1]].command(path[-1], cls=Signed)(sentences(_options(*path))(command))
-
-
-_add_live()
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"belated {__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
@@ -105,6 +84,34 @@ def main(
     """
 
 
+def build(arguments: Sequence[str] = ()) -> typer.Typer:
+    """Return the command line; if arguments call a command, with that command alone.
+
+    Typer reads the options of every command that it is given, which takes some 0.1 s for all of them.
+    """
+    asked = {words: command for words, command in _CALLED.items() if words == tuple(arguments[: len(words)])}
+    built = typer.Typer(
+        name="belated",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        callback=main,
+    )
+    groups: dict[tuple[str, ...], typer.Typer] = {(): built}
+    for words, text in _GROUPS.items():
+        if not asked or any(each[: len(words)] == words for each in asked):
+            groups[words] = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=text)
+            groups[words[:-1]].add_typer(groups[words], name=words[-1])
+    for words, command in (asked or _CALLED).items():
+        kind = Signed if words[:-1] else None
+        groups[words[:-1]].command(words[-1], cls=kind)(sentences(_options(words))(command))
+    return built
+
+
+app = build()
+
+
 def run() -> None:
     """Run the command line; what is wrong with it is said in one sentence too."""
     # a closed stream's number would be given to the next file that is opened
@@ -113,7 +120,7 @@ def run() -> None:
         if isinstance(stream, TextIOWrapper):  # what its encoding does not have is spelt out
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(standalone_mode=False)
+        code = build(sys.argv[1:])(standalone_mode=False)
     except _UsageError as error:
         from belated.base.text import masked
 

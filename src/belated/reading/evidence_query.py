@@ -372,7 +372,8 @@ def log_delay(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
 def dependence_of(totals: pa.Table, cells: int, arms: int) -> Array:
     """Return the sums of `dependence` from a table that has them by `k` and, perhaps, `place`."""
     moments = np.zeros((cells, 3, 3))
-    columns = {name: floats(totals[name]) for name in totals.column_names}
+    # a small table: Arrow would cast it by pyarrow.compute, whose import takes longer
+    columns = {name: np.array(column, dtype=float) for name, column in totals.to_pydict().items()}
     cell = (columns.get("place", np.zeros(totals.num_rows)) * arms + columns["k"]).astype(np.intp)
     for i in range(3):
         for j in range(3):
