@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 from served import Served, serving
 
 from belated.live.service import Settings
+from belated.live.service.protocol import _Outgoing
 
 ASK = "/v1/experiments/button/ask"
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
@@ -60,6 +63,59 @@ def test_requests_that_follow_each_other_at_once_are_answered_in_order(served):
                 found += file.read1(10_000)
     assert [found.count(b'"unit":"customer-%d"' % i) for i in range(5)] == [1] * 5
     assert sorted(range(5), key=lambda i: found.index(b"customer-%d" % i)) == [*range(5)]
+
+
+class Sent(asyncio.Transport):
+    """Notes what is sent."""
+
+    def __init__(self):
+        super().__init__()
+        self.packets = []
+
+    def write(self, data):
+        self.packets.append(bytes(data))
+
+    def is_closing(self):
+        return "closed" in self.packets
+
+    def close(self):
+        self.packets.append("closed")
+
+
+@pytest.fixture
+def outgoing():
+    cycle = SimpleNamespace(transport=Sent(), response_started=False)
+    return cycle, _Outgoing(cycle), cycle.transport.packets
+
+
+def test_a_head_leaves_with_the_first_part_of_the_body(outgoing):
+    cycle, connection, packets = outgoing
+    connection.write(b"HTTP/1.1 100 Continue")  # before the reply begins
+    cycle.response_started = True
+    for part in (b"head, ", b"one", b"two", b""):
+        connection.write(part)
+    assert packets == [b"HTTP/1.1 100 Continue", b"head, one", b"two", b""]
+    connection.close()
+    assert packets[4:] == ["closed"]
+    assert connection.is_closing()
+
+
+def test_a_head_without_a_body_leaves_before_the_connection_closes(outgoing):
+    cycle, connection, packets = outgoing
+    cycle.response_started = True
+    connection.write(b"head")
+    assert packets == []
+    connection.close()
+    assert packets == [b"head", "closed"]
+
+
+def test_the_reply_to_head_is_its_head(served):
+    with served.connect() as connection:
+        for _ in range(2):
+            connection.sendall(b"HEAD /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            reply = connection.recv(10_000)
+            assert reply.startswith(b"HTTP/1.1 200")
+            assert reply.endswith(b"\r\n\r\n")
 
 
 def test_a_head_in_pieces_has_a_largest_size(served):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Literal
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from belated.live.service.problems import PROBLEM_JSON, Problem
 
@@ -14,6 +15,35 @@ _SWEEP = 1.0
 
 #: The most bytes of the path and the headers of a request that may come in pieces.
 _LARGEST_HEAD = 65_536
+
+
+class _Outgoing(asyncio.Transport):
+    """A connection, as the reply to one request writes to it: its head leaves with the first part of its body.
+
+    By itself the head would be a packet that wakes the client for nothing.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle, self._transport = cycle, cycle.transport
+        self._head: bytes | None = None  # none yet; empty: it has left
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send something, unless it is the head."""
+        if self._head is None and self._cycle.response_started:
+            self._head = bytes(data)
+        else:
+            self._transport.write(self._head + data if self._head else data)
+            self._head = self._head and b""
+
+    def is_closing(self) -> bool:
+        """Whether the connection closes."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """Close the connection; a head without a body is sent first."""
+        if self._head:
+            self._transport.write(self._head)
+        self._transport.close()
 
 
 class Protocol(HttpToolsProtocol):
@@ -74,7 +104,10 @@ class Protocol(HttpToolsProtocol):
         self.part = "body"
         if not self.url.startswith(b"/"):
             self.url = b"/" + self.url
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before and self.scope["method"] != "HEAD":  # whose reply is a head alone
+            self.cycle.transport = _Outgoing(self.cycle)
 
     def on_message_complete(self) -> None:
         """Expect nothing more of this request."""
