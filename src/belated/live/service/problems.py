@@ -61,6 +61,7 @@ KINDS: dict[str, Kind] = {
     "invalid": Kind(422, "A value is refused"),
     "policy": Kind(422, "The policy fails"),
     "too-many": Kind(429, "There are too many requests"),
+    "head": Kind(431, "The path and the headers are too large"),
     "internal": Kind(500, "Something is wrong with the service"),
     "overloaded": Kind(503, "The service is overloaded"),
     "not-ready": Kind(503, "The service is not ready"),
