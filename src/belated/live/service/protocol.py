@@ -180,7 +180,6 @@ class Protocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[problem.status] + head + body)
 
 
-
 def _large() -> Problem:
     return Problem("head", f"The path and the headers have more than {_LARGEST_HEAD:,} bytes; send less.")
 
