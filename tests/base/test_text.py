@@ -240,5 +240,15 @@ def test_a_joined_emoji_that_is_cut_leaves_no_joiner_behind(room):
     assert columns_of(short) <= room
 
 
+@pytest.mark.parametrize("room", range(2, 12))
+def test_a_mark_stays_with_its_letter(room):
+    """No accent is over the dots, and no letter has lost its own."""
+    name = "e\u0301" * 30
+    for short in (shorten(name, room), text.one_line(name, room)):
+        head, _, tail = short.partition("…")
+        assert head == "e\u0301" * (len(head) // 2)
+        assert tail == "e\u0301" * (len(tail) // 2)
+
+
 def test_labels_that_differ_in_spaces_stay_different():
     assert shorten_all(["A", "A ", "", " "], 20) == ["A", "'A '", "''", "' '"]

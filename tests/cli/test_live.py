@@ -54,15 +54,50 @@ def test_every_result_has_every_format(call, live, shop, form):
         for command in ("answer", "status", "changes"):
             assert live(command, "--format", form).strip(), (moment, command)
         assert call("live", "status", shop, "--format", form).exit_code == 0
+        assert call("live", "verify", shop, "--format", form).stdout.strip()
         for unit, value in (("c1", 0), ("c2", 1), ("c3", 0), ("c4", 1)):
             live("tell", unit, value)
     if form == "json":
         found = json.loads(live("status", "--format", "json"))
         assert (found["state"], found["asked"], found["told"], found["problem"]) == ("running", 4, 4, None)
         assert found["arms"][0] == {"arm": "Plain", "state": "offered", "probability": 0.5}
+        found = json.loads(call("live", "verify", shop, "--format", "json").stdout)
+        assert (found["clean"], found["findings"], found["decisions"], found["outcomes"]) == (True, [], 4, 4)
     if form == "csv":
         (row,) = csv.DictReader(live("answer", "--format", "csv").splitlines())
         assert row["contrast"] == "Emoji - Plain"
+
+
+def test_findings_are_json_too(call, live, shop):
+    live("ask", "c1")
+    with bl.live.open(shop, ticking=False) as store, store.storage.writing() as session:
+        session.run("update decision set arm = 1 - arm")
+    result = call("live", "verify", shop, "--format", "json")
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert (found["clean"], found["versions"]) == (False, 1)
+    assert found["findings"] == ["'subject line': 1 decision that its unit and the salt do not give"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("arm add", "Question"),
+        ("arm pause", "Plain"),
+        ("arm drop", "Plain"),
+        ("segment add", "ES"),
+        ("policy set", "--policy", "uniform"),
+        ("stop",),
+        ("close",),
+    ],
+)
+def test_changes_print_the_status_in_every_format(call, tmp_path, words):
+    place = tmp_path / "other.belated"
+    created = ("--arms", "Plain,Emoji", "--segments", "DE", "--draft", "--format", "json")
+    assert json.loads(call("live", "create", place, "x", *created).stdout)["state"] == "draft"
+    assert json.loads(call("live", "start", place, "x", "--format", "json").stdout)["state"] == "running"
+    command, *rest = words
+    assert json.loads(call("live", *command.split(), place, "x", *rest, "--format", "json").stdout)["asked"] == 0
 
 
 def test_arms_and_the_policy_change_while_it_runs(live):
@@ -105,10 +140,10 @@ def test_a_rehearsal_and_the_demo(call, file, tmp_path, monkeypatch):
 
 def test_a_table_is_imported(call, log, tmp_path):
     path = tmp_path / "shop.belated"
-    done = call("live", "import", path, "mail", log, "--outcome", "real", "--baseline", "B")
+    done = call("live", "import", path, "mail", log, "--outcome", "real", "--baseline", "B", "--format", "json")
     assert done.exit_code == 0, done.output
-    assert "mail: running" in done.stdout
-    assert "400 units asked" in done.stdout
+    status = json.loads(done.stdout)
+    assert (status["experiment"], status["state"], status["asked"]) == ("mail", "running", 400)
 
 
 @pytest.mark.parametrize(

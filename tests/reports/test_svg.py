@@ -57,6 +57,24 @@ def test_labels_fit(label):
     assert short.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("label", "pixels"),
+    [
+        ("OOOOOOOOOOOO", 123),
+        ("QUOTED GOODHOOD", 141),
+        ("№" * 12, 162),
+        ("—" * 12, 156),
+        ("&" * 12, 122),
+        ("ЩЖЮЫШФЩЖЮЫШФ", 158),
+        ("W" * 12, 154),
+        ("e\u0301" * 12, 96),
+    ],
+)
+def test_widths_are_about_those_of_a_wide_font(label, pixels):
+    """As a browser measures them in DejaVu Sans, 13 pixels high: a label has at most the padding of a page more."""
+    assert pixels - 10 <= width(label) <= pixels * 1.15
+
+
 def test_long_labels_are_cut_where_they_are_alike():
     names = [f"a_very_long_prefix_{k:02}_and_a_long_suffix" for k in range(20)]
     assert fit_all(names, 12) == [f"…prefix_{k:02}…" for k in range(20)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 #: The kinds of JSON documents.
-Document = Literal["analysis", "diagnosis", "live", "plan", "sensitivity", "status", "study"]
+Document = Literal["analysis", "diagnosis", "live", "plan", "sensitivity", "status", "study", "verification"]
 
 #: Cells that begin so are formulas in spreadsheets; some treat full-width signs as the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -32,6 +32,7 @@ _NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 #: names are added.
 SCHEMAS: dict[Document, int] = {
     "analysis": 1, "diagnosis": 1, "live": 1, "plan": 1, "sensitivity": 1, "status": 1, "study": 1,
+    "verification": 1,
 }  # fmt: skip
 
 

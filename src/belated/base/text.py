@@ -84,7 +84,7 @@ def one_line(value: object, longest: int = 60) -> str:
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 3
-    return f"{text[: longest - 1 - tail].rstrip(_JOINER)}…{text[len(text) - tail :].lstrip(_JOINER)}"
+    return _without_middle(text, longest - 1 - tail, tail)
 
 
 def visible(label: object) -> str:
@@ -288,7 +288,17 @@ def shorten(label: object, room: float, width: Width = columns_of) -> str:
         if width(part) > spare:
             break
         head, tail = (head + 1, tail) if head <= tail else (head, tail + 1)
-    return f"{text[:head].rstrip(_JOINER)}…{text[len(text) - tail :].lstrip(_JOINER)}"
+    return _without_middle(text, head, tail)
+
+
+def _without_middle(text: str, head: int, tail: int) -> str:
+    """Return the first and last characters of a text; none loses the marks over it, and no mark is over the dots."""
+    while 0 < head < len(text) and is_mark(text[head]) and text[head] != _JOINER:
+        head -= 1
+    end = text[len(text) - tail :]
+    while end and is_mark(end[0]):
+        end = end[1:]
+    return f"{text[:head].rstrip(_JOINER)}…{end}"
 
 
 def shorten_all(labels: Iterable[object], room: float, width: Width = columns_of) -> list[str]:

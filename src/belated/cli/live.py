@@ -73,12 +73,13 @@ def opened(place: str, name: str) -> Iterator[Experiment]:
 
 
 @contextmanager
-def _changing(place: str, name: str) -> Iterator[Experiment]:
+def _changing(place: str, name: str, format: str) -> Iterator[Experiment]:  # noqa: A002
     """Open an experiment to change it, and print its status afterwards."""
+    form = check_format(format)
     with _store(place) as store:
         exp = store.experiment(name)
         yield exp
-        show(exp.status(), "table")
+        show(exp.status(), form)
 
 
 def read_policy(text: str, outcome: Outcome) -> Policy:
@@ -154,6 +155,7 @@ def create(
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     author: Author = None,
     reason: Reason = "",
+    format: Format = "table",  # noqa: A002
 ) -> None:
     """Create an experiment, and start it. A file is made if it is not there.
 
@@ -164,6 +166,7 @@ def create(
     from belated.live.creating import plan_creation
     from belated.live.store import open as open_store
 
+    form = check_format(format)
     declared = read_outcome(outcome)
     options: dict[str, Any] = {
         "arms": _names(arms), "policy": read_policy(policy, declared), "outcome": declared,
@@ -175,7 +178,7 @@ def create(
         exp = store.create(name, **options)
         if not draft:
             exp.start(author=author)
-        show(exp.status(), "table")
+        show(exp.status(), form)
 
 
 def _names(text: str) -> list[str]:
@@ -183,14 +186,21 @@ def _names(text: str) -> list[str]:
     return next(csv.reader([text], skipinitialspace=True), [])
 
 
-def start(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
+def start(
+    place: Place,
+    name: Name,
+    author: Author = None,
+    reason: Reason = "",
+    format: Format = "table",  # noqa: A002
+) -> None:
     """Start an experiment that was created as a draft.
 
     Example: `belated live start shop.belated "subject line"`
     """
+    form = check_format(format)
     with opened(place, name) as exp:
         exp.start(author=author, reason=reason)
-        show(exp.status(), "table")
+        show(exp.status(), form)
 
 
 def answer(
@@ -271,21 +281,28 @@ def stop(
     final: Annotated[str | None, option("The arm that later units get; it is not logged.")] = None,
     author: Author = None,
     reason: Reason = "",
+    format: Format = "table",  # noqa: A002
 ) -> None:
     """Take no new units; outcomes are still taken.
 
     Example: `belated live stop shop.belated "subject line" --final Emoji --reason "the interval excludes 0"`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.stop(final, author=author, reason=reason)
 
 
-def close(place: Place, name: Name, author: Author = None, reason: Reason = "") -> None:
+def close(
+    place: Place,
+    name: Name,
+    author: Author = None,
+    reason: Reason = "",
+    format: Format = "table",  # noqa: A002
+) -> None:
     """Take neither units nor outcomes any more.
 
     Example: `belated live close shop.belated "subject line"`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.close(author=author, reason=reason)
 
 
@@ -314,12 +331,13 @@ def add(
     arm: Annotated[str, typer.Argument(help="The new arm.", show_default=False)],
     author: Author = None,
     reason: Reason = "",
+    format: Format = "table",  # noqa: A002
 ) -> None:
     """Add an arm to a running experiment.
 
     Example: `belated live arm add shop.belated "subject line" Question --reason "an idea"`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.add_arm(arm, author=author, reason=reason)
 
 
@@ -329,65 +347,95 @@ def add_segment(
     segment: Annotated[str, typer.Argument(help="The new segment.", show_default=False)],
     author: Author = None,
     reason: Reason = "",
+    format: Format = "table",  # noqa: A002
 ) -> None:
     """Add a segment to an experiment that has some.
 
     Example: `belated live segment add shop.belated "subject line" ES --reason "the shop opens in Spain"`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.add_segment(segment, author=author, reason=reason)
 
 
 _Arm = Annotated[str, typer.Argument(help="The arm.", show_default=False)]
 
 
-def pause(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
+def pause(
+    place: Place,
+    name: Name,
+    arm: _Arm,
+    author: Author = None,
+    reason: Reason = "",
+    format: Format = "table",  # noqa: A002
+) -> None:
     """Choose an arm no more, until it is resumed.
 
     Example: `belated live arm pause shop.belated "subject line" Emoji`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.pause_arm(arm, author=author, reason=reason)
 
 
-def resume(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
+def resume(
+    place: Place,
+    name: Name,
+    arm: _Arm,
+    author: Author = None,
+    reason: Reason = "",
+    format: Format = "table",  # noqa: A002
+) -> None:
     """Choose a paused arm again.
 
     Example: `belated live arm resume shop.belated "subject line" Emoji`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.resume_arm(arm, author=author, reason=reason)
 
 
-def drop(place: Place, name: Name, arm: _Arm, author: Author = None, reason: Reason = "") -> None:
+def drop(
+    place: Place,
+    name: Name,
+    arm: _Arm,
+    author: Author = None,
+    reason: Reason = "",
+    format: Format = "table",  # noqa: A002
+) -> None:
     """Choose an arm never again.
 
     Example: `belated live arm drop shop.belated "subject line" Emoji --reason "it annoys people"`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.drop_arm(arm, author=author, reason=reason)
 
 
-def set_(place: Place, name: Name, policy: PolicyOption, author: Author = None, reason: Reason = "") -> None:
+def set_(
+    place: Place,
+    name: Name,
+    policy: PolicyOption,
+    author: Author = None,
+    reason: Reason = "",
+    format: Format = "table",  # noqa: A002
+) -> None:
     """Decide by another policy from now on.
 
     Example: `belated live policy set shop.belated "subject line" --policy uniform --reason "the last week"`
     """
-    with _changing(place, name) as exp:
+    with _changing(place, name, format) as exp:
         exp.set_policy(read_policy(policy, exp.setup.outcome), author=author, reason=reason)
 
 
 # ---------------------------------------------------------------- keeping
 
 
-def verify(place: Place) -> None:
+def verify(place: Place, format: Format = "table") -> None:  # noqa: A002
     """Draw every decision again, make every policy version again, and check every rule of the logs.
 
     Example: `belated live verify shop.belated`
     """
+    form = check_format(format)
     with _store(place) as store:
         verification = store.verify()
-    show(verification, "table")
+    show(verification, form)
     if not verification.clean:
         raise typer.Exit(WRONG)
 

@@ -15,6 +15,7 @@ from belated.cli.live import (
     Author,
     Baseline,
     Every,
+    Format,
     Kind,
     Level,
     Name,
@@ -25,7 +26,7 @@ from belated.cli.live import (
     Target,
 )
 from belated.cli.options import option
-from belated.cli.output import show
+from belated.cli.output import check_format, show
 
 
 def simulate(
@@ -92,6 +93,7 @@ def import_(
     propensity_unit: options.PropensityUnit = "fraction",
     author: Author = None,
     reason: Reason = "",
+    format: Format = "table",  # noqa: A002
 ) -> None:
     """Go on with a running experiment of a table that has every arm's probability in each row.
 
@@ -102,6 +104,7 @@ def import_(
     from belated.live.storage import system_clock
     from belated.live.store import open as open_store
 
+    form = check_format(format)
     declared = read_outcome(outcome)
     given: dict[str, Any] = {"kind": kind, "target": target, "every": every, "author": author, "reason": reason}
     columns: dict[str, Any] = {
@@ -114,7 +117,7 @@ def import_(
     )  # fmt: skip
     imported.check_past(system_clock())
     with open_store(place, ticking=False) as store:
-        show(imported.add(store).status(), "table")
+        show(imported.add(store).status(), form)
 
 
 def demo(

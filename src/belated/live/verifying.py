@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from belated.base.checks import tolerance
+from belated.base.documents import json_text
 from belated.base.errors import BelatedError, PolicyError
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -52,13 +53,28 @@ class Verification(Table):
         """Whether every rule holds."""
         return not self.findings
 
+    def to_text(self, *, every: bool = False) -> str:
+        """Return text for a terminal: one line if every rule holds."""
+        return self._title() if self.clean else super().to_text(every=every)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as values that JSON has."""
+        return {
+            "clean": self.clean, "findings": list(self.findings), "decisions": self.decisions,
+            "outcomes": self.outcomes, "versions": self.versions,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        """Return the result as JSON, as docs/json.md describes it."""
+        return json_text("verification", self.to_dict())
+
     def _title(self) -> str:
         checked = f"{count(self.decisions, 'decision')}, {count(self.outcomes, 'outcome')} and "
         checked += count(self.versions, "version")
         return f"{checked} checked: {'clean' if self.clean else count(len(self.findings), 'finding')}"
 
     def _columns(self) -> list[Column]:
-        return [] if self.clean else [Column("finding", list(self.findings), "sentence")]
+        return [Column("finding", list(self.findings), "sentence")]
 
 
 def verify(session: Session, find_policy: FindPolicy) -> Verification:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from belated.base.text import one_line, shorten, shorten_all
+from belated.base.text import is_mark, one_line, shorten, shorten_all
 
 #: Looks that tell series apart, by colour (the classes s0, s1, ... of charts.css), by marker and by dashes.
 LOOKS = 7
@@ -76,8 +77,22 @@ def string(svg: Element) -> str:
 
 
 def width(text: Iterable[str]) -> float:
-    """Return about how many pixels wide a text of 13 pixels is."""
-    return sum(13.0 if unicodedata.east_asian_width(c) in "WF" or c in "MWmw%@" else 7.5 for c in text)
+    """Return about how many pixels wide a text of 13 pixels is, in a wide font."""
+    return sum(map(_pixels, text))
+
+
+@lru_cache(maxsize=4096)
+def _pixels(character: str) -> float:
+    """Return about how many pixels wide a character is; those beyond Latin may be wider than usual ones."""
+    if is_mark(character):
+        return 0.0
+    category = unicodedata.category(character)
+    is_latin = character < "\u0250" or category.startswith("P")  # as are the dots for what is left out
+    if character in "MWmw%@—" or category in ("Nl", "So") or unicodedata.east_asian_width(character) in "WF":
+        return 13.0
+    if category in ("Lu", "Sm") or character in "&#":
+        return 10.0 if is_latin else 13.0
+    return 7.5 if is_latin else 10.0
 
 
 def fit(label: object, room: int) -> str:

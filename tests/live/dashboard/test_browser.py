@@ -356,7 +356,7 @@ def test_who_confirms_what_has_changed_meanwhile_is_asked_again(own_site, own_vi
     exp.drop_arm("Emoji", author="Grace")
     exp.stop(author="Grace")
     page.click("form[action^='/changes'] button")
-    assert "stopped, in which this cannot be done" in page.inner_text("main")
+    assert "This cannot be done while the experiment is stopped" in page.inner_text("main")
 
 
 def test_tokens_are_made_shown_once_and_revoked(own_site, own_visit):

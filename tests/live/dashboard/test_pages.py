@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 from html import unescape
 
 import numpy as np
@@ -107,6 +108,33 @@ def test_a_form_of_another_login_changes_nothing(own_site):
         "checkout",
     }
     assert own_site.get("/").status == 200  # still logged in
+
+
+def test_a_form_that_is_sent_twice_at_once_changes_something_once(own_site):
+    """A double click: who is second sees that something was changed meanwhile."""
+    exp, change = own_site.store.experiment("subject line"), "/changes?experiment=subject+line"
+    before = len(exp.changes())
+    form = {"what": "set_policy", "policy": "uniform", "reason": "twice", "seen": str(before)}
+    key = re.search(rb'name="form" value="(\w+)"', own_site.get("/").body)[1].decode()
+    replies = []
+    threads = [
+        threading.Thread(target=lambda: replies.append(own_site.post(change, form, key=key).status)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(replies) == [200, 200, 200, 303]
+    assert len(exp.changes()) == before + 1
+
+
+def test_who_was_logged_out_is_told_how_to_log_in(own_site):
+    secret = own_site.login()
+    assert own_site.get("/", secret).status == 200
+    own_site.post("/logout", {}, secret)
+    for reply in (own_site.get("/", secret), own_site.get("/", "nonsense")):
+        assert reply.status == 401
+        assert "You are logged out; open a link that `belated live token link` prints." in text(reply)
 
 
 def test_a_new_token_is_kept_by_no_cache(own_site):

@@ -113,7 +113,7 @@ def test_methods_that_a_route_does_not_have(served, method):
 
 
 @pytest.mark.parametrize(
-    "secret", ["\u0442\u043e\u043a\u0435\u043d", "\U0001f389", "\xff", "x" * 50_000, "a b", "'; drop table token; --"]
+    "secret", ["\u0442\u043e\u043a\u0435\u043d", "\U0001f389", "\xff", "x" * 30_000, "a b", "'; drop table token; --"]
 )
 def test_tokens_of_any_text(served, secret):
     with nothing_stored(served):

@@ -203,7 +203,7 @@ def test_oversized_bodies(served):
             assert connection.recv(100).startswith(b"HTTP/1.1 413")
         with served.connect() as connection:
             connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000_000)
-            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+            assert connection.recv(100).startswith(b"HTTP/1.1 431")
 
 
 def test_oversized_units(served):

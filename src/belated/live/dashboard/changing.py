@@ -119,7 +119,8 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[Change | None
     possible = {action.what: action for action in actions(about)}
     what = form.get("what", "")
     if what not in possible:
-        raise OptionError(f"The experiment is {about.state}, in which this cannot be done; load its page again.")
+        state = "a draft" if about.state == "draft" else about.state
+        raise OptionError(f"This cannot be done while the experiment is {state}; load its page again.")
     action = possible[what]
     given = Given(form, action.all_fields)
     reason = given.read("reason", lambda text: read_text("reason", needed(text), 2000))

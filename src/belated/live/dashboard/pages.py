@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
@@ -139,6 +140,7 @@ class Pages:
 
     def __init__(self) -> None:
         self._shelf: Shelf | None = None
+        self._one_at_a_time = asyncio.Lock()
 
     def shelf(self, request: Request) -> Shelf:
         """Return the answers of the application's service."""
@@ -251,16 +253,17 @@ class Pages:
         """Say what a change would do, and make it once that was confirmed."""
         token, exp = await self._experiment(request, "admin")
         form, service = await checked_form(request), _service(request)
-        change, action, given = await service.thread(changing.read_change, exp, form)
+        async with self._one_at_a_time:  # a form that is sent twice at once changes something once
+            change, action, given = await service.thread(changing.read_change, exp, form)
+            seen = str(len(await service.thread(exp.changes)))
+            if change is not None and form.get("seen") == seen:
+                who = {"author": token.label, "reason": change.reason}
+                await service.thread(lambda: change.act(**who))
+                _note(request, token)
+                return _moved("/changes", experiment=exp.name, done=action.what)
         if change is None:
             typed = {"what": action.what, "values": given.values, "errors": given.errors}
             return await self._changes(request, token, exp, 422, **typed)
-        seen = str(len(await service.thread(exp.changes)))
-        if form.get("seen") == seen:
-            who = {"author": token.label, "reason": change.reason}
-            await service.thread(lambda: change.act(**who))
-            _note(request, token)
-            return _moved("/changes", experiment=exp.name, done=action.what)
         kept = {field.name: form.get(field.name, "") for field in action.all_fields}
         overview = await service.thread(read_overview, exp)
         return self._page(

@@ -107,12 +107,12 @@ class Keyring:
         elif age > _FRESH:
             self._begin()
         if token is None or token.kind != kind:
-            raise Problem("no-token", "The token is not known; make one with `belated live token create`.")
+            raise _ended(kind, "The token is not known; make one")
         if secret not in self._digests and len(self._digests) < 10_000:
             self._digests[secret] = digest
         if not token.is_valid(self._now()):
             why = "has expired" if token.ended_at is None else "was revoked"
-            raise Problem("no-token", f"The token {why}; make a new one with `belated live token create`.")
+            raise _ended(kind, f"The token {why}; make a new one")
         return token
 
     def forget(self) -> None:
@@ -139,6 +139,13 @@ class Keyring:
     def _all(self) -> dict[bytes, Token]:
         with self._storage.reading() as session:
             return all_tokens(session)
+
+
+def _ended(kind: str, words: str) -> Problem:
+    """Return a problem that says how to go on, to a program or to a browser."""
+    if kind == "browser":
+        return Problem("no-token", "You are logged out; open a link that `belated live token link` prints.")
+    return Problem("no-token", f"{words} with `belated live token create`.")
 
 
 def bearer(headers: Headers) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from belated.base.errors import BelatedError, LogError, PolicyError
+from belated.base.text import one_line
 from belated.live.errors import (
     ClosedError,
     ContradictionError,
@@ -61,6 +65,7 @@ KINDS: dict[str, Kind] = {
     "invalid": Kind(422, "A value is refused"),
     "policy": Kind(422, "The policy fails"),
     "too-many": Kind(429, "There are too many requests"),
+    "head": Kind(431, "The path and the headers are too large"),
     "internal": Kind(500, "Something is wrong with the service"),
     "overloaded": Kind(503, "The service is overloaded"),
     "not-ready": Kind(503, "The service is not ready"),
@@ -129,13 +134,79 @@ def problem_of(error: Exception) -> Problem:
     return Problem("internal", "The service failed; its log says where.")
 
 
+# ---------------------------------------------------------------- bodies
+
+
 def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     """Return a body as the decoder's type, or raise a problem."""
     try:
-        return decoder.decode(body)
+        content = decoder.decode(body)
+        if body.count(b":") > content.least_keys and _most_keys(body) > content.keys:
+            _ONCE.decode(body.decode())  # otherwise each key is there once
     except msgspec.ValidationError as error:
-        raise Problem("invalid", f"The request is refused: {error}.") from None
+        raise Problem("invalid", _plain(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Problem("malformed", f"The request is not JSON: {error}.") from None
+        raise Problem("malformed", _not_json(error, body)) from None
     except RecursionError:
         raise Problem("malformed", "The request is nested too deep.") from None
+    return content
+
+
+def _most_keys(body: bytes) -> int:
+    """Return the number of keys that JSON has at most: a colon follows each; those in values seldom look like it."""
+    return sum(body.count(end) for end in (b'":', b" :", b"\t:", b"\n:", b"\r:"))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Raise if a key of an object is there again: who wrote it may mean the first, and the last would count."""
+    if len(dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        name = next(name for name in names if names.count(name) > 1)
+        raise Problem("invalid", f"The request has `{one_line(name, 100)}` more than once in an object; send it once.")
+
+
+_ONCE = json.JSONDecoder(object_pairs_hook=_once, parse_int=float)
+
+#: What JSON has, in words, by msgspec's names.
+_TYPES = {
+    "object": "an object", "array": "a list", "str": "text", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "null": "null", "datetime": "a time such as 2026-03-01T09:30:00Z",
+}  # fmt: skip
+
+#: What msgspec says of a value, and what follows the value's name in its place.
+_REFUSALS: tuple[tuple[str, Callable[..., str]], ...] = (
+    (r"Expected `(.+)`, got `(.+)`", lambda good, bad: f"must be {_types(good)}, not {_types(bad)}"),
+    (r"Object missing required field `(.+)`", lambda name: f"lacks `{name}`"),
+    (r"Object contains unknown field `(.+)`", lambda name: f"has no field `{one_line(name, 100)}`"),
+    (r"Invalid enum value (.+)", lambda bad: f"cannot be {one_line(bad, 100)}; /openapi.json lists what it can be"),
+    (r"Invalid RFC3339 encoded datetime", lambda: f"must be {_TYPES['datetime']}"),
+    (r"(?:Number|Integer value) out of range", lambda: "is too large a number"),
+)
+
+
+def _plain(refusal: str) -> str:
+    """Return in a sentence what msgspec says of a body."""
+    what, _, path = refusal.rpartition(" - at `$")
+    what, path = (what, path.removesuffix("`").removeprefix(".")) if what else (refusal, "")
+    name = f"`{path}`" if path else "The request"
+    for pattern, words in _REFUSALS:
+        match = re.fullmatch(pattern, what, re.DOTALL)
+        if match:
+            return f"{name} {words(*match.groups())}."
+    return f"{name} is refused: {one_line(what, 200)}."
+
+
+def _types(names: str) -> str:
+    return " or ".join(_TYPES.get(name, name) for name in names.split(" | "))
+
+
+def _not_json(error: Exception, body: bytes) -> str:
+    """Return in a sentence why a body is not JSON."""
+    if not body:
+        return "The request has no body; send JSON."
+    if isinstance(error, UnicodeDecodeError):
+        return "The request is not UTF-8; send JSON in UTF-8."
+    if str(error) == "Input data was truncated":
+        return "The request is not JSON: it ends too early."
+    why, _, place = str(error).removeprefix("JSON is malformed: ").removesuffix(")").partition(" (byte ")
+    return f"The request is not JSON: {why} at byte {place}." if place else f"The request is not JSON: {why}."

@@ -13,8 +13,8 @@ from belated.live.service.problems import PROBLEM_JSON, Problem
 #: Seconds between two looks at all connections.
 _SWEEP = 1.0
 
-#: The most bytes of the path and the headers of a request that may come in pieces.
-_LARGEST_HEAD = 65_536
+#: The most bytes of the path and the headers of a request, and the most headers.
+_LARGEST_HEAD, _MOST_HEADERS = 32_768, 100
 
 
 class _Outgoing(asyncio.Transport):
@@ -56,7 +56,9 @@ class Protocol(HttpToolsProtocol):
         """Begin to look at the connections of this server."""
         super().connection_made(transport)
         self.part: Literal["head", "body"] | None = None  # of a request, that has not come as a whole
-        self.head_size = 0
+        self.loose: int | None = 0  # bytes that came in pieces, of the head or after the last part of a body
+        self.piece = 0  # bytes of the piece that is being parsed
+        self.refusal: Problem | None = None  # what is said after the replies to the requests before
         self.waits: tuple[Any, float] | None = None
         app: Any = self.app
         self.seconds: float = app.service.settings.reading_seconds
@@ -68,18 +70,33 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Have a piece of a request parsed; the parser keeps a header until it is whole, so that pieces are counted."""
-        had_begun = self.part == "head"
+        if self.refusal is not None:
+            return
+        part, cycle, self.piece = self.part, self.cycle, len(data)
+        held = len(cycle.body) if part == "body" else 0
         self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
             self._decline(data[offer.args[0] :])
-        except httptools.HttpParserError:
-            self._refuse("The request is not valid HTTP.")
+        except httptools.HttpParserError as error:
+            self._refuse(_too_large(error) or Problem("malformed", "The request is not valid HTTP."))
         else:
-            self.head_size += len(data) if had_begun and self.part == "head" else 0
-            if self.head_size > _LARGEST_HEAD:
-                self._refuse(f"The path and the headers have more than {_LARGEST_HEAD:,} bytes.")
+            if part is not None and part == self.part and cycle is self.cycle:  # a piece of one request
+                self._count(cycle, held)
+
+    def _count(self, cycle: RequestResponseCycle, held: int) -> None:
+        """Refuse a head that is too large, and headers behind a body that are."""
+        if self.loose is None:
+            return
+        self.loose += self.piece
+        limit = _LARGEST_HEAD
+        if self.part == "body":
+            self.loose -= len(cycle.body) - held
+            app: Any = self.app
+            limit = app.service.settings.batch_body if cycle.response_complete else limit  # it is not kept any more
+        if self.loose > limit:
+            self._refuse(_large())
 
     def _should_upgrade(self) -> bool:
         return True  # the parser stops at the body of a request that offers it, and no cycle begins
@@ -87,7 +104,7 @@ class Protocol(HttpToolsProtocol):
     def _decline(self, rest: bytes) -> None:
         """Serve a request that offers another protocol, as clients that know HTTP/2 do, in this one."""
         if self.scope["method"] == "CONNECT":
-            self._refuse("The service is no proxy.")
+            self._refuse(Problem("malformed", "The service is no proxy."))
             return
         lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
         method, version = (self.scope[name].encode() for name in ("method", "http_version"))
@@ -97,11 +114,15 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Expect the head of a request."""
         super().on_message_begin()
-        self.part, self.head_size = "head", 0
+        self.part, self.loose = "head", 0
 
     def on_headers_complete(self) -> None:
         """Expect the body. An address in place of a path is no path of ours: its host would not be checked."""
-        self.part = "body"
+        if len(self.headers) > _MOST_HEADERS:
+            raise Problem("head", f"The request has more than {_MOST_HEADERS} headers; send fewer.")
+        if (self.loose or 0) + self.piece > _LARGEST_HEAD and self._head_size() > _LARGEST_HEAD:
+            raise _large()
+        self.part, self.loose = "body", None
         if not self.url.startswith(b"/"):
             self.url = b"/" + self.url
         before = self.cycle
@@ -109,10 +130,25 @@ class Protocol(HttpToolsProtocol):
         if self.cycle is not before and self.scope["method"] != "HEAD":  # whose reply is a head alone
             self.cycle.transport = _Outgoing(self.cycle)
 
+    def on_chunk_header(self) -> None:
+        """Count from the next piece on: if this part of the body is the last, headers may follow it."""
+        self.loose = -self.piece
+
     def on_message_complete(self) -> None:
         """Expect nothing more of this request."""
         self.part = None
         super().on_message_complete()
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def on_response_complete(self) -> None:
+        """Serve the next request that came, or refuse what came after the last."""
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if self.refusal is not None and is_last and not self.transport.is_closing():
+            self._say(self.refusal)
+            self.transport.close()
 
     # ---------------------------------------------------------------- clients that take too long
 
@@ -156,15 +192,32 @@ class Protocol(HttpToolsProtocol):
 
     # ---------------------------------------------------------------- requests that cannot be read
 
-    def _refuse(self, sentence: str) -> None:
-        """Close the connection and say why, but not into the reply to the request before."""
+    def _refuse(self, problem: Problem) -> None:
+        """Say what is wrong and close the connection, but not before the requests that came whole are answered."""
+        is_own = self.part == "body"  # of the last request: it is not whole
+        if is_own and self.pipeline:
+            self.pipeline.popleft()
+            is_own = False
+        self.part = None
         cycle = self.cycle
-        is_own = self.part == "body" and not self.pipeline  # its body is what cannot be read
-        if cycle is None or cycle.response_complete or (is_own and not cycle.response_started):
-            self._say(Problem("malformed", sentence))
+        if cycle is not None and not cycle.response_complete and not is_own:
+            self.refusal = problem
+            return
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            self._say(problem)
         self.transport.close()
 
     def _say(self, problem: Problem) -> None:
         body = problem.body()
         head = b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % (PROBLEM_JSON, len(body))
         self.transport.write(STATUS_LINE[problem.status] + head + body)
+
+
+def _large() -> Problem:
+    return Problem("head", f"The path and the headers have more than {_LARGEST_HEAD:,} bytes; send less.")
+
+
+def _too_large(error: Exception) -> Problem | None:
+    """Return the problem that a callback of the parser has raised."""
+    cause = error.__context__
+    return cause if isinstance(cause, Problem) else None

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from belated.live.service import messages
+from belated.live.service.problems import Problem, decoded
+
+EXPERIMENT = {"name": "n", "arms": ["A"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"}}
+TIME = "a time such as 2026-03-01T09:30:00Z"
+
+
+def refusal(kind: type[messages.Request], body: bytes | object) -> str:
+    """Return the sentence that refuses a body."""
+    with pytest.raises(Problem) as caught:
+        decoded(msgspec.json.Decoder(kind), body if isinstance(body, bytes) else json.dumps(body).encode())
+    return caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "sentence"),
+    [
+        (messages.Ask, [], "The request must be an object, not a list."),
+        (messages.Ask, {}, "The request lacks `unit`."),
+        (messages.Ask, {"unit": 1.5}, "`unit` must be a whole number or text, not a number."),
+        (messages.Ask, {"unit": "a", "x": 1}, "The request has no field `x`."),
+        (messages.Ask, {"unit": "a", "segment": True}, "`segment` must be text or null, not true or false."),
+        (messages.Tell, {"unit": "a", "value": "1"}, "`value` must be a number, not text."),
+        (messages.Tell, b'{"unit": "a", "value": 1e999}', "`value` is too large a number."),
+        (messages.Tell, {"unit": "a", "value": 1, "happened_at": "x"}, f"`happened_at` must be {TIME}."),
+        (messages.Tell, {"unit": "a", "value": 1, "happened_at": 3},
+         f"`happened_at` must be {TIME} or null, not a whole number."),
+        (messages.TellMany, {"outcomes": [{"unit": "a", "value": 1}, {"unit": "a"}]}, "`outcomes[1]` lacks `value`."),
+        (messages.ChangeRequest, {"what": "x"}, "`what` cannot be 'x'; /openapi.json lists what it can be."),
+        (messages.Create, EXPERIMENT | {"outcome": {"kind": "x"}},
+         "`outcome.kind` cannot be 'x'; /openapi.json lists what it can be."),
+        (messages.Ask, b'{"unit": %b}' % (b"9" * 5000), "`unit` is too large a number."),
+        (messages.Ask, b"", "The request has no body; send JSON."),
+        (messages.Ask, b'{"unit": ', "The request is not JSON: it ends too early."),
+        (messages.Ask, b'{"unit": "\xff"}', "The request is not UTF-8; send JSON in UTF-8."),
+        (messages.Ask, b'{"unit": NaN}', "The request is not JSON: invalid character at byte 9."),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_body_is_a_plain_sentence(kind, body, sentence):
+    assert refusal(kind, body) == sentence
+
+
+@pytest.mark.parametrize("body", [{"unit": "a", "x" * 100_000: 1}, {"unit": "a", "a\nb`c": 1}])
+def test_what_was_sent_is_repeated_in_one_short_line(body):
+    sentence = refusal(messages.Ask, body)
+    assert len(sentence) < 200
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "name"),
+    [
+        (messages.Ask, b'{"unit": "a", "unit": "b"}', "unit"),
+        (messages.Ask, b'{"unit" : "a", "\\u0075nit"\n: "b"}', "unit"),
+        (messages.Ask, b'{"unit": "a", "segment": "x", "segment": null}', "segment"),
+        (messages.AskMany, b'{"units": ["a"], "units": ["b"]}', "units"),
+        (messages.Tell, b'{"unit": "a", "value": 0, "value": 1}', "value"),
+        (messages.Tell, b'{"unit": "a", "value": 1, "correct": true, "correct": false}', "correct"),
+        (messages.TellMany, b'{"outcomes": [{"unit": "b", "value": 1, "value": 0}]}', "value"),
+        (messages.ChangeRequest, b'{"what": "start", "what": "close"}', "what"),
+        (messages.Create, json.dumps(EXPERIMENT).replace('"uniform"', '"ucb", "name": "uniform"').encode(), "name"),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_there_twice_is_refused(kind, body, name):
+    assert refusal(kind, body) == f"The request has `{name}` more than once in an object; send it once."
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (messages.Ask, {"unit": 'a":b', "segment": "x :y"}),
+        (messages.Ask, {"unit": "unit", "segment": None}),
+        (messages.AskMany, {"units": ["a:b", '"unit":'], "segments": [":", ":"]}),
+        (messages.Tell, b'{"unit": "a", "value": 1, "key": ""}'),
+        (messages.Tell, b'{"unit": %b, "value": 1, "key": ""}' % (b"9" * 4000)),
+        (messages.TellMany, {"outcomes": [{"unit": "a:1", "value": 1, "key": "k", "correct": False}] * 3}),
+        (messages.Create, EXPERIMENT),
+    ],
+)
+def test_colons_in_values_are_no_keys(kind, body):
+    decoded(msgspec.json.Decoder(kind), body if isinstance(body, bytes) else json.dumps(body).encode())
