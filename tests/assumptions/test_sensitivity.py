@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 
 import belated as bl
 from belated.cli.app import app
+from belated.kernels import jit
 
 # ---------------------------------------------------------------- beside the library's own intervals
 
 
 @pytest.mark.parametrize("outcomes", ["rates", "normal", "exponential"])
-def test_at_1_the_interval_is_that_of_dipw(outcomes):
+def test_at_1_the_interval_is_that_of_dipw_and_of_the_estimate(outcomes):
     arms = {
         "rates": {"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)},
         "normal": {"A": bl.arms.normal(0.3), "B": bl.arms.normal(0.4)},
@@ -33,7 +34,39 @@ def test_at_1_the_interval_is_that_of_dipw(outcomes):
     theirs = bl.estimate(log, "dipw", interval=kind).contrast("B", "A")
     assert ours.bound_low == pytest.approx(theirs.estimate)
     assert ours.bound_high == pytest.approx(theirs.estimate)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+    default = bl.estimate(log).contrast("B", "A")
+    assert (ours.low, ours.high) == pytest.approx((min(theirs.low, default.low), max(theirs.high, default.high)))
+
+
+@pytest.mark.parametrize("what", ["whole", "chosen", "segments", "events"])
+def test_a_sensitivity_analysis_is_never_surer_than_the_estimate(what):
+    jit.compile_kernels()
+    surer = apart = 0
+    for seed in range(12 if what == "segments" else 25):
+        rng = np.random.default_rng([seed, 7])
+        rows = 80 if what == "segments" else 40
+        arm, mean = rng.integers(0, 2, rows), rng.choice([0.0, 0.7])
+        outcome = np.where(rng.random(rows) < 0.2, np.nan, rng.exponential(1.0, rows) + mean * arm)
+        tilt = rng.uniform(0.2, 0.8, rows)
+        pi = np.where(arm == 1, tilt, 1 - tilt) if what == "chosen" else np.stack([1 - tilt, tilt], axis=1)
+        options = {"segment": rng.choice(["x", "y"], rows)} if what == "segments" else {}
+        if what == "events":
+            log = bl.Log.of_events(
+                arm, pi, {"unit": np.arange(rows), "age": rng.integers(0, 9, rows), "value": np.nan_to_num(outcome)},
+                window=8, as_of=rows, arms=[0, 1],
+            )  # fmt: skip
+        else:
+            log = bl.Log(arm, outcome, pi, arms=[0, 1], **options)
+        answers = [(bl.sensitivity(log, (1, 0)), bl.estimate(log).contrast(1, 0))]
+        if what == "segments":
+            answers += [(bl.sensitivity(log, (1, 0), segment="x"), bl.estimate(log).segment("x").contrast(1, 0))]
+        for found, plain in answers:
+            at_1, unshifted = found.at(1), found.shift.at(0)
+            assert max(at_1.low, unshifted.low) <= plain.low
+            assert min(at_1.high, unshifted.high) >= plain.high
+            surer += found.tipping_point > 1 and plain.p_value > 0.05
+            apart += found.tipping_point > 1
+    assert surer == 0 < apart
 
 
 @pytest.mark.parametrize("arm", [bl.arms.normal(1), bl.arms.bernoulli(0.4)])
@@ -332,7 +365,9 @@ def test_bounds_over_segments_are_those_of_segments_averaged(kind):
     same, plain = whole.at(1), bl.estimate(log, "dipw").contrast("B", "A")
     assert same.bound_low == pytest.approx(plain.estimate)
     if kind == "normal":
-        assert (same.low, same.high) == pytest.approx((plain.low, plain.high), rel=0.02)
+        default = bl.estimate(log).contrast("B", "A")
+        ends = min(plain.low, default.low), max(plain.high, default.high)
+        assert (same.low, same.high) == pytest.approx(ends, rel=0.02)
     assert set(whole.observed_share) == {"A", "B"}
     assert whole.shift.tipping_point >= 0
     assert "gamma" in whole.to_text()

@@ -140,6 +140,17 @@ def test_a_mean_of_0_is_a_lift_of_minus_1():
     assert high[1] == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("interval", ["auto", "wilson"])
+def test_an_arm_of_zeros_is_shown_as_minus_100_percent(interval):
+    log = bl.Log(["A"] * 6 + ["B"] * 6, [1, 0, 1, 1, 0, 1] + [0] * 6, np.full((12, 2), 0.5))
+    with pytest.warns(bl.BelatedWarning, match="equal"):
+        est = bl.estimate(log, interval=interval)
+    for alternative in ("two-sided", "greater"):
+        lift = est.lift("B", "A", alternative=alternative)
+        assert (lift.estimate, lift.low) == (-1, -1)
+        assert lift.words.startswith("-100% (-100% to ")
+
+
 def test_limits_that_are_infinite_unknown_or_out_of_reach():
     assert _crossing(lambda x: math.inf, 0.1) == math.inf
     assert _crossing(lambda x: -math.inf, 0.1) == -math.inf

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from reports.samples import HOSTILE, read_page, sample_report
 
 import belated as bl
@@ -168,6 +169,15 @@ def test_the_main_differences_are_shown_in_every_segment_with_their_shares():
     said = " ".join(answer(report))
     assert "averages over 2 segments" in said
     assert "B - A differs between segments" in said
+
+
+@pytest.mark.parametrize(("segments", "rows", "words"), [(["DE", "FR"], 12, "too small"), (["DE"], 60, "one segment")])
+def test_a_single_segment_is_no_average(segments, rows, words):
+    report = segmented(segments, rows)
+    section = next(section for section in sections(report) if section.name == "segments")
+    assert words in section.intro
+    assert words in " ".join(answer(report))
+    assert "averages over" not in section.intro + " ".join(answer(report))
 
 
 def test_at_most_three_differences_are_shown_by_segment_among_them_the_main_one():

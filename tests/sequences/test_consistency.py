@@ -33,7 +33,7 @@ def test_excluded_exactly_when_some_interval_leaves_it_out(seed, kind, rows, tie
         assigned_at=when, arrived_at=when + rng.integers(0, 4, rows),
     )  # fmt: skip
     null = dict(enumerate(rng.choice([0.0, 0.1, 0.5, 0.9, 1.0, 2.5, 5.0, -3.0], k)))
-    level, looks = float(rng.choice([0.5, 0.8, 0.95])), np.unique(log.arrived_at)
+    level, looks = float(rng.choice([0.5, 0.8, 0.95])), np.unique([0, *log.arrived_at])
     with without_warnings():
         found = bl.sequence(log, kind, level=level, null=null, looks=looks.tolist(), **OPTIONS[kind])
         bare = bl.sequence(log, kind, level=level, null=null, looks=1, **OPTIONS[kind])
@@ -74,7 +74,25 @@ def test_the_coding_of_outcomes_is_nothing_to_an_asymptotic_sequence(seed, unit,
             assert one.p_value == pytest.approx(other.p_value, rel=1e-6)
 
 
-def test_a_value_that_bounds_leave_out_is_excluded_from_the_first_arrival():
-    log = bl.Log([0, 1, 0, 1], [2.0, 3.0, 2.0, 3.0], [0.5] * 4)
-    answer = bl.sequence(log, bounds=(1, 5)).arm(0)
-    assert (answer.low, answer.excluded_at, answer.p_value) == (1, 1, 0)
+@pytest.mark.parametrize("delay", [0, 2])
+def test_a_value_that_bounds_leave_out_is_excluded_from_the_beginning(delay):
+    log = bl.Log([0, 1, 0, 1], [2.0, 3.0, 2.0, 3.0], [0.5] * 4, delay=[delay] * 4)
+    for looks, began in ((100, 1), (1, 1), ([2, 4], 1), ([0, 2], 0)):
+        found = bl.sequence(log, bounds=(1, 5), looks=looks)
+        answer, track = found.arm(0), found.track(0)
+        assert (answer.low, answer.excluded_at, answer.p_value) == (1, began, 0)
+        assert track.low.min() == 1
+        assert track.excluded_at == began
+    early = bl.sequence(log.at(1), bounds=(1, 5)).arm(0)  # also if no outcome has arrived
+    assert (early.low, early.excluded_at, early.p_value) == (1, 1, 0)
+
+
+def test_a_rate_above_1_is_excluded_in_segments_from_the_first_look():
+    rng = np.random.default_rng(1)
+    log = bl.Log(
+        rng.integers(0, 2, 100), 1.0 * (rng.random(100) < 0.4), np.full((100, 2), 0.5), arms=[0, 1],
+        segment=rng.choice(["x", "y"], 100), delay=np.full(100, 5),
+    )  # fmt: skip
+    found = bl.sequence(log, null=2, looks=[3, 100])
+    answer, track = found.arm(0), found.track(0)
+    assert (found.kind, track.high[0], answer.excluded_at, answer.p_value) == ("beta_binomial", 1, 3, 0)

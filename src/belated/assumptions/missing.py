@@ -204,6 +204,8 @@ class MissingOutcomes:
         "wilson" for 0/1 outcomes, otherwise "score".
     tail : float
         The probability in each tail, (1 - level) / 2.
+    least : (float, float)
+        The limits of an interval that every interval includes: that of `estimate`.
     population : Population or None
         The segments and their shares; None if the log has no segments.
     """
@@ -213,10 +215,11 @@ class MissingOutcomes:
     statistics: ArmStatistics
     interval: IntervalKind
     tail: float
+    least: tuple[float, float]
     population: Population | None = None
 
     @classmethod
-    def of(cls, rows: Log, coefficients: Array, level: float) -> MissingOutcomes:
+    def of(cls, rows: Log, coefficients: Array, tail: float, least: tuple[float, float]) -> MissingOutcomes:
         """Return the arms in question of the rows that count."""
         estimator = ESTIMATORS["dipw"]
         sums = Sums.of(rows, *estimator.parts, plain=False)
@@ -244,7 +247,8 @@ class MissingOutcomes:
             arms=tuple(arms),
             statistics=statistics,
             interval=kind,
-            tail=(1 - level) / 2,
+            tail=tail,
+            least=least,
             population=population,
         )
 
@@ -292,7 +296,10 @@ class MissingOutcomes:
         if not all(arm.n for arm in self.arms):
             return math.nan, math.nan
         each = self._rates if KINDS[self.interval].needs_binary else self._means
-        return each(assumption, up)
+        bound, limit = each(assumption, up)
+        if math.isnan(limit):
+            return bound, limit
+        return bound, float(np.fmax(limit, self.least[1]) if up else np.fmin(limit, self.least[0]))
 
     def _means(self, assumption: Assumption, up: bool) -> tuple[float, float]:
         c = self.coefficients

@@ -21,11 +21,12 @@ from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odd
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
 from belated.base.documents import json_rows, json_text
-from belated.base.errors import OptionError, argument
+from belated.base.errors import OptionError, argument, without_warnings
 from belated.base.roots import bisect
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, in_unit, one_line, percent, share_text, shorten_all, shown
-from belated.estimation.target import read_target
+from belated.estimation.estimate import estimate
+from belated.estimation.target import Target, read_target
 from belated.log.data import Data, require_data
 from belated.log.log import Log
 from belated.summaries.caps import Cap, capped_at, no_cap
@@ -102,13 +103,15 @@ def sensitivity(
     >>> print(bl.sensitivity(log, ("B", "A")).conclusion)
     B beats A, unless the odds that an outcome arrives vary with its value by more than a factor of 3.12.
     """
-    given = require_data(log, cap).closed().log()
+    memory = require_data(log, cap).log()
+    given = memory.closed()
     if segment is not None:
         given = given.in_segment(segment)
     target = read_target(given.arms, contrast, option="contrast")
     factors = _GAMMAS if gammas is None else _read_gammas(gammas)
     level, null = fraction("level", level), real("null", null)
     rows, maturity = mature_rows(given, np.flatnonzero(target.coefficients), mature)
+    tail = (1 - level) / 2
     return Sensitivity(
         name=target.name,
         arms=given.arms,
@@ -117,11 +120,21 @@ def sensitivity(
         level=level,
         null=null,
         maturity=maturity,
-        missing=MissingOutcomes.of(rows, target.coefficients, level),
+        missing=MissingOutcomes.of(rows, target.coefficients, tail, _estimated(memory, target, tail, segment)),
         arrived=int(given.arrived.sum()),
         cap=given.capping,
         unit=target.unit(_unit(given)),
     )
+
+
+def _estimated(log: Log, target: Target, tail: float, segment: Label) -> tuple[float, float]:
+    """Return the limits of `estimate`, which assumes that arrival does not depend on the outcome."""
+    with without_warnings():
+        known = estimate(log)
+    with np.errstate(all="ignore"):
+        asked = known if segment is None else known.segment(segment)
+        low, high = asked.combination(target.coefficients).limits(tail)
+    return float(low), float(high)
 
 
 def _unit(log: Log) -> Unit:

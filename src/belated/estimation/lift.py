@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: The search for a limit stops after this many doublings of the first step.
 _MOST_DOUBLINGS = 60
 
+#: The relative size of rounding errors of a limit.
+_ROUNDING = 1e-9
+
 #: Replaces a coefficient of 0, because some kinds of intervals treat a single arm differently from two.
 _NO_COEFFICIENT = 1e-12
 
@@ -79,7 +82,7 @@ class Lift(Table):
     @property
     def spread(self) -> float:
         """The scale for rounding: at most half the distance to the nearer limit, so that no limit rounds to 0."""
-        ends = [end for end in (self.low, self.high) if math.isfinite(end)]
+        ends = [end for end in (self.low, self.high) if math.isfinite(end) and end != self.estimate]
         spread = min((abs(end - self.estimate) / 2 for end in ends), default=math.nan)
         return min([spread, *(max(abs(end), spread / 100) for end in ends if end != 0)])
 
@@ -134,19 +137,21 @@ def find_lift(
     value = float(alone.estimate)
     sign = 1.0 if low > 0 else -1.0 if high < 0 else math.copysign(1.0, value)
     difference = float(combination(other).estimate) - value
+    estimate = difference / (sign * value) if value != 0 else math.nan
     limits, why = (math.nan, math.nan), None
     if math.isnan(contrast.low):
         why = "The difference has no interval, so the relative difference has no bounds."
     elif low <= 0 <= high or math.isnan(low) or math.isnan(high):
         why = _untold(arms[b])
     else:
-        limits = _search(combination, len(arms), pair, sign, tail)
+        low, high = _search(combination, len(arms), pair, sign, tail)
+        limits = _settled(low, estimate), _settled(high, estimate)
         why = _untold(arms[b]) if math.isnan(limits[0]) else None
     if why is None and contrast.alternative != "two-sided":
         limits = (limits[0], math.inf) if contrast.alternative == "greater" else (-math.inf, limits[1])
     return Lift(
         name=f"lift of {one_line(arms[a])} over {one_line(arms[b])}",
-        estimate=difference / (sign * value) if value != 0 else math.nan,
+        estimate=estimate,
         low=limits[0],
         high=limits[1],
         level=contrast.level,
@@ -162,6 +167,11 @@ def find_lift(
 def _untold(baseline: Label) -> str:
     name = one_line(repr(str(baseline)))
     return f"The mean of {name} does not differ significantly from 0, so the relative difference has no bounds."
+
+
+def _settled(limit: float, estimate: float) -> float:
+    """Return a limit; the estimate itself if they differ only by rounding, as at -100 % for an arm of zeros."""
+    return estimate if abs(limit - estimate) <= _ROUNDING * (1 + abs(estimate)) else limit
 
 
 def _search(

@@ -149,6 +149,14 @@ class LogRows(Data):
         """`arrived_numbers`, but empty if every outcome arrived at its row's own step 1, 2, ..."""
         return np.empty(0) if self._arrived is None and self._assigned is None else self.arrived_numbers
 
+    @property
+    def first_assignment(self) -> int | float:
+        """The time of the first assignment; the as-of time if there is none by then."""
+        if not self.schedule.rows:
+            return self.last_look
+        first: int | float = self._assigned_by_position(np.array([0]))[0].item()
+        return first
+
     @cached_property
     def last_look(self) -> int | float:
         """The time up to which outcomes are known: `as_of`, or the last time in the log."""

@@ -49,9 +49,18 @@ def _by_segment(report: Report) -> list[str]:
     estimate = report.estimate
     if not estimate.segments:
         return []
-    averaged = f"These are averages over {count(len(estimate.segments), 'segment')}, each with its share."
+    number = f"{len(estimate.segments):,} segments"
+    averaged = one_segment(report) or f"These are averages over {number}, each with its share."
     tests = [test for pair, test in report.by_segment.items() if report.main and set(pair) == set(report.main)]
     return [" ".join([averaged, *(test.note for test in tests)])]
+
+
+def one_segment(report: Report) -> str | None:
+    """Say that all rows count as one segment, if they do."""
+    segments = report.estimate.sums.segments
+    if segments is None or len(report.estimate.segments) != 1:
+        return None
+    return "Segments are too small to be told apart, and count as one." if segments.merged else "There is one segment."
 
 
 def _best(report: Report) -> str:

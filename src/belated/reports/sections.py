@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.base.columns import Label
 from belated.base.tables import Column
-from belated.base.text import count, in_unit, one_line, percent, shorten_all
+from belated.base.text import in_unit, one_line, percent, shorten_all
 from belated.estimation.answers import Answer, lift_notes, name_column
 from belated.estimation.by_segment import Heterogeneity, Mix
 from belated.estimation.comparison import CLOSED
@@ -29,7 +29,7 @@ from belated.reports.layout import (
     share_line,
     sheet_columns,
 )
-from belated.reports.narrative import strongest, upper
+from belated.reports.narrative import one_segment, strongest, upper
 from belated.reports.report import Report
 from belated.reports.sections_over_time import buildup_section, looked_section, moved_section
 
@@ -189,13 +189,13 @@ def segments_section(report: Report, most: int = MOST_ROWS) -> Section | None:
         return None
     mix = Mix(estimate)
     shares = Part(charts=[], caption="", sheet=Sheet("The segments, and their shares of the population", mix.columns))
-    number = count(len(estimate.segments), "segment")
+    number = f"{len(estimate.segments):,} segments"
+    averaged = f"The answers above are averages over {number}, each with its share of the population."
     return Section(
         name="segments",
         link="By segment",
         heading="By segment",
-        intro=f"The answers above are averages over {number}, each with its share of the population. Segments must be "
-        "known at assignment.",
+        intro=f"{one_segment(report) or averaged} Segments must be known at assignment.",
         parts=(*(_in_segments(report, *each, most) for each in report.by_segment.items()), shares),
     )
 

@@ -44,6 +44,8 @@ class History:
     clock : Clock
     record : Record
         The state and the scores after all arrivals.
+    began : number of the clock
+        The time from which the sequence holds: the first assignment, or an earlier look.
     times : list
         The times of the looks, as numbers of the clock.
     states : list of array (arms, state)
@@ -58,6 +60,7 @@ class History:
 
     def __init__(self, design: Design, clock: Clock, outcome: str = "outcome") -> None:
         self.design, self.clock, self.record, self.outcome = design, clock, Record(design), outcome
+        self.began: int | float = math.inf
         self.times: list[int | float] = []
         self.states: list[Array] = []
         self.above: list[Array] = []
@@ -67,6 +70,7 @@ class History:
     def follow(self, log: Log, arrivals: ArrivedRows, moments: Array) -> None:
         """Add the arrivals of a log, with looks at the given times."""
         self._check(arrivals)
+        self.began = min([self.began, *moments[:1].tolist(), log.first_assignment])
         jit.ready(len(arrivals) * (8 + len(self.design.arms)))
         self._add(arrivals, moments, log.above_cap(moments))
         self.single_value = self._single_value(log)

@@ -73,8 +73,6 @@ def score_null(history: History, a: int, b: int | None, together: int) -> tuple[
     `together` is the number of simultaneous tests. A pair that is not tested at every arrival is tested at the looks.
     """
     design, record = history.design, history.record
-    if not design.allows(a, b):
-        return math.inf, record.began
     if history.single_value is not None:
         return 0.0, None
     if b is None:

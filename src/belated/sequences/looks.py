@@ -30,6 +30,10 @@ class Followed(Protocol):
     times: list[int | float]
 
     @property
+    def began(self) -> int | float:
+        """The time from which the sequence holds."""
+
+    @property
     def unit(self) -> Unit:
         """The unit of means for display."""
 
@@ -80,6 +84,11 @@ class Looks(ABC):
     @abstractmethod
     def sums(self, look: int) -> Sums:
         """Return the sums of the DIPW estimate at a look."""
+
+    @property
+    def began(self) -> int | float:
+        """The time from which the sequence holds: the first look."""
+        return self.times[0]
 
     @property
     def unit(self) -> Unit:

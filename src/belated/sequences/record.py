@@ -34,8 +34,6 @@ class Record:
         Sums over the arrived outcomes of each arm, minus its `shift`.
     shift : array (arms,)
         Each arm's first outcome.
-    began : number of the clock or None
-        When the first outcome of any arm arrived.
     best : array (questions,)
     first : array (2, questions) of numbers of the clock or None
         The time of the first rejection, as a single test and as one of all simultaneous tests.
@@ -46,7 +44,6 @@ class Record:
         self._design = design
         self.state, self.shift = np.zeros((k, len(STATE))), np.zeros(k)
         self._gauges, self._measured = np.zeros((k, GAUGE)), np.zeros(k)
-        self.began: int | float | None = None
         self.best = np.zeros(n)
         self.first = np.full((2, n), None, dtype=object)
 
@@ -54,7 +51,6 @@ class Record:
         """Add arrivals in order, and return the states at the given times."""
         if len(arrivals) == 0:
             return np.repeat(self.state[np.newaxis], len(moments), axis=0)
-        self.began = arrivals.moment(0) if self.began is None else self.began
         looks = arrivals.count_by(moments)
         ends = arrivals.count_by(arrivals.moments(self._grid(len(arrivals)) - 1))
         cuts = np.unique(np.concatenate([[0], ends, looks]))

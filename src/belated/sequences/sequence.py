@@ -333,6 +333,8 @@ class ConfidenceSequence(Table):
 
     def _test(self, a: int, b: int | None, together: int) -> tuple[float, Moment | None]:
         """Return the always-valid p-value, and the first time at which it was at most 1 - level."""
+        if not self.design.allows(a, b):  # no outcome is needed to exclude it
+            return 0.0, self._followed.clock.show(self._followed.began)
         score, first = self._score(a, b, together)
         p_value, alpha = min(1.0, together * math.exp(-score)), 1 - self.level
         if first is None:
