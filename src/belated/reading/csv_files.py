@@ -42,7 +42,7 @@ from belated.reading.csv_texts import (
     truths_of,
 )
 from belated.reading.embedded import Connection, new_name
-from belated.reading.engines import fetch, sentences, sql_text
+from belated.reading.engines import fetch, literal_path, sentences, sql_text
 from belated.reading.expressions import quoted
 from belated.reading.inputs import FIRST_ROWS, Input
 
@@ -65,11 +65,6 @@ _KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
 #: The marks with which files begin that are not UTF-8, the longest first.
 _MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
           codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
-
-
-def literal_path(path: str) -> str:
-    """Return a path that DuckDB takes for one file, whatever signs are in it."""
-    return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from belated.log.labels import listed
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, copy_tables
-from belated.reading.csv_files import CsvFile, lacks_checksum, literal_path
+from belated.reading.csv_files import CsvFile, lacks_checksum
 from belated.reading.csv_texts import TextFormat, Use
 from belated.reading.databases import open_url, table_named
 from belated.reading.embedded import Connection
-from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
+from belated.reading.engines import UncopiedError, confine, connect, engine_of, literal_path, register, sentences
 from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
@@ -214,6 +214,7 @@ def read(
         copied_from=held_in,
         line=assignments.line,
         whole=given_table if engine.is_embedded else None,
+        files=files,
     )
     query, words = _with_lag(query, assignments.name, lag)
     notes = [*notes, *words]
@@ -264,7 +265,7 @@ def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[st
     """Return the query with the lag from events to their records, and what to say of it."""
     if query.measure is None:
         return query, []
-    with sentences(name):
+    with sentences(name, query.files):
         known, words = learned_lag(query, None if lag is None else read_window(lag, "lag"))
     return replace(query, lag=known), words
 
