@@ -39,7 +39,7 @@ _BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\u
 
 #: Greek and Cyrillic letters, and the Latin ones that look the same; variation selectors, which are not drawn.
 _LOOKS = str.maketrans(
-    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕЅІЈКМНОРСТУХаеосрхуіјѕ",  # noqa: RUF001
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕЅІЈКМНОРСТУХаеосрхуіјѕ",
     "ABEZHIKMNOPTYXoABESIJKMHOPCTYXaeocpxyijs",
     "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))),
 )

@@ -564,6 +564,8 @@ def _meaning(error: BaseException) -> str:
             return meaning
     if line := re.search(r"CSV Error on Line: (\d+)", text):
         return _line_fault(text, f"line {int(line[1]):,}")
+    if type(error).__name__ == "Error" and type(error).__module__ in DuckDB.packages:
+        return "it is damaged."  # in words of the libraries that it is decoded with
     return first_line(error)
 
 
