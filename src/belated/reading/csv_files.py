@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 #: What may stand between fields.
 _SEPARATORS = ",;\t|"
 
+#: What else may, if every record then has as many fields; of the last two, Hive and others write the first.
+_RARE_SEPARATORS = ": ^~\x01\x1f"
+
 
 #: How the names of compressed files end, and what Arrow calls that.
 _PACKINGS = {".gz": "gzip", ".zst": "zstd"}
@@ -221,8 +224,11 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
         raise LogError(f"`{name}` cannot be read: {_not_text(form)}") from None
     if not layout.names:
         raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
-    if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}]", layout.names[0]):
-        fault = csv_fault(path, form) or "its first line must hold the column names."
+    if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}{_RARE_SEPARATORS}]", layout.names[0]):
+        fault = csv_fault(path, form) or (
+            f"its first line, {shown(layout.names[0])}, is a single field; it must hold the column names, separated by "
+            "commas, semicolons, tabs or vertical bars."
+        )
         raise LogError(f"`{name}` cannot be read: {fault}")
     _check_names(name, layout.names)
     table = _texts(connection, path, layout, encoding, form, name)
@@ -231,6 +237,8 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
     first = {column: some[column].drop_null().to_pylist() for column in layout.names}
+    if first and all(_is_like(column, texts) for column, texts in first.items()):
+        raise _no_names(name, layout.names)
     kinds = {column: kind_of_texts(texts, form) for column, texts in first.items()}
     return CsvFile(table=table, name=name, ordered=True, path=path, form=form, first=first, guessed=kinds)
 
@@ -282,7 +290,21 @@ def _layout(path: str, encoding: str | None) -> _Layout:
     if best is None:
         return _Layout(",", skip, [])
     names = [name or f"column{i}" for i, name in enumerate(best[2])]
-    return _Layout(best[3], skip, names)
+    rare = None if len(names) > 1 else _rare_separator(lines[skip:])
+    return _Layout(best[3], skip, names) if rare is None else _Layout(rare[0], skip, rare[1])
+
+
+def _rare_separator(lines: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return an unusual separator by which every record has the same number of fields, at least two, and the names."""
+    for separator in _RARE_SEPARATORS:
+        try:
+            records = [record for record in csv.reader(lines, delimiter=separator) if record]
+        except csv.Error:
+            continue
+        widths = {len(record) for record in records}
+        if len(records) > 1 and len(widths) == 1 and min(widths) > 1 and all(records[0]):
+            return separator, records[0]
+    return None
 
 
 def _texts(
@@ -385,12 +407,31 @@ def _check_names(name: str, columns: list[str]) -> None:
     if alike and 2 * sum(re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column) is not None for column in columns) >= len(
         columns
     ):
-        raise LogError(f"`{name}` cannot be read: its first line seems to hold values; it must hold the column names.")
+        raise _no_names(name, columns)
     if alike:
         twice = [column for column in alike if column.lower() == alike[0].lower()]
         same = twice[0] == twice[1]
         named = shown(twice[0]) if same else f"{shown(twice[0])} and {shown(twice[1])}, which differ only in case"
         raise LogError(f"`{name}` has several columns named {named}; each must have a name of its own.")
+
+
+def _is_like(name: str, texts: Sequence[str]) -> bool:
+    """Whether a column's name is like the values below it: one of them, or a number, date or code as they are."""
+    shapes = {_shape(text) for text in texts[:100]}
+    return name in texts or (shapes == {_shape(name)} and "9" in _shape(name))
+
+
+def _shape(text: str) -> str:
+    """Return text with the same sign for every number, letters and marks as they are."""
+    return re.sub(r"[-+]?\d+(\.\d+)?", "9", text.strip())
+
+
+def _no_names(name: str, columns: Sequence[str]) -> LogError:
+    values = ", ".join(map(shown, columns[:3]))
+    return LogError(
+        f"`{name}` cannot be read: its first line seems to hold values ({values}{', ...' if columns[3:] else ''}); it "
+        "must hold the column names."
+    )
 
 
 def _opened(path: str, encoding: str | None = None) -> TextIO:
