@@ -251,7 +251,8 @@ def _event_window(
         name = "lag" if lag is not None else "recorded_at"
         raise OptionError(f"{argument(name)} is given without {argument('events')}; it is about events in a window.")
     if bool(events) != (window is not None or windows is not None):
-        missing, there = ("window", "events") if events else ("events", "window")
+        given = "window" if windows is None else "windows"
+        missing, there = (given, "events") if events else ("events", given)
         raise OptionError(
             f"{argument(there)} is given without {argument(missing)}; events count within a window, such as "
             f"{argument('window', '7d')}."
@@ -295,8 +296,7 @@ def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
     measure = events if isinstance(events, str) else by_default
     if measure == "sum" and columns.outcome is None:
         raise OptionError(
-            f"{argument('events')} is 'sum', but no column holds the events' "
-            f"values; name it with {argument('outcome')}."
+            f"The values of events are to be summed, but no column holds them; name it with {argument('outcome')}."
         )
     if columns.arrived_at is None:
         raise OptionError(
