@@ -10,6 +10,7 @@ import duckdb
 import ibis
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -93,6 +94,28 @@ def test_decimals_that_arrow_does_not_know(value, sentence):
     else:
         least = [] if "NaN" in value else [0.0]
         assert bl.estimate(bl.read(frame.astype({"propensity": float})), "mean").arrived.tolist() == [3 * len(least), 6]
+
+
+@pytest.mark.parametrize("names", [("outcome", "Outcome"), ("Arm", "arm"), ("p_A", "P_A")])
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "polars", "lazy", ".parquet", ".feather", ".csv"])
+def test_columns_whose_names_differ_only_in_case(kind, names):
+    table = DRAWN.wide()
+    one = next(name for name in names if name in table.column_names)
+    table = table.append_column(next(name for name in names if name != one), table[one])
+    table = table.select(
+        sorted(table.column_names, key=lambda name: (name.lower(), names.index(name) if name in names else 0))
+    )
+    given = {
+        "pandas": table.to_pandas,
+        "arrow": lambda: table,
+        "polars": lambda: pl.from_arrow(table),
+        "lazy": lambda: pl.from_arrow(table).lazy(),
+        ".parquet": lambda: pa.parquet.write_table(table, "a.parquet") or "a.parquet",
+        ".feather": lambda: pa.feather.write_feather(table, "a.feather") or "a.feather",
+        ".csv": lambda: pa.csv.write_csv(table, "a.csv") or "a.csv",
+    }[kind]()
+    what = f"`a{kind}`" if kind.startswith(".") else "The dataframe"
+    refused(f"^{what} has several columns named '{names[0]}' and '{names[1]}', which differ only in case", given)
 
 
 def test_periods_are_labels_as_they_are_written():

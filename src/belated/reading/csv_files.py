@@ -10,7 +10,6 @@ import math
 import os
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -44,7 +43,7 @@ from belated.reading.csv_texts import (
 from belated.reading.embedded import Connection, new_name
 from belated.reading.engines import fetch, literal_path, sentences, sql_text
 from belated.reading.expressions import quoted
-from belated.reading.inputs import FIRST_ROWS, Input
+from belated.reading.inputs import FIRST_ROWS, Input, alike_names, check_names
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -402,17 +401,10 @@ def _check_names(name: str, columns: list[str]) -> None:
             f"`{name}` has a column named {shown(bad)}; a name cannot contain that character. If the file is in "
             f"UTF-16, use {argument('encoding', 'utf-16')}."
         )
-    often = Counter(column.lower() for column in columns)
-    alike = [column for column in columns if often[column.lower()] > 1]
-    if alike and 2 * sum(re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column) is not None for column in columns) >= len(
-        columns
-    ):
+    values = [column for column in columns if re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column)]
+    if alike_names(columns) and 2 * len(values) >= len(columns):
         raise _no_names(name, columns)
-    if alike:
-        twice = [column for column in alike if column.lower() == alike[0].lower()]
-        same = twice[0] == twice[1]
-        named = shown(twice[0]) if same else f"{shown(twice[0])} and {shown(twice[1])}, which differ only in case"
-        raise LogError(f"`{name}` has several columns named {named}; each must have a name of its own.")
+    check_names(f"`{name}`", columns)
 
 
 def _is_like(name: str, texts: Sequence[str]) -> bool:

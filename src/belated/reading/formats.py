@@ -17,7 +17,7 @@ from belated.reading.csv_files import csv_file
 from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
 from belated.reading.engines import PARQUET, literal_path, register, sentences
-from belated.reading.inputs import Input, table_of_file
+from belated.reading.inputs import Input, check_names, table_of_file
 from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 
 if TYPE_CHECKING:
@@ -154,22 +154,20 @@ def _read_parquet(connection: Connection, files: Files) -> Input:
 
 def _check_names(connection: Connection, paths: list[str], columns: Sequence[str]) -> None:
     """Refuse Parquet files with two columns of one name: DuckDB would call the second outcome_1, and read the first."""
-    if not any(column[: column.rfind("_")] in columns for column in columns if re.search(r"_\d+$", column)):
+    lower = {column.lower() for column in columns}
+    if not any(column[: column.rfind("_")] in lower for column in lower if re.search(r"_\d+$", column)):
         return
     schema = connection.con.execute("SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema(?)", [paths])
-    names: list[str] = []
+    names: dict[str, list[str]] = {}
     inside: list[int] = []  # how many columns are left in each structure, from the outermost
     for path, column, children in schema.fetchall():
-        if not inside:
-            names = []
-        elif len(inside) == 1 and column in names:
-            name = one_line(Path(path).name)
-            raise LogError(f"`{name}` has several columns named {shown(column)}; each must have a name of its own.")
-        elif len(inside) == 1:
-            names.append(column)
+        if len(inside) == 1:
+            names.setdefault(path, []).append(column)
         inside[-1:] = [*(left - 1 for left in inside[-1:]), *([children] if children else [])]
         while inside and not inside[-1]:
             inside.pop()
+    for path, whole in names.items():
+        check_names(f"`{one_line(Path(path).name)}`", whole)
 
 
 def _is_partitioned(files: Files) -> bool:
@@ -205,6 +203,7 @@ def _arrow_dataset(paths: list[str]) -> ds.Dataset:
                 f"Column {shown(name)} is of type {two} in `{one_line(Path(path).name)}`, but of type {one} in the "
                 "files before it; it must be of one type."
             ) from None
+    check_names(f"`{one_line(Path(paths[0]).name)}`" if len(paths) == 1 else "The folder", schema.names)
     return ds.dataset(paths, format="ipc", schema=schema)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from belated.base.checks import one_of
 from belated.base.columns import Label, is_missing
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import one_line
+from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.csv_texts import Use
 from belated.reading.embedded import Connection, new_name
@@ -95,20 +95,35 @@ def rest_of(url: str) -> str:
     return url.partition("://")[2]
 
 
+def alike_names(columns: Iterable[str]) -> list[str]:
+    """Return the first names that the engine takes for one, as it does not look at case."""
+    alike: dict[str, list[str]] = {}
+    for column in columns:
+        alike.setdefault(column.lower(), []).append(column)
+    return next((names for names in alike.values() if len(names) > 1), [])
+
+
+def check_names(what: str, columns: Iterable[str]) -> None:
+    """Refuse a table in which two columns have one name, or names that differ only in case."""
+    if alike := alike_names(columns):
+        same = alike[0] == alike[1]
+        named = shown(alike[0]) if same else f"{shown(alike[0])} and {shown(alike[1])}, which differ only in case"
+        raise LogError(f"{what} has several columns named {named}; each must have a name of its own.")
+
+
 def arrow_table(frame: Any, role: str) -> pa.Table:
     """Return a dataframe of any library that Narwhals knows as an Arrow table; errors call it `role`."""
     import narwhals as nw
     import pyarrow as pa
 
-    if getattr(getattr(frame, "columns", None), "nlevels", 1) > 1:
+    columns = () if hasattr(frame, "collect") else getattr(frame, "columns", ())  # a lazy one would have to look
+    if getattr(columns, "nlevels", 1) > 1:
         raise LogError("The dataframe has column names of several levels; each column must have one name.")
-    names = [] if hasattr(frame, "collect") else list(map(str, getattr(frame, "columns", ())))
+    names = list(map(str, columns))
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
         names = frame.column_names
-    twice = next((name for name, n in Counter(names).items() if n > 1), None)
-    if twice is not None:
-        raise LogError(f"The dataframe has several columns named {one_line(repr(twice))}; each must have its own name.")
+    check_names("The dataframe", names)
     if isinstance(frame, pa.Table):
         return _plain(frame)
     try:
@@ -148,6 +163,7 @@ def _plain(table: pa.Table) -> pa.Table:
     """
     import pyarrow as pa
 
+    check_names("The dataframe", table.column_names)
     for i, field_ in enumerate(table.schema):
         if getattr(field_.type, "extension_name", None) == "pandas.period":
             table = table.set_column(i, field_.name, pa.array(table.column(i).to_pandas().astype("string")))
