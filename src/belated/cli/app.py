@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
@@ -105,6 +105,25 @@ def main(
     """
 
 
+class _Remarks:
+    """Stderr, where what cannot be written is left out: a full disk keeps a remark from its reader, not the result."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
 def run() -> None:
     """Run the command line; what is wrong with it is said in one sentence too."""
     # a closed stream's number would be given to the next file that is opened
@@ -112,6 +131,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what its encoding does not have is spelt out
             stream.reconfigure(errors="backslashreplace")
+    sys.stderr = cast(TextIO, _Remarks(sys.stderr))
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:
