@@ -19,8 +19,9 @@ from drawn import DRAWN, NAMES, Drawn, named
 from typer.testing import CliRunner
 
 import belated as bl
+import belated.cli.app as entry
 from belated.base.text import printable
-from belated.cli.app import app, run
+from belated.cli.app import app
 from belated.reports.analysis import Questions, analyse
 from belated.reports.rendering import write_report
 
@@ -221,7 +222,7 @@ def test_remarks_that_cannot_be_written_do_not_stop_the_result(monkeypatch, caps
         monkeypatch.setattr(sys, "stderr", full)
         monkeypatch.setattr(sys, "argv", ["belated", "analyze", "a.csv"])
         with pytest.raises(SystemExit) as stop:
-            run()
+            entry.run()
         with suppress(OSError):
             full.close()
     assert stop.value.code == 0
