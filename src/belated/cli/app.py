@@ -7,11 +7,13 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any, TextIO, cast
 
 import typer
 
+from belated.base.stopping import leave, listening
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
@@ -133,7 +135,8 @@ def run() -> None:
             stream.reconfigure(errors="backslashreplace")
     sys.stderr = cast(TextIO, _Remarks(sys.stderr))
     try:
-        code = app(standalone_mode=False)
+        with listening(partial(typer.echo, STOPPED_WORDS, err=True), STOPPED):
+            code = app(standalone_mode=False)
     except _UsageError as error:
         from belated.base.text import masked
 
@@ -153,4 +156,6 @@ def run() -> None:
         code = STOPPED
     with suppress(OSError):  # what is left to write, which Python would complain about once more
         sys.stdout.flush()
+    if code == STOPPED:
+        leave(code)
     sys.exit(code if isinstance(code, int) else 0)
