@@ -252,3 +252,26 @@ def test_a_mark_stays_with_its_letter(room):
 
 def test_labels_that_differ_in_spaces_stay_different():
     assert shorten_all(["A", "A ", "", " "], 20) == ["A", "'A '", "''", "' '"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["caf\u00e9", "cafe\u0301"], ["caf\u00e9", "cafe\\u0301"]),
+        (["cafe\u0301", "th\u00e9"], ["cafe\u0301", "th\u00e9"]),  # nothing looks like it
+        (["A", "\u0391", "\u0410"], ["A", "\\u0391", "\\u0410"]),  # Greek and Cyrillic
+        (["\u041c\u043e\u0441\u043a\u0432\u0430", "A"], ["\u041c\u043e\u0441\u043a\u0432\u0430", "A"]),
+        (["K", "\u212a"], ["K", "\\u212a"]),  # the sign of kelvin
+        (["\uac01", "\u1100\u1161\u11a8"], ["\uac01", "\\u1100\\u1161\\u11a8"]),  # Hangul
+        (["A", "A\ufe0e"], ["A", "A\\ufe0e"]),  # a variation selector
+        (["\u3164", "\u2800"], ["\\u3164", "\\u2800"]),  # blank letters
+        (["q\u0323\u0307", "q\u0307\u0323"], ["q\u0323\u0307", "q\\u0307\\u0323"]),
+    ],
+)
+def test_labels_that_look_alike_are_told_apart(labels, expected):
+    assert shorten_all(labels, 40) == expected
+
+
+def test_a_sentence_spells_out_a_letter_written_in_the_unusual_way():
+    assert text.shown("caf\u00e9") == "'caf\u00e9'"
+    assert text.shown("cafe\u0301") == "'cafe\\u0301'"

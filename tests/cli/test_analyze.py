@@ -91,7 +91,7 @@ def test_what_cannot_be_is_said_before_the_log_is_read(refused, log, arguments, 
 def test_a_question_that_does_not_fit_the_log(call, log):
     for arguments, sentence in {
         ("--target", "5"): "--target is given without --sequential",
-        ("--bounds", "0", "1"): "apply only to a confidence sequence; add --sequential",
+        ("--bounds", "0", "1"): "--bounds applies only to a confidence sequence; add --sequential",
         ("--sequential", "--kind", "bernstien"): "Did you mean 'bernstein'?",
         ("--baseline", "C"): "There is no arm 'C'",
         ("--contrast", "A"): "it must be two arms, such as B-A",

@@ -7,16 +7,19 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from drawn import DRAWN, NAMES, Drawn, named
 from typer.testing import CliRunner
 
 import belated as bl
+import belated.cli.app as entry
 from belated.base.text import printable
 from belated.cli.app import app
 from belated.reports.analysis import Questions, analyse
@@ -201,7 +204,7 @@ def test_help_that_nobody_reads():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "2>/dev/full"])
 @pytest.mark.parametrize("arguments", ["--version", "analyze no.csv"])
 def test_streams_that_are_closed(closed, arguments):
     command = f"{sys.executable} -m belated {arguments} {closed}"
@@ -211,3 +214,16 @@ def test_streams_that_are_closed(closed, arguments):
     )
     assert done.returncode == (0 if arguments == "--version" else 2)
     assert "Traceback" not in done.stderr
+
+
+def test_remarks_that_cannot_be_written_do_not_stop_the_result(monkeypatch, capsys):
+    pa.csv.write_csv(DRAWN.wide(), "a.csv")
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        monkeypatch.setattr(sys, "argv", ["belated", "analyze", "a.csv"])
+        with pytest.raises(SystemExit) as stop:
+            entry.run()
+        with suppress(OSError):
+            full.close()
+    assert stop.value.code == 0
+    assert "daipw" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -70,3 +71,15 @@ def test_an_unknown_label_is_named_with_its_row():
     assert (caught.value.column, caught.value.row) == ("arm", 1)
     with pytest.raises(bl.LogError, match="`arm` in row 2 is 7"):
         encode(np.array([0, 1, 7]), [0, 1], None)
+
+
+@pytest.mark.parametrize("label", [None, float("nan"), Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT")])
+def test_a_label_that_is_missing_is_named_with_its_row(label):
+    with pytest.raises(bl.LogError, match="`arm` in row 1 is missing; every row needs an arm"):
+        encode([Decimal(1), label], None, None)
+
+
+def test_labels_without_an_order_are_asked_for_one():
+    with pytest.raises(bl.LogError, match=r"`arm` has labels that cannot be sorted \(complex\); give their order"):
+        encode([1j, 2j], None, None)
+    assert encode([1j, 2j], [1j, 2j], None)[0].tolist() == [0, 1]

@@ -119,7 +119,7 @@ def test_one_bad_field(row, column, text, words):
 def test_files_that_are_no_csv():
     refused("not text in UTF-8", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "é")]), "latin-1"))
     lines = DRAWN.csv().split("\n")
-    refused("No column is named like an arm", write("a.csv", "\n".join(lines[1:])))
+    refused("its first line seems to hold values", write("a.csv", "\n".join(lines[1:])))
     refused("a quotation mark is not closed", write("a.csv", DRAWN.csv().replace("\nA,", '\n"A,', 1)))
     refused("use `decimal=','`", write("a.csv", DRAWN.csv().replace(",", ";").replace(".", ",")))
     refused("Maximum line size", write("a.csv", DRAWN.csv([(WITH_OUTCOME, "arm", "A" * 3_000_000)])))

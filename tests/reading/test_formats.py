@@ -64,6 +64,42 @@ def test_parts_that_differ(form):
     refused("has no arrival", folder(first.drop(["arrived_at"]), second, form=form))
 
 
+def broken(content, how):
+    if how == "page":
+        return content[:30] + bytes(30) + content[60:]
+    if how == "footer":
+        return content[:-600] + b"\xff" * 580 + content[-20:]
+    return {"empty": b"", "text": b"a,b\n1,2\n", "half": content[: len(content) // 2]}[how]
+
+
+@pytest.mark.parametrize("how", ["empty", "text", "half", "footer", "page"])
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_of_several_files_the_broken_one_is_named(form, how):
+    if (form, how) == ("feather", "page"):
+        return  # the bytes are those of a header that nobody needs
+    table = DRAWN.wide()
+    path = folder(table.slice(0, 20), table.slice(20, 20), table.slice(40), form=form)
+    Path(path, f"1.{form}").write_bytes(broken(Path(path, f"1.{form}").read_bytes(), how))
+    refused(f"^`1.{form}` cannot be read: it is (not|a damaged|damaged)", path)
+    refused(f"^`1.{form}` cannot be read: it is (not|a damaged|damaged)", f"{path}/*.{form}")
+
+
+def test_of_an_assignment_and_an_outcome_file_the_broken_one_is_named():
+    pa.parquet.write_table(
+        DRAWN.wide().drop(["outcome", "arrived_at"]).append_column("id", pa.array(range(ROWS))), "a.parquet"
+    )
+    pa.parquet.write_table(pa.table({"id": range(ROWS), "outcome": [1.0] * ROWS}), "b.parquet")
+    Path("b.parquet").write_bytes(broken(Path("b.parquet").read_bytes(), "page"))
+    refused("^`b.parquet` cannot be read: it is a damaged Parquet file", "a.parquet", "b.parquet")
+
+
+def test_a_column_of_two_types_in_arrow_files_is_named_with_its_file():
+    table = DRAWN.wide()
+    text = table.set_column(table.column_names.index("outcome"), "outcome", pa.array(["x"] * ROWS))
+    sentence = "^Column 'outcome' is of type string in `1.feather`, but of type double in the files before it; it must"
+    refused(sentence, folder(table, text, form="feather"))
+
+
 def test_folders_named_by_values_and_hidden_ones():
     table = DRAWN.wide()
     for arm in "AB":
@@ -218,6 +254,7 @@ def test_two_columns_of_one_name_in_a_parquet_file_are_refused():
     twice = [*DRAWN.wide().column_names, "outcome", "of"]
     pa.parquet.write_table(nested.rename_columns(twice), "b.parquet")
     refused("`b.parquet` has several columns named 'outcome'; each must have a name of its own", "b.parquet")
+    refused("`b.parquet` has several columns named 'outcome'; each must have a name of its own", "[ab].parquet")
 
 
 def test_a_database_of_sqlite_and_one_that_is_open_say_so():

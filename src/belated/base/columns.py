@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,6 +106,8 @@ def is_missing(x: Any) -> bool:
     """Whether `x` is None, NaN, NaT or pandas' NA."""
     if x is None or type(x).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(x, Decimal):
+        return x.is_nan()
     return bool(x != x) if isinstance(x, (float, np.floating, np.datetime64, np.timedelta64)) else False
 
 

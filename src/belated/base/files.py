@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,10 @@ from belated.base.text import one_line
 _DATABASES = re.compile(rb"SQLite format 3\x00|.{8}DUCK", re.DOTALL)
 
 
+#: Held while a file is written.
+WRITING = threading.Lock()
+
+
 def write_whole(path: str | Path, content: str | bytes, *, private: bool = True) -> Path:
     """Write a file under a temporary name and rename it, so that nobody sees a partial file.
 
@@ -28,19 +33,20 @@ def write_whole(path: str | Path, content: str | bytes, *, private: bool = True)
     place = Path(os.path.realpath(path))
     _check_permission(path, place)
     beside = place.with_name(f".belated-{token_hex(8)}")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
-        with suppress(FileNotFoundError):
-            beside.chmod(stat.S_IMODE(place.stat().st_mode))
-        beside.replace(place)
-    except OSError as error:
-        raise OptionError(f"`{path}` cannot be written: {error.strerror}.") from None
-    except UnicodeEncodeError:
-        raise OptionError(f"`{path}` cannot be written: a label in it is not text.") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+    with WRITING:
+        try:
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:
+                file.write(content if isinstance(content, bytes) else content.encode())
+            with suppress(FileNotFoundError):
+                beside.chmod(stat.S_IMODE(place.stat().st_mode))
+            beside.replace(place)
+        except OSError as error:
+            raise OptionError(f"`{path}` cannot be written: {error.strerror}.") from None
+        except UnicodeEncodeError:
+            raise OptionError(f"`{path}` cannot be written: a label in it is not text.") from None
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
     return path
 
 

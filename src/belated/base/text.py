@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
@@ -33,6 +34,16 @@ _JOINER_OF_EMOJI = re.compile(
     "(?<=[\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])(?:\u200d|\\\\u200d)(?=[\u2600-\u27bf\U0001f000-\U0001faff])"
 )
 
+#: Characters that are blank or not drawn at all, although they count as printable.
+_BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0]")
+
+#: Greek and Cyrillic letters, and the Latin ones that look the same; variation selectors, which are not drawn.
+_LOOKS = str.maketrans(
+    "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοАВЕЅІЈКМНОРСТУХаеосрхуіјѕ",
+    "ABEZHIKMNOPTYXoABESIJKMHOPCTYXaeocpxyijs",
+    "".join(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))),
+)
+
 #: From text to how much room it takes.
 Width = Callable[[str], float]
 
@@ -59,16 +70,29 @@ def printable(value: object) -> str:
     What joins two emoji to one stays.
     """
     text = _JOINER_OF_EMOJI.sub("\u200d", str(value))
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
     joiners = {match.start() for match in _JOINER_OF_EMOJI.finditer(text)}
-    return "".join(c if c.isprintable() or i in joiners else repr(c)[1:-1] for i, c in enumerate(text))
+    return "".join(c if _is_drawn(c) or i in joiners else _escaped(c) for i, c in enumerate(text))
+
+
+def _is_drawn(character: str) -> bool:
+    return character.isprintable() and _BLANKS.match(character) is None
+
+
+def _escaped(text: str) -> str:
+    """Return text in which everything that is not ASCII, and ends of lines and the like, are written as escapes."""
+    return "".join(c if c == "\\" else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(value: object) -> str:
-    """Return a value as Python writes it, for a sentence, however deep its lists are nested and long its numbers."""
+    """Return a value as Python writes it, for a sentence, however deep its lists are nested and long its numbers.
+
+    Letters in the unusual one of two ways to write them, such as e and an accent of its own, are spelt out.
+    """
     try:
-        return one_line(repr(value))
+        text = repr(value)
+        return one_line(text if unicodedata.is_normalized("NFC", text) else _escaped(text))
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deep"
     except ValueError:  # more digits than Python writes
@@ -91,6 +115,17 @@ def visible(label: object) -> str:
     """Return a printable label, in quotes where nothing, or spaces at its ends, would not be seen."""
     text = printable(label)
     return text if text and text == text.strip() else f"'{text}'"
+
+
+def told_apart(texts: Sequence[str]) -> list[str]:
+    """Return texts of which different ones look different: of those that look alike, the unusual ones are spelt out."""
+    alike = Counter(_look(text) for text in set(texts))
+    return [_escaped(text) if alike[_look(text)] > 1 and text != _look(text) else text for text in texts]
+
+
+def _look(text: str) -> str:
+    """Return the usual text that looks the same."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_LOOKS))
 
 
 def masked(text: str) -> str:
@@ -303,7 +338,7 @@ def _without_middle(text: str, head: int, tail: int) -> str:
 
 def shorten_all(labels: Iterable[object], room: float, width: Width = columns_of) -> list[str]:
     """Return labels that take at most `room` each, cut where they are alike, so that different ones stay different."""
-    texts = [one_line(visible(label), _LONGEST_NAME) for label in labels]
+    texts = told_apart([one_line(visible(label), _LONGEST_NAME) for label in labels])
     different = list(dict.fromkeys(texts))
     if all(width(text) <= room for text in different):
         return texts

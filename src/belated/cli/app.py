@@ -7,11 +7,13 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
+from belated.base.stopping import leave, listening
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
@@ -112,6 +114,25 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
 app = build()
 
 
+class _Remarks:
+    """Stderr, where what cannot be written is left out: a full disk keeps a remark from its reader, not the result."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+
 def run() -> None:
     """Run the command line; what is wrong with it is said in one sentence too."""
     # a closed stream's number would be given to the next file that is opened
@@ -119,8 +140,10 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what its encoding does not have is spelt out
             stream.reconfigure(errors="backslashreplace")
+    sys.stderr = cast(TextIO, _Remarks(sys.stderr))
     try:
-        code = build(sys.argv[1:])(standalone_mode=False)
+        with listening(partial(typer.echo, STOPPED_WORDS, err=True), STOPPED):
+            code = build(sys.argv[1:])(standalone_mode=False)
     except _UsageError as error:
         from belated.base.text import masked
 
@@ -140,4 +163,6 @@ def run() -> None:
         code = STOPPED
     with suppress(OSError):  # what is left to write, which Python would complain about once more
         sys.stdout.flush()
+    if code == STOPPED:
+        leave(code)
     sys.exit(code if isinstance(code, int) else 0)

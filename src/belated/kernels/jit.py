@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
 
+from belated.base.stopping import Threads
 from belated.kernels import arrivals, records, rows, sequence_blocks, sequence_bounds
 
 #: Row-arm visits that the interpreter may make before compiling: about as long as loading the compiler takes.
@@ -49,7 +49,7 @@ def in_stretches(rows: int, task: Callable[[int, int], _Result], *, divisible: b
         with np.errstate(all="ignore"):  # the interpreter's arithmetic, as silent as the compiler's
             return [task(0, rows)]
     cuts = [rows * i // STRETCHES for i in range(STRETCHES + 1)]
-    with ThreadPoolExecutor(workers()) as threads:
+    with Threads(workers()) as threads:
         return list(threads.map(task, cuts[:-1], cuts[1:]))
 
 

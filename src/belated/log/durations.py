@@ -39,7 +39,7 @@ def longest_of(windows: Any) -> Window:
     """Return the longest of several windows."""
     if isinstance(windows, (str, bytes)) or not windows:
         raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")
-    known = [read_window(window) for window in windows]
+    known = [read_window(window, "windows") for window in windows]
     if len({each.is_time for each in known}) > 1:
         raise OptionError(f"{argument('windows')} mixes durations and steps; give one kind.")
     return max(known, key=lambda each: each.length)

@@ -37,6 +37,8 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
         labels = _sorted_labels(array) if arms is None else tuple(_plain(label) for label in arms)
         hash(labels)
     except TypeError:
+        if arms is None:
+            raise _unsorted(array) from None
         raise LogError(f"{argument('arms')} is {shown(arms)}; it must list the arms' labels.", column="arms") from None
     if len(set(labels)) != len(labels):
         raise LogError(f"{argument('arms')} repeats a label: {list(labels)!r}.", column="arms")
@@ -103,22 +105,24 @@ def _plain(label: Label) -> Label:
 def _sorted_labels(array: Array) -> tuple[Label, ...]:
     if array.dtype.kind == "O":
         different = list(dict.fromkeys(_hashable(array)))
-        for label in different:
-            if is_missing(label):
-                row = next(i for i, x in enumerate(array) if is_missing(x))
-                raise LogError(
-                    f"{argument('arm')} in row {row} is missing; every row needs an arm.", column="arm", row=row
-                )
-        try:
-            return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # raises if there is no order
-        except TypeError:
-            kinds = sorted({type(x).__name__ for x in different})
-            raise LogError(
-                f"{argument('arm')} mixes labels that cannot be sorted "
-                f"({', '.join(kinds)}); give their order with {argument('arms')}.",
-                column="arm",
-            ) from None
+        if any(map(is_missing, different)):
+            raise _unsorted(array)
+        return tuple(sorted(map(_plain, different)))  # type: ignore[type-var]  # raises if there is no order
     return tuple(sorted(x.item() for x in _distinct(array)))
+
+
+def _unsorted(array: Array) -> LogError:
+    """Return why labels cannot be sorted: one is missing, or they have no order."""
+    values = array.tolist()
+    row = next((i for i, x in enumerate(values) if is_missing(x)), None)
+    if row is not None:
+        return LogError(f"{argument('arm')} in row {row} is missing; every row needs an arm.", column="arm", row=row)
+    kinds = sorted({type(x).__name__ for x in values})
+    return LogError(
+        f"{argument('arm')} has labels that cannot be sorted "
+        f"({', '.join(kinds)}); give their order with {argument('arms')}.",
+        column="arm",
+    )
 
 
 def _hashable(array: Array) -> list[Label]:

@@ -10,7 +10,6 @@ import math
 import os
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -42,9 +41,9 @@ from belated.reading.csv_texts import (
     truths_of,
 )
 from belated.reading.embedded import Connection, new_name
-from belated.reading.engines import fetch, sentences, sql_text
+from belated.reading.engines import fetch, literal_path, sentences, sql_text
 from belated.reading.expressions import quoted
-from belated.reading.inputs import FIRST_ROWS, Input
+from belated.reading.inputs import FIRST_ROWS, Input, alike_names, check_names
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -52,6 +51,9 @@ if TYPE_CHECKING:
 
 #: What may stand between fields.
 _SEPARATORS = ",;\t|"
+
+#: What else may, if every record then has as many fields; of the last two, Hive and others write the first.
+_RARE_SEPARATORS = ": ^~\x01\x1f"
 
 
 #: How the names of compressed files end, and what Arrow calls that.
@@ -65,11 +67,6 @@ _KINDS_OF_LABELS = {int: "int64", bool: "boolean", float: "float64"}
 #: The marks with which files begin that are not UTF-8, the longest first.
 _MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16",
           codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
-
-
-def literal_path(path: str) -> str:
-    """Return a path that DuckDB takes for one file, whatever signs are in it."""
-    return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
 
 
 @dataclass(frozen=True)
@@ -226,8 +223,11 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
         raise LogError(f"`{name}` cannot be read: {_not_text(form)}") from None
     if not layout.names:
         raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
-    if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}]", layout.names[0]):
-        fault = csv_fault(path, form) or "its first line must hold the column names."
+    if len(layout.names) == 1 and re.search(f"[{_SEPARATORS}{_RARE_SEPARATORS}]", layout.names[0]):
+        fault = csv_fault(path, form) or (
+            f"its first line, {shown(layout.names[0])}, is a single field; it must hold the column names, separated by "
+            "commas, semicolons, tabs or vertical bars."
+        )
         raise LogError(f"`{name}` cannot be read: {fault}")
     _check_names(name, layout.names)
     table = _texts(connection, path, layout, encoding, form, name)
@@ -236,6 +236,8 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
     first = {column: some[column].drop_null().to_pylist() for column in layout.names}
+    if first and all(_is_like(column, texts) for column, texts in first.items()):
+        raise _no_names(name, layout.names)
     kinds = {column: kind_of_texts(texts, form) for column, texts in first.items()}
     return CsvFile(table=table, name=name, ordered=True, path=path, form=form, first=first, guessed=kinds)
 
@@ -287,7 +289,21 @@ def _layout(path: str, encoding: str | None) -> _Layout:
     if best is None:
         return _Layout(",", skip, [])
     names = [name or f"column{i}" for i, name in enumerate(best[2])]
-    return _Layout(best[3], skip, names)
+    rare = None if len(names) > 1 else _rare_separator(lines[skip:])
+    return _Layout(best[3], skip, names) if rare is None else _Layout(rare[0], skip, rare[1])
+
+
+def _rare_separator(lines: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return an unusual separator by which every record has the same number of fields, at least two, and the names."""
+    for separator in _RARE_SEPARATORS:
+        try:
+            records = [record for record in csv.reader(lines, delimiter=separator) if record]
+        except csv.Error:
+            continue
+        widths = {len(record) for record in records}
+        if len(records) > 1 and len(widths) == 1 and min(widths) > 1 and all(records[0]):
+            return separator, records[0]
+    return None
 
 
 def _texts(
@@ -385,17 +401,29 @@ def _check_names(name: str, columns: list[str]) -> None:
             f"`{name}` has a column named {shown(bad)}; a name cannot contain that character. If the file is in "
             f"UTF-16, use {argument('encoding', 'utf-16')}."
         )
-    often = Counter(column.lower() for column in columns)
-    alike = [column for column in columns if often[column.lower()] > 1]
-    if alike and 2 * sum(re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column) is not None for column in columns) >= len(
-        columns
-    ):
-        raise LogError(f"`{name}` cannot be read: its first line seems to hold values; it must hold the column names.")
-    if alike:
-        twice = [column for column in alike if column.lower() == alike[0].lower()]
-        same = twice[0] == twice[1]
-        named = shown(twice[0]) if same else f"{shown(twice[0])} and {shown(twice[1])}, which differ only in case"
-        raise LogError(f"`{name}` has several columns named {named}; each must have a name of its own.")
+    values = [column for column in columns if re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column)]
+    if alike_names(columns) and 2 * len(values) >= len(columns):
+        raise _no_names(name, columns)
+    check_names(f"`{name}`", columns)
+
+
+def _is_like(name: str, texts: Sequence[str]) -> bool:
+    """Whether a column's name is like the values below it: one of them, or a number, date or code as they are."""
+    shapes = {_shape(text) for text in texts[:100]}
+    return name in texts or (shapes == {_shape(name)} and "9" in _shape(name))
+
+
+def _shape(text: str) -> str:
+    """Return text with the same sign for every number, letters and marks as they are."""
+    return re.sub(r"[-+]?\d+(\.\d+)?", "9", text.strip())
+
+
+def _no_names(name: str, columns: Sequence[str]) -> LogError:
+    values = ", ".join(map(shown, columns[:3]))
+    return LogError(
+        f"`{name}` cannot be read: its first line seems to hold values ({values}{', ...' if columns[3:] else ''}); it "
+        "must hold the column names."
+    )
 
 
 def _opened(path: str, encoding: str | None = None) -> TextIO:

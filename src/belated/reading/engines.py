@@ -474,12 +474,20 @@ def register(connection: embedded.Connection, data: pa.Table | ds.Dataset) -> ir
     return connection.table(name)
 
 
+def literal_path(path: str) -> str:
+    """Return a path that DuckDB takes for one file, whatever signs are in it."""
+    return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
+
+
 def sql_text(text: str) -> str:
     """Return text that may stand between quotes in SQL."""
     return text.replace("'", "''")
 
 
 # ---------------------------------------------------------------- what engines say
+
+#: How the names of Parquet files end, the usual way first.
+PARQUET = (".parquet", ".parq", ".pq")
 
 #: What DuckDB and SQLite raise after Ctrl-C.
 _INTERRUPTED = ("RuntimeError", "InterruptException", "OperationalError")
@@ -503,8 +511,8 @@ _MEANINGS = {
 
 
 @contextmanager
-def sentences(name: str) -> Iterator[None]:
-    """Turn what an engine says about a table into one sentence."""
+def sentences(name: str, files: Sequence[str] = ()) -> Iterator[None]:
+    """Turn what an engine says about a table into one sentence; of several `files`, the broken one is named."""
     try:
         yield
     except BelatedError:
@@ -520,7 +528,18 @@ def sentences(name: str) -> Iterator[None]:
             raise KeyboardInterrupt from None
         if not _is_engines(error):
             raise
-        raise LogError(f"`{name}` cannot be read: {_meaning(error)}") from error
+        raise LogError(f"`{_broken(files) or name}` cannot be read: {_meaning(error)}") from error
+
+
+def _broken(files: Sequence[str]) -> str | None:
+    """Return the name of the first of several Parquet files that cannot be read by itself."""
+    for path in files if len(files) > 1 else ():
+        if path.lower().endswith(PARQUET):
+            try:
+                connect().raw_sql(f"SELECT max(hash(COLUMNS(*))) FROM read_parquet('{sql_text(literal_path(path))}')")  # noqa: S608
+            except Exception:
+                return one_line(Path(path).name)
+    return None
 
 
 def first_line(error: BaseException) -> str:
@@ -545,6 +564,8 @@ def _meaning(error: BaseException) -> str:
             return meaning
     if line := re.search(r"CSV Error on Line: (\d+)", text):
         return _line_fault(text, f"line {int(line[1]):,}")
+    if type(error).__name__ == "Error" and type(error).__module__ in DuckDB.packages:
+        return "it is damaged."  # in words of the libraries that it is decoded with
     return first_line(error)
 
 

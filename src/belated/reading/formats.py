@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,14 +13,15 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import one_line, shown
 from belated.reading.contents import known_content, known_ending
-from belated.reading.csv_files import csv_file, literal_path
+from belated.reading.csv_files import csv_file
 from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
-from belated.reading.engines import register, sentences
-from belated.reading.inputs import Input, table_of_file
+from belated.reading.engines import PARQUET, literal_path, register, sentences
+from belated.reading.inputs import Input, check_names, table_of_file
 from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
 
@@ -122,7 +123,7 @@ def read_files(connection: Connection, files: Files) -> Input:
             f"{argument('table')} is {files.table!r}, but `{one_line(files.path)}` "
             "is not a database; it is one table itself."
         )
-    with sentences(files.name):
+    with sentences(files.name, files.paths):
         return replace(format_.read(connection, files), files=tuple(files.paths))
 
 
@@ -145,29 +146,28 @@ def _read_csv(connection: Connection, files: Files) -> Input:
 def _read_parquet(connection: Connection, files: Files) -> Input:
     paths = list(map(literal_path, files.paths))
     table = connection.read_parquet(paths, union_by_name=len(files.paths) > 1, hive_partitioning=_is_partitioned(files))
-    _check_names(connection, paths, table.columns, files.name)
+    _check_names(connection, paths, table.columns)
     chunks = chunks_with_checksums(connection, paths)
     whole = Input(table, files.name, ordered=True)
     return CheckedFiles(table, files.name, ordered=True, chunks=chunks) if chunks else whole
 
 
-def _check_names(connection: Connection, paths: list[str], columns: Sequence[str], name: str) -> None:
+def _check_names(connection: Connection, paths: list[str], columns: Sequence[str]) -> None:
     """Refuse Parquet files with two columns of one name: DuckDB would call the second outcome_1, and read the first."""
-    if not any(column[: column.rfind("_")] in columns for column in columns if re.search(r"_\d+$", column)):
+    lower = {column.lower() for column in columns}
+    if not any(column[: column.rfind("_")] in lower for column in lower if re.search(r"_\d+$", column)):
         return
-    schema = connection.con.execute("SELECT name, coalesce(num_children, 0) FROM parquet_schema(?)", [paths])
-    names: list[str] = []
+    schema = connection.con.execute("SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema(?)", [paths])
+    names: dict[str, list[str]] = {}
     inside: list[int] = []  # how many columns are left in each structure, from the outermost
-    for column, children in schema.fetchall():
-        if not inside:
-            names = []
-        elif len(inside) == 1 and column in names:
-            raise LogError(f"`{name}` has several columns named {shown(column)}; each must have a name of its own.")
-        elif len(inside) == 1:
-            names.append(column)
+    for path, column, children in schema.fetchall():
+        if len(inside) == 1:
+            names.setdefault(path, []).append(column)
         inside[-1:] = [*(left - 1 for left in inside[-1:]), *([children] if children else [])]
         while inside and not inside[-1]:
             inside.pop()
+    for path, whole in names.items():
+        check_names(f"`{one_line(Path(path).name)}`", whole)
 
 
 def _is_partitioned(files: Files) -> bool:
@@ -189,8 +189,35 @@ def _arrow_dataset(paths: list[str]) -> ds.Dataset:
 
     for path in paths:
         _check_arrow(path)
-    schemas = [ds.dataset(path, format="ipc").schema for path in paths]
-    return ds.dataset(paths, format="ipc", schema=pa.unify_schemas(schemas, promote_options="permissive"))
+    schema = ds.dataset(paths[0], format="ipc").schema
+    for path in paths[1:]:
+        other = ds.dataset(path, format="ipc").schema
+        try:
+            schema = pa.unify_schemas([schema, other], promote_options="permissive")
+        except pa.ArrowException:
+            conflict = next(_conflicts(schema, other), None)
+            if conflict is None:
+                raise
+            name, one, two = conflict
+            raise LogError(
+                f"Column {shown(name)} is of type {two} in `{one_line(Path(path).name)}`, but of type {one} in the "
+                "files before it; it must be of one type."
+            ) from None
+    check_names(f"`{one_line(Path(paths[0]).name)}`" if len(paths) == 1 else "The folder", schema.names)
+    return ds.dataset(paths, format="ipc", schema=schema)
+
+
+def _conflicts(one: pa.Schema, two: pa.Schema) -> Iterator[tuple[str, pa.DataType, pa.DataType]]:
+    """Yield the columns whose types in two files cannot be one, and these types."""
+    import pyarrow as pa
+
+    for name in one.names:
+        if len(one.get_all_field_indices(name)) != 1 or len(two.get_all_field_indices(name)) != 1:
+            continue
+        try:
+            pa.unify_schemas([pa.schema([each.field(name)]) for each in (one, two)], promote_options="permissive")
+        except pa.ArrowException:
+            yield name, one.field(name).type, two.field(name).type
 
 
 def _check_arrow(path: str) -> None:
@@ -217,7 +244,7 @@ def _read_database(connection: Connection, files: Files) -> Input:
 
 
 FORMATS = (
-    FileFormat("Parquet", (".parquet",), (".parq", ".pq"), _read_parquet),
+    FileFormat("Parquet", PARQUET[:1], PARQUET[1:], _read_parquet),
     FileFormat("Arrow", (".arrow", ".feather"), (".ipc",), _read_arrow),
     FileFormat("CSV", (".csv", ".tsv"), (".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst"), _read_csv),
     FileFormat("DuckDB", (".duckdb",), (".ddb", ".db"), _read_database, is_database=True),

@@ -149,6 +149,8 @@ def _several(role: Role, value: Any, table: _Columns) -> tuple[str, ...]:
         )
     names = list(value)
     for name in names:
+        if name == "" and name not in table.kinds:
+            raise wrong(role, f"{argument(role)} has an empty name in it; name columns, such as 'country,device'.")
         if isinstance(name, str) and names.count(name) > 1:
             raise wrong(role, f"Column {quoted(name)} is named twice for {argument(role)}; name it once.")
         if role == "covariates" and isinstance(name, str) and table.kinds.get(name) == "text":
@@ -297,6 +299,8 @@ class _Columns:
             ask = f"name another column with {argument(role)}"
             if column in self.taken:
                 return wrong(role, f"{named} given for {argument(self.taken[column])}; {ask}.")
+            if kind in KINDS[role]:  # an empty option says that no column is it
+                return wrong(role, f"{named} not used as one; name the column with {argument(role)}.")
             return wrong(role, f"{named} of kind {kind}, which it cannot be{_accepted(role, kind)}; {ask}.")
         later = role == "outcome" and self.later
         events = f" If each row is an event, use {argument('events')} and {argument('window')}." if later else ""

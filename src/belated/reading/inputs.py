@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from belated.base.checks import one_of
-from belated.base.columns import Label
+from belated.base.columns import Label, is_missing
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import one_line
+from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.csv_texts import Use
 from belated.reading.embedded import Connection, new_name
@@ -94,20 +95,35 @@ def rest_of(url: str) -> str:
     return url.partition("://")[2]
 
 
+def alike_names(columns: Iterable[str]) -> list[str]:
+    """Return the first names that the engine takes for one, as it does not look at case."""
+    alike: dict[str, list[str]] = {}
+    for column in columns:
+        alike.setdefault(column.lower(), []).append(column)
+    return next((names for names in alike.values() if len(names) > 1), [])
+
+
+def check_names(what: str, columns: Iterable[str]) -> None:
+    """Refuse a table in which two columns have one name, or names that differ only in case."""
+    if alike := alike_names(columns):
+        same = alike[0] == alike[1]
+        named = shown(alike[0]) if same else f"{shown(alike[0])} and {shown(alike[1])}, which differ only in case"
+        raise LogError(f"{what} has several columns named {named}; each must have a name of its own.")
+
+
 def arrow_table(frame: Any, role: str) -> pa.Table:
     """Return a dataframe of any library that Narwhals knows as an Arrow table; errors call it `role`."""
     import narwhals as nw
     import pyarrow as pa
 
-    if getattr(getattr(frame, "columns", None), "nlevels", 1) > 1:
+    columns = () if hasattr(frame, "collect") else getattr(frame, "columns", ())  # a lazy one would have to look
+    if getattr(columns, "nlevels", 1) > 1:
         raise LogError("The dataframe has column names of several levels; each column must have one name.")
-    names = [] if hasattr(frame, "collect") else list(map(str, getattr(frame, "columns", ())))
+    names = list(map(str, columns))
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         frame = pa.Table.from_batches([frame]) if isinstance(frame, pa.RecordBatch) else frame
         names = frame.column_names
-    twice = next((name for name, n in Counter(names).items() if n > 1), None)
-    if twice is not None:
-        raise LogError(f"The dataframe has several columns named {one_line(repr(twice))}; each must have its own name.")
+    check_names("The dataframe", names)
     if isinstance(frame, pa.Table):
         return _plain(frame)
     try:
@@ -116,20 +132,42 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
         raise OptionError(
             f"{argument(role)} is of type {type(frame).__name__}; it must be a path, a dataframe or an Ibis table."
         ) from None
+    whole = native.collect() if isinstance(native, nw.LazyFrame) else native
     try:
-        return _plain((native.collect() if isinstance(native, nw.LazyFrame) else native).to_arrow())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise _mixed(native, error) from None
-    except TypeError as error:
-        raise LogError(f"The dataframe cannot be read: {first_line(error)}") from None
+        return _plain(whole.to_arrow())
+    except (pa.ArrowException, TypeError) as error:
+        changed = [series for series in (_as_floats(whole[name]) for name in whole.columns) if series is not None]
+        if not changed:
+            raise _mixed(whole, error) from None
+        return arrow_table(whole.with_columns(*changed).to_native(), role)
+
+
+def _as_floats(column: nw.Series[Any]) -> nw.Series[Any] | None:
+    """Return a column of Python's numbers as floats, if decimals are among them: Arrow knows no infinite ones."""
+    import narwhals as nw
+
+    if column.dtype != nw.Object:
+        return None
+    values = column.to_list()
+    kinds = {type(value) for value in values if not is_missing(value)}
+    if Decimal not in kinds or not kinds <= {Decimal, int, float}:
+        return None
+    floats = [None if is_missing(value) else float(value) for value in values]
+    return nw.new_series(column.name, floats, nw.Float64, backend=column.implementation)
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Return a table with numbers that the engine knows: it has no floats of 16 bits and no decimals of 256."""
+    """Return a table with types that the engine knows: it has no floats of 16 bits and no decimals of 256.
+
+    Periods of pandas, which it would take for numbers, are text.
+    """
     import pyarrow as pa
 
+    check_names("The dataframe", table.column_names)
     for i, field_ in enumerate(table.schema):
-        if pa.types.is_float16(field_.type) or pa.types.is_decimal256(field_.type):
+        if getattr(field_.type, "extension_name", None) == "pandas.period":
+            table = table.set_column(i, field_.name, pa.array(table.column(i).to_pandas().astype("string")))
+        elif pa.types.is_float16(field_.type) or pa.types.is_decimal256(field_.type):
             table = table.set_column(i, field_.name, table.column(i).cast(pa.float64()))
     return table
 
@@ -138,15 +176,15 @@ def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
     """Return which value of a dataframe's column is unlike the others."""
     failed = re.search(r"Conversion failed for column (.*) with type", str(error), re.DOTALL)
     if failed is not None and failed[1] in frame.columns:
-        values = [(row, value) for row, value in enumerate(frame[failed[1]].to_list()) if value is not None]
-        types = Counter(type(value) for _, value in values if value == value).most_common(2)
+        values = [(row, value) for row, value in enumerate(frame[failed[1]].to_list()) if not is_missing(value)]
+        types = Counter(type(value) for _, value in values).most_common(2)
         usual = types[0][0]
         if len(types) == 1:
             return LogError(
                 f"Column {one_line(repr(failed[1]))} holds values of type {usual.__name__}, which cannot be read; it "
                 "must hold numbers, text, times or true and false."
             )
-        row, value = next(((r, v) for r, v in values if type(v) is not usual and v == v), values[0])
+        row, value = next(((r, v) for r, v in values if type(v) is not usual), values[0])
         return LogError(
             f"Column {one_line(repr(failed[1]))} in row {row} is {one_line(repr(value))}; it must be of type "
             f"{usual.__name__}, as most of the column is.",

@@ -17,11 +17,11 @@ from belated.log.labels import listed
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, copy_tables
-from belated.reading.csv_files import CsvFile, lacks_checksum, literal_path
+from belated.reading.csv_files import CsvFile, lacks_checksum
 from belated.reading.csv_texts import TextFormat, Use
 from belated.reading.databases import open_url, table_named
 from belated.reading.embedded import Connection
-from belated.reading.engines import UncopiedError, confine, connect, engine_of, register, sentences
+from belated.reading.engines import UncopiedError, confine, connect, engine_of, literal_path, register, sentences
 from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
@@ -214,6 +214,7 @@ def read(
         copied_from=held_in,
         line=assignments.line,
         whole=given_table if engine.is_embedded else None,
+        files=files,
     )
     query, words = _with_lag(query, assignments.name, lag)
     notes = [*notes, *words]
@@ -250,7 +251,8 @@ def _event_window(
         name = "lag" if lag is not None else "recorded_at"
         raise OptionError(f"{argument(name)} is given without {argument('events')}; it is about events in a window.")
     if bool(events) != (window is not None or windows is not None):
-        missing, there = ("window", "events") if events else ("events", "window")
+        given = "window" if windows is None else "windows"
+        missing, there = (given, "events") if events else ("events", given)
         raise OptionError(
             f"{argument(there)} is given without {argument(missing)}; events count within a window, such as "
             f"{argument('window', '7d')}."
@@ -264,7 +266,7 @@ def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[st
     """Return the query with the lag from events to their records, and what to say of it."""
     if query.measure is None:
         return query, []
-    with sentences(name):
+    with sentences(name, query.files):
         known, words = learned_lag(query, None if lag is None else read_window(lag, "lag"))
     return replace(query, lag=known), words
 
@@ -294,8 +296,7 @@ def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
     measure = events if isinstance(events, str) else by_default
     if measure == "sum" and columns.outcome is None:
         raise OptionError(
-            f"{argument('events')} is 'sum', but no column holds the events' "
-            f"values; name it with {argument('outcome')}."
+            f"The values of events are to be summed, but no column holds them; name it with {argument('outcome')}."
         )
     if columns.arrived_at is None:
         raise OptionError(

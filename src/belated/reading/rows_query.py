@@ -65,6 +65,8 @@ class RowsQuery:
         Returns the line of the file in which a row of a CSV file begins.
     whole : ibis table or None
         The assignments with all their columns, also those that are not used, of files and dataframes.
+    files : tuple of str
+        The files that the tables are in.
     """
 
     assignments: ir.Table
@@ -79,6 +81,7 @@ class RowsQuery:
     copied_from: str | None = None
     line: Callable[[int], str] | None = None
     whole: ir.Table | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def connection(self) -> BaseBackend:

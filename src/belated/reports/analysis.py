@@ -111,10 +111,8 @@ class Questions:
                 "is the size at which a sequence is narrowest."
             )
         if (self.kind != "auto" or self.bounds is not None) and not self.sequential:
-            raise OptionError(
-                f"{argument('kind')} and {argument('bounds')} apply only to a confidence "
-                f"sequence; add {argument('sequential')}."
-            )
+            given = argument("bounds" if self.kind == "auto" else "kind")
+            raise OptionError(f"{given} applies only to a confidence sequence; add {argument('sequential')}.")
 
     def about(self, arms: tuple[Label, ...], segments: tuple[Label, ...] = ()) -> Questions:
         """Return the same questions with the arms' own labels; refuse arms and segments that are not there."""

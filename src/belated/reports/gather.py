@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 
@@ -14,6 +13,7 @@ from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
 from belated.base.errors import LogError, without_warnings
+from belated.base.stopping import Threads
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
 from belated.estimation.estimate import Estimate
@@ -45,7 +45,7 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
     """
     source, result, questions = analysis.source, analysis.result, analysis.questions
     level, compared, followed = result.level, analysis.comparison, analysis.sequence
-    with without_warnings(), ThreadPoolExecutor(1) as aside:  # the analysis has the warnings
+    with without_warnings(), Threads(1) as aside:  # the analysis has the warnings
         in_memory = source.hold()
         checking = aside.submit(copy_context().run, source.evidence)
         if not in_memory:  # an engine is asked one question after another

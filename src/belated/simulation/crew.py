@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import nullcontext
 from itertools import islice
 from pickle import PicklingError  # the error alone: nothing is unpickled here
@@ -12,6 +12,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.progress import Bar
+from belated.base.stopping import Threads
 from belated.base.text import shown
 
 Arguments = TypeVarTuple("Arguments")
@@ -38,8 +39,8 @@ def run(
     waiting = iter(arguments)
     with_bar = sys.stderr.isatty() if progress is None else progress
     bar = Bar(total) if with_bar else None
-    with ThreadPoolExecutor(workers) if executor is None else nullcontext(executor) as crew:
-        try:
+    try:
+        with Threads(workers) if executor is None else nullcontext(executor) as crew:
             if bar:
                 bar.show(0)
             while len(results) < total:
@@ -50,13 +51,13 @@ def run(
                     del under_way[future]
                 if bar:
                     bar.show(len(results))
-        except KeyboardInterrupt:  # what ends later does not count, or nobody would know that it was stopped
-            done = [future for future in under_way if future.done()]
-        finally:
-            for future in under_way:
-                future.cancel()
-            if bar:
-                bar.clear()
+    except KeyboardInterrupt:  # what ends later does not count, or nobody would know that it was stopped
+        done = [future for future in under_way if future.done() and not future.cancelled()]
+    finally:
+        for future in under_way:
+            future.cancel()
+        if bar:
+            bar.clear()
     for future in done:  # the interrupt may have reached the workers too
         if future.exception() is None:
             results[under_way[future]] = future.result()

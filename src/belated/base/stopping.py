@@ -1,0 +1,77 @@
+"""Ctrl-C: threads that nobody waits for after it, and an end also where Python cannot hear it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from belated.base.files import WRITING
+
+#: Seconds after which an interrupt that Python has not heard, as in a compiled loop, ends the process.
+GRACE = 1.0
+
+_NAME = "belated-crew"
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads in a `with` block, whose tasks nobody waits for after Ctrl-C; those not begun are not run."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, _NAME)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self.shutdown(wait=not stopped, cancel_futures=stopped)
+
+
+def leave(code: int) -> None:
+    """End the process at once if `Threads` are still at work: Python would wait for them."""
+    if any(thread.name.startswith(_NAME) for thread in threading.enumerate()):
+        os._exit(code)
+
+
+@contextmanager
+def listening(last_words: Callable[[], object], code: int) -> Iterator[None]:
+    """End the process if Ctrl-C is not heard within `GRACE`, but not while a file is being written.
+
+    Whoever ignores Ctrl-C, or has a handler of their own, as servers do, is left alone.
+    """
+    if os.name != "posix" or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    heard = threading.Event()
+
+    def hear(number: int, frame: Any) -> None:
+        heard.set()
+        raise KeyboardInterrupt
+
+    def watch() -> None:
+        while signals := os.read(reader, 1):
+            if signals[0] != signal.SIGINT or signal.getsignal(signal.SIGINT) is not hear:
+                continue
+            if not heard.wait(GRACE):
+                with WRITING:
+                    last_words()
+                    os._exit(code)
+            heard.clear()
+        os.close(reader)
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGINT, hear)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(before)
+        os.close(writer)  # ends the thread
