@@ -342,9 +342,11 @@ def test_a_report_is_offered_once_there_is_one(own_site):
 def test_what_no_form_may_hold(own_site):
     """Too large, not text, too many fields, from another site: each has its code, and nothing is stored."""
 
+    tables = set(TABLES) - {"exclusion"}  # an answer that is computed meanwhile remembers what it excludes
+
     def stored():
         with own_site.store.storage.reading() as session:
-            return {table: session.run(f"select count(*) from {table}")[0][0] for table in TABLES}  # noqa: S608
+            return {table: session.run(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608
 
     before = stored()
     new = {"name": "n", "arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "9", "level": "0.9"}

@@ -61,7 +61,7 @@ def _operation(each: Endpoint) -> dict[str, Any]:
 
 def codes(each: Endpoint) -> list[int]:
     """Return every code that a route can reply with."""
-    possible = {*each.codes, 421, 500}
+    possible = {*each.codes, 421, 431, 500}
     if each.scopes:
         possible |= {401, 403, 429, 503}
     if "{" in each.path:
