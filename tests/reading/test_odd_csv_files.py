@@ -271,6 +271,9 @@ REFUSED = {
     "a byte 0 in a name": (PLAIN.replace("arm", "a\0m", 1), {}, "in UTF-16, use `encoding='utf-16'`"),
     "no propensities": (text_of({k: v for k, v in columns().items() if "p_" not in k}), {},
                         "`propensity='uniform'` or `propensity='A=0.5,B=0.5'`"),
+    "a label in another case": (one("arm", "a"), {}, "Arm 'a' has no column of propensities, unlike the others"),
+    "a label with a space": (one("arm", "A "), {}, "Arm 'A ' has no column of propensities, unlike the others"),
+    "the names again": (PLAIN + PLAIN.splitlines()[0] + "\n", {}, "line 26 has '.*' in column '"),
     "an odd label": (text_of({**columns(), "arm": [*ARM[:-1], "Bb"]}), {}, "Arm 'Bb' has no column of propensities"),
 }  # fmt: skip
 

@@ -236,7 +236,7 @@ def csv_file(connection: Connection, path: str, name: str, role: str, form: Text
     if not some.num_rows and role == "source":
         raise LogError(f"`{name}` has no rows; it needs a line of column names, and a line for each assignment.")
     first = {column: some[column].drop_null().to_pylist() for column in layout.names}
-    if first and all(_is_like(column, texts) for column, texts in first.items()):
+    if _valued(layout.names) and all(_is_like(column, texts) for column, texts in first.items()):
         raise _no_names(name, layout.names)
     kinds = {column: kind_of_texts(texts, form) for column, texts in first.items()}
     return CsvFile(table=table, name=name, ordered=True, path=path, form=form, first=first, guessed=kinds)
@@ -401,10 +401,14 @@ def _check_names(name: str, columns: list[str]) -> None:
             f"`{name}` has a column named {shown(bad)}; a name cannot contain that character. If the file is in "
             f"UTF-16, use {argument('encoding', 'utf-16')}."
         )
-    values = [column for column in columns if re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", column)]
-    if alike_names(columns) and 2 * len(values) >= len(columns):
+    if alike_names(columns) and 2 * len(_valued(columns)) >= len(columns):
         raise _no_names(name, columns)
     check_names(f"`{name}`", columns)
+
+
+def _valued(names: Iterable[str]) -> list[str]:
+    """Return the names that are numbers, dates or times."""
+    return [name for name in names if re.fullmatch(r"[-+]?\d[\d.,:/ T-]*%?", name)]
 
 
 def _is_like(name: str, texts: Sequence[str]) -> bool:

@@ -213,6 +213,11 @@ def _check_chosen(column: str, beside: Sequence[str], arms: Sequence[Label]) -> 
                 )
 
 
+def _exact(match: Wide | None) -> int:
+    """Return how many columns are named after their arms to the letter."""
+    return 0 if match is None else sum(text_of(arm) in column for arm, column in match.columns.items())
+
+
 def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
     """Return the error that no column holds the propensities; say which label is odd if the others have columns."""
     shares = ",".join(f"{text_of(arm)}={1 / len(arms):.2g}" for arm in arms[:2]) if len(arms) == 2 else "A=0.5,B=0.5"
@@ -220,9 +225,10 @@ def _no_propensities(guess: Propensity, arms: Sequence[Label]) -> LogError:
         f"name them with {argument('propensity')}, such as 'p_*' for p_A; if every arm had a fixed "
         f"probability, use {argument('propensity', UNIFORM)} or {argument('propensity', shares)}"
     )
-    for odd in arms:
-        others = [arm for arm in arms if arm != odd]
-        if len(others) > 1 and (match := wide(guess.columns, others, sure=True)) is not None:
+    matches = {odd: wide(guess.columns, [arm for arm in arms if arm != odd], sure=True) for odd in arms if arms[2:]}
+    # of A and a, the one that columns are not named after to the letter
+    for odd, match in sorted(matches.items(), key=lambda each: -_exact(each[1])):
+        if match is not None:
             return wrong(
                 "propensity",
                 f"Arm {quoted(text_of(odd))} has no column of propensities, unlike the others ("
