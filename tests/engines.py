@@ -44,8 +44,14 @@ _SERVERS = {"copied": "postgres"}
 #: Engines that are a server, which starts once.
 _STARTED = ("postgres", "spark")
 
-#: How Spark interprets queries: compiling each takes longer than reading a few hundred rows. One test compiles them.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+#: How Spark interprets queries: compiling and replanning each takes longer than reading a few hundred rows. One test
+#: compiles them.
+INTERPRETED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
+}
 
 
 @dataclass(frozen=True)

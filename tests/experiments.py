@@ -75,7 +75,7 @@ def experiments(draw, *, orders=("steps", "gaps", "batches", "unsorted"), outcom
     Options: `tiny` (propensities down to 1e-12), `early` (moments before the first row).
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    rows, k = draw(st.integers(1, 80)), draw(st.integers(*arms))
+    rows, k = draw(st.integers(1, 50)), draw(st.integers(*arms))
 
     assigned = {
         "steps": np.arange(1, rows + 1),

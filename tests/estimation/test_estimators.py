@@ -44,7 +44,7 @@ UNITS = ["D", "h", "s", "ms", "us", "ns"]
 
 
 @given(experiments())
-@examples(200)
+@examples(120)
 def test_every_estimator_equals_its_twin(experiment):
     log = experiment.log()
     for name in bl.ESTIMATORS:
@@ -179,7 +179,7 @@ def delays(clock, experiment, unit, never=None):
     st.booleans(),
     st.booleans(),
 )
-@examples(120)
+@examples(80)
 def test_times_of_every_kind(experiment, clock, unit, never, by_delay, as_arrays):
     said = {"assigned_at": moments(clock, experiment.assigned, unit)}
     if by_delay:
@@ -237,7 +237,7 @@ def test_outcomes_without_arrival_times_came_at_once(experiment):
 
 
 @given(experiments(arms=(1, 3)), st.sampled_from(sorted(LABELS)), st.sampled_from(["list", "array", "objects"]))
-@examples(120)
+@examples(80)
 def test_labels_of_every_kind(experiment, kind, form):
     labels = LABELS[kind][: experiment.k]
     if len(labels) < experiment.k:
@@ -278,7 +278,7 @@ def test_scaled_outcomes_scale_the_answers(experiment, factor):
 
 
 @given(st.lists(experiments(early=False), min_size=3, max_size=3))
-@examples(8)
+@examples(4)
 def test_compiled_and_interpreted_kernels_agree(some):
     def answers():
         estimates = []

@@ -68,8 +68,9 @@ def same(mine, theirs):
         np.testing.assert_allclose(ours.spread, others.spread, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["wide", "list", "struct", "map", "json"])
-@pytest.mark.parametrize("clock", ["steps", "times"])
+@pytest.mark.parametrize(
+    ("kind", "clock"), [*((kind, "steps") for kind in ("wide", "list", "struct", "map", "json")), ("wide", "times")]
+)
 def test_one_table(columns, tmp_path, kind, clock):
     data = {**columns, **propensities(kind, columns["p"])}
     del data["p"]

@@ -216,7 +216,7 @@ def test_rows_assigned_at_the_same_time_are_read_in_one_order(engine: Engine) ->
     dates = sent["sent_at"].cast("date32").cast("timestamp[us]")
     sent = sent.set_column(2, "sent_at", dates)
     rng, answers = np.random.default_rng(3), set()
-    for _ in range(3):  # engines give rows that are alike in another order each time
+    for _ in range(2):  # engines give rows that are alike in another order each time
         first, second = (each.take(rng.permutation(len(each))) for each in (sent, bought))
         log = bl.read(engine.table(first), outcomes=engine.table(second), **options()).log()
         answers.add((tuple(log.code.tolist()), bl.diagnose(log).to_json(), bl.estimate(log).to_json()))

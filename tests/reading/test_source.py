@@ -93,7 +93,8 @@ class Experiment:
         return {"propensities": [json.dumps(row) for row in rows]}
 
 
-def assert_same(table, log, estimators=tuple(ESTIMATORS)):
+def assert_same(table, log, estimators=("daipw",)):
+    """Fail unless the table's answers are the log's. The default's sums are of every kind; one test asks all estimators."""
     for name in estimators:
         got, wanted = bl.estimate(table, name), bl.estimate(log, name)
         assert got.arms == wanted.arms
@@ -102,20 +103,19 @@ def assert_same(table, log, estimators=tuple(ESTIMATORS)):
         assert got.variances == pytest.approx(wanted.variances, rel=1e-8, nan_ok=True)
 
 
-CHOSEN = ("dipw", "mean", "hajek")
-
-
 @pytest.mark.parametrize("times", ["steps", "numbers", "dates", "zoned"])
 def test_an_engine_answers_as_the_log_in_memory(engine, times):
     experiment = Experiment.drawn(1)
-    assert_same(bl.read(engine.table(experiment.columns(times=times))), experiment.log(times=times))
+    asked = tuple(ESTIMATORS) if times == "steps" else ("daipw",)
+    assert_same(bl.read(engine.table(experiment.columns(times=times))), experiment.log(times=times), asked)
 
 
 @pytest.mark.parametrize("form", ["chosen", "list", "struct", "map", "json"])
 def test_propensities_come_in_many_forms(engine, form):
     experiment = Experiment.drawn(2)
     table = bl.read(engine.table(experiment.columns(form)))
-    assert_same(table, experiment.log(chosen=form == "chosen"), CHOSEN if form == "chosen" else tuple(ESTIMATORS))
+    asked = ("dipw", "mean", "hajek") if form == "chosen" else ("daipw",)
+    assert_same(table, experiment.log(chosen=form == "chosen"), asked)
 
 
 @pytest.mark.parametrize("labels", [("A", "B"), (1, 2, 3), (False, True), ("x'; drop table t; --", '"<b>"', "🙂\n")])

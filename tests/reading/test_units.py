@@ -203,7 +203,7 @@ def test_units_without_segments_have_one_place():
 
 # ---------------------------------------------------------------- engines
 
-PARTS = (("sqrt", "zero"), ("sqrt", "running_mean"), ("uniform", "running_mean"))
+PARTS = (("sqrt", "running_mean"), ("sqrt", "zero"), ("uniform", "running_mean"))
 
 
 def assert_same_sums(ours, theirs):
@@ -237,7 +237,8 @@ MANY = {"segment": ["country", "member"], "covariates": ["age", "visits"], "arri
     ids=lambda options: " ".join(options),
 )
 def test_every_engine_makes_the_sums_of_a_log_in_memory(engine, options, request):
-    assert_sums_of_an_engine(engine, options, request.node.callspec.params["engine"])
+    parts = PARTS if options is MANY else PARTS[:1]
+    assert_sums_of_an_engine(engine, options, request.node.callspec.params["engine"], parts)
 
 
 @only("spark")
@@ -247,13 +248,13 @@ def test_spark_makes_the_same_sums_when_it_compiles_its_queries(engine):
         session.conf.unset(option)
     try:
         assert session.conf.get("spark.sql.codegen.wholeStage") == "true"
-        assert_sums_of_an_engine(engine, MANY, "spark")
+        assert_sums_of_an_engine(engine, MANY, "spark", PARTS[:1])
     finally:
         for option, value in INTERPRETED.items():
             session.conf.set(option, value)
 
 
-def assert_sums_of_an_engine(engine, options, name):
+def assert_sums_of_an_engine(engine, options, name, parts):
     """Fail unless an engine's sums and evidence, as `name` says it is used, are those of a log in memory."""
     rng = np.random.default_rng(2)
     rows = 300
@@ -268,10 +269,10 @@ def assert_sums_of_an_engine(engine, options, name):
     log = in_memory(table, **times, **options)
     assert source.is_streamed == (name in ("duckdb", "copied"))
     assert source.segments == log.segments
-    for part in PARTS:
+    for part in parts:
         assert_same_sums(log.sums([part])[0][-1], source.sums([part])[0][-1])
     moments = np.array([100, 200, 400])
-    for ours, theirs in zip(log.sums([PARTS[1]], moments)[0], source.sums([PARTS[1]], moments)[0], strict=True):
+    for ours, theirs in zip(log.sums(parts[:1], moments)[0], source.sums(parts[:1], moments)[0], strict=True):
         assert_same_sums(ours, theirs)
     with without_warnings():
         rows = bl.read(table, **times, **options).log()  # whose times are whole numbers, too
