@@ -59,7 +59,7 @@ def test_a_plan_for_a_segment_needs_as_many_rows_of_it_as_a_plan_for_it_alone():
 def test_events_need_fewer_assignments_if_open_windows_count_and_none_more_if_all_are_waited_for():
     late = {"A": bl.delays.geometric(100), "B": bl.delays.geometric(300)}
     bandit = bl.Bandit({"A": bl.arms.events(0.1), "B": bl.arms.events(0.2)}, late, window=500)
-    options = {"half_width": 0.05, "estimator": "dipw", "replications": 200, "workers": 1}
+    options = {"half_width": 0.05, "estimator": "dipw", "replications": 80, "workers": 1}
     soon, patient = (bl.plan(bandit, bl.policies.uniform(), wait=wait, **options) for wait in (0, "full"))
     closed = bl.plan(bandit, bl.policies.uniform(), wait=0, maturing=False, **options)
     assert patient.wait == 500
