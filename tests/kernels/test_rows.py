@@ -77,13 +77,15 @@ def cells(even_from):
     """Return rows with two segments, two covariates and probabilities of arrival, and their arguments."""
     rng = np.random.default_rng(3)
     n, arms, segments = 60, 2, 2
-    code, segment = rng.integers(arms, size=n).astype(np.int16), rng.integers(segments, size=n).astype(np.int16)
+    code, segment = rng.integers(arms, size=n).astype(np.uint16), rng.integers(segments, size=n).astype(np.uint16)
     p = rng.uniform(0.2, 0.8, n)
     due = np.where(rng.random(n) < 0.2, -1, np.arange(1, n + 1)).astype(np.int32)
     rows = kernel.rows_of(code, rng.normal(size=n), np.c_[1 - p, p], order=NONE, due=due, arms=arms)
     rows = rows._replace(
-        cell=(segment * arms + code).astype(np.int16), x=rng.normal(size=(n, 2)), arrival=rng.uniform(0.3, 1, n)
+        cell=(segment * arms + code).astype(np.uint16), x=rng.normal(size=(n, 2)), arrival=rng.uniform(0.3, 1, n)
     )
+    for column in (rows.code, rows.cell, rows.outcome, rows.propensity, rows.x, rows.arrival):
+        column.flags.writeable = False  # as those of logs are: kernels are compiled for both
     weights = kernel.Weighting(
         kernel.SQRT, np.empty((0, 4)), 0.0, 0.5, remaining=np.ones(4), step=0.0, even_from=even_from
     )

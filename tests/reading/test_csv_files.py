@@ -159,7 +159,7 @@ def flipped(packed, name, flips):
 
 def test_a_damaged_gzip_file_never_gives_another_answer():
     packed = gzip.compress(DRAWN.csv().encode(), mtime=0)
-    assert flipped(packed, "a.csv.gz", 100) < 5  # bits of the header that mean nothing
+    assert flipped(packed, "a.csv.gz", 50) < 5  # bits of the header that mean nothing
     for end in range(1, len(packed), 150):
         refused("not a GZIP file, or it is incomplete or damaged", write("b.csv.gz", packed[:end]))
     content = DRAWN.csv().encode()
@@ -223,12 +223,12 @@ def test_columns_that_are_empty_for_long():
 def test_rows_of_a_long_file_stay_in_order():
     table = late(600_000, outcome=np.arange(600_000.0)).drop_columns(["assigned_at", "arrived_at"])
     pa.csv.write_csv(table, "late.csv")  # without times, the order of the rows is that of assignment
-    for _ in range(3):
+    for _ in range(2):
         np.testing.assert_array_equal(bl.read("late.csv").log().outcome, np.arange(600_000.0))
 
 
 def test_what_only_a_late_line_shows():
-    rows, bad = 600_000, 599_000
+    rows, bad = 200_000, 199_000
     late(rows)
     lines = Path("late.csv").read_text().split("\n")
     good = lines[bad + 1]

@@ -94,7 +94,7 @@ class Experiment:
 
 
 def assert_same(table, log, estimators=("daipw",)):
-    """Fail unless the table's answers are the log's. The default's sums are of every kind; one test asks all estimators."""
+    """Fail unless the table's answers are the log's. The default has sums of every kind; one test asks all."""
     for name in estimators:
         got, wanted = bl.estimate(table, name), bl.estimate(log, name)
         assert got.arms == wanted.arms

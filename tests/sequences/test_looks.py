@@ -20,6 +20,16 @@ def sequence():
     return bl.sequence(log, looks=8)
 
 
+@pytest.fixture(scope="module")
+def rates():
+    """Rates far from the null of an arm, of different arms and of the same."""
+    rng = np.random.default_rng(4)
+    arm, segment = rng.integers(3, size=1500), rng.integers(2, size=1500)
+    outcome = rng.random(1500) < np.array([0.3, 0.5, 0.3])[arm]
+    log = bl.Log(np.array(list("ABC"))[arm], outcome, np.full((1500, 3), 1 / 3), segment=segment)
+    return bl.sequence(log, looks=60)
+
+
 def test_what_is_followed_are_looks(sequence):
     assert isinstance(sequence._followed, Looks)
     assert len(sequence._followed.times) == 8
@@ -41,3 +51,15 @@ def test_an_interval_for_every_look_is_wider_than_one_for_a_single_look(sequence
     answer, fixed = sequence.contrast("B", "A"), sequence._followed.fixed(7).contrast("B", "A")
     assert answer.high - answer.low > fixed.high - fixed.low
     assert answer.estimate == pytest.approx(fixed.estimate, rel=0.05)
+
+
+@pytest.mark.parametrize("pair", [("A",), ("B", "A"), ("C", "A")])
+def test_the_score_of_rates_is_the_largest_of_any_look_and_takes_few_intervals(rates, pair, monkeypatch):
+    codes, looks = [*map(rates.arms.index, pair), None][:2], rates._looked
+    each = [looks._threshold_of(look, *codes) for look in range(len(looks.times))]
+    asked, interval = [], Looks.interval
+    monkeypatch.setattr(Looks, "interval", lambda self, *given: asked.append(given) or interval(self, *given))
+    score, first = looks.score_null(*codes, 1)
+    assert min(score, 746) == min(max(each), 746)
+    assert first == next((t for t, own in zip(looks.times, each, strict=True) if own > looks.design.threshold(1)), None)
+    assert len(asked) < 8 * len(looks.times)

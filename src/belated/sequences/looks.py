@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +19,9 @@ from belated.log.log import Log
 from belated.sequences.design import Design
 from belated.sequences.intervals import BandPoint
 from belated.summaries.sums import Sums
+
+#: A score from which on a p-value, exp(-score), is 0 in floats.
+_ENOUGH = 746.0
 
 
 class Followed(Protocol):
@@ -141,8 +143,8 @@ class Looks(ABC):
         null, threshold = self.design.null_of(a, b), self.design.threshold(together)
         looks = range(len(self.times))
         if self.design.kind == "beta_binomial":
-            excluded = self._excluding(looks, a, b, threshold)
-            return self._largest_threshold(a, b), self.times[excluded[0]] if excluded else None
+            first = next((look for look in looks if self._excludes(look, a, b, threshold)), None)
+            return self._largest_threshold(a, b), None if first is None else self.times[first]
         scores = [self._score(look, a, b, null) for look in looks]
         first = next((look for look in looks if scores[look] >= threshold), None)
         return max(scores), None if first is None else self.times[first]
@@ -157,21 +159,22 @@ class Looks(ABC):
             return 0.0
         return max((away**2 - float(scale @ reach.price)) / (2 * total), 0.0) if total > 0 else math.inf
 
-    def _excluding(self, looks: Sequence[int], a: int, b: int | None, threshold: float) -> list[int]:
-        """Return the looks whose intervals exclude the null."""
-        null = self.design.null_of(a, b)
-        points = [(look, self.interval(look, a, b, threshold)) for look in looks]
-        return [look for look, (at, low, high) in points if not (math.isnan(at) or low <= null <= high)]
+    def _excludes(self, look: int, a: int, b: int | None, threshold: float) -> bool:
+        """Return whether the interval at a look excludes the null."""
+        at, low, high = self.interval(look, a, b, threshold)
+        return not (math.isnan(at) or low <= self.design.null_of(a, b) <= high)
 
     def _largest_threshold(self, a: int, b: int | None) -> float:
         """Return the largest threshold at which some look excludes the null."""
-        looks: Sequence[int] = self._excluding(range(len(self.times)), a, b, 0.0)
+        largest = 0.0
+        for look in reversed(range(len(self.times))):  # the last know most, so that few others are looked into
+            if largest < _ENOUGH and self._excludes(look, a, b, largest):
+                largest = self._threshold_of(look, a, b)
+        return largest
+
+    def _threshold_of(self, look: int, a: int, b: int | None) -> float:
+        """Return the largest threshold at which a look excludes the null."""
         outside, inside = 0.0, 1.0
-        while looks and inside < 700:
-            later = self._excluding(looks, a, b, inside)
-            if not later:
-                break
-            outside, inside, looks = inside, 2 * inside, later
-        if not looks:
-            return 0.0
-        return bisect(lambda threshold: bool(self._excluding(looks, a, b, threshold)), outside, inside, steps=30)[0]
+        while inside < _ENOUGH and self._excludes(look, a, b, inside):
+            outside, inside = inside, 2 * inside
+        return bisect(lambda threshold: self._excludes(look, a, b, threshold), outside, inside, steps=30)[0]

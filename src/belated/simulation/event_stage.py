@@ -55,7 +55,7 @@ class EventStage:
             delays=kernel_delays(cell_delays(bandit)), rule=rule, horizon=horizon, last=horizon, peek=False,
         )  # fmt: skip
         self.laws = kernel.EventLaws(
-            rate=rate,
+            rate=np.ascontiguousarray(rate),  # one layout, one compilation
             more=repeats / (1 + repeats),
             bounds=np.cumsum(mix)[:-1],
             window=self.window,
