@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, MissingLibraryError, argument
-from belated.base.text import one_line
+from belated.base.text import one_line, shown
 from belated.reading import embedded, expressions
 
 if TYPE_CHECKING:
@@ -562,6 +562,8 @@ def _meaning(error: BaseException) -> str:
     for pattern, meaning in _MEANINGS.items():
         if re.search(pattern, text):
             return meaning
+    if odd := re.search(r'(?:timestamp|date) field .*?: "(.*?)".* when casting from source column (.*)', text):
+        return f"column {shown(odd[2])} has {shown(odd[1])}; it must be a time, such as 2026-03-01 14:30:00."
     if line := re.search(r"CSV Error on Line: (\d+)", text):
         return _line_fault(text, f"line {int(line[1]):,}")
     if type(error).__name__ == "Error" and type(error).__module__ in DuckDB.packages:

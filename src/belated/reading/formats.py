@@ -232,7 +232,11 @@ def _check_arrow(path: str) -> None:
         if isinstance(error, OSError) and error.errno is not None:  # the file system's
             raise
         name = one_line(Path(path).name)
-        raise LogError(f"`{name}` cannot be read: it is not an Arrow file, or it is incomplete or damaged.") from None
+        with open(path, "rb") as start:
+            content = known_content(start.read(64))
+        is_arrow = content is None or content.startswith("an Arrow file")
+        what = "not an Arrow file, or it is incomplete or damaged" if is_arrow else f"not an Arrow file, but {content}"
+        raise LogError(f"`{name}` cannot be read: it is {what}.") from None
 
 
 def _read_database(connection: Connection, files: Files) -> Input:
