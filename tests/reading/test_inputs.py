@@ -66,6 +66,14 @@ def test_numbers_that_the_engine_does_not_know(kind):
     options = {"arrived_at": "none", "delay": "none"}
     wanted = bl.estimate(bl.read(whole, **options)).values
     assert bl.estimate(bl.read(odd, **options)).values.tolist() == wanted.tolist()
+    pa.feather.write_feather(odd, "odd.feather")
+    assert bl.estimate(bl.read("odd.feather", **options)).values.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_a_file_without_columns(form):
+    (pa.parquet.write_table if form == "parquet" else pa.feather.write_feather)(pa.table({}), f"a.{form}")
+    refused(f"^`a.{form}` cannot be read: it has no columns.$", f"a.{form}")
 
 
 @pytest.mark.parametrize("value", [1 + 0j, object()])

@@ -494,6 +494,7 @@ _INTERRUPTED = ("RuntimeError", "InterruptException", "OperationalError")
 
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {
+    "at least one (?:non-root )?column": "it has no columns.",
     "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",
     "TProtocolException|don.t know what type|TType|Out of buffer|Payload value|decompression failure|Footer length|"
     "Page sizes|Parquet .*corrupt": "it is a damaged Parquet file.",

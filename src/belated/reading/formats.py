@@ -17,7 +17,7 @@ from belated.reading.csv_files import csv_file
 from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
 from belated.reading.engines import PARQUET, literal_path, register, sentences
-from belated.reading.inputs import Input, check_names, table_of_file
+from belated.reading.inputs import Input, check_names, is_unknown, table_of_file
 from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 
 if TYPE_CHECKING:
@@ -204,6 +204,9 @@ def _arrow_dataset(paths: list[str]) -> ds.Dataset:
                 "files before it; it must be of one type."
             ) from None
     check_names(f"`{one_line(Path(paths[0]).name)}`" if len(paths) == 1 else "The folder", schema.names)
+    for i, field in enumerate(schema):
+        if is_unknown(field.type):
+            schema = schema.set(i, field.with_type(pa.float64()))
     return ds.dataset(paths, format="ipc", schema=schema)
 
 

@@ -156,6 +156,13 @@ def _as_floats(column: nw.Series[Any]) -> nw.Series[Any] | None:
     return nw.new_series(column.name, floats, nw.Float64, backend=column.implementation)
 
 
+def is_unknown(type_: pa.DataType) -> bool:
+    """Whether numbers are of a type that the engine does not know."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_float16(type_) or pa.types.is_decimal256(type_))
+
+
 def _plain(table: pa.Table) -> pa.Table:
     """Return a table with types that the engine knows: it has no floats of 16 bits and no decimals of 256.
 
@@ -167,7 +174,7 @@ def _plain(table: pa.Table) -> pa.Table:
     for i, field_ in enumerate(table.schema):
         if getattr(field_.type, "extension_name", None) == "pandas.period":
             table = table.set_column(i, field_.name, pa.array(table.column(i).to_pandas().astype("string")))
-        elif pa.types.is_float16(field_.type) or pa.types.is_decimal256(field_.type):
+        elif is_unknown(field_.type):
             table = table.set_column(i, field_.name, table.column(i).cast(pa.float64()))
     return table
 
