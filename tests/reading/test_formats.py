@@ -100,6 +100,27 @@ def test_a_column_of_two_types_in_arrow_files_is_named_with_its_file():
     refused(sentence, folder(table, text, form="feather"))
 
 
+def test_arrow_in_other_forms_is_told_what_it_is():
+    table = DRAWN.wide()
+    with pa.OSFile("a.arrow", "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+    refused(
+        "^`a.arrow` cannot be read: it is not an Arrow file, but an Arrow stream; write it as an Arrow file", "a.arrow"
+    )
+    write("b.feather", b"FEA1" + bytes(60))
+    refused(
+        "^`b.feather` cannot be read: it is not an Arrow file, but a Feather file of version 1; write it again",
+        "b.feather",
+    )
+    pa.parquet.write_table(table, "c.arrow")
+    refused(
+        "^`c.arrow` cannot be read: it is not an Arrow file, but a Parquet file; its name must end in .parquet",
+        "c.arrow",
+    )
+    write("d.arrows", b"")
+    refused("; write an Arrow stream as an Arrow file, .arrow", "d.arrows")
+
+
 def test_folders_named_by_values_and_hidden_ones():
     table = DRAWN.wide()
     for arm in "AB":

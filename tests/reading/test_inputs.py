@@ -66,6 +66,14 @@ def test_numbers_that_the_engine_does_not_know(kind):
     options = {"arrived_at": "none", "delay": "none"}
     wanted = bl.estimate(bl.read(whole, **options)).values
     assert bl.estimate(bl.read(odd, **options)).values.tolist() == wanted.tolist()
+    pa.feather.write_feather(odd, "odd.feather")
+    assert bl.estimate(bl.read("odd.feather", **options)).values.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_a_file_without_columns(form):
+    (pa.parquet.write_table if form == "parquet" else pa.feather.write_feather)(pa.table({}), f"a.{form}")
+    refused(f"^`a.{form}` cannot be read: it has no columns.$", f"a.{form}")
 
 
 @pytest.mark.parametrize("value", [1 + 0j, object()])
@@ -116,6 +124,23 @@ def test_columns_whose_names_differ_only_in_case(kind, names):
     }[kind]()
     what = f"`a{kind}`" if kind.startswith(".") else "The dataframe"
     refused(f"^{what} has several columns named '{names[0]}' and '{names[1]}', which differ only in case", given)
+
+
+@pytest.mark.parametrize("name", ["outcome", "note"])
+def test_whole_numbers_that_are_too_large(name):
+    frame = DRAWN.wide().to_pandas()
+    frame[name] = [*range(len(frame) - 1), 2**64]
+    refused(f"^Column '{name}' in row {ROWS - 1} is {2**64}; whole numbers must fit 64 bits", frame)
+
+
+@pytest.mark.parametrize("text", ["soon, I hope", "2026-02-30", "32.1.2026"])
+@pytest.mark.parametrize("kind", ["object", "category"])
+def test_text_that_is_no_time(text, kind):
+    times = pd.Series([*["2026-01-01"] * (ROWS - 1), text], dtype=kind)
+    frame = DRAWN.wide().to_pandas().drop(columns="arrived_at").assign(assigned_at=times)
+    refused(
+        f"column 'assigned_at' has {re.escape(repr(text))}; it must be a time, such as 2026-03-01 14:30:00.$", frame
+    )
 
 
 def test_periods_are_labels_as_they_are_written():

@@ -14,6 +14,8 @@ _BEGINNINGS = (
     (rb"\xfd7zXZ\x00", "compressed by xz; unpack it"),
     (rb"PAR1", "a Parquet file; its name must end in .parquet"),
     (rb"ARROW1\x00\x00", "an Arrow file; its name must end in .arrow"),
+    (rb"\xff\xff\xff\xff.{3}\x00", "an Arrow stream; write it as an Arrow file, such as with pyarrow.ipc.new_file"),
+    (rb"FEA1", "a Feather file of version 1; write it again with version 2"),
     (rb".{8}DUCK", "a DuckDB database; its name must end in .duckdb"),
     (rb"SQLite format 3\x00", "an SQLite database; give it as sqlite://PATH"),
     (rb"%PDF-", "a PDF document; save the table as CSV"),
@@ -34,6 +36,7 @@ _ENDINGS = (
         r"\.(json|jsonl|ndjson|avro|orc|xml|html?|pkl|pickle|rds|rdata|dta|sav|sas7bdat|h5|hdf5)",
         "save it as Parquet or CSV",
     ),
+    (r"\.arrows", "write an Arrow stream as an Arrow file, .arrow"),
     (r"\.(sqlite3?)", "give an SQLite database as sqlite://PATH"),
 )
 

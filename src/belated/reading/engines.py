@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, MissingLibraryError, argument
-from belated.base.text import one_line
+from belated.base.text import one_line, shown
 from belated.reading import embedded, expressions
 
 if TYPE_CHECKING:
@@ -494,6 +494,7 @@ _INTERRUPTED = ("RuntimeError", "InterruptException", "OperationalError")
 
 #: What engines say of files that are not what they are named, and what that means.
 _MEANINGS = {
+    "at least one (?:non-root )?column": "it has no columns.",
     "No magic bytes|too small to be a Parquet": "it is not a Parquet file, or it is incomplete.",
     "TProtocolException|don.t know what type|TType|Out of buffer|Payload value|decompression failure|Footer length|"
     "Page sizes|Parquet .*corrupt": "it is a damaged Parquet file.",
@@ -562,6 +563,8 @@ def _meaning(error: BaseException) -> str:
     for pattern, meaning in _MEANINGS.items():
         if re.search(pattern, text):
             return meaning
+    if odd := re.search(r'(?:timestamp|date) field .*?: "(.*?)".* when casting from source column (.*)', text):
+        return f"column {shown(odd[2])} has {shown(odd[1])}; it must be a time, such as 2026-03-01 14:30:00."
     if line := re.search(r"CSV Error on Line: (\d+)", text):
         return _line_fault(text, f"line {int(line[1]):,}")
     if type(error).__name__ == "Error" and type(error).__module__ in DuckDB.packages:

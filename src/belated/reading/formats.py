@@ -17,7 +17,7 @@ from belated.reading.csv_files import csv_file
 from belated.reading.csv_texts import TextFormat
 from belated.reading.embedded import Connection
 from belated.reading.engines import PARQUET, literal_path, register, sentences
-from belated.reading.inputs import Input, check_names, table_of_file
+from belated.reading.inputs import Input, check_names, is_unknown, table_of_file
 from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 
 if TYPE_CHECKING:
@@ -204,6 +204,9 @@ def _arrow_dataset(paths: list[str]) -> ds.Dataset:
                 "files before it; it must be of one type."
             ) from None
     check_names(f"`{one_line(Path(paths[0]).name)}`" if len(paths) == 1 else "The folder", schema.names)
+    for i, field in enumerate(schema):
+        if is_unknown(field.type):
+            schema = schema.set(i, field.with_type(pa.float64()))
     return ds.dataset(paths, format="ipc", schema=schema)
 
 
@@ -232,7 +235,11 @@ def _check_arrow(path: str) -> None:
         if isinstance(error, OSError) and error.errno is not None:  # the file system's
             raise
         name = one_line(Path(path).name)
-        raise LogError(f"`{name}` cannot be read: it is not an Arrow file, or it is incomplete or damaged.") from None
+        with open(path, "rb") as start:
+            content = known_content(start.read(64))
+        is_arrow = content is None or content.startswith("an Arrow file")
+        what = "not an Arrow file, or it is incomplete or damaged" if is_arrow else f"not an Arrow file, but {content}"
+        raise LogError(f"`{name}` cannot be read: it is {what}.") from None
 
 
 def _read_database(connection: Connection, files: Files) -> Input:

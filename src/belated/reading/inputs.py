@@ -135,7 +135,7 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
     whole = native.collect() if isinstance(native, nw.LazyFrame) else native
     try:
         return _plain(whole.to_arrow())
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, TypeError, OverflowError) as error:
         changed = [series for series in (_as_floats(whole[name]) for name in whole.columns) if series is not None]
         if not changed:
             raise _mixed(whole, error) from None
@@ -156,6 +156,13 @@ def _as_floats(column: nw.Series[Any]) -> nw.Series[Any] | None:
     return nw.new_series(column.name, floats, nw.Float64, backend=column.implementation)
 
 
+def is_unknown(type_: pa.DataType) -> bool:
+    """Whether numbers are of a type that the engine does not know."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_float16(type_) or pa.types.is_decimal256(type_))
+
+
 def _plain(table: pa.Table) -> pa.Table:
     """Return a table with types that the engine knows: it has no floats of 16 bits and no decimals of 256.
 
@@ -167,13 +174,19 @@ def _plain(table: pa.Table) -> pa.Table:
     for i, field_ in enumerate(table.schema):
         if getattr(field_.type, "extension_name", None) == "pandas.period":
             table = table.set_column(i, field_.name, pa.array(table.column(i).to_pandas().astype("string")))
-        elif pa.types.is_float16(field_.type) or pa.types.is_decimal256(field_.type):
+        elif is_unknown(field_.type):
             table = table.set_column(i, field_.name, table.column(i).cast(pa.float64()))
     return table
 
 
 def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
-    """Return which value of a dataframe's column is unlike the others."""
+    """Return which value of a dataframe's column is unlike the others, or too large."""
+    if isinstance(error, OverflowError):
+        for column in frame.columns:
+            for row, value in enumerate(frame[column].to_list()):
+                if isinstance(value, int) and not -(2**63) <= value < 2**64:
+                    large = f"Column {shown(column)} in row {row} is {shown(value)}; whole numbers must fit 64 bits."
+                    return LogError(large, row=row)
     failed = re.search(r"Conversion failed for column (.*) with type", str(error), re.DOTALL)
     if failed is not None and failed[1] in frame.columns:
         values = [(row, value) for row, value in enumerate(frame[failed[1]].to_list()) if not is_missing(value)]
