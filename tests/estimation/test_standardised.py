@@ -289,3 +289,13 @@ def test_an_arm_that_is_never_offered_in_a_segment_has_no_standardised_mean():
     assert np.isfinite(est.segment("DE").values).all()
     assert "No interval" not in str(est.segment("DE"))
     assert str(est.segment("FR")).endswith("No interval for 2: it needs at least 2 arrived outcomes in the segment.")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_merged_segments_whose_outcomes_may_not_arrive_alike_are_pointed_out(missing):
+    rng = np.random.default_rng(1)
+    outcome = np.where(missing & (rng.random(40) < 0.3), np.nan, rng.normal(size=40))
+    log = bl.Log(rng.integers(0, 2, 40), outcome, np.full((40, 2), 0.5), segment=rng.choice(list("abcdef"), 40))
+    est = bl.estimate(log)
+    assert "Merged into 'other'" in str(est)
+    assert ("`arrival_probability`" in str(est)) == missing

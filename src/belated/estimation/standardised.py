@@ -276,6 +276,12 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
             f"Merged into {one_line(repr(segments.labels[-1]))}, because an arm has fewer than {FEWEST} outcomes there "
             f"or there are more than {MOST} segments: {listed(segments.merged)}."
         )
+        arms = len(segments.cells.arms) // len(segments.labels)
+        if (segments.cells["arrived"][-arms:] < segments.cells["assigned"][-arms:]).any():
+            notes.append(
+                "Some of their outcomes have not arrived. If more arrive in one of them than in another, answers are "
+                "biased towards it, unless `arrival_probability` is given."
+            )
     if segments.covariates is not None:
         names = ", ".join(one_line(name) for name in segments.covariates.names[:_NAMED])
         more = len(segments.covariates.names) - _NAMED
