@@ -299,7 +299,7 @@ class _Columns:
             ask = f"name another column with {argument(role)}"
             if column in self.taken:
                 return wrong(role, f"{named} given for {argument(self.taken[column])}; {ask}.")
-            if kind in KINDS[role]:  # an empty option says that no column is it
+            if role == "outcome" and kind in KINDS[role]:  # an empty option says that no column is it
                 return wrong(role, f"{named} not used as one; name the column with {argument(role)}.")
             return wrong(role, f"{named} of kind {kind}, which it cannot be{_accepted(role, kind)}; {ask}.")
         later = role == "outcome" and self.later
