@@ -361,12 +361,12 @@ def test_hostile_names():
 def many(columns: int) -> float:
     kinds = table(s="arm", n="outcome p") | {f"{'feature' * 10}_{i}": "number" for i in range(columns)}
     kinds |= {f"p_arm {i}": "number" for i in range(columns)} | {"1_" * 2_000 + str(i): "number" for i in range(20)}
-    start = time.perf_counter()
+    start = time.process_time()
     roles = find(kinds).settled([f"arm {i}" for i in range(columns - 1)])
     find(kinds).settled(range(columns))
     with pytest.raises(LogError, match=rf"and {2 * columns + 3:,} more\. Did you mean 'p_arm 17'") as error:
         find(kinds, None, {"arm": "p_arm_17"})
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     assert roles.propensity.extra == {f"arm {columns - 1}": f"p_arm {columns - 1}"}
     assert max(len(roles.line()), len(str(error.value))) < 3_000
     return took
