@@ -104,8 +104,8 @@ def _decisions(session: Session, about: Snapshot, rows: list[Row], *, repeated: 
     older = sorted({number for _, number, _, _ in distinct} - {version.number for version in listed})
     if older:
         listed += versions(session, about.id, older)
-    made = {version.number: version for version in listed}
-    chances = {(n, s): about.probabilities(made[n], s) for n, s in {(n, s) for _, n, _, s in distinct}}
+    by_number = {version.number: version for version in listed}
+    chances = {(n, s): about.probabilities(by_number[n], s) for n, s in {(n, s) for _, n, _, s in distinct}}
     names: dict[int | None, str | None] = {None: None, **dict(enumerate(about.segments))}
     shared = {
         (arm, n, at, s): (about.labels[arm], chances[n, s], n, moment(at), repeated, True, names[s])

@@ -145,13 +145,13 @@ class SQLiteStorage(Storage):
         """Make the tables if there are none; check that they are of the present schema."""
         connection = self._connections[True]
         with _sentences(self.name):
-            (found,) = connection.execute("pragma application_id").fetchone()
+            (application,) = connection.execute("pragma application_id").fetchone()
             tables = connection.execute("select count(*) from sqlite_master").fetchone()[0]
-            if found != APPLICATION and tables:
+            if application != APPLICATION and tables:
                 raise StorageError(f"{self.name} is a SQLite database, but not one of live experiments.")
             if has_programs(lambda statement: connection.execute(statement).fetchall()):
                 raise StorageError(f"{self.name} has views or triggers, which no store has; do not trust it.")
-            if found != APPLICATION:  # before the write-ahead log: the file's own header must have it
+            if application != APPLICATION:  # before the write-ahead log: the file's own header must have it
                 connection.execute(f"pragma application_id = {APPLICATION}")
             if connection.execute("pragma journal_mode = wal").fetchone()[0] != "wal":
                 raise StorageError(f"{self.name} cannot have a write-ahead log there; put it on a local disk.")
@@ -298,11 +298,11 @@ def _mounts(read: Callable[[], str] = lambda: Path("/proc/mounts").read_text(enc
 
 def file_system(path: Path, mounts: str) -> str | None:
     """Return the kind of file system that a path is on, from the text of /proc/mounts; None if it is not known."""
-    found: tuple[int, str] | None = None
+    nearest: tuple[int, str] | None = None
     for line in mounts.splitlines():
         fields = line.split()
         if len(fields) > 2:
             place = Path(fields[1].replace("\\040", " "))
-            if path.is_relative_to(place) and (found is None or len(place.parts) >= found[0]):
-                found = len(place.parts), fields[2]
-    return None if found is None else found[1]
+            if path.is_relative_to(place) and (nearest is None or len(place.parts) >= nearest[0]):
+                nearest = len(place.parts), fields[2]
+    return None if nearest is None else nearest[1]

@@ -117,15 +117,15 @@ class _Compact:
 
     def fields(self, depth: int = 0) -> dict[int, int]:
         """Return the whole numbers of a structure by their field, and skip the rest."""
-        found, field = dict[int, int](), 0
+        numbers, field = dict[int, int](), 0
         if depth > _DEEPEST:
             raise IndexError
         while kind := self._byte():
             field = field + (kind >> 4) if kind >> 4 else _signed(self._varint())
             value = self._value(kind & 15, depth)
             if value is not None:
-                found[field] = value
-        return found
+                numbers[field] = value
+        return numbers
 
     def _value(self, kind: int, depth: int) -> int | None:
         if kind in (4, 5, 6):  # whole numbers

@@ -84,17 +84,17 @@ class App(Starlette):
         try:
             headers = access.headers_of(scope)
             access.check_request(method, headers, self.service.settings)
-            found = self._table.find(path)
-            if found is None and path.startswith(b"/v1/"):
+            match = self._table.find(path)
+            if match is None and path.startswith(b"/v1/"):
                 raise Problem("not-found", "There is nothing at this path; /openapi.json describes those that are.")
-            if found is None:
+            if match is None:
                 route, scope["path"] = "(page)", path.decode("latin-1")
                 self.service.enter(size)
                 entered = True
                 status = await self._serve_page(scope, receive, send)
                 self.service.metrics.served(method, route, status, time.perf_counter() - began)
                 return
-            endpoints, part = found
+            endpoints, part = match
             endpoint = endpoints.get("GET" if method == "HEAD" else method)  # whose body the server leaves out
             if endpoint is None:
                 raise Problem(

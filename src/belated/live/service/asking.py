@@ -45,8 +45,8 @@ def _decision(ask: Ask, reply: Any) -> dict[str, Any]:
     if isinstance(reply, BelatedError):
         unit = ask if isinstance(ask, str) else ask[0]
         return {"unit": unit, "problem": problem_of(reply).document()}
-    found: dict[str, Any] = reply.to_dict()
-    return found
+    decision: dict[str, Any] = reply.to_dict()
+    return decision
 
 
 async def tell(call: Call) -> Reply:

@@ -79,10 +79,10 @@ class Call:
     def option(self, name: str, default: str) -> str:
         """Return an option of the query."""
         try:
-            found = parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_OPTIONS).get(name)
+            values = parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_OPTIONS).get(name)
         except ValueError:
             raise Problem("malformed", f"The query has more than {_OPTIONS} options; send fewer.") from None
-        return default if found is None else found[-1]
+        return default if values is None else values[-1]
 
     def number(self, name: str, default: int, most: int) -> int:
         """Return an option of the query that is a whole number from 0."""

@@ -95,15 +95,15 @@ class Service:
 
     async def experiment(self, name: str) -> Experiment:
         """Return an experiment; it is looked for once."""
-        found = self._experiments.get(name)
-        if found is None:
+        exp = self._experiments.get(name)
+        if exp is None:
             try:
                 if "\x00" in name:  # which no storage holds
                     raise UnknownExperimentError(name)
-                found = self._experiments[name] = await self.thread(self.store.experiment, name)
+                exp = self._experiments[name] = await self.thread(self.store.experiment, name)
             except UnknownExperimentError:  # the storage would list the others, which not everybody may read
                 raise UnknownExperimentError(f"There is no experiment {one_line(repr(name))} in the store.") from None
-        return found
+        return exp
 
     async def answer(self, name: str) -> LiveAnswer:
         """Return the answer of an experiment; one at a time is computed, beside everything else."""
