@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 import belated as bl
-from belated.reading.engines import connect
+from belated.reading.embedded import connect, register, sql_text
 
 ROWS = 600
 
@@ -114,6 +114,26 @@ run()
     command = [sys.executable, "-c", code, "analyze", str(tmp_path / "log.parquet")]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "daipw: 95% score intervals, 600 rows" in done.stdout
+
+
+# ---------------------------------------------------------------- connections
+
+
+def test_data_come_into_an_engine_of_our_own():
+    connection = connect()
+    table = register(connection, pa.table({"x": [1, 2]}))
+    assert table.mutate(y=table.x + 1).to_pyarrow().to_pydict() == {"x": [1, 2], "y": [2, 3]}
+    assert connect() is not connection
+
+
+def test_times_are_in_utc():
+    zone = connect().con.execute("SELECT current_setting('TimeZone')").fetchone()
+    assert zone == ("UTC",)
+
+
+def test_quotes_in_sql():
+    text = "it's"
+    assert connect().con.execute(f"SELECT '{sql_text(text)}'").fetchone() == (text,)
 
 
 # ---------------------------------------------------------------- tables

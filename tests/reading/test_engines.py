@@ -21,19 +21,7 @@ import pytest
 from engines import Engine, only
 
 import belated as bl
-from belated.reading.engines import (
-    ENGINES,
-    PACKAGES,
-    compiled,
-    connect,
-    engine_of,
-    fetch,
-    first_line,
-    kept,
-    register,
-    sentences,
-    sql_text,
-)
+from belated.reading.engines import ENGINES, PACKAGES, compiled, engine_of, fetch, first_line, sentences
 
 NAN = float("nan")
 MOMENT = datetime(2026, 3, 1, 12, 30, 0, 123456)
@@ -130,24 +118,6 @@ def test_nan_and_null_stay_apart_when_fetched(engine: Engine) -> None:
     assert [_told_apart(value) for value in fetch(table)["x"].to_pylist()] == [1.0, "NaN", None]
     batches = list(engine_of(table).batches(table))
     assert sum(len(batch) for batch in batches) == 3
-
-
-def test_data_come_into_an_engine_of_our_own():
-    connection = connect()
-    table = register(connection, pa.table({"x": [1, 2]}))
-    copy = kept(connection, table.mutate(y=table.x + 1))
-    assert copy.to_pyarrow().to_pydict() == {"x": [1, 2], "y": [2, 3]}
-    assert connect() is not connection
-
-
-def test_times_are_in_utc():
-    zone = connect().con.execute("SELECT current_setting('TimeZone')").fetchone()
-    assert zone == ("UTC",)
-
-
-def test_quotes_in_sql():
-    text = "it's"
-    assert connect().con.execute(f"SELECT '{sql_text(text)}'").fetchone() == (text,)
 
 
 pytestmark = [

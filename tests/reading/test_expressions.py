@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from belated.reading import expressions
-from belated.reading.engines import connect
+from belated.reading.embedded import connect
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from drawn import DRAWN, ROWS, refused, same
 
 import belated as bl
-from belated.reading.engines import connect
+from belated.reading.embedded import connect
 from belated.reading.parquet_pages import chunks_with_checksums
 
 pytestmark = [pytest.mark.usefixtures("empty_folder"), pytest.mark.filterwarnings("ignore::belated.BelatedWarning")]

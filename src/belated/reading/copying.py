@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from belated.base.errors import LogError
-from belated.reading.embedded import Connection
-from belated.reading.engines import connect, engine_of, fetch, register, sentences
+from belated.reading.embedded import Connection, connect, register
+from belated.reading.engines import engine_of, fetch, sentences
 from belated.reading.inputs import Input
 from belated.reading.roles import Roles
 

@@ -40,8 +40,8 @@ from belated.reading.csv_texts import (
     kind_of_texts,
     truths_of,
 )
-from belated.reading.embedded import Connection, new_name
-from belated.reading.engines import fetch, literal_path, sentences, sql_text
+from belated.reading.embedded import Connection, literal_path, new_name, sql_text
+from belated.reading.engines import fetch, sentences
 from belated.reading.expressions import quoted
 from belated.reading.inputs import FIRST_ROWS, Input, alike_names, check_names
 

@@ -5,17 +5,26 @@ Files and dataframes need no more than this, and importing Ibis takes longer tha
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from belated.base.errors import MissingLibraryError
 from belated.base.progress import watched
 from belated.reading.expressions import Type, Value, literal, quoted, sql_of
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+    import pyarrow.dataset as ds
+
+#: How much memory it may take before it goes to disk.
+_MEMORY = "3GB"
 
 
 def new_name(prefix: str = "belated") -> str:
@@ -245,6 +254,51 @@ class Connection:
 
     def _run_pre_execute_hooks(self, table: Table) -> None:
         """Do nothing; Ibis makes tables in memory known here."""
+
+
+# ---------------------------------------------------------------- connections
+
+
+def connect() -> Connection:
+    """Return a new embedded engine."""
+    try:
+        connection = Connection()
+    except ImportError:
+        raise MissingLibraryError("Reading tables needs DuckDB; run `pip install duckdb`.") from None
+    connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
+    spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
+    connection.raw_sql(f"SET temp_directory = '{sql_text(str(spill))}'")
+    connection.raw_sql("SET TimeZone = 'UTC'")
+    connection.raw_sql("SET enable_progress_bar = true")  # `base.progress` asks for it and shows it
+    connection.raw_sql("SET enable_progress_bar_print = false")
+    connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file fetches nothing
+    connection.raw_sql("SET autoload_known_extensions = false")  # nor does it run what lies about
+    return connection
+
+
+def confine(connection: Connection, files: Iterable[str]) -> None:
+    """Let the embedded engine read no files but these and the databases that it has open, whatever is asked of it."""
+    allowed = ", ".join(f"'{sql_text(os.path.abspath(path))}'" for path in files)
+    connection.raw_sql(f"SET allowed_paths = [{allowed}]")
+    connection.raw_sql("SET enable_external_access = false")
+    connection.raw_sql("SET lock_configuration = true")
+
+
+def register(connection: Connection, data: pa.Table | ds.Dataset) -> Table:
+    """Make Arrow data visible to the embedded engine, without a copy."""
+    name = new_name()
+    connection.con.register(name, data)
+    return connection.table(name)
+
+
+def literal_path(path: str) -> str:
+    """Return a path that DuckDB takes for one file, whatever signs are in it."""
+    return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
+
+
+def sql_text(text: str) -> str:
+    """Return text that may stand between quotes in SQL."""
+    return text.replace("'", "''")
 
 
 def _arguments(options: Mapping[str, Any]) -> str:

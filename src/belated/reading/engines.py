@@ -1,14 +1,12 @@
-"""Engines: what is special about each that Ibis speaks to, the embedded one, and what they say when something is wrong.
+"""Engines: what is special about each that Ibis speaks to, and what they say when something is wrong.
 
 A new engine needs a class here only if it is special.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from belated.base.errors import BelatedError, LogError, MissingLibraryError, argument
+from belated.base.errors import BelatedError, LogError, argument
 from belated.base.text import one_line, shown
 from belated.reading import embedded, expressions
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
 #: Rows of one batch of a stream.
 BATCH = 1 << 19
@@ -429,61 +426,6 @@ def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
     return ibis.udf.scalar.builtin(template, name=name, signature=((None,) * arguments, ibis.dtype(result)))
 
 
-# ---------------------------------------------------------------- the embedded engine, DuckDB
-
-#: How much memory the embedded engine may take before it goes to disk.
-_MEMORY = "3GB"
-
-
-def connect() -> embedded.Connection:
-    """Return a new embedded engine."""
-    try:
-        connection = embedded.Connection()
-    except ImportError:
-        raise MissingLibraryError("Reading tables needs DuckDB; run `pip install duckdb`.") from None
-    connection.raw_sql(f"SET memory_limit = '{_MEMORY}'")
-    spill = Path(tempfile.gettempdir()) / f"belated-{uuid4().hex}"  # the engine makes and removes it if it needs one
-    connection.raw_sql(f"SET temp_directory = '{sql_text(str(spill))}'")
-    connection.raw_sql("SET TimeZone = 'UTC'")
-    connection.raw_sql("SET enable_progress_bar = true")  # `base.progress` asks for it and shows it
-    connection.raw_sql("SET enable_progress_bar_print = false")
-    connection.raw_sql("SET autoinstall_known_extensions = false")  # reading a file fetches nothing
-    connection.raw_sql("SET autoload_known_extensions = false")  # nor does it run what lies about
-    return connection
-
-
-def confine(connection: embedded.Connection, files: Iterable[str]) -> None:
-    """Let the embedded engine read no files but these and the databases that it has open, whatever is asked of it."""
-    allowed = ", ".join(f"'{sql_text(os.path.abspath(path))}'" for path in files)
-    connection.raw_sql(f"SET allowed_paths = [{allowed}]")
-    connection.raw_sql("SET enable_external_access = false")
-    connection.raw_sql("SET lock_configuration = true")
-
-
-def kept(connection: embedded.Connection, table: ir.Table) -> ir.Table:
-    """Keep a table in the embedded engine, which puts on disk what does not fit."""
-    name = embedded.new_name()
-    connection.raw_sql(f"CREATE TEMP TABLE {name} AS {connection.compile(table)}")
-    return connection.table(name)
-
-
-def register(connection: embedded.Connection, data: pa.Table | ds.Dataset) -> ir.Table:
-    """Make Arrow data visible to the embedded engine, without a copy."""
-    name = embedded.new_name()
-    connection.con.register(name, data)
-    return connection.table(name)
-
-
-def literal_path(path: str) -> str:
-    """Return a path that DuckDB takes for one file, whatever signs are in it."""
-    return re.sub(r"([*?\[])", r"[\1]", os.path.abspath(path))
-
-
-def sql_text(text: str) -> str:
-    """Return text that may stand between quotes in SQL."""
-    return text.replace("'", "''")
-
-
 # ---------------------------------------------------------------- what engines say
 
 #: How the names of Parquet files end, the usual way first.
@@ -537,7 +479,8 @@ def _broken(files: Sequence[str]) -> str | None:
     for path in files if len(files) > 1 else ():
         if path.lower().endswith(PARQUET):
             try:
-                connect().raw_sql(f"SELECT max(hash(COLUMNS(*))) FROM read_parquet('{sql_text(literal_path(path))}')")  # noqa: S608
+                where = embedded.sql_text(embedded.literal_path(path))
+                embedded.connect().raw_sql(f"SELECT max(hash(COLUMNS(*))) FROM read_parquet('{where}')")  # noqa: S608
             except Exception:
                 return one_line(Path(path).name)
     return None

@@ -15,8 +15,8 @@ from belated.base.text import one_line, shown
 from belated.reading.contents import known_content, known_ending
 from belated.reading.csv_files import csv_file
 from belated.reading.csv_texts import TextFormat
-from belated.reading.embedded import Connection
-from belated.reading.engines import PARQUET, literal_path, register, sentences
+from belated.reading.embedded import Connection, literal_path, register
+from belated.reading.engines import PARQUET, sentences
 from belated.reading.inputs import Input, check_names, is_unknown, table_of_file
 from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
 

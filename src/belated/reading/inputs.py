@@ -18,8 +18,8 @@ from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.csv_texts import Use
-from belated.reading.embedded import Connection, new_name
-from belated.reading.engines import engine_of, fetch, first_line, sentences, sql_text
+from belated.reading.embedded import Connection, new_name, sql_text
+from belated.reading.engines import engine_of, fetch, first_line, sentences
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -20,8 +20,8 @@ from belated.reading.copying import COPY_LIMIT, copy_tables
 from belated.reading.csv_files import CsvFile, lacks_checksum
 from belated.reading.csv_texts import TextFormat, Use
 from belated.reading.databases import open_url, table_named
-from belated.reading.embedded import Connection
-from belated.reading.engines import UncopiedError, confine, connect, engine_of, literal_path, register, sentences
+from belated.reading.embedded import Connection, confine, connect, literal_path, register
+from belated.reading.engines import UncopiedError, engine_of, sentences
 from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
