@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
@@ -32,7 +31,7 @@ def write_whole(path: str | Path, content: str | bytes, *, private: bool = True)
     path = Path(path)
     place = Path(os.path.realpath(path))
     _check_permission(path, place)
-    beside = place.with_name(f".belated-{token_hex(8)}")
+    beside = place.with_name(f".belated-{os.urandom(8).hex()}")
     with WRITING:
         try:
             with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "wb") as file:

@@ -1,4 +1,4 @@
-"""Ctrl-C: threads that nobody waits for after it, and an end also where Python cannot hear it."""
+"""Ctrl-C ends the process also where Python cannot hear it."""
 
 from __future__ import annotations
 
@@ -6,36 +6,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 from belated.base.files import WRITING
 
 #: Seconds after which an interrupt that Python has not heard, as in a compiled loop, ends the process.
 GRACE = 1.0
-
-_NAME = "belated-crew"
-
-
-class Threads(ThreadPoolExecutor):
-    """Threads in a `with` block, whose tasks nobody waits for after Ctrl-C; those not begun are not run."""
-
-    def __init__(self, workers: int) -> None:
-        super().__init__(workers, _NAME)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
-        self.shutdown(wait=not stopped, cancel_futures=stopped)
-
-
-def leave(code: int) -> None:
-    """End the process at once if `Threads` are still at work: Python would wait for them."""
-    if any(thread.name.startswith(_NAME) for thread in threading.enumerate()):
-        os._exit(code)
 
 
 @contextmanager

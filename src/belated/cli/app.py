@@ -13,7 +13,7 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from belated.base.stopping import leave, listening
+from belated.base.stopping import listening
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose
@@ -164,5 +164,7 @@ def run() -> None:
     with suppress(OSError):  # what is left to write, which Python would complain about once more
         sys.stdout.flush()
     if code == STOPPED:
+        from belated.base.threads import leave
+
         leave(code)
     sys.exit(code if isinstance(code, int) else 0)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from belated.base.stopping import Threads
+from belated.base.threads import Threads
 from belated.kernels import arrivals, records, rows, sequence_blocks, sequence_bounds
 
 #: Row-arm visits that the interpreter may make before compiling: about as long as loading the compiler takes.

@@ -13,7 +13,7 @@ from belated.assumptions.checks.delays import where_outcomes_are
 from belated.assumptions.diagnosis import checked
 from belated.base.columns import Array
 from belated.base.errors import LogError, without_warnings
-from belated.base.stopping import Threads
+from belated.base.threads import Threads
 from belated.base.version import __version__
 from belated.estimation.comparison import compare
 from belated.estimation.estimate import Estimate

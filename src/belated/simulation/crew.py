@@ -12,8 +12,8 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.progress import Bar
-from belated.base.stopping import Threads
 from belated.base.text import shown
+from belated.base.threads import Threads
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
