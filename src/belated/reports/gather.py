@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +29,8 @@ from belated.reports.report import Arrivals, Chosen, Report
 from belated.sequences.design import KindOption
 from belated.sequences.sequence import sequence
 from belated.summaries.evidence import Evidence
+
+_Result = TypeVar("_Result")
 
 _MOMENTS = 40
 
@@ -46,19 +52,23 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
     source, result, questions = analysis.source, analysis.result, analysis.questions
     level, compared, followed = result.level, analysis.comparison, analysis.sequence
     with without_warnings(), Threads(1) as aside:  # the analysis has the warnings
+
+        def later(task: Callable[..., _Result], *arguments: Any, **options: Any) -> Future[_Result]:
+            return aside.submit(copy_context().run, partial(task, *arguments, **options))
+
         in_memory = source.hold()
-        checking = aside.submit(copy_context().run, source.evidence)
+        checking = later(source.evidence)
+        comparing = later(compare, source, level=level, interval=questions.interval) if compared is None else None
+        moving = later(trajectory, source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
         if not in_memory:  # an engine is asked one question after another
-            checking.result()
-        if compared is None:
-            compared = compare(source, level=level, interval=questions.interval)
-        moved = trajectory(source, result.estimator, at=_MOMENTS, level=level, interval=result.interval)
-        buildup = None if result.maturity is None else result.buildup()
+            moving.result()
         if followed is None and len(source) <= _MOST_FOLLOWED:
             kind: KindOption = "auto" if source.cap is None else _capped_kind(source.cap, checking.result())
             with suppress(LogError):  # no window has closed yet
                 followed = sequence(source, kind, level=level, looks=_MOMENTS, baseline=analysis.reference)
-        evidence = checking.result()
+        buildup = None if result.maturity is None else result.buildup()
+        evidence, moved = checking.result(), moving.result()
+        compared = compared if comparing is None else comparing.result()
     return Report(
         title=_title(source, result) if title is None else title,
         estimate=result,
