@@ -73,7 +73,7 @@ def opened(place: str, name: str) -> Iterator[Experiment]:
 
 
 @contextmanager
-def _changing(place: str, name: str, format: str) -> Iterator[Experiment]:  # noqa: A002
+def _changing(place: str, name: str, format: str) -> Iterator[Experiment]:
     """Open an experiment to change it, and print its status afterwards."""
     form = check_format(format)
     with _store(place) as store:
@@ -155,7 +155,7 @@ def create(
     draft: Annotated[bool, typer.Option("--draft", help="Do not start it yet.")] = False,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Create an experiment, and start it. A file is made if it is not there.
 
@@ -191,7 +191,7 @@ def start(
     name: Name,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Start an experiment that was created as a draft.
 
@@ -207,7 +207,7 @@ def answer(
     place: Place,
     name: Name,
     report: Annotated[Path | None, option("Write a report, one HTML file.")] = None,
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Print what the experiment says so far, with intervals that hold at every look.
 
@@ -229,7 +229,7 @@ def answer(
 def status(
     place: Place,
     name: Annotated[str | None, typer.Argument(help="The experiment; default: all.", show_default=False)] = None,
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Print how an experiment is doing, or which experiments the store has.
 
@@ -265,7 +265,7 @@ def log(
         typer.echo(f"{count(len(data), 'row')} written to {printable(output)}", err=True)
 
 
-def changes(place: Place, name: Name, format: Format = "table") -> None:  # noqa: A002
+def changes(place: Place, name: Name, format: Format = "table") -> None:
     """Print every change of an experiment: when, by whom and why.
 
     Example: `belated live changes shop.belated "subject line"`
@@ -281,7 +281,7 @@ def stop(
     final: Annotated[str | None, option("The arm that later units get; it is not logged.")] = None,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Take no new units; outcomes are still taken.
 
@@ -296,7 +296,7 @@ def close(
     name: Name,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Take neither units nor outcomes any more.
 
@@ -331,7 +331,7 @@ def add(
     arm: Annotated[str, typer.Argument(help="The new arm.", show_default=False)],
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Add an arm to a running experiment.
 
@@ -347,7 +347,7 @@ def add_segment(
     segment: Annotated[str, typer.Argument(help="The new segment.", show_default=False)],
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Add a segment to an experiment that has some.
 
@@ -366,7 +366,7 @@ def pause(
     arm: _Arm,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Choose an arm no more, until it is resumed.
 
@@ -382,7 +382,7 @@ def resume(
     arm: _Arm,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Choose a paused arm again.
 
@@ -398,7 +398,7 @@ def drop(
     arm: _Arm,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Choose an arm never again.
 
@@ -414,7 +414,7 @@ def set_(
     policy: PolicyOption,
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Decide by another policy from now on.
 
@@ -427,7 +427,7 @@ def set_(
 # ---------------------------------------------------------------- keeping
 
 
-def verify(place: Place, format: Format = "table") -> None:  # noqa: A002
+def verify(place: Place, format: Format = "table") -> None:
     """Draw every decision again, make every policy version again, and check every rule of the logs.
 
     Example: `belated live verify shop.belated`

@@ -37,7 +37,7 @@ def ask(
         ),
     ],
     segment: Annotated[str | None, option("Their segment, if the experiment has segments.")] = None,
-    format: Annotated[str, typer.Option("--format", help="arm (one a line) or json.")] = "arm",  # noqa: A002
+    format: Annotated[str, typer.Option("--format", help="arm (one a line) or json.")] = "arm",
 ) -> None:
     """Print the arm of a unit; it is stored before it is printed, and the same unit always gets the same arm.
 

@@ -93,7 +93,7 @@ def import_(
     propensity_unit: options.PropensityUnit = "fraction",
     author: Author = None,
     reason: Reason = "",
-    format: Format = "table",  # noqa: A002
+    format: Format = "table",
 ) -> None:
     """Go on with a running experiment of a table that has every arm's probability in each row.
 

@@ -83,7 +83,7 @@ def _words(scopes: str) -> list[str]:
     return [word.strip() for word in scopes.split(",") if word.strip()]
 
 
-def list_(place: Place, format: Format = "table") -> None:  # noqa: A002
+def list_(place: Place, format: Format = "table") -> None:
     """Print the tokens of a store; not what they are, only whose.
 
     Example: `belated live token list shop.belated`

@@ -18,16 +18,6 @@ Reason = str
 class Request(msgspec.Struct, forbid_unknown_fields=True):
     """A request: nothing but its own fields."""
 
-    @property
-    def least_keys(self) -> int:
-        """The number of keys that its JSON must have; 0 if nobody counts them."""
-        return 0
-
-    @property
-    def keys(self) -> int:
-        """The number of keys that it was given; of more, one is there twice, or says what would hold without it."""
-        return self.least_keys
-
 
 class Ask(Request):
     """Whose arm is asked for."""
@@ -35,32 +25,12 @@ class Ask(Request):
     unit: Unit
     segment: str | None = None
 
-    @property
-    def least_keys(self) -> int:
-        """The unit."""
-        return 1
-
-    @property
-    def keys(self) -> int:
-        """The unit, perhaps its segment."""
-        return 1 if self.segment is None else 2
-
 
 class AskMany(Request):
     """Whose arms are asked for; segments are in the order of the units."""
 
     units: list[Unit]
     segments: list[str] | None = None
-
-    @property
-    def least_keys(self) -> int:
-        """The units."""
-        return 1
-
-    @property
-    def keys(self) -> int:
-        """The units, perhaps their segments."""
-        return 1 if self.segments is None else 2
 
 
 class Tell(Request):
@@ -72,31 +42,11 @@ class Tell(Request):
     happened_at: dt.datetime | None = None
     correct: bool = False
 
-    @property
-    def least_keys(self) -> int:
-        """The unit and its value."""
-        return 2
-
-    @property
-    def keys(self) -> int:
-        """The unit and its value, and what else there is."""
-        return 2 + (self.key != "") + (self.happened_at is not None) + self.correct
-
 
 class TellMany(Request):
     """Outcomes of units."""
 
     outcomes: list[Tell]
-
-    @property
-    def least_keys(self) -> int:
-        """The units and values."""
-        return 1 + 2 * len(self.outcomes)
-
-    @property
-    def keys(self) -> int:
-        """Those of every outcome."""
-        return 1 + sum(each.keys for each in self.outcomes)
 
 
 class OutcomeKind(Request):
