@@ -75,7 +75,7 @@ $(PACKAGE) $(READY): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "belated needs Python 3.11 or newer; choose it with make PYTHON=python3.11"; exit 1; }
 	@rm -f $(PACKAGE) $(READY)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".$(EXTRAS)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".$(EXTRAS)"
 	@touch $(PACKAGE) $@
 
 clean:

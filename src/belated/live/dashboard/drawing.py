@@ -142,7 +142,7 @@ def sentences(answer: LiveAnswer) -> list[str]:
     rest = [(fixed, each) for fixed, each in differences if fixed.name not in answer.exclusions]
     unknown = [_difference(fixed) for fixed, each in rest if not each.why]
     silent = [(fixed, each.why) for fixed, each in rest if each.why]
-    said += [f"Not known yet: {_listed(unknown)}. Wait, or stop without a decision."] if unknown else []
+    said += [f"Not known yet which is higher: {_listed(unknown)}."] if unknown else []
     if silent:
         what = (
             "nothing"
