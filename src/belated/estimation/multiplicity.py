@@ -6,7 +6,7 @@ import numpy as np
 
 from belated.base import special
 from belated.base.columns import Array
-from belated.base.roots import bisect
+from belated.base.roots import find_root
 from belated.base.sidak import sidak_level, sidak_p_value
 
 #: With more contrasts, or more rivals of an arm, Sidak's bound replaces Dunnett's integral to save time.
@@ -28,11 +28,16 @@ def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> floa
     if baseline_error is None or len(errors) > _MOST_CONTRASTS:
         return bound
 
-    def too_often(z: float) -> bool:
-        return joint_p_value(errors, baseline_error, float(2 * special.ndtr(-z))) > 2 * tail
+    def excess(z: float) -> float:
+        return joint_p_value(errors, baseline_error, float(2 * special.ndtr(-z))) - 2 * tail
 
-    _, z = bisect(too_often, -float(special.ndtri(tail)), -float(special.ndtri(bound)), steps=40)
-    return float(special.ndtr(-z))
+    low, high = (-float(special.ndtri(each)) for each in (tail, bound))
+    at_low, at_high = excess(low), excess(high)
+    if not at_low > 0:  # one contrast, but for rounding
+        return tail
+    if not at_high < 0:  # contrasts that are independent
+        return bound
+    return float(special.ndtr(-find_root(excess, low, high, at_low=at_low, at_high=at_high)))
 
 
 def joint_p_value(errors: Array, baseline_error: float | None, p_value: float) -> float:
