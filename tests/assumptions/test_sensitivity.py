@@ -260,7 +260,7 @@ def planted_log(rng, outcomes, rows, gamma):
 def test_the_planted_gamma_is_covered_and_its_half_is_not(outcomes):
     rng = np.random.default_rng(11)
     full = half = 0
-    replications = 200
+    replications = 120
     for _ in range(replications):
         log = planted_log(rng, outcomes, 8000, 4.0)
         answer = bl.sensitivity(log, (1, 0))  # the arms' true means are equal

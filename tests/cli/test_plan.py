@@ -48,7 +48,7 @@ def test_a_half_width_out_of_reach(call, file):
 
 
 def test_a_plan_for_events(call, events_file):
-    asked = ("plan", events_file, "--half-width", 0.1, "--replications", 100, "--max-horizon", 4000, "--wait", 0)
+    asked = ("plan", events_file, "--half-width", 0.15, "--replications", 40, "--max-horizon", 4000, "--wait", 0)
     matured = call(*asked)
     assert "interval of dipw for B - A" in matured.stdout
     closed = call(*asked, "--closed-only")
@@ -61,6 +61,6 @@ def test_a_plan_from_a_pilot_of_events(call, events_file, tmp_path):
     call("simulate", events_file, "-o", tmp_path / "sent.csv")
     done = call(
         "plan", tmp_path / "sent.csv", "--outcomes", tmp_path / "sent-events.csv", "--events", "--window", 60,
-        "--half-width", 0.1, "--replications", 100, "--max-horizon", 4000, "--wait", 0,
+        "--half-width", 0.15, "--replications", 40, "--max-horizon", 4000, "--wait", 0,
     )  # fmt: skip
     assert "interval of dipw for B - A" in done.stdout

@@ -19,10 +19,10 @@ from belated.sequences import record
 def test_every_answer_is_the_twins(kind, shape, monkeypatch):
     monkeypatch.setattr(record, "_LEAST", 4)  # several blocks
     rng = np.random.default_rng(len(kind))
-    columns = made_up(rng, 110, 3, kind, **shape)
+    columns = made_up(rng, 75, 3, kind, **shape)
     null = {0: 0.3, 2: -0.1} if kind != "beta_binomial" else {0: 0.5, 1: 0.4, 2: 0.4}
     options = OPTIONS[kind]
-    found = bl.sequence(as_log(*columns), kind, level=0.9, target=200, null=null, looks=[10, 25], **options)
+    found = bl.sequence(as_log(*columns), kind, level=0.9, target=200, null=null, looks=[10, 20], **options)
     twin = naive.Twin(kind, 3, 0.9, 200, null=[null.get(k, 0.0) for k in range(3)], **options)
     events = events_of(*columns)
     bounds = {"bernstein": (-1.0, 2.0), "beta_binomial": (0.0, 1.0)}.get(kind, (-math.inf, math.inf))

@@ -114,7 +114,7 @@ print(bl.study(b, bl.policies.uniform(), 1_000_000, 100_000, estimators=["dipw"]
 
 def test_memory_is_a_few_columns_of_the_horizon_whatever_the_arms():
     arms = {k: bl.arms.normal(k / 20) for k in range(20)}
-    bandit, horizon = bl.Bandit(arms, bl.delays.poisson(100).censored(0.5)), 300_000
+    bandit, horizon = bl.Bandit(arms, bl.delays.poisson(100).censored(0.5)), 100_000
     bl.study(bandit, GREEDY, 10, 2)
     tracemalloc.start()
     bl.study(bandit, GREEDY, horizon, 2, workers=1)
