@@ -14,6 +14,9 @@ from belated.base.text import shown
 
 Array = np.ndarray[Any, Any]
 
+#: Rows of a column that are looked at together; few enough to stay in the processor's cache.
+BLOCK = 1 << 15
+
 #: The label of an arm: text, a number, or any other hashable value.
 Label = Hashable
 

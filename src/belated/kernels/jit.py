@@ -68,5 +68,7 @@ def compile_kernels() -> None:
 
         for module in (rows, arrivals, records, sequence_bounds, sequence_blocks):
             for name in module.KERNELS:
-                setattr(module, name, compiled(getattr(module, name), nogil=True, error_model="numpy"))
+                inlined = name in rows.INLINED
+                kernel = compiled(getattr(module, name), nogil=True, error_model="numpy", forceinline=inlined)
+                setattr(module, name, kernel)
         _compiled = True

@@ -54,6 +54,9 @@ from belated.kernels.fields import (
 #: Functions to compile, helpers before their callers.
 KERNELS = ("land", "first_fault", "rarest_outcomes", "schedule", "accumulate", "running_means")
 
+#: Those whose compiled code is copied into their callers: they are called for every row.
+INLINED = ("land",)
+
 SQRT, UNIFORM, PROPENSITY, TWO_POINT, GIVEN_WEIGHTS = range(5)
 RUNNING_MEAN, ZERO, GIVEN_MODEL = range(3)
 
@@ -232,31 +235,33 @@ def first_fault(anchor: Array, rarest: Array, rows: Rows, times: Times, start: i
     n_arms = propensity.shape[1]
     steps = len(assigned) == 0
     at_once = len(arrived) == 0
+    most = ROUNDING * max(n_arms, 2)
+    least = -most if full else -math.inf
     for row in range(start, stop):
-        least = 0.0
+        arm = np.intp(code[row])
+        pi = propensity[row, arm if full else 0]
+        y = outcome[row]
+        lowest = 0.0
         total = 0.0
         for k in range(n_arms):
-            least = min(least, propensity[row, k])
+            lowest = min(lowest, propensity[row, k])
             total += propensity[row, k]
-        sound = least >= 0.0 and propensity[row, code[row] if full else 0] >= LEAST_PROBABILITY
-        # probabilities that are not negative and sum to 1 are not above 1, but for rounding
-        sound = sound and (abs(total - 1.0) if full else total - 1.0) <= ROUNDING * max(n_arms, 2)
-        y = outcome[row]
+        # "&" instead of "and": a processor guesses badly which of the many conditions decides. Probabilities that are
+        # not negative and sum to 1 are not above 1, but for rounding.
+        sound = (lowest >= 0.0) & (pi >= LEAST_PROBABILITY) & (total - 1.0 <= most) & (total - 1.0 >= least)
+        known = abs(y) <= LARGEST_OUTCOME
         if at_once:
-            sound = sound and not abs(y) > LARGEST_OUTCOME
+            sound &= known | (y != y)
         else:
             time = arrived[row]
-            if time == never or not time < math.inf:
-                sound = sound and math.isnan(y)
-            else:
-                sound = sound and (abs(y) <= LARGEST_OUTCOME or time > latest)
-                sound = sound and time >= (row + 1 if steps else assigned[row])
+            out = (time == never) | (not time < math.inf)
+            in_time = time >= (row + 1 if steps else assigned[row])
+            sound &= (out & (y != y)) | ((not out) & in_time & (known | (time > latest)))
         if not sound:
             return row
-        pi = propensity[row, code[row] if full else 0]
-        if pi < rarest[code[row]] and abs(y) <= LARGEST_OUTCOME:
-            rarest[code[row]] = pi
-            anchor[code[row]] = y
+        if pi < rarest[arm] and known:
+            rarest[arm] = pi
+            anchor[arm] = y
     return -1
 
 
@@ -378,12 +383,13 @@ def accumulate(
     m = np.empty(n_cells)  # NaN: there is no model
     for k in range(n_cells):
         m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else math.nan
-    part_spread = np.zeros((n_bins * n_fields, n_cells))
+    part_spread = np.zeros((n_bins * n_cells, n_fields))
     part_own = np.zeros((n_bins * n_cells, W_MAX + 1))
     for bin_ in range(n_bins):
-        part = part_spread[bin_ * n_fields : (bin_ + 1) * n_fields]
+        part = part_spread[bin_ * n_cells : (bin_ + 1) * n_cells]
         since = start if bin_ == 0 else max(start, edges[bin_ - 1])
         until = min(stop, edges[bin_])
+        flush = min(since + block, until) - 1
         for position in range(since, until):
             row = order[position] if ordered else position
             if running:
@@ -394,8 +400,8 @@ def accumulate(
                     arrived_y[k] += outcome[other] - shift[k]
                     m[k] = arrived_y[k] / arrived_n[k]
                     other = previous[other]
-            arm = int(code[row])
-            own_cell = int(cell[row])
+            arm = np.intp(code[row])
+            own_cell = np.intp(cell[row])
             first = own_cell - arm  # the segment's first cell
             pi = propensity[row, arm if full else 0]
             chance = pi * arrival_chance[row] if known_arrival else pi
@@ -431,21 +437,21 @@ def accumulate(
             if spreads:
                 if modelling == ZERO:
                     for k in range(n_arms):
-                        part[H, first + k] += h[k]
+                        part[first + k, H] += h[k]
                 else:
                     for k in range(n_arms):
                         at = first + k
-                        part[H, at] += h[k]
+                        part[at, H] += h[k]
                         if m[at] == m[at]:
-                            part[H_MODELLED, at] += h[k]
-                            part[HM, at] += h[k] * m[at]
+                            part[at, H_MODELLED] += h[k]
+                            part[at, HM] += h[k] * m[at]
                 if plain:
                     for k in range(n_arms):
                         at = first + k
                         x = m[at] if m[at] == m[at] else -shift[at]
-                        part[H2, at] += h[k] * h[k]
-                        part[H2M, at] += h[k] * h[k] * x
-                        part[H2M2, at] += h[k] * h[k] * x * x
+                        part[at, H2] += h[k] * h[k]
+                        part[at, H2M] += h[k] * h[k] * x
+                        part[at, H2M2] += h[k] * h[k] * x * x
             part_own[bin_ * n_cells + own_cell, ASSIGNED] += 1.0
             if keep:
                 for k in range(n_arms):
@@ -464,7 +470,7 @@ def accumulate(
                 to = arrival[row] if binned else 0
                 if spreads and plain:
                     for k in range(n_arms):
-                        part_spread[to * n_fields + H_ARRIVED, first + k] += h[k]
+                        part_spread[to * n_cells + first + k, H_ARRIVED] += h[k]
                 land(
                     part_own, to * n_cells + own_cell, outcome[row], shift[own_cell], m[own_cell], h[arm], chance, plain
                 )
@@ -482,12 +488,13 @@ def accumulate(
                 if running and when < stop:
                     previous[row] = last[when]
                     last[when] = row
-            if position % block == block - 1 or position == until - 1:
+            if position == flush:
+                flush = min(flush + block, until - 1)
                 for b in range(n_bins):
                     for k in range(n_cells):
                         for f in range(n_fields):
-                            spread[b, f, k] += part_spread[b * n_fields + f, k]
-                            part_spread[b * n_fields + f, k] = 0.0
+                            spread[b, f, k] += part_spread[b * n_cells + k, f]
+                            part_spread[b * n_cells + k, f] = 0.0
                         for f in range(W_MAX):
                             own[b, k, f] += part_own[b * n_cells + k, f]
                             part_own[b * n_cells + k, f] = 0.0

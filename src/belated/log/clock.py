@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from belated.base.checks import one_of
-from belated.base.columns import Array, as_array, as_floats, is_missing, kind_of
+from belated.base.columns import BLOCK, Array, as_array, as_floats, is_missing, kind_of
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import moment_text, shown
 
@@ -139,7 +139,16 @@ def _check_all(assigned: Array | None, arrived: Array | None) -> None:
     """Raise if times are too large or too far apart; an arrival before its assignment is refused elsewhere."""
     given = [a for a in (assigned, arrived) if a is not None and len(a)]
     first = 0 if assigned is None else assigned.min(initial=0).item()
-    check_span(first, *(a.max(initial=0, where=a.dtype.kind == "i" or np.isfinite(a)).item() for a in given))
+    check_span(first, *map(_largest, given))
+
+
+def _largest(times: Array) -> int | float:
+    """Return the largest time that is finite, or 0 if none is above it; block by block, which is quicker."""
+    blocks = (times[start : start + BLOCK] for start in range(0, len(times), BLOCK))
+    if times.dtype.kind == "f":
+        blocks = (np.where(block < math.inf, block, 0.0) for block in blocks)
+    largest: int | float = max(block.max(initial=0).item() for block in blocks)
+    return largest
 
 
 def check_span(*times: int | float) -> None:

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from belated.base.checks import nearest
-from belated.base.columns import Array, Label, as_array, is_missing
+from belated.base.columns import BLOCK, Array, Label, as_array, is_missing
 from belated.base.errors import BelatedWarning, LogError, UnknownArmError, argument
 from belated.base.text import shown
-
-#: Labels processed together; few enough to stay in the processor's cache.
-_BLOCK = 1 << 15
 
 
 def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple[Array, tuple[Label, ...]]:
@@ -76,8 +73,9 @@ def listed(arms: Sequence[Label] | None) -> Sequence[Label] | None:
 
 def _span(array: Array) -> tuple[int, int]:
     """Return the minimum and maximum of an array of integers, block by block."""
-    blocks = [array[i : i + _BLOCK] for i in range(0, len(array), _BLOCK)]
-    return min(int(block.min()) for block in blocks), max(int(block.max()) for block in blocks)
+    blocks = (array[i : i + BLOCK] for i in range(0, len(array), BLOCK))
+    spans = [(int(block.min()), int(block.max())) for block in blocks]
+    return min(least for least, _ in spans), max(largest for _, largest in spans)
 
 
 def _labels(arm: Any) -> Array:

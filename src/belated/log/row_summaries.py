@@ -449,7 +449,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
     jit.ready(schedule.rows * (arms + 8 + 2 * covariates**2))
     kind, learns = schedule.due.dtype, modelling.kind == kernel.RUNNING_MEAN
     calendar = kernel.Calendar(
-        last=np.full(schedule.rows if learns else 0, -1, dtype=kind),
+        last=np.empty(schedule.rows if learns else 0, dtype=kind),
         previous=np.empty(len(log.code) if learns else 0, dtype=kind),
     )
     weighting, m = about.weights.weighting(log), np.empty(len(h))
@@ -459,6 +459,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
     def add(start: int, stop: int) -> kernel.Totals:
         spread, own = empty_bins(len(bins.edges), cells)
         totals = kernel.totals(spread, own, h, m, covariates, segments)
+        calendar.last[start:stop] = -1
         kernel.accumulate(
             totals,
             rows,

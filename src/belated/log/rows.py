@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from belated.base.columns import Array, Label, locked
+from belated.base.columns import BLOCK, Array, Label, locked
 from belated.base.errors import LogError, argument
 from belated.kernels import jit
 from belated.kernels import rows as kernel
@@ -200,14 +200,8 @@ class LogRows(Data):
             return self._layout
         if self.segment_column is None:
             return Layout((ALL,), np.zeros(1, np.intp))
-        labels, code = self.segment_column
-        existing = self.schedule.existing
-        cell = code[existing].astype(np.intp)  # changed in place, for speed: the segment, the arm, whether it arrived
-        cell *= len(self.arms)
-        cell += self.code[existing]
-        cell *= 2
-        cell += self.schedule.due[existing] >= 0
-        counts = np.bincount(cell, minlength=len(labels) * len(self.arms) * 2).reshape(len(labels), -1, 2)
+        labels = self.segment_column.labels
+        counts = sum(jit.in_stretches(self.schedule.rows, self._counts))
         present = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
         if not len(present):
             return Layout((ALL,), np.zeros(len(labels), np.intp))
@@ -215,6 +209,22 @@ class LogRows(Data):
         place = np.full(len(labels), len(layout.labels) - 1)
         place[present] = layout.place
         return layout._replace(place=place)
+
+    def _counts(self, start: int, stop: int) -> Array:
+        """Count the rows at positions start to stop by segment, arm, and whether their outcome has arrived."""
+        assert self.segment_column is not None
+        (labels, segment), order, arms = self.segment_column, self.schedule.order, len(self.arms)
+        counts = np.zeros(len(labels) * arms * 2, np.intp)
+        for begin in range(start, stop, BLOCK):
+            end = min(begin + BLOCK, stop)
+            rows = order[begin:end] if len(order) else slice(begin, end)
+            cell = segment[rows].astype(np.intp)
+            cell *= arms
+            cell += self.code[rows]
+            cell *= 2
+            cell += self.schedule.due[rows] >= 0
+            counts += np.bincount(cell, minlength=len(counts))
+        return counts.reshape(len(labels), arms, 2)
 
     def _offered(self, segments: Array) -> Array:
         """Return whether each arm ever had a chance in each of some segments; True if it is not known."""

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from belated.base.columns import Array, locked
+from belated.base.columns import BLOCK, Array, locked
 from belated.kernels import jit
 from belated.kernels import rows as kernel
-
-#: Rows processed together; few enough to stay in the processor's cache.
-_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,8 @@ class Schedule:
 
 
 def _is_sorted(times: Array) -> bool:
-    for start in range(0, len(times), _BLOCK):
-        block = times[start : start + _BLOCK + 1]
+    for start in range(0, len(times), BLOCK):
+        block = times[start : start + BLOCK + 1]
         if not (block[:-1] <= block[1:]).all():
             return False
     return True
