@@ -82,6 +82,7 @@ class Protocol(HttpToolsProtocol):
         self.part: Literal["head", "body"] | None = None  # of a request, that has not come as a whole
         self.loose: int | None = 0  # bytes that came in pieces, of the head or after the last part of a body
         self.number = 0  # of requests that have begun
+        self.is_quiet = False  # nothing has come since the last reply
         self.piece = 0  # bytes of the piece that is being parsed
         self.refusal: Problem | None = None  # what is said after the replies to the requests before
         self.waits: tuple[Any, float] | None = None
@@ -97,7 +98,7 @@ class Protocol(HttpToolsProtocol):
         """Have a piece of a request parsed; the parser keeps a header until it is whole, so that pieces are counted."""
         if self.refusal is not None:
             return
-        part, cycle, self.piece = self.part, self.cycle, len(data)
+        part, cycle, self.piece, self.is_quiet = self.part, self.cycle, len(data), False
         held = len(cycle.body) if part == "body" else 0
         try:
             self.parser.feed_data(data)
@@ -179,6 +180,8 @@ class Protocol(HttpToolsProtocol):
         elif self.refusal is not None:
             self._say(self.refusal)
             self.transport.close()
+        else:
+            self.is_quiet = self.part is None
 
     # ---------------------------------------------------------------- clients that take too long
 
@@ -208,16 +211,16 @@ class Protocol(HttpToolsProtocol):
             return None
         if self.flow.write_paused:
             return "reading", self.transport.get_write_buffer_size()
-        if self.part is not None or self.cycle is None:
-            return self.part, self.number
-        return ("next", self.number) if self.cycle.response_complete else None
+        if self.part is None and self.cycle is not None and not self.cycle.response_complete:
+            return None
+        return "next" if self.is_quiet else self.part, self.number
 
     def _give_up(self) -> None:
         begun = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         if begun or self.flow.write_paused:
             self.transport.abort()
             return
-        if self.part == "head" or self.cycle is None or not self.cycle.response_complete:
+        if not self.is_quiet and (self.part != "body" or not self.cycle.response_complete):
             self._say(Problem("slow", f"The request was not whole after {self.seconds:g} seconds; send it faster."))
         self.transport.close()
 
