@@ -130,15 +130,7 @@ class App(Starlette):
                 self.service.leave(size)
         seconds = time.perf_counter() - began
         self.service.metrics.served(method, route, reply.status, seconds)
-        whole = scope.get(WHOLE)
-        if (
-            whole is None
-            or reply.headers
-            or reply.status in _BODILESS
-            or not isinstance(reply.body, bytes)
-            or not whole(reply.status, _head(reply.media), reply.body)
-        ):
-            await _send(send, reply)
+        await _send(scope, send, reply)
 
     async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> int:
         """Serve what is not of the table as Starlette does; return the code of the reply."""
@@ -208,7 +200,18 @@ def _head(media: str) -> bytes:
     return b"".join(b"%b: %b\r\n" % line for line in ((b"content-type", media.encode()), *_ALWAYS))
 
 
-async def _send(send: Send, reply: Reply) -> None:
+def _sent_whole(scope: Scope, reply: Reply) -> bool:
+    """Send a reply in one step, if it has a body and nothing unusual, and the server can; return whether it did."""
+    send = scope.get(WHOLE)
+    if send is None or reply.headers or reply.status in _BODILESS or not isinstance(reply.body, bytes):
+        return False
+    sent: bool = send(reply.status, _head(reply.media), reply.body)
+    return sent
+
+
+async def _send(scope: Scope, send: Send, reply: Reply) -> None:
+    if _sent_whole(scope, reply):
+        return
     head: list[tuple[bytes, bytes]] = [(b"content-type", reply.media.encode()), *_ALWAYS]
     head += [(name.encode(), value.encode()) for name, value in reply.headers]
     whole = isinstance(reply.body, bytes)

@@ -155,7 +155,7 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self.cycle is not before and self.scope["method"] != "HEAD":  # whose reply is a head alone
             self.cycle.transport = outgoing = _Outgoing(self.cycle)
-            self.scope[WHOLE] = outgoing.send  # type: ignore[typeddict-unknown-key]
+            self.scope[WHOLE] = outgoing.send  # type: ignore[literal-required]
 
     def on_chunk_header(self) -> None:
         """Count from the next piece on: if this part of the body is the last, headers may follow it."""
