@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.text import shown
-from belated.live.design import read_text, read_unit
+from belated.live.design import read_text, read_unit, read_units
 from belated.live.errors import ContradictionError
 from belated.live.records import Decision, Tell, Told, make_tell, moment, stamp
 
@@ -33,7 +33,7 @@ def read_asks(setup: Setup | None, units: Iterable[str], segments: Iterable[str]
 
     Without a setup, it is not known whether it has them.
     """
-    wanted = list(map(read_unit, several("units", units)))
+    wanted = read_units(list(several("units", units)))
     if segments is None:
         if setup is not None and setup.segmented:
             raise OptionError(f"{argument('segment')} is missing; this experiment needs the segment of every unit.")

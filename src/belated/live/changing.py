@@ -12,7 +12,7 @@ from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
 from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.draws import SALT
-from belated.live.errors import ClosedError, LiveError, StorageError
+from belated.live.errors import ClosedError, LiveError, OutdatedError, StorageError
 from belated.live.learning import nothing
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
@@ -21,11 +21,12 @@ from belated.simulation.policies import Policy
 
 
 class Author:
-    """Who changes something, and why."""
+    """Who changes something, and why; `seen` is how many changes the audit had when it was decided, if that counts."""
 
-    def __init__(self, author: str, reason: str) -> None:
+    def __init__(self, author: str, reason: str, seen: int | None = None) -> None:
         self.author = read_text("author", author)
         self.reason = read_text("reason", reason, 2000) if reason else ""
+        self.seen = seen
 
     def note(self, session: Session, experiment: int, what: str, **detail: object) -> None:
         """Add an entry to the audit."""
@@ -60,7 +61,7 @@ def create(
 
 def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> None:
     """Begin: make the first version."""
-    about = _held(session, name)
+    about = _held(session, name, who)
     if about.state != "draft":
         raise LiveError(f"{name!r} is {about.state}; only a draft can be started.")
     known, rule = nothing(len(about.arms), len(about.segments)), _last_rule(session, about.id)
@@ -77,7 +78,7 @@ def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> 
 
 def stop(session: Session, name: str, final: str | None, who: Author) -> None:
     """Take no new units; those to come get the final arm, which is not logged."""
-    about = _held(session, name)
+    about = _held(session, name, who)
     if about.state != "running":
         raise LiveError(f"{name!r} is {about.state}; only a running experiment can be stopped.")
     number = None if final is None else about.arm(final, option="final").number
@@ -92,7 +93,7 @@ def stop(session: Session, name: str, final: str | None, who: Author) -> None:
 
 def close(session: Session, name: str, who: Author) -> None:
     """Take nothing any more."""
-    about = _held(session, name)
+    about = _held(session, name, who)
     if about.state == "closed":
         raise ClosedError(f"{name!r} is already closed.")
     _set_state(session, about, "closed")
@@ -101,7 +102,7 @@ def close(session: Session, name: str, who: Author) -> None:
 
 def add_arm(session: Session, name: str, label: str, find_policy: FindPolicy, who: Author) -> str | None:
     """Add an arm and offer it; return what is wrong with the policy, if it cannot have it."""
-    about = _changeable(session, name)
+    about = _changeable(session, name, who)
     if label in about.labels:
         raise OptionError(f"{argument('arm')} is {one_line(repr(label))}, which the experiment has; choose a new name.")
     if len(about.arms) >= MOST_ARMS:
@@ -113,7 +114,7 @@ def add_arm(session: Session, name: str, label: str, find_policy: FindPolicy, wh
 
 def add_segment(session: Session, name: str, label: str, find_policy: FindPolicy, who: Author) -> str | None:
     """Add a segment, of which nothing is known yet; return what is wrong with the policy, if it fails."""
-    about = _changeable(session, name)
+    about = _changeable(session, name, who)
     if not about.segments:
         raise LiveError(f"{name!r} has no segments; they are declared when an experiment is created.")
     if label in about.segments:
@@ -128,7 +129,7 @@ def set_arm(
     session: Session, name: str, label: str, state: ArmState, find_policy: FindPolicy, who: Author
 ) -> str | None:
     """Offer, pause or drop an arm; return what is wrong with the policy, if it cannot do without it."""
-    about = _changeable(session, name)
+    about = _changeable(session, name, who)
     arm = about.arm(label)
     if arm.state == "dropped":
         raise LiveError(f"The arm {one_line(repr(label))} was dropped, which is for good; add a new one.")
@@ -144,7 +145,7 @@ def set_arm(
 
 def set_policy(session: Session, name: str, policy: Policy, who: Author) -> str | None:
     """Decide by another policy from now on; return what is wrong with it, if it fails."""
-    about = _changeable(session, name)
+    about = _changeable(session, name, who)
     rule = _last_rule(session, about.id) + 1
     session.add("rule", [(about.id, rule, policy_text(policy), session.now)])
     who.note(session, about.id, "set policy", policy=json.loads(policy_text(policy)))
@@ -178,14 +179,19 @@ def _follow(session: Session, name: str, find_policy: FindPolicy, cause: str) ->
     return problem
 
 
-def _held(session: Session, name: str) -> Snapshot:
-    """Return an experiment that no other transaction changes until this one ends."""
-    hold(session, snapshot(session, name).id)
+def _held(session: Session, name: str, who: Author) -> Snapshot:
+    """Return an experiment that no other transaction changes until this one ends; raise if it has changed before."""
+    experiment = snapshot(session, name).id
+    hold(session, experiment)
+    if who.seen is not None:
+        ((changes,),) = session.run("select count(*) from change where experiment = ?", experiment)
+        if changes != who.seen:
+            raise OutdatedError(f"{name!r} was changed meanwhile; look at it again before you change it.")
     return snapshot(session, name)
 
 
-def _changeable(session: Session, name: str) -> Snapshot:
-    about = _held(session, name)
+def _changeable(session: Session, name: str, who: Author) -> Snapshot:
+    about = _held(session, name, who)
     if about.state in ("stopped", "closed"):
         raise LiveError(f"{name!r} is {about.state}; its arms and its policy stay as they are.")
     return about

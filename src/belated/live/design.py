@@ -156,6 +156,15 @@ def read_unit(value: object) -> str:
     return text
 
 
+def read_units(values: list[Any]) -> list[str]:
+    """Return units as `read_unit` does; those that are plain text, as most are, are checked together."""
+    if set(map(type, values)) == {str} and all(values) and max(map(len, values)) <= LONGEST_UNIT:
+        together = "".join(values)
+        if together.isascii() and together.isprintable():
+            return values
+    return list(map(read_unit, values))
+
+
 def read_segments(names: Sequence[str]) -> list[str]:
     """Return the names of segments, which are different, and not those that answers use themselves."""
     listed = [names] if isinstance(names, str) else names

@@ -28,6 +28,10 @@ class ContradictionError(LiveError):
     """A unit was told another outcome before, and this one is not said to be a correction."""
 
 
+class OutdatedError(LiveError):
+    """The experiment was changed after what the change was decided upon."""
+
+
 class StorageError(LiveError):
     """The storage failed; what was asked is not acknowledged, and may be asked again."""
 

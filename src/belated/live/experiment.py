@@ -15,6 +15,7 @@ from belated.base.errors import LogError
 from belated.live import changing
 from belated.live.answers import Counts, LiveAnswer
 from belated.live.calls import acknowledgements, decided, decisions, read_ask, read_asks, read_tells, taken
+from belated.live.changing import Author
 from belated.live.creating import author_of
 from belated.live.deciding import check_policy
 from belated.live.design import Snapshot, read_text, read_unit, snapshot
@@ -210,47 +211,47 @@ class Experiment:
 
     # ---------------------------------------------------------------- changing
 
-    def start(self, *, author: str | None = None, reason: str = "") -> Experiment:
+    def start(self, *, author: str | Author | None = None, reason: str = "") -> Experiment:
         """Take units from now on; return the experiment itself."""
         with self._store.storage.writing() as session:
             changing.start(session, self.name, self._store.find_policy, author_of(author, reason))
         return self
 
-    def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
+    def stop(self, final: str | None = None, *, author: str | Author | None = None, reason: str = "") -> None:
         """Take no new units; outcomes are still taken. Units to come get the `final` arm, which is not logged."""
         with self._store.storage.writing() as session:
             changing.stop(session, self.name, final, author_of(author, reason))
 
-    def close(self, *, author: str | None = None, reason: str = "") -> None:
+    def close(self, *, author: str | Author | None = None, reason: str = "") -> None:
         """Take neither units nor outcomes any more."""
         with self._store.storage.writing() as session:
             changing.close(session, self.name, author_of(author, reason))
 
-    def add_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+    def add_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
         """Add an arm while the experiment runs; it had probability 0 before."""
         read_text("arm", arm)
         with self._store.storage.writing() as session:
             changing.add_arm(session, self.name, arm, self._store.find_policy, author_of(author, reason))
 
-    def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
+    def add_segment(self, segment: str, *, author: str | Author | None = None, reason: str = "") -> None:
         """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
         label = read_text("segment", segment)
         with self._store.storage.writing() as session:
             changing.add_segment(session, self.name, label, self._store.find_policy, author_of(author, reason))
 
-    def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+    def pause_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
         """Choose an arm no more, until it is resumed."""
         self._set_arm(arm, "paused", author, reason)
 
-    def resume_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+    def resume_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
         """Choose a paused arm again."""
         self._set_arm(arm, "offered", author, reason)
 
-    def drop_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
+    def drop_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
         """Choose an arm never again."""
         self._set_arm(arm, "dropped", author, reason)
 
-    def set_policy(self, policy: Policy, *, author: str | None = None, reason: str = "") -> None:
+    def set_policy(self, policy: Policy, *, author: str | Author | None = None, reason: str = "") -> None:
         """Decide by another policy from now on."""
         with self._store.storage.writing() as session:
             about = snapshot(session, self.name)
@@ -258,7 +259,7 @@ class Experiment:
             self._store.learn_function(self._id, policy)
             changing.set_policy(session, self.name, policy, author_of(author, reason))
 
-    def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
+    def erase(self, unit: str, *, author: str | Author | None = None, reason: str = "") -> bool:
         """Forget a person: the unit's name is replaced by a random one. Answers do not change.
 
         Returns whether there was anything to forget.
@@ -273,7 +274,7 @@ class Experiment:
 
     # ---------------------------------------------------------------- parts
 
-    def _set_arm(self, arm: str, state: Any, author: str | None, reason: str) -> None:
+    def _set_arm(self, arm: str, state: Any, author: str | Author | None, reason: str) -> None:
         with self._store.storage.writing() as session:
             changing.set_arm(session, self.name, arm, state, self._store.find_policy, author_of(author, reason))
 

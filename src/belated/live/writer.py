@@ -356,18 +356,18 @@ def _reply(requests: list[_Request]) -> None:
 def _resolve(requests: list[_Request]) -> None:
     """Resolve the futures of an event loop, in its thread; cancelled ones stay so."""
     for request in requests:
+        if request.error is not None:
+            for future in request.callers:
+                if not future.done():
+                    future.set_exception(request.error)
+            continue
         for future, result in zip(request.callers, _results(request), strict=True):
             if not future.done():
-                if request.error is None:
-                    future.set_result(result)
-                else:
-                    future.set_exception(request.error)
+                future.set_result(result)
 
 
 def _results(request: _Request) -> list[Any]:
     """Return the result of each caller."""
-    if request.error is not None:
-        return [None] * len(request.callers)
     if not request.sizes:
         return request.result
     ends = list(accumulate(request.sizes))

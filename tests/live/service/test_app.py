@@ -7,7 +7,7 @@ from openfeature.flag_evaluation import Reason
 
 import belated as bl
 from belated.live.openfeature import Provider
-from belated.live.service.messages import Stopped
+from belated.live.service.messages import Decisions, Stopped
 
 BUTTON = "/v1/experiments/button"
 
@@ -65,6 +65,25 @@ def test_without_a_final_arm_or_a_start_there_is_none_to_go_on_with(served, plac
     served.post(f"{BUTTON}/changes", {"what": "close"})
     closed = served.post(f"{BUTTON}/ask", {"unit": "bob"})
     assert (closed.status, closed.kind) == (410, "closed")
+
+
+def test_a_batch_has_the_replies_of_each_alone(served):
+    """What its decisions share is written once: they are of several arms, versions, times and segments."""
+    served.store.create(
+        "mail", arms=["A", 'B "\\é'], policy=bl.policies.uniform(), outcome=bl.live.binary(), segments=["DE", "FR"]
+    ).start()
+    units = ["plain", 'a "quote"', "back\\slash", "é ☃ 😀", "\x01", "7", *map(str, range(20, 50))]
+    for name, segments in (("button", [None] * len(units)), ("mail", ["DE", "FR"] * (len(units) // 2))):
+        asks = [{"unit": u} | ({"segment": s} if s else {}) for u, s in zip(units, segments, strict=True)]
+        path, given = f"/v1/experiments/{name}/ask", {"segments": segments} if segments[0] else {}
+        for ask in asks[::3]:
+            assert served.post(path, ask).json["unit"] == ask["unit"]
+        served.store.experiment(name).set_policy(bl.policies.thompson_beta(burn_in=5))
+        served.post(f"{path}-many", {"units": units} | given)
+        many = served.post(f"{path}-many", {"units": units} | given)
+        assert many.json == {"decisions": [served.post(path, ask).json for ask in asks]}
+        assert {each["version"] for each in many.json["decisions"]} == {1, 2}
+        msgspec.json.decode(many.body, type=Decisions, strict=True)
 
 
 @pytest.mark.parametrize("given", ["soon", "7", "100 steps", "0d", "-1d", "", "9" * 30 + "d"])

@@ -11,6 +11,7 @@ from served import Served, serving
 
 from belated.live.service import Settings
 from belated.live.service.protocol import _Outgoing
+from belated.live.service.serving import configured
 
 ASK = "/v1/experiments/button/ask"
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
@@ -84,7 +85,11 @@ class Sent(asyncio.Transport):
 
 @pytest.fixture
 def outgoing():
-    cycle = SimpleNamespace(transport=Sent(), response_started=False)
+    cycle = SimpleNamespace(
+        transport=Sent(), flow=SimpleNamespace(write_paused=False), message_event=asyncio.Event(), keep_alive=True,
+        disconnected=False, response_started=False, response_complete=False, default_headers=[(b"date", b"today")],
+    )  # fmt: skip
+    cycle.on_response = lambda: cycle.transport.packets.append("next")
     return cycle, _Outgoing(cycle), cycle.transport.packets
 
 
@@ -107,6 +112,28 @@ def test_a_head_without_a_body_leaves_before_the_connection_closes(outgoing):
     assert packets == []
     connection.close()
     assert packets == [b"head", "closed"]
+
+
+def test_a_whole_reply_is_one_packet(outgoing):
+    cycle, connection, packets = outgoing
+    whole = b"HTTP/1.1 200 OK\r\na: b\r\ndate: today\r\ncontent-length: 4\r\n\r\nbody"
+    assert connection.send(200, b"a: b\r\n", b"body")
+    assert packets == [whole, "next"]
+    assert cycle.response_started
+    assert cycle.response_complete
+    assert cycle.message_event.is_set()
+    cycle.keep_alive = False
+    assert connection.send(200, b"a: b\r\n", b"body")
+    assert packets[2:] == [whole.replace(b"content", b"connection: close\r\ncontent"), "closed", "next"]
+
+
+@pytest.mark.parametrize("why", ["paused", "gone"])
+def test_a_client_that_does_not_read_or_is_gone_is_sent_nothing_whole(outgoing, why):
+    cycle, connection, packets = outgoing
+    cycle.flow.write_paused, cycle.disconnected = why == "paused", why == "gone"
+    assert not connection.send(200, b"", b"body")
+    assert packets == []
+    assert not cycle.response_started
 
 
 def test_the_reply_to_head_is_its_head(served):
@@ -206,4 +233,16 @@ def test_blank_lines_are_no_request(place):
         assert read_reply(connection)[0].startswith(b"HTTP/1.1 200")
         connection.sendall(b"\r\n")
         assert read_reply(connection)[0].startswith(b"HTTP/1.1 408")
+        assert connection.recv(10) == b""
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_connection_that_is_not_used_again_is_closed_without_a_word(place, monkeypatch):
+    """One that is used stays open, however many requests come."""
+    monkeypatch.setattr("served.configured", lambda app: configured(app, timeout_keep_alive=1))
+    with serving(place.create()._store, Settings(reading_seconds=0.2)) as served, served.connect() as connection:
+        for _ in range(8):
+            connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert read_reply(connection)[0].startswith(b"HTTP/1.1 200")
+            time.sleep(0.2)
         assert connection.recv(10) == b""

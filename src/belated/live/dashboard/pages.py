@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
@@ -17,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from belated.assumptions.checks.check import LIGHTS
 from belated.base.text import printable
 from belated.live.answers import LiveAnswer
+from belated.live.changing import Author
 from belated.live.dashboard import changing, creating, tokens
 from belated.live.dashboard.history import change_words
 from belated.live.dashboard.machine import read_machine
@@ -24,6 +24,7 @@ from belated.live.dashboard.overview import read_overview
 from belated.live.dashboard.rendering import file, render
 from belated.live.dashboard.shelf import Shelf
 from belated.live.design import snapshot
+from belated.live.errors import OutdatedError
 from belated.live.experiment import Experiment
 from belated.live.service import logs
 from belated.live.service.calls import has_tag
@@ -140,7 +141,6 @@ class Pages:
 
     def __init__(self) -> None:
         self._shelf: Shelf | None = None
-        self._one_at_a_time = asyncio.Lock()
 
     def shelf(self, request: Request) -> Shelf:
         """Return the answers of the application's service."""
@@ -253,14 +253,16 @@ class Pages:
         """Say what a change would do, and make it once that was confirmed."""
         token, exp = await self._experiment(request, "admin")
         form, service = await checked_form(request), _service(request)
-        async with self._one_at_a_time:  # a form that is sent twice at once changes something once
-            change, action, given = await service.thread(changing.read_change, exp, form)
-            seen = str(len(await service.thread(exp.changes)))
-            if change is not None and form.get("seen") == seen:
-                who = {"author": token.label, "reason": change.reason}
-                await service.thread(lambda: change.act(**who))
+        change, action, given = await service.thread(changing.read_change, exp, form)
+        seen = await service.thread(_seen, exp)
+        if change is not None and form.get("seen") == str(seen):
+            try:
+                await service.thread(change.act, Author(token.label, change.reason, seen))
                 _note(request, token)
                 return _moved("/changes", experiment=exp.name, done=action.what)
+            except OutdatedError:  # a form that is sent twice at once, to whatever servers, changes something once
+                change, action, given = await service.thread(changing.read_change, exp, form)
+                seen = await service.thread(_seen, exp)
         if change is None:
             typed = {"what": action.what, "values": given.values, "errors": given.errors}
             return await self._changes(request, token, exp, 422, **typed)
@@ -345,6 +347,10 @@ def _file_name(name: str) -> str:
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_ ") else "_" for c in name)[:60].strip()
     every = quote(printable(name)[:60], safe="")
     return f"filename=\"{plain or 'report'}.html\"; filename*=UTF-8''{every}.html"
+
+
+def _seen(exp: Experiment) -> int:
+    return len(exp.changes())
 
 
 def _snapshot(exp: Experiment) -> Any:

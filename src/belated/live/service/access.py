@@ -8,6 +8,7 @@ import hmac
 import time
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -47,14 +48,20 @@ def check_request(method: str, headers: Headers, settings: Settings) -> None:
 
 def check_host(headers: Headers, settings: Settings) -> None:
     """Raise unless a request is for a name of the service: another site's name may have been made to lead here."""
-    host = headers.get(b"host", b"").decode("latin-1").lower()
-    name, colon, port = host.rpartition(":")
-    if not colon or host.endswith("]"):
-        name, port = host, ""
-    if name not in settings.hosts or not (port or "0").isdecimal():
+    if not _is_one_of(settings.hosts, headers.get(b"host", b"")):
         raise Problem(
             "host", "The request is for another host than this service; use one of the names it is served by."
         )
+
+
+@lru_cache(maxsize=64)
+def _is_one_of(hosts: tuple[str, ...], given: bytes) -> bool:
+    """Whether a header names one of these hosts, with a port or without."""
+    host = given.decode("latin-1").lower()
+    name, colon, port = host.rpartition(":")
+    if not colon or host.endswith("]"):
+        name, port = host, ""
+    return name in hosts and (port or "0").isdecimal()
 
 
 def check_origin(method: str, headers: Headers) -> None:

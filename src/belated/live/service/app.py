@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 
 import msgspec
 from starlette.applications import Starlette
@@ -16,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from belated.live.service import access, login, logs
 from belated.live.service.calls import Call, Endpoint, Reply, read_name
 from belated.live.service.problems import PROBLEM_JSON, Problem, decoded, problem_of
+from belated.live.service.protocol import WHOLE
 from belated.live.service.routes import ENDPOINTS, Table
 from belated.live.service.service import Service
 from belated.live.service.settings import Settings
@@ -23,6 +25,9 @@ from belated.live.store import Store
 from belated.live.tokens import Token
 
 _ALWAYS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+#: Codes of replies that have no body.
+_BODILESS = (204, 304)
 
 
 def make_app(
@@ -69,7 +74,7 @@ class App(Starlette):
         super().__init__(routes=[*login.routes(service), *routes], lifespan=lifespan)
         self.router.redirect_slashes = False
         self.service, self._table = service, Table()
-        self._decoders = {each: msgspec.json.Decoder(each.takes) for each in ENDPOINTS if each.takes is not None}
+        self._decoders = {each.takes: msgspec.json.Decoder(each.takes) for each in ENDPOINTS if each.takes is not None}
         for kind in (Problem, HTTPException, Exception):
             self.add_exception_handler(kind, login.page_problem)
 
@@ -110,10 +115,10 @@ class App(Starlette):
                 self.service.enter(size)
                 entered = True
             if endpoint.takes is not None:
-                content = decoded(self._decoders[endpoint], await _body(receive, limit))
+                content = decoded(self._decoders[endpoint.takes], await _body(receive, limit))
             call = Call(self.service, name, token, content, scope["query_string"], headers)
             reply = await endpoint.handle(call)
-            if token is not None and method not in access.SAFE and not {"ask", "tell"} & {*endpoint.scopes}:
+            if token is not None and method not in access.SAFE and endpoint.scopes not in (("ask",), ("tell",)):
                 logs.note("changed", route=f"{method} {route}", status=reply.status, token=token.id)
         except Exception as error:
             problem = problem_of(error)
@@ -125,7 +130,7 @@ class App(Starlette):
                 self.service.leave(size)
         seconds = time.perf_counter() - began
         self.service.metrics.served(method, route, reply.status, seconds)
-        await _send(send, reply)
+        await _send(scope, send, reply)
 
     async def _serve_page(self, scope: Scope, receive: Receive, send: Send) -> int:
         """Serve what is not of the table as Starlette does; return the code of the reply."""
@@ -189,11 +194,28 @@ async def _body(receive: Receive, limit: int) -> bytes:
     raise Problem("slow", "The request ended before it was whole.")
 
 
-async def _send(send: Send, reply: Reply) -> None:
+@lru_cache(maxsize=64)
+def _head(media: str) -> bytes:
+    """Return the lines of a reply's head that depend on its media type alone."""
+    return b"".join(b"%b: %b\r\n" % line for line in ((b"content-type", media.encode()), *_ALWAYS))
+
+
+def _sent_whole(scope: Scope, reply: Reply) -> bool:
+    """Send a reply in one step, if it has a body and nothing unusual, and the server can; return whether it did."""
+    send = scope.get(WHOLE)
+    if send is None or reply.headers or reply.status in _BODILESS or not isinstance(reply.body, bytes):
+        return False
+    sent: bool = send(reply.status, _head(reply.media), reply.body)
+    return sent
+
+
+async def _send(scope: Scope, send: Send, reply: Reply) -> None:
+    if _sent_whole(scope, reply):
+        return
     head: list[tuple[bytes, bytes]] = [(b"content-type", reply.media.encode()), *_ALWAYS]
     head += [(name.encode(), value.encode()) for name, value in reply.headers]
     whole = isinstance(reply.body, bytes)
-    if whole and reply.status not in (204, 304):
+    if whole and reply.status not in _BODILESS:
         head.append((b"content-length", str(len(reply.body)).encode()))  # type: ignore[arg-type]
     await send({"type": "http.response.start", "status": reply.status, "headers": head})
     if not whole:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from belated.base.errors import BelatedError
 from belated.live.asking import Ask
 from belated.live.calls import read_asks, taken
 from belated.live.records import Decision, Tell, Told
-from belated.live.service.calls import Call, Reply, json_reply
+from belated.live.service.calls import Call, Reply, encode, json_reply
 from belated.live.service.problems import PROBLEM_JSON, Problem, problem_of
 
 
@@ -37,16 +38,28 @@ async def ask_many(call: Call) -> Reply:
     _check_batch(call, len(call.content.units))
     asks = read_asks(exp.setup, call.content.units, call.content.segments)
     replies = await call.service.store.submit_async("ask", exp.name, asks)
-    call.service.metrics.stored("ask", call.name, sum(isinstance(each, Decision) and each.logged for each in replies))
-    return json_reply({"decisions": [_decision(ask, each) for ask, each in zip(asks, replies, strict=True)]})
+    call.service.metrics.stored("ask", call.name, sum([type(each) is Decision and each.logged for each in replies]))
+    return Reply(b'{"decisions":[%b]}' % b",".join(_written(asks, replies)))
 
 
-def _decision(ask: Ask, reply: Any) -> dict[str, Any]:
-    if isinstance(reply, BelatedError):
-        unit = ask if isinstance(ask, str) else ask[0]
-        return {"unit": unit, "problem": problem_of(reply).document()}
-    decision: dict[str, Any] = reply.to_dict()
-    return decision
+def _written(asks: Sequence[Ask], replies: list[Decision | BelatedError]) -> list[bytes]:
+    """Return each reply of a batch as JSON; what decisions share, all but the unit, is written once."""
+    shared: dict[tuple[Any, ...], bytes] = {}
+    written = []
+    for ask, reply in zip(asks, replies, strict=True):
+        if isinstance(reply, BelatedError):
+            unit = ask if isinstance(ask, str) else ask[0]
+            written.append(encode({"unit": unit, "problem": problem_of(reply).document()}))
+            continue
+        unit, arm, _, version, at, repeated, logged, segment = reply
+        about = arm, version, at, repeated, logged, segment  # which determine the probabilities
+        rest = shared.get(about)
+        if rest is None:
+            table = reply.to_dict()
+            del table["unit"]
+            rest = shared[about] = encode(table)[1:]
+        written.append(b'{"unit":%b,%b' % (encode(unit), rest))
+    return written
 
 
 async def tell(call: Call) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterable, Awaitable, Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -18,7 +19,9 @@ from belated.live.tokens import Scope, Token
 
 _Result = TypeVar("_Result")
 _PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_ENCODER = msgspec.json.Encoder()
+
+#: Writes JSON.
+encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
 
@@ -37,7 +40,7 @@ class Reply(NamedTuple):
 
 def json_reply(content: Any, status: int = 200) -> Reply:
     """Return content as JSON."""
-    return Reply(_ENCODER.encode(content), status)
+    return Reply(encode(content), status)
 
 
 @dataclass(slots=True)
@@ -68,13 +71,13 @@ class Call:
         assert self.token is not None  # noqa: S101 - it was checked
         return self.token
 
-    async def experiment(self) -> Experiment:
+    def experiment(self) -> Awaitable[Experiment]:
         """Return the experiment that the path names."""
-        return await self.service.experiment(self.name)
+        return self.service.experiment(self.name)
 
-    async def thread(self, act: Callable[..., _Result], *arguments: Any) -> _Result:
+    def thread(self, act: Callable[..., _Result], *arguments: Any) -> Awaitable[_Result]:
         """Run what waits for the storage in a thread."""
-        return await self.service.thread(act, *arguments)
+        return self.service.thread(act, *arguments)
 
     def option(self, name: str, default: str) -> str:
         """Return an option of the query."""
@@ -141,6 +144,7 @@ def has_tag(given: str, tag: str) -> bool:
     return given.strip() == "*" or tag in (each.strip().removeprefix("W/") for each in given.split(","))
 
 
+@lru_cache(maxsize=64)
 def read_name(part: bytes) -> str:
     """Return the name that a part of a path stands for; it may have any characters, also `/` and `..`."""
     if _PERCENT.search(part):

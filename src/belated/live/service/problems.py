@@ -141,7 +141,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     """Return a body as the decoder's type, or raise a problem."""
     try:
         content = decoder.decode(body)
-        _ONCE.decode(body.decode())
+        _ONCE.raw_decode(body.decode().lstrip())
     except msgspec.ValidationError as error:
         raise Problem("invalid", _plain(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -17,6 +17,10 @@ _SWEEP = 1.0
 _LARGEST_HEAD, _MOST_HEADERS = 32_768, 100
 
 
+#: What a request's scope calls `_Outgoing.send`.
+WHOLE = "belated.whole"
+
+
 class _Outgoing(asyncio.Transport):
     """A connection, as the reply to one request writes to it: its head leaves with the first part of its body.
 
@@ -34,6 +38,26 @@ class _Outgoing(asyncio.Transport):
         else:
             self._transport.write(self._head + data if self._head else data)
             self._head = self._head and b""
+
+    def send(self, status: int, head: bytes, body: bytes) -> bool:
+        """Send a reply as a whole, which ASGI's messages do in four times the time; return whether it was sent.
+
+        A client that does not read, or is gone, is left to them.
+        """
+        cycle = self._cycle
+        if cycle.disconnected or cycle.flow.write_paused:
+            return False
+        lines = [b"%b: %b\r\n" % header for header in cycle.default_headers]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines.append(b"content-length: %d\r\n\r\n" % len(body))
+        self._transport.write(b"".join((STATUS_LINE[status], head, *lines, body)))
+        cycle.response_started = cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self._transport.close()
+        cycle.on_response()
+        return True
 
     def is_closing(self) -> bool:
         """Whether the connection closes."""
@@ -57,6 +81,8 @@ class Protocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.part: Literal["head", "body"] | None = None  # of a request, that has not come as a whole
         self.loose: int | None = 0  # bytes that came in pieces, of the head or after the last part of a body
+        self.number = 0  # of requests that have begun
+        self.is_quiet = False  # nothing has come since the last reply
         self.piece = 0  # bytes of the piece that is being parsed
         self.refusal: Problem | None = None  # what is said after the replies to the requests before
         self.waits: tuple[Any, float] | None = None
@@ -72,9 +98,8 @@ class Protocol(HttpToolsProtocol):
         """Have a piece of a request parsed; the parser keeps a header until it is whole, so that pieces are counted."""
         if self.refusal is not None:
             return
-        part, cycle, self.piece = self.part, self.cycle, len(data)
+        part, cycle, self.piece, self.is_quiet = self.part, self.cycle, len(data), False
         held = len(cycle.body) if part == "body" else 0
-        self._unset_keepalive_if_required()
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
@@ -115,6 +140,7 @@ class Protocol(HttpToolsProtocol):
         """Expect the head of a request."""
         super().on_message_begin()
         self.part, self.loose = "head", 0
+        self.number += 1
 
     def on_headers_complete(self) -> None:
         """Expect the body. An address in place of a path is no path of ours: its host would not be checked."""
@@ -128,7 +154,8 @@ class Protocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before and self.scope["method"] != "HEAD":  # whose reply is a head alone
-            self.cycle.transport = _Outgoing(self.cycle)
+            self.cycle.transport = outgoing = _Outgoing(self.cycle)
+            self.scope[WHOLE] = outgoing.send  # type: ignore[literal-required]
 
     def on_chunk_header(self) -> None:
         """Count from the next piece on: if this part of the body is the last, headers may follow it."""
@@ -143,12 +170,18 @@ class Protocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_response_complete(self) -> None:
-        """Serve the next request that came, or refuse what came after the last."""
-        is_last = not self.pipeline
-        super().on_response_complete()
-        if self.refusal is not None and is_last and not self.transport.is_closing():
+        """Serve the next request that came, or refuse what came after the last; who sends no more is seen by a look."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self.refusal is not None:
             self._say(self.refusal)
             self.transport.close()
+        else:
+            self.is_quiet = self.part is None
 
     # ---------------------------------------------------------------- clients that take too long
 
@@ -169,7 +202,7 @@ class Protocol(HttpToolsProtocol):
             self.waits = None
         elif self.waits is None or self.waits[0] != state:
             self.waits = state, now
-        elif now - self.waits[1] > self.seconds:
+        elif now - self.waits[1] > (self.timeout_keep_alive if state[0] == "next" else self.seconds):
             self._give_up()
 
     def _state(self) -> Any:
@@ -178,15 +211,16 @@ class Protocol(HttpToolsProtocol):
             return None
         if self.flow.write_paused:
             return "reading", self.transport.get_write_buffer_size()
-        is_idle = (self.cycle is None or self.cycle.response_complete) and self.timeout_keep_alive_task is None
-        return (self.part, id(self.cycle)) if self.part is not None or is_idle else None
+        if self.part is None and self.cycle is not None and not self.cycle.response_complete:
+            return None
+        return "next" if self.is_quiet else self.part, self.number
 
     def _give_up(self) -> None:
         begun = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
         if begun or self.flow.write_paused:
             self.transport.abort()
             return
-        if self.part != "body" or not self.cycle.response_complete:
+        if not self.is_quiet and (self.part != "body" or not self.cycle.response_complete):
             self._say(Problem("slow", f"The request was not whole after {self.seconds:g} seconds; send it faster."))
         self.transport.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from belated.live.logs import ARROW
 from belated.live.service import asking, changing, health, messages, reading
 from belated.live.service.calls import JSON, Call, Endpoint, Reply, json_reply
@@ -122,8 +124,9 @@ class Table:
             else:
                 place = self._exact.setdefault(each.path.encode(), {})
             place[each.method] = each
+        self.find = lru_cache(maxsize=64)(self._find)
 
-    def find(self, path: bytes) -> tuple[dict[str, Endpoint], bytes] | None:
+    def _find(self, path: bytes) -> tuple[dict[str, Endpoint], bytes] | None:
         """Return the endpoints of a path by their methods, and the part that is a name; None if there are none."""
         endpoints = self._exact.get(path)
         if endpoints is not None:
