@@ -111,3 +111,20 @@ def test_very_small_and_very_large_units_are_units(factor):
     assert (other.low / factor, other.high / factor, other.p_value) == pytest.approx(
         (one.low, one.high, one.p_value), rel=1e-9
     )
+
+
+def test_p_values_of_an_arm_with_one_success_fall_with_the_distance_of_the_null():
+    outcomes = np.zeros(60)
+    outcomes[10] = 1
+    with pytest.warns(bl.BelatedWarning, match="outcomes of arm 'B' are equal"):
+        answer = bl.estimate(bl.Log(["A", "B"] * 30, outcomes, np.full((60, 2), 0.5))).arm("A")
+    p_values = np.array([answer.test(null).p_value for null in -np.geomspace(0.1, 1e6, 60)])
+    assert (np.diff(p_values) < 0).all()
+    assert p_values[-1] > 1e-20  # about one degree of freedom
+
+
+def test_far_from_the_null_the_statistic_is_the_distance_in_standard_errors():
+    outcomes = np.random.default_rng(1).normal(size=2000)
+    answer = bl.estimate(bl.Log(["A", "B"] * 1000, outcomes + 5, np.full((2000, 2), 0.5)), "dipw").arm("A")
+    assert answer.p_value == 0
+    assert answer.statistic == pytest.approx(answer.estimate / answer.std_error, rel=1e-9)

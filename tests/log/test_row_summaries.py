@@ -50,7 +50,7 @@ def test_counts_and_sums_of_a_log():
         delay=[0, 2, 4, None],
     )  # fmt: skip
     evidence = log.evidence()
-    assert (evidence.arms, evidence.rows, evidence.grain) == (("A", "B"), 4, 1.0)
+    assert (evidence.arms, evidence.rows, evidence.grain) == (("A", "B"), 4, 2.0)
     assert evidence.sums["assigned"].sum(axis=0).tolist() == [3, 1]
     assert evidence.sums["arrived"].sum(axis=0).tolist() == [2, 1]
     assert evidence.low.tolist() == [1.0, 4.0]
@@ -148,13 +148,26 @@ def test_delays_whose_mean_is_no_number_or_vanishes_are_not_counted(delay):
     assert log.evidence().arrivals is None
 
 
-def test_a_delay_that_is_no_multiple_may_come_late():
+@pytest.mark.parametrize("unit", [1.0, 7.0, 0.1, 86_400e6])
+def test_the_grain_is_the_unit_of_all_delays_and_one_that_is_no_multiple_may_come_late(unit):
     n = 300
-    sent, delay = np.arange(n) * 60.0, np.full(n, 5.0)
+    sent, delay = np.arange(n) * 60.0, 3.0 * np.arange(2, n + 2)
     rows = [["A", "B"] * (n // 2), np.arange(n) % 3.0, np.full((n, 2), 0.5)]
-    assert bl.Log(*rows, assigned_at=sent, arrived_at=sent + delay).evidence().grain == 1.0
-    delay[-1] = 5.5
-    assert bl.Log(*rows, assigned_at=sent, arrived_at=sent + delay).evidence().grain == 0.0
+
+    def grain(delay):
+        return bl.Log(*rows, assigned_at=sent * unit, arrived_at=(sent + delay) * unit).evidence().grain
+
+    assert grain(delay) == pytest.approx(3 * unit)
+    delay[-1] += 1
+    assert grain(delay) == pytest.approx(unit)
+    delay[-1] += 0.013
+    assert grain(delay) == 0
+
+
+def test_equal_delays_and_no_delays_show_no_unit():
+    times, rows = np.arange(20.0), [["A", "B"] * 10, np.arange(20.0), np.full(20, 0.5)]
+    for delay in (np.zeros(20), np.full(20, 5.0)):
+        assert bl.Log(*rows, assigned_at=times, delay=delay).evidence().grain == 0.0
 
 
 def test_doubts_and_checks_share_their_sums(monkeypatch):

@@ -18,6 +18,14 @@ def test_arms_that_came_one_after_the_other_exclude_nothing():
     assert answer.p_value > 0.9
 
 
+def test_what_was_excluded_before_has_a_p_value_of_0_05_and_not_a_little_more():
+    outcomes = np.r_[np.tile([0.0, 1.0], 15), np.tile([1.0, 0.0], 15)]  # of A and B: different first, then the reverse
+    answer = bl.sequence(bl.Log(["A", "B"] * 30, outcomes, np.full((60, 2), 0.5))).contrast("B", "A")
+    assert answer.low < 0 < answer.high
+    assert answer.excluded_at < 30
+    assert answer.p_value == 0.05
+
+
 @pytest.mark.parametrize("rows", [30, 100])
 def test_equal_rates_are_told_apart_no_more_often_than_promised(rows):
     jit.compile_kernels()  # many small logs

@@ -26,3 +26,20 @@ def test_the_exponent_is_the_likeliest(shape):
 def test_no_bins_have_no_tail():
     empty = ArrivalCounts(np.arange(49.0), np.zeros((2, 50, 49)), 48.0)
     assert np.isnan(delay_tails(empty, 1.0).exponent).all()
+
+
+@pytest.mark.parametrize("steps", [1, 5])
+@pytest.mark.parametrize("rows", [100, 200, 400])
+def test_equal_delays_have_a_light_tail(rows, steps):
+    log = played(rows, 2, policy="uniform", delays=bl.delays.constant(steps))
+    evidence = log.evidence()
+    tails = delay_tails(evidence.arrivals, evidence.grain)
+    assert (tails.exponent == np.inf).all()
+    assert (tails.low >= 0.5).all()
+
+
+def test_equal_delays_are_not_called_light_if_rows_were_not_followed_for_longer():
+    times = np.zeros(80)
+    log = bl.Log(["A", "B"] * 40, np.arange(80.0), np.full(80, 0.5), assigned_at=times, delay=times + 5, as_of=5.0)
+    evidence = log.evidence()
+    assert (delay_tails(evidence.arrivals, evidence.grain).low == 0).all()

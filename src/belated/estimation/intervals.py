@@ -366,7 +366,7 @@ class Combination:
             return 1 - length / distance if length < 2 * distance else -1.0  # nearly a line around the root
 
         inside, at_inside = 0.0, 1.0
-        outside = max(2 * distance / error, 1e-3) if error > 0 else 1.0
+        outside = min(max(2 * distance / error, 1e-3), 38.0) if error > 0 else 1.0
         while (at_outside := gap(outside)) > _REACHED:
             inside, at_inside, outside = outside, at_outside, 2 * outside
             if inside > 37:  # the normal tail is 0 from here

@@ -19,6 +19,9 @@ ReachAt = Callable[[float | Array], tuple[Array, Array]]
 #: grows as sizes vary; and the relative size of rounding errors.
 _BORROWED, _STRETCH, _FULL, _SIZES, _ROUNDING = 1.0, 2.5, 3.0, 30.0, 1e-9
 
+#: The largest quantile.
+_FURTHEST = 1e140
+
 #: Variances below this are too small: numbers hold their squares with fewer digits, or not at all.
 _LEAST_VARIANCE = 1e-145
 
@@ -90,20 +93,18 @@ def score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
         part = _shares(arms, shape, coefficients)
         by_size, by_spread = np.maximum(size - 1, 1.0) / part, 2 / (shape.spread * shape.doubt * part)
         degrees, far_degrees = np.minimum(by_size, by_spread), np.minimum(by_size / (1 - shape.spread), by_spread)
-        curvature = part * shape.curvature / size
+        curvature, deviation = part * shape.curvature / size, np.sqrt(shape.variance)
         outward = shape.far / 2 * np.minimum(1.0, _FULL * np.sqrt(part))
         outward *= 1 + _STRETCH * shape.spread * shape.doubt * part**2
         inward = shape.near / 2 * np.sqrt(part) * (1 - shape.spread)
 
     def reach(tail: float | Array) -> tuple[Array, Array]:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            t2, s2 = (_student(each, tail) ** 2 for each in (degrees, far_degrees))
+            t, s2 = _student(degrees, tail), _student(far_degrees, tail) ** 2
             bend = 1 + s2 * curvature
-            square = bend * t2 * shape.variance
-            far = (s2 * outward + np.sqrt((s2 * outward) ** 2 + square)) / bend
-            near = np.where(
-                square != 0, t2 * shape.variance / (t2 * inward + np.sqrt((t2 * inward) ** 2 + square)), 0.0
-            )
+            error = np.sqrt(bend) * deviation
+            far = (s2 * outward + np.hypot(s2 * outward, t * error)) / bend
+            near = t * np.where(error > 0, deviation * (deviation / (t * inward + np.hypot(t * inward, error))), 0.0)
         up = np.minimum(np.where(shape.tail > 0, far, near), np.maximum(arms.ceiling - arms.value, 0.0))
         return np.where(shape.tail < 0, far, near), up
 
@@ -118,9 +119,12 @@ def _shares(arms: ArmStatistics, shape: Shape, coefficients: Array) -> Array:
 
 
 def _student(degrees: Array, tail: float | Array) -> Array:
-    """Return Student's quantile with at least 1 degree of freedom; the normal quantile above 1e8."""
-    quantile = special.stdtrit(np.clip(degrees, 1.0, 1e8), tail)
-    return np.asarray(np.where(degrees < 1e8, quantile, special.ndtri(tail)))
+    """Return Student's upper quantile with at least 1 degree of freedom; the normal quantile above 1e8.
+
+    It is at most `_FURTHEST`, so that products with its square are numbers.
+    """
+    quantile = np.abs(special.stdtrit(np.clip(degrees, 1.0, 1e8), tail))  # SciPy's infinity may have the wrong sign
+    return np.asarray(np.minimum(np.where(degrees < 1e8, quantile, -special.ndtri(tail)), _FURTHEST))
 
 
 def score_degrees(arms: ArmStatistics) -> Array:

@@ -19,12 +19,13 @@ from belated.summaries import contexts
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.evidence import (
     AT_MEAN,
+    BIN_ROUNDING,
     COPIES,
     DELAY_BINS,
-    GRAINS,
     LOOKED_AT,
     STRETCHES,
     TINY,
+    UNIT_ROUNDING,
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
@@ -32,6 +33,7 @@ from belated.summaries.evidence import (
     Recorded,
     SegmentEvidence,
     Shape,
+    grain_of,
     mean_and_sd,
     settled,
 )
@@ -136,7 +138,7 @@ class RowEvidence:
             arms=log.arms,
             rows=len(self.code),
             within=log.within,
-            grain=next((grain for grain in GRAINS[self.dates] if self._are_multiples(grain)), 0.0),
+            grain=self._grain(),
             moments=self.followed.moments,
             sums=sums,
             shift=log.anchor,
@@ -208,9 +210,20 @@ class RowEvidence:
             choice=chosen if full else None,
         )
 
-    def _are_multiples(self, grain: float) -> bool:
-        """Whether all delays are multiples of a grain; those that are not show it early."""
-        return not any((delay % grain).any() for delay in (self.delay[:LOOKED_AT], self.delay))
+    def _grain(self) -> float:
+        """Return the unit that all delays are multiples of; if there is none, the first few mostly show it."""
+        late = self.delay[self.delay > 0]
+
+        def remainder(unit: float) -> float | None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                for delay in (late[:LOOKED_AT], late):
+                    off = np.abs(delay - np.rint(delay / unit) * unit)
+                    off = off[off > UNIT_ROUNDING * unit]
+                    if len(off):
+                        return float(off.min())
+            return None
+
+        return grain_of(float(late.min()), float(late.max()), remainder) if len(late) else 0.0
 
     def _sums(self) -> dict[str, Array]:
         """Sum rows by period and arm."""
@@ -257,7 +270,7 @@ class RowEvidence:
         """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""
         early = np.arange(len(self.code)) < self.early
         use = self.soon & early[self.arrived]
-        late, y = np.log1p(self.delay[use] / (self.followed.half * self.scale / 1000 or 1.0)), self.y[use]
+        late, y = np.log1p(self.delay[use] / (self.followed.short * self.scale)), self.y[use]
         cell = self.cell[self.arrived][use]
         moments = np.zeros((self.cells, 3, 3))
         for i in range(3):
@@ -336,10 +349,10 @@ class RowEvidence:
             return None
         step = math.log1p(float(delay.max()) / unit) / DELAY_BINS
         bins = np.full(len(self.code), DELAY_BINS + 1)
-        # rounding may put the longest delay just beyond its bin
-        bins[self.arrived] = np.minimum(np.ceil(np.log1p(delay / unit) / step), DELAY_BINS)
+        # rounding must not move a delay or an age at the end of a bin beyond it
+        bins[self.arrived] = np.ceil(np.log1p(delay / unit) / step - BIN_ROUNDING)
         age = np.maximum((self.followed.look - self.assigned_at) * self.scale, 0)
-        ages = np.minimum(np.floor(np.log1p(age / unit) / step), DELAY_BINS).astype(np.intp)
+        ages = np.minimum(np.floor(np.log1p(age / unit) / step + BIN_ROUNDING), DELAY_BINS).astype(np.intp)
         cell = (self.code * (DELAY_BINS + 2) + bins) * (DELAY_BINS + 1) + ages
         shape = (self.arms, DELAY_BINS + 2, DELAY_BINS + 1)
         counts = np.bincount(cell, minlength=math.prod(shape)).astype(float).reshape(shape)

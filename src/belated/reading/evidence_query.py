@@ -14,11 +14,12 @@ from belated.reading.sums_query import by_arm, chosen, delay_powers
 from belated.summaries import contexts
 from belated.summaries.evidence import (
     AT_MEAN,
+    BIN_ROUNDING,
     DELAY_BINS,
-    GRAINS,
     LOOKED_AT,
     STRETCHES,
     TINY,
+    UNIT_ROUNDING,
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
@@ -26,6 +27,7 @@ from belated.summaries.evidence import (
     Recorded,
     SegmentEvidence,
     Shape,
+    grain_of,
     mean_and_sd,
     settled,
 )
@@ -230,14 +232,20 @@ def _chances(source: TableRows, rarest: Array) -> dict[str, Array]:
 
 
 def _grain(source: TableRows) -> float:
-    """Return what all delays are multiples of."""
-    rows, dates = source.coded, source.clock.unit is not None
+    """Return the unit that all delays are multiples of."""
+    rows = source.coded
     with sentences(source.name, source.query.files):
         values = engine_of(rows).once(rows.select(delay=length_between(rows.arrived, rows.assigned)))
-        delay = values.delay
-        odd = {f"g{i}": (delay / g - (delay / g).floor()).max() for i, g in enumerate(GRAINS[dates])}
-        largest = fetch(values.aggregate(**odd)).to_pylist()[0]
-    return next((g for i, g in enumerate(GRAINS[dates]) if not (largest[f"g{i}"] or 0) > 0), 0.0)
+        late = values.filter(values.delay > 0)
+        ends = fetch(late.aggregate(shortest=late.delay.min(), longest=late.delay.max())).to_pylist()[0]
+
+        def remainder(unit: float) -> float | None:
+            off = (late.delay - (late.delay / unit + 0.5).floor() * unit).abs()
+            least = (off > UNIT_ROUNDING * unit).ifelse(off, None).min()
+            found: float | None = fetch(late.aggregate(least=least)).to_pylist()[0]["least"]
+            return found
+
+        return grain_of(ends["shortest"] or 0.0, ends["longest"] or 0.0, remainder)
 
 
 def arrival_counts(source: TableRows) -> ArrivalCounts | None:
@@ -257,13 +265,12 @@ def arrival_counts(source: TableRows) -> ArrivalCounts | None:
         age = length_between(literal(clock, source.last_look, rows.assigned), rows.assigned)
         bins = rows.select(
             code=rows.code,
-            delay=((delay / unit + 1).ln() / step).ceil().cast("int32"),
-            age=((age / unit + 1).ln() / step).floor().cast("int32"),
+            delay=((delay / unit + 1).ln() / step - BIN_ROUNDING).ceil().cast("int32"),
+            age=((age / unit + 1).ln() / step + BIN_ROUNDING).floor().cast("int32"),
         )
         cells = fetch(bins.group_by("code", "delay", "age").agg(n=bins.count()))
     delays, ages, n = floats(cells["delay"]), floats(cells["age"]), floats(cells["n"])
-    # the longest delay may fall just beyond its bin by rounding; who is still out may not
-    inside = np.where(np.isnan(delays), DELAY_BINS + 1, np.minimum(delays, DELAY_BINS)).astype(np.intp)
+    inside = np.where(np.isnan(delays), DELAY_BINS + 1, delays).astype(np.intp)
     counts = np.zeros((len(source.arms), DELAY_BINS + 2, DELAY_BINS + 1))
     at = floats(cells["code"]).astype(np.intp), inside, np.clip(ages, 0, DELAY_BINS).astype(np.intp)
     np.add.at(counts, at, n)
@@ -363,10 +370,10 @@ def log_delay(source: TableRows, rows: ir.Table) -> ir.FloatingColumn:
 
     It is null for other rows and, in a long log, for all but the earliest.
     """
-    half = span_of(source, 0, _followed(source).half)
+    half, short = (span_of(source, 0, length) for length in (_followed(source).half, _followed(source).short))
     delay = length_between(rows.arrived, rows.assigned)
     counts = (rows.assigned <= _early_until(source, rows)) & (delay <= half)
-    return counts.ifelse((delay / (half / 1000 or 1.0) + 1).ln(), None)
+    return counts.ifelse((delay / short + 1).ln(), None)
 
 
 def dependence_of(totals: pa.Table, cells: int, arms: int) -> Array:

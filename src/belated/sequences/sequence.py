@@ -336,10 +336,10 @@ class ConfidenceSequence(Table):
         if not self.design.allows(a, b):  # no outcome is needed to exclude it
             return 0.0, self._followed.clock.show(self._followed.began)
         score, first = self._score(a, b, together)
-        p_value, alpha = min(1.0, together * math.exp(-score)), 1 - self.level
-        if first is None:
-            return max(p_value, math.nextafter(alpha, 1.0)), None
-        return min(p_value, alpha), self._followed.clock.show(first)
+        p_value, alpha = min(1.0, together * math.exp(-score)), (1 - self.level, round(1 - self.level, 12))
+        if first is None:  # above 0.05, whether that is written or computed as 1 - 0.95
+            return max(p_value, math.nextafter(max(alpha), 1.0)), None
+        return min(p_value, *alpha), self._followed.clock.show(first)
 
     def _interval(self, look: int, a: int, b: int | None, threshold: float) -> BandPoint:
         return interval(self._history, look, a, b, threshold)

@@ -71,6 +71,11 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
                 fits[:, k] = math.inf, 0.5, math.inf
         elif own.sum() >= 4 * FEW:  # hardly any delay is longer than the median
             fits[:, k] = math.inf, _EXPONENTS[-1], math.inf
+        elif low[k] == 0 and ends[middle - 1] > 0:
+            # the density does not fall up to the longest delay, which may be as long as the others
+            bins = _to_the_end(own[middle - 1 :, middle:], ends[middle - 1 :], arrivals.followed)
+            if _are_few(*bins, cut=1):
+                fits[:, k] = math.inf, 0.5, math.inf
     return Tails(exponent=exponent, low=low, high=high, heavy=heavy)
 
 
@@ -80,23 +85,35 @@ def _thins_out(counts: Array, ends: Array, followed: float) -> bool:
     `counts` are by delay bin and number of bins followed, `ends` the ends of the bins. The longest delays are those
     above a quarter or half of the time followed; the others are all delays, or those above an eighth or a quarter.
     """
-    if followed > ends[-1]:  # rows followed beyond the last bin: assumed to be spread evenly up to the first row
-        further = 6
-        counts = np.pad(counts, ((0, further), (0, further)))
-        counts[:, -further - 1 :] = counts[:, [-further - 1]] / (further + 1)
-        ends = np.concatenate([ends, np.linspace(ends[-1], followed, further + 1)[1:]])
+    counts, ends = _to_the_end(counts, ends, followed)
     for part in (math.inf, 8, 4):
         first = int(np.searchsorted(ends, ends[-1] / part))
-        arrived, later = counts[first:, first:], np.sqrt(ends[first] / ends[first:])
-        rows = arrived.sum(axis=0)
         for longest in (4, 2):
             cut = int(np.searchsorted(ends, ends[-1] / longest)) - first
-            if 0 < cut < len(later) - 1:
-                # of the outcomes that arrived within the time followed, the share beyond the cut
-                beyond = np.clip((later[cut] - later[1:]) / (1 - later[1:]), 0.0, 1.0)
-                if arrived[cut:].sum() - rows @ beyond < -3 * math.sqrt(float(rows @ (beyond * (1 - beyond)))):
-                    return True
+            if 0 < cut < len(ends) - first - 1 and _are_few(counts[first:, first:], ends[first:], cut):
+                return True
     return False
+
+
+def _to_the_end(counts: Array, ends: Array, followed: float) -> tuple[Array, Array]:
+    """Return counts and ends with bins up to the time for which the first row was followed.
+
+    Rows that were followed beyond the last bin are assumed to be spread evenly up to the first row.
+    """
+    if not followed > ends[-1]:
+        return counts, ends
+    further = 6
+    counts = np.pad(counts, ((0, further), (0, further)))
+    counts[:, -further - 1 :] = counts[:, [-further - 1]] / (further + 1)
+    return counts, np.concatenate([ends, np.linspace(ends[-1], followed, further + 1)[1:]])
+
+
+def _are_few(counts: Array, ends: Array, cut: int) -> bool:
+    """Whether the delays beyond the end number `cut` are clearly fewer than a tail of d^-1/2 implies."""
+    later, rows = np.sqrt(ends[0] / ends), counts.sum(axis=0)
+    # of the outcomes that arrived within the time followed, the share beyond the cut
+    beyond = np.clip((later[cut] - later[1:]) / (1 - later[1:]), 0.0, 1.0)
+    return bool(counts[cut:].sum() - rows @ beyond < -3 * math.sqrt(float(rows @ (beyond * (1 - beyond)))))
 
 
 def _lomax(counts: Array, ends: Array, typical: float) -> Array:

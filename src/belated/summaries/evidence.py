@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -35,6 +35,9 @@ FEW = 30
 #: The number of bins of delays, which are narrow for short delays and wide for long ones.
 DELAY_BINS = 48
 
+#: A delay or an age this close to the end of a bin, in bins, is at the end.
+BIN_ROUNDING = 1e-9
+
 #: With more rows, only the earliest are used for `Evidence.dependence`.
 ENOUGH = 1_000_000
 
@@ -47,8 +50,9 @@ COPIES, LOOKED_AT = 20, 64
 #: Replaces a probability of 0 in logarithms.
 TINY = 1e-300
 
-#: Units that delays may be multiples of, from the longest: for plain numbers, and for datetimes in microseconds.
-GRAINS = {False: (1.0,), True: (86_400e6, 3_600e6, 60e6, 1e6)}
+#: Delays are multiples of a unit if they are so up to this share of it, because times may be rounded. A unit shorter
+#: than this share of the shortest delay does not matter.
+UNIT_ROUNDING, FINEST_UNIT = 1e-3, 1e-2
 
 
 class Followed(NamedTuple):
@@ -68,7 +72,12 @@ class Followed(NamedTuple):
     @property
     def old_until(self) -> int | float:
         """When the last of the rows was assigned that have been followed for half of the experiment, at most."""
-        return min(self.look - self.half, self.last)
+        return min(self.first + self.half, self.last)
+
+    @property
+    def short(self) -> float:
+        """The unit in which the logarithm of delays is taken: a thousandth of `half`, or 1."""
+        return float(self.look - self.first) / 2000 or 1.0
 
     def early_until(self, rows: int) -> int | float:
         """Return the same; if there are many rows, when about the earliest `ENOUGH` of them had been assigned."""
@@ -197,6 +206,21 @@ class CohortEvidence(NamedTuple):
     spread: Array
 
 
+def grain_of(shortest: float, longest: float, remainder: Callable[[float], float | None]) -> float:
+    """Return the unit that all delays are multiples of, their greatest common divisor; 0 if there is none that matters.
+
+    `shortest` and `longest` are delays above 0, and `remainder` is a function from a unit to the smallest distance of a
+    delay from a multiple of it, of those above `UNIT_ROUNDING`; None if there is none. Equal delays show no unit.
+    """
+    unit = shortest if 0 < shortest < longest else 0.0
+    while unit > FINEST_UNIT * shortest:
+        left = remainder(unit)
+        if left is None:
+            return unit
+        unit = left
+    return 0.0
+
+
 def mean_and_sd(totals: Mapping[str, Array]) -> tuple[Array, Array]:
     """Return, by arm, the mean about the shift and the standard deviation of `Shape`; 0 and 1 without outcomes."""
     n = np.maximum(totals["arrived"], 1)
@@ -216,7 +240,7 @@ class Evidence:
     within : str or None
         The window in words, if outcomes are events.
     grain : float
-        The unit that all delays are multiples of: a step, second, minute, hour or day; 0 if there is none.
+        The unit that all delays are multiples of, such as a step or a day; 0 if there is none, or a very short one.
     moments : array
         The middles of the periods, as numbers of the clock.
     sums : dict of array (periods, arms)

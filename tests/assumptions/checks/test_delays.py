@@ -22,6 +22,22 @@ def test_delays_with_too_heavy_a_tail(never):
         assert check.light == "green", check
 
 
+@pytest.mark.parametrize("unit", [7.0, 0.1, 1e-3])
+def test_lights_do_not_depend_on_the_unit_of_time(unit):
+    log = played(300, policy="uniform", delays=bl.delays.pareto(1.25), seed=4)
+    rows = [log.arms[k] for k in log.code], log.outcome, log.propensity
+    diagnoses = [
+        bl.diagnose(
+            bl.Log(*rows, arms=log.arms, assigned_at=log.assigned_at * u, arrived_at=log.arrived_at * u, as_of=300 * u)
+        )
+        for u in (1.0, unit)
+    ]
+    assert [check.light for check in diagnoses[1]] == [check.light for check in diagnoses[0]]
+    for name in ("exponent", "low", "high"):
+        wanted = diagnoses[0]["delay tail"].numbers[name]
+        assert diagnoses[1]["delay tail"].numbers[name] == pytest.approx(wanted, rel=1e-6)
+
+
 def test_delays_that_hardly_fall_are_not_called_heavy():
     check = bl.diagnose(played(3000, 1, policy="uniform", delays=bl.delays.geometric(6000)))["delay tail"]
     assert check.light == "amber"
