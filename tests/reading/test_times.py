@@ -115,3 +115,12 @@ def test_windows_after_times_in_nanoseconds_keep_every_digit(later, share):
     bought = pd.DataFrame({"id": range(ROWS), "bought_at": sent + pd.Timedelta("2D") + pd.Timedelta(later, unit="ns")})
     source = bl.read(table, bought, events="indicator", window="2d", as_of="2026-06-01")
     assert bl.estimate(source).values.tolist() == [share, share]
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_moment_in_nanoseconds_keeps_every_digit(zone):
+    sent = pd.Series(SENT).astype("datetime64[ns]").dt.tz_localize(zone) + pd.Timedelta(789, unit="ns")
+    table = frame(sent, None).drop(columns="arrived_at")
+    for moment in (sent[9], str(sent[9])):
+        assert len(bl.read(table, as_of=moment)) == 10
+        assert len(bl.read(table, as_of=moment).log()) == 10
