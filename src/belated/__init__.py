@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from belated.base.version import __version__
 
+TYPE_CHECKING = False  # not typing's: the command hears Ctrl-C as it should only after this module is loaded
 if TYPE_CHECKING:
+    from typing import Any
+
     from belated import live
     from belated.assumptions.checks.check import Check
     from belated.assumptions.diagnosis import Diagnosis, diagnose

@@ -4,6 +4,7 @@ import datetime as dt
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from small_logs import HALF, log_of
 
@@ -29,6 +30,13 @@ def test_zoned_datetimes_are_compared_in_utc():
     assert log.assigned_at[0] == np.datetime64("2025-12-31T23:00")
     assert log.at(dt.datetime(2026, 1, 1, 3, tzinfo=zone)).arrived.tolist() == [True, True]
     assert log.at(dt.datetime(2026, 1, 1, 2, 59, tzinfo=zone)).arrived.tolist() == [True, False]
+
+
+def test_times_of_pandas_keep_their_nanoseconds():
+    first, length = pd.Timestamp("2026-01-01 00:00:00.000000123"), pd.Timedelta(5, unit="ns")
+    log = bl.Log(["A", "B"], [1, None], HALF * 2, assigned_at=[first, first + length], delay=[length, None])
+    assert log.assigned_at.tolist() == [1767225600000000123, 1767225600000000128]
+    assert log.arrived_at[0] == np.datetime64("2026-01-01T00:00:00.000000128", "ns")
 
 
 def test_durations_may_be_missing():

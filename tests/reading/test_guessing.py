@@ -226,7 +226,11 @@ def test_a_named_time_decides_the_clock():
             "Column 'outcome' is named like an outcome, but is of kind text, which it cannot be; "
             "write numbers or, in a CSV file, true/false, t/f, yes/no or y/n",
         ),
-        (table(n="y p treatment"), "Column 'treatment' is named like an arm, but is of kind number"),
+        (
+            table(n="y p treatment"),
+            "Column 'treatment' is named like an arm, but is of kind number, which is not guessed; if it is the arm, "
+            "use `arm='treatment'`; if not, name another column with `arm`",
+        ),
         (
             table(s="age_group product_variant", n="y p"),
             "No column is named like an arm; .* the columns are 'age_group'",

@@ -289,7 +289,9 @@ def test_a_comma_that_may_separate_thousands_is_not_called_decimal():
     refused("if the comma separates thousands, write the number without it; if it is a decimal mark, use", file)
 
 
-@pytest.mark.parametrize("text", ["26:00:00", "1 day 02:00:00", "1 day, 2:00:00"])
+@pytest.mark.parametrize(
+    "text", ["26:00:00", "1 day 02:00:00", "1 day, 2:00:00", "1 days 02:00:00.000000123", "026:00:00"]
+)
 def test_durations_of_python_and_spreadsheets(text):
     table = columns()
     del table["arrived_at"]

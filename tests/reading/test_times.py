@@ -4,6 +4,7 @@ import datetime as dt
 import math
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from drawn import refused, write
 
@@ -93,3 +94,33 @@ def test_nanoseconds_since_1970_keep_every_digit():
 )
 def test_steps_are_steps(times):
     check_numbers(*times)
+
+
+def test_delays_after_times_in_nanoseconds_keep_every_digit():
+    sent = pd.Series(SENT).astype("datetime64[ns]") + pd.Timedelta(789, unit="ns")
+    table = frame(sent, None).drop(columns="arrived_at").assign(delay=pd.Timedelta(2, unit="D"))
+    wanted = (sent + pd.Timedelta(2, unit="D")).to_numpy()
+    assert (bl.read(table).log().arrived_at == wanted).all()
+    import ibis
+
+    connection = ibis.duckdb.connect()
+    connection.con.register("sent", pa.Table.from_pandas(table))
+    assert (bl.read(connection.table("sent")).log().arrived_at == wanted).all()
+
+
+@pytest.mark.parametrize(("later", "share"), [(-1, 1), (0, 1), (1, 0)])
+def test_windows_after_times_in_nanoseconds_keep_every_digit(later, share):
+    sent = pd.Series(SENT).astype("datetime64[ns]") + pd.Timedelta(789, unit="ns")
+    table = frame(sent, None).drop(columns=["arrived_at", "outcome"]).assign(id=range(ROWS))
+    bought = pd.DataFrame({"id": range(ROWS), "bought_at": sent + pd.Timedelta("2D") + pd.Timedelta(later, unit="ns")})
+    source = bl.read(table, bought, events="indicator", window="2d", as_of="2026-06-01")
+    assert bl.estimate(source).values.tolist() == [share, share]
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_moment_in_nanoseconds_keeps_every_digit(zone):
+    sent = pd.Series(SENT).astype("datetime64[ns]").dt.tz_localize(zone) + pd.Timedelta(789, unit="ns")
+    table = frame(sent, None).drop(columns="arrived_at")
+    for moment in (sent[9], str(sent[9])):
+        assert len(bl.read(table, as_of=moment)) == 10
+        assert len(bl.read(table, as_of=moment).log()) == 10

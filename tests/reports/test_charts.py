@@ -86,6 +86,15 @@ def test_a_reference_is_in_sight():
     assert 0 < float(zero.get("x1").rstrip("%")) < 10
 
 
+def test_a_reference_crosses_no_text():
+    rows = [row(name, 10, 9, 11) for name in "ABC"]
+    root = parsed(charts.forest(rows, title="t", level=0.95, reference=0.0))
+    spans = [(float(e.get("y1")), float(e.get("y2"))) for e in root.iter("line") if e.get("class") == "zero"]
+    texts = [float(e.get("y")) for e in root.iter("text")]  # the lines that letters stand on
+    assert len(spans) == 3
+    assert not [y for y in texts for top, end in spans if top < y + 4 and end > y - 11]
+
+
 # ---------------------------------------------------------------- lines
 
 

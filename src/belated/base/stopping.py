@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from belated.base.files import WRITING
+from belated.base.leaving import is_ours
 
 #: Seconds after which an interrupt that Python has not heard, as in a compiled loop, ends the process.
 GRACE = 1.0
@@ -21,7 +22,7 @@ def listening(last_words: Callable[[], object], code: int) -> Iterator[None]:
 
     Whoever ignores Ctrl-C, or has a handler of their own, as servers do, is left alone.
     """
-    if os.name != "posix" or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if os.name != "posix" or not is_ours():
         yield
         return
     heard = threading.Event()
@@ -44,11 +45,11 @@ def listening(last_words: Callable[[], object], code: int) -> Iterator[None]:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, hear)
+    handler = signal.signal(signal.SIGINT, hear)
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, handler)
         signal.set_wakeup_fd(before)
         os.close(writer)  # ends the thread

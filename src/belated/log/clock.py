@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -58,11 +59,11 @@ class Clock:
         try:
             if is_number or np.ndim(moment):
                 raise TypeError
-            value = dt.datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+            value = _moment_of(moment) if isinstance(moment, str) else moment
             array = _datetimes(_from_objects(name, np.array([value], dtype=object), duration=False))
             if array.dtype.kind != "M" or np.isnat(array[0]):
                 raise ValueError
-        except (TypeError, ValueError, LogError):
+        except (TypeError, ValueError, OverflowError, LogError):
             raise OptionError(
                 f"{argument(name)} is {shown(moment)}; it must be a datetime, like the times of this log, "
                 "such as '2026-03-01' or datetime(2026, 3, 1)."
@@ -90,6 +91,16 @@ class Clock:
         if self.unit is None or math.isnan(delay):
             return delay
         return np.timedelta64(round(delay), self.unit)
+
+
+def _moment_of(text: str) -> dt.datetime | np.datetime64:
+    """Return a datetime from text, also one with nanoseconds, which Python's own would drop."""
+    value = dt.datetime.fromisoformat(text)
+    nanoseconds = re.search(r"[.,]\d{6}(\d{1,3})", text)
+    if nanoseconds is None:
+        return value
+    plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+    return np.datetime64(plain, "ns") + np.timedelta64(int(nanoseconds[1].ljust(3, "0")), "ns")
 
 
 def _datetime(time: int | float, unit: DatetimeUnit) -> np.datetime64:
@@ -224,10 +235,16 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
 
 def _common_array(values: list[Any], kind: str) -> Array:
     """Return Python and NumPy datetimes or durations as one array; None is missing."""
+    values = [_with_nanoseconds(x) for x in values]
     kinds = {str(x.dtype) for x in values if isinstance(x, np.generic)}
     finest = "ns" if f"{kind}[ns]" in kinds else "us"
     missing = np.array("NaT", dtype=f"{kind}[{finest}]")[()]
     return np.array([missing if x is None else x for x in values], dtype=f"{kind}[{finest}]")
+
+
+def _with_nanoseconds(value: Any) -> Any:
+    """Return a datetime or duration of pandas, which may have nanoseconds, as one of NumPy's; NumPy would drop them."""
+    return value.asm8 if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) else value
 
 
 def _datetimes(array: Array) -> Array:

@@ -39,6 +39,7 @@ from belated.reading.csv_texts import (
     has_year_last,
     kind_of_texts,
     truths_of,
+    zones_of,
 )
 from belated.reading.embedded import Connection, literal_path, new_name, sql_text
 from belated.reading.engines import fetch, sentences
@@ -108,6 +109,11 @@ class CsvFile(Input):
         labels = list(dict.fromkeys(self.first[arm]))
         kind = _kind_of_labels(labels)
         return [*labels] if kind is None else [text == "True" if kind is bool else kind(text) for text in labels]
+
+    def zones(self, column: str) -> set[bool]:
+        """Return whether the times of the first rows have a zone."""
+        texts, kind = self._texts(column)
+        return zones_of(texts, self.form) if kind in ("time", "text") else set()
 
     def _reading(self, column: str, use: Use, percent: bool) -> Reading:
         """Return how a column is read, by its use and by what its first rows hold."""

@@ -44,11 +44,14 @@ _YEAR_LAST = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-]\d{4}([ T,]+\d{1,2}:\d{2}.
 #: The same for DuckDB.
 YEAR_LAST_SQL = r"^\s*(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b"
 
+#: The end of a time that has a zone.
+_ZONE = re.compile(r":\d{2}(\.\d+)?\s*(Z|UTC|GMT|[-+]\d{1,2}(:?\d{2})?)$", re.IGNORECASE)
+
 #: Patterns of dates without marks, by how many digits they have.
 _COMPACT = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 #: Durations as pandas, Python and spreadsheets write them.
-_DURATION = r"\d+ days?|(\d+ days?,? )?\d{1,2}:\d{2}:\d{2}(\.\d{1,6})?"
+_DURATION = r"\d+ days?|(\d+ days?,? )?\d{1,5}:\d{2}:\d{2}(\.\d{1,9})?"
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,14 @@ def kind_of_texts(texts: Iterable[str], form: TextFormat) -> ColumnKind:
     if form.pattern is not None and any(_is_date(text, form) for text in held[:100]):
         return "time"
     return "mixed" if 2 * sum(_MEANT.fullmatch(text) is not None for text in held) > len(held) else "text"
+
+
+def zones_of(texts: Iterable[str], form: TextFormat) -> set[bool]:
+    """Return whether times have a zone: {True}, {False}, both, or {} if there are none."""
+    held = [text for each in texts if (text := each.strip()).lower() not in MISSING]
+    if form.pattern is not None:
+        return {"%z" in form.pattern.lower()} if held else set()
+    return {_ZONE.search(text) is not None for text in held}
 
 
 def truths_of(texts: Iterable[str]) -> tuple[str, str]:

@@ -151,6 +151,10 @@ class Engine:
             return later.delta(earlier, unit="nanosecond").cast("float64") / 1000
         return later.delta(earlier, unit="microsecond").cast("float64")
 
+    def later(self, moment: ir.Value, duration: ir.Value) -> ir.Value:
+        """Return the timestamp that is a duration after another."""
+        return moment + duration
+
     def of_least(self, column: ir.Column, key: ir.Column) -> ir.Scalar:
         """Return the value in the row with the least key."""
         return column.argmin(key)
@@ -182,6 +186,14 @@ class DuckDB(Engine):
             elif raw.strip('"') == "NULL":
                 changed[name] = library_of(table).null()
         return table.mutate(**changed) if changed else table
+
+    def later(self, moment: ir.Value, duration: ir.Value) -> ir.Value:
+        """Return a timestamp as fine as the moment is; DuckDB's own sum would be rounded to microseconds."""
+        if (moment.type().scale or 0) <= 6:
+            return moment + duration
+        rounded = moment.cast("timestamp")
+        passed = (rounded + duration).delta(rounded, unit="microsecond")
+        return _called("make_timestamp_ns", "timestamp(9)", _called("epoch_ns", "int64", moment) + passed * 1000)
 
     def document(self, column: ir.Column) -> ir.Value | None:
         """Return JSON as it is, and text as JSON."""
@@ -424,6 +436,13 @@ def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
 
     template = (lambda: None, lambda value: None, lambda value, other: None)[arguments]
     return ibis.udf.scalar.builtin(template, name=name, signature=((None,) * arguments, ibis.dtype(result)))
+
+
+def _called(name: str, result: str, value: ir.Value) -> ir.Value:
+    """Return what a function of DuckDB's own makes of a value."""
+    if isinstance(value, expressions.Value):
+        return value._value(f"{name}({value.sql})", kind=expressions.dtype(result))
+    return _builtin(name, result, 1)(value)
 
 
 # ---------------------------------------------------------------- what engines say

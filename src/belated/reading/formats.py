@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,10 +15,10 @@ from belated.base.text import one_line, shown
 from belated.reading.contents import known_content, known_ending
 from belated.reading.csv_files import csv_file
 from belated.reading.csv_texts import TextFormat
-from belated.reading.embedded import Connection, literal_path, register
+from belated.reading.embedded import Connection, register
 from belated.reading.engines import PARQUET, sentences
 from belated.reading.inputs import Input, check_names, is_unknown, table_of_file
-from belated.reading.parquet_pages import CheckedFiles, chunks_with_checksums
+from belated.reading.parquet_files import parquet_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,30 +144,7 @@ def _read_csv(connection: Connection, files: Files) -> Input:
 
 
 def _read_parquet(connection: Connection, files: Files) -> Input:
-    paths = list(map(literal_path, files.paths))
-    table = connection.read_parquet(paths, union_by_name=len(files.paths) > 1, hive_partitioning=_is_partitioned(files))
-    _check_names(connection, paths, table.columns)
-    chunks = chunks_with_checksums(connection, paths)
-    whole = Input(table, files.name, ordered=True)
-    return CheckedFiles(table, files.name, ordered=True, chunks=chunks) if chunks else whole
-
-
-def _check_names(connection: Connection, paths: list[str], columns: Sequence[str]) -> None:
-    """Refuse Parquet files with two columns of one name: DuckDB would call the second outcome_1, and read the first."""
-    lower = {column.lower() for column in columns}
-    if not any(column[: column.rfind("_")] in lower for column in lower if re.search(r"_\d+$", column)):
-        return
-    schema = connection.con.execute("SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema(?)", [paths])
-    names: dict[str, list[str]] = {}
-    inside: list[int] = []  # how many columns are left in each structure, from the outermost
-    for path, column, children in schema.fetchall():
-        if len(inside) == 1:
-            names.setdefault(path, []).append(column)
-        inside[-1:] = [*(left - 1 for left in inside[-1:]), *([children] if children else [])]
-        while inside and not inside[-1]:
-            inside.pop()
-    for path, whole in names.items():
-        check_names(f"`{one_line(Path(path).name)}`", whole)
+    return parquet_files(connection, files.paths, files.name, partitioned=_is_partitioned(files))
 
 
 def _is_partitioned(files: Files) -> bool:

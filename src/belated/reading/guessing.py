@@ -301,6 +301,9 @@ class _Columns:
                 return wrong(role, f"{named} given for {argument(self.taken[column])}; {ask}.")
             if role == "outcome" and kind in KINDS[role]:  # an empty option says that no column is it
                 return wrong(role, f"{named} not used as one; name the column with {argument(role)}.")
+            if kind in KINDS[role]:  # a guess is choosier
+                ask = f"if it is the {role}, use {argument(role, column)}; if not, {ask}"
+                return wrong(role, f"{named} of kind {kind}, which is not guessed; {ask}.")
             return wrong(role, f"{named} of kind {kind}, which it cannot be{_accepted(role, kind)}; {ask}.")
         later = role == "outcome" and self.later
         events = f" If each row is an event, use {argument('events')} and {argument('window')}." if later else ""

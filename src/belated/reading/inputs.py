@@ -22,6 +22,7 @@ from belated.reading.embedded import Connection, new_name, sql_text
 from belated.reading.engines import engine_of, fetch, first_line, sentences
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
     import narwhals as nw
     import pyarrow as pa
@@ -50,6 +51,8 @@ class Input:
         The files that it is in.
     line : callable or None
         Returns the line of the file in which a row begins, of CSV files.
+    zoned : frozenset of str
+        The columns of times with a zone.
     """
 
     table: ir.Table
@@ -57,6 +60,7 @@ class Input:
     ordered: bool
     files: tuple[str, ...] = field(default=(), kw_only=True)
     line: Callable[[int], str] | None = field(default=None, kw_only=True)
+    zoned: frozenset[str] = field(default=frozenset(), kw_only=True)
 
     @property
     def connection(self) -> BaseBackend:
@@ -68,15 +72,30 @@ class Input:
         """Columns of which more is known than their types tell."""
         return {}
 
+    def understood(self) -> Input:
+        """Return the same table without types that its engine has and Ibis does not know."""
+        zoned = [name for name, kind in self.table.schema().items() if _has_zone(kind)]
+        return replace(self, table=engine_of(self.table).understood(self.table), zoned=frozenset(zoned))
+
     def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
         """Return the same table, its columns read as their uses ask for, where they are text; shares in per cent."""
         return self
+
+    def zones(self, column: str) -> set[bool]:
+        """Return whether the times of a column have a zone: {True}, {False}, both, or {} if nobody knows."""
+        kind = self.table[column].type()
+        return {column in self.zoned} if kind.is_timestamp() or kind.is_date() else set()
 
     def first_labels(self, arm: str) -> list[Label]:
         """Return the arms of the first rows."""
         with sentences(self.name):
             rows = fetch(self.table.select(arm=self.table[arm]).limit(FIRST_ROWS))
         return [label for label in rows["arm"].unique().to_pylist() if label is not None]
+
+
+def _has_zone(kind: dt.DataType) -> bool:
+    """Whether a type is that of times with a zone; Ibis does not know DuckDB's finest."""
+    return getattr(kind, "timezone", None) is not None or str(getattr(kind, "raw_type", kind)) == "TIMESTAMPTZ_NS"
 
 
 def is_url(text: str) -> bool:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from belated.base.errors import LogError
 from belated.base.text import one_line
-from belated.reading.csv_texts import Use
 from belated.reading.embedded import Connection
-from belated.reading.inputs import Input
 
 #: Bytes of a page's header that are read at first, and at most: it may hold the page's least and largest text.
 _HEADER, _MOST = 1 << 8, 1 << 20
@@ -22,7 +19,7 @@ _HEADER, _MOST = 1 << 8, 1 << 20
 _DEEPEST = 8
 
 
-class _Chunk(NamedTuple):
+class Chunk(NamedTuple):
     """A column of a group of rows: its pages, one after the other."""
 
     path: str
@@ -31,19 +28,7 @@ class _Chunk(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True)
-class CheckedFiles(Input):
-    """Parquet files with checksums, as one table; `chunks` is where their columns are."""
-
-    chunks: tuple[_Chunk, ...] = ()
-
-    def loaded(self, uses: Mapping[str, Use], *, percent: bool = False) -> Input:
-        """Return the same table, after a look at the checksums of the columns that are used."""
-        _check_pages(self.chunks, uses)
-        return self
-
-
-def chunks_with_checksums(connection: Connection, paths: list[str]) -> tuple[_Chunk, ...]:
+def chunks_with_checksums(connection: Connection, paths: list[str]) -> tuple[Chunk, ...]:
     """Return where the columns of those Parquet files are whose first page has a checksum; many files have none."""
     rows = connection.con.execute(
         "SELECT file_name, path_in_schema, "
@@ -51,19 +36,19 @@ def chunks_with_checksums(connection: Connection, paths: list[str]) -> tuple[_Ch
         "ELSE data_page_offset END, total_compressed_size FROM parquet_metadata(?)",
         [paths],
     )
-    chunks = [_Chunk(*row) for row in rows.fetchall() if None not in row]
+    chunks = [Chunk(*row) for row in rows.fetchall() if None not in row]
     firsts = {chunk.path: chunk for chunk in reversed(chunks)}
     checked = {path for path, chunk in firsts.items() if _has_checksum(chunk)}
     return tuple(chunk for chunk in chunks if chunk.path in checked)
 
 
-def _has_checksum(chunk: _Chunk) -> bool:
+def _has_checksum(chunk: Chunk) -> bool:
     with open(chunk.path, "rb") as file:
         header = _header(file, max(chunk.start, 0))
     return header is not None and header.checksum is not None
 
 
-def _check_pages(chunks: Collection[_Chunk], columns: Collection[str]) -> None:
+def check_pages(chunks: Collection[Chunk], columns: Collection[str]) -> None:
     """Raise if a page of one of the columns is not what its checksum says."""
     inside = tuple(f"{column}, " for column in columns)
     used = [chunk for chunk in chunks if chunk.column in columns or chunk.column.startswith(inside)]
@@ -74,7 +59,7 @@ def _check_pages(chunks: Collection[_Chunk], columns: Collection[str]) -> None:
                     raise LogError(f"`{one_line(Path(path).name)}` cannot be read: it is a damaged Parquet file.")
 
 
-def _pages(file: BinaryIO, chunk: _Chunk) -> Iterator[tuple[bytes, int]]:
+def _pages(file: BinaryIO, chunk: Chunk) -> Iterator[tuple[bytes, int]]:
     """Return the pages of a column that have a checksum; what cannot be read is left to the engine to refuse."""
     start, end = chunk.start, chunk.start + chunk.size
     while 0 < start < end:

@@ -27,11 +27,13 @@ from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
 from belated.reading.inputs import Input, arrow_table, is_url, path_of, table_beside
+from belated.reading.keys import with_alike_keys
 from belated.reading.live_logs import LiveLog, NamedFrame, find_live
-from belated.reading.parquet_pages import CheckedFiles
+from belated.reading.parquet_files import ParquetFiles
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
 from belated.reading.source import Reading, Source
+from belated.reading.zones import zone_notes
 from belated.summaries.caps import read_cap
 from belated.summaries.maturing import MEASURES, Measure
 
@@ -187,9 +189,10 @@ def read(
     reading = Reading(tuple(_kinds(assignments)), lambda **changes: read(source, outcomes, **given | changes))
     texts = {"texts": isinstance(assignments, CsvFile)}
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options | texts)
-    given_table = assignments.table
+    given_table, notes = assignments.table, zone_notes(assignments, deliveries, columns)
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
-    held_in, notes = None, [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
+    held_in = None
+    notes += [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
     engine = engine_of(assignments.table)
     if whole("copy_limit", copy_limit, least=0) > 0 and engine.copies and not engine.is_embedded:
         try:
@@ -202,6 +205,9 @@ def read(
                 None,
                 [*notes, f"{held_in} computes the sums, because its rows are not copied: {error}."],
             )
+    if deliveries is not None:
+        with sentences(assignments.name, files):
+            assignments, deliveries = with_alike_keys(assignments, deliveries, columns)
     query = RowsQuery(
         assignments=assignments.table,
         deliveries=None if deliveries is None else deliveries.table,
@@ -312,8 +318,8 @@ def _kinds(table: Input) -> dict[str, ColumnKind]:
 def _loaded(
     assignments: Input, deliveries: Input | None, columns: Roles, *, percent: bool
 ) -> tuple[Input, Input | None]:
-    """Read CSV files once, as roles ask for: the first rows do not bind the others; check files that have checksums."""
-    if not any(isinstance(table, (CsvFile, CheckedFiles)) for table in (assignments, deliveries)):
+    """Read CSV files once, as roles ask for: the first rows do not bind the others; check Parquet files."""
+    if not any(isinstance(table, (CsvFile, ParquetFiles)) for table in (assignments, deliveries)):
         return assignments, deliveries
     first: dict[str | None, Use] = {columns.arm: "label", columns.assigned_at: "time", columns.key: "key"}
     first |= dict.fromkeys(_chances(assignments, columns), "share")
@@ -387,7 +393,7 @@ def open_input(
         connection = _connection(beside, role)
         with sentences("the dataframe"):
             opened = Input(register(connection, arrow_table(given, role)), "the dataframe", ordered=True)
-    return replace(opened, table=engine_of(opened.table).understood(opened.table))
+    return opened.understood()
 
 
 def _is_ibis(given: Any) -> bool:

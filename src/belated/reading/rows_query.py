@@ -336,8 +336,10 @@ class RowsQuery:
 
     def _plus(self, moment: ir.Column, length: Window) -> ir.Column:
         """Return later times; of the common type, as an engine may make them coarser."""
-        later = moment + (self.library.interval(microseconds=int(length.length)) if length.is_time else length.length)
-        return later.cast(self._clock_type)
+        if not length.is_time:
+            return (moment + length.length).cast(self._clock_type)
+        duration = self.library.interval(microseconds=int(length.length))
+        return engine_of(self.assignments).later(moment, duration).cast(self._clock_type)
 
     def _closing(self, assigned: ir.Column) -> ir.Column:
         """Return when each row's window closes."""
@@ -394,7 +396,7 @@ def _after(assigned: ir.Value, delay: ir.Column) -> ir.Value:
                 f"assignments have datetimes it must hold durations, or give {argument('arrived_at')}.",
                 column="delay",
             )
-        return assigned + delay
+        return engine_of(delay).later(assigned, delay)
     if delay.type().is_integer() and assigned.type().is_integer():
         return assigned + delay.cast("int64")
     return assigned.cast("float64") + number("delay", delay)

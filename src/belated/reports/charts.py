@@ -116,7 +116,9 @@ def forest(rows: Sequence[ForestRow], *, title: str, level: float, reference: fl
         svg.line(image, "grid", (scale.share(tick), 4), (scale.share(tick), base))
         svg.text(image, text, "tick", f"{scale.share(tick):.2f}%", base + 18, "middle")
     if reference is not None:
-        svg.line(image, "zero", (scale.share(reference), 4), (scale.share(reference), base))
+        x = scale.share(reference)
+        for k in range(len(rows)):  # below the texts of each row, so that it crosses none
+            svg.line(image, "zero", (x, k * _ROW + 22), (x, (k + 1) * _ROW + 2))
     for k, (row, name) in enumerate(zip(rows, fit_all((row.label for row in rows), 27), strict=True)):
         _forest_row(image, row, name, scale, k * _ROW)
     return svg.string(image)
