@@ -459,12 +459,12 @@ def accumulate(
                 kept_m[row] = m[own_cell]
             if n_x > 0:
                 segment = first // n_arms
-                at = 0
+                pair = 0
                 for i in range(n_x + 1):
                     z[i] = covariate[row, i - 1] if i > 0 else 1.0
                     for j in range(i + 1):
-                        all_products[bin_, segment, at] += z[i] * z[j]
-                        at += 1
+                        all_products[bin_, segment, pair] += z[i] * z[j]
+                        pair += 1
             when = due[row]
             if when >= 0:
                 to = arrival[row] if binned else 0
@@ -477,14 +477,14 @@ def accumulate(
                 if n_x > 0:
                     z[n_x + 1] = outcome[row] - shift[own_cell]
                     w = h[arm] / chance
-                    at = 0
+                    pair = 0
                     for i in range(n_x + 2):
                         for j in range(i + 1):
                             product = z[i] * z[j]
                             for power in range(4):
-                                own_products[to, own_cell, at, power] += product
+                                own_products[to, own_cell, pair, power] += product
                                 product *= w
-                            at += 1
+                            pair += 1
                 if running and when < stop:
                     previous[row] = last[when]
                     last[when] = row

@@ -200,8 +200,12 @@ class LogRows(Data):
             return self._layout
         if self.segment_column is None:
             return Layout((ALL,), np.zeros(1, np.intp))
-        labels = self.segment_column.labels
-        counts = sum(jit.in_stretches(self.schedule.rows, self._counts))
+        labels, segment = self.segment_column
+
+        def count(start: int, stop: int) -> Array:
+            return self._counts(segment, len(labels), start, stop)
+
+        counts = np.sum(jit.in_stretches(self.schedule.rows, count), axis=0)
         present = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
         if not len(present):
             return Layout((ALL,), np.zeros(len(labels), np.intp))
@@ -210,11 +214,10 @@ class LogRows(Data):
         place[present] = layout.place
         return layout._replace(place=place)
 
-    def _counts(self, start: int, stop: int) -> Array:
+    def _counts(self, segment: Array, segments: int, start: int, stop: int) -> Array:
         """Count the rows at positions start to stop by segment, arm, and whether their outcome has arrived."""
-        assert self.segment_column is not None
-        (labels, segment), order, arms = self.segment_column, self.schedule.order, len(self.arms)
-        counts = np.zeros(len(labels) * arms * 2, np.intp)
+        order, arms = self.schedule.order, len(self.arms)
+        counts = np.zeros(segments * arms * 2, np.intp)
         for begin in range(start, stop, BLOCK):
             end = min(begin + BLOCK, stop)
             rows = order[begin:end] if len(order) else slice(begin, end)
@@ -224,7 +227,7 @@ class LogRows(Data):
             cell *= 2
             cell += self.schedule.due[rows] >= 0
             counts += np.bincount(cell, minlength=len(counts))
-        return counts.reshape(len(labels), arms, 2)
+        return counts.reshape(segments, arms, 2)
 
     def _offered(self, segments: Array) -> Array:
         """Return whether each arm ever had a chance in each of some segments; True if it is not known."""
