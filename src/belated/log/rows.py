@@ -214,7 +214,7 @@ class LogRows(Data):
     def _with_merged_arrival(self, layout: Layout) -> Layout:
         """Return a layout with how likely outcomes of merged segments arrive, where that is to be estimated.
 
-        It is not if it is given, nor of events whose windows are open: they are known to the age that rows have reached.
+        It is not if it is given, nor of events whose windows are open: rows count for the age that they have reached.
         """
         if not layout.merged or self.arrival_probability is not None or self.events is not None:
             return layout
@@ -237,7 +237,7 @@ class LogRows(Data):
 
     @cached_property
     def arrival_chance(self) -> Array | None:
-        """The probability that each outcome arrives: as given, or as estimated in merged segments; None: it is alike."""
+        """The probability that each outcome arrives: as given, or as estimated in merged segments; None: alike."""
         if self.arrival_probability is not None or self.segment_column is None or self.layout.arrival is None:
             return self.arrival_probability
         return locked(self.layout.arrival.chance[self.segment_column.code, self.code])
