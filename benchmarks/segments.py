@@ -153,6 +153,85 @@ def runs(cell: Cell, start: int, stop: int) -> list[Run]:
         return [run(cell, replication) for replication in range(start, stop)]
 
 
+class Merged(NamedTuple):
+    """Small segments, of two kinds by turns, that are merged: outcomes of the first kind are lower and arrive less."""
+
+    segments: int
+    rows: int
+    arrive: tuple[float, float]  # of each kind
+    means: tuple[tuple[float, float], tuple[float, float]]  # of each kind and arm
+
+    def bandit(self) -> bl.ContextualBandit:
+        """Return the segments, all of the same size."""
+        return bl.ContextualBandit(
+            {
+                f"s{s:03d}": bl.Bandit(
+                    {k: bl.arms.normal(mean) for k, mean in enumerate(self.means[s % 2])},
+                    bl.delays.poisson(5).censored(1 - self.arrive[s % 2]),
+                )
+                for s in range(self.segments)
+            }
+        )
+
+
+#: Two segments with opposite effects; then many small ones, whose outcomes arrive differently or alike.
+MERGED = [
+    Merged(2, 600, (0.6, 1.0), ((1.0, 0.0), (0.0, 1.0))),
+    Merged(12, 200, (0.4, 1.0), ((0.0, 0.0), (1.0, 0.8))),
+    Merged(40, 600, (0.4, 1.0), ((0.0, 0.0), (1.0, 0.8))),
+    Merged(100, 600, (0.4, 1.0), ((0.0, 0.0), (1.0, 0.8))),
+    Merged(60, 3_000, (0.4, 1.0), ((0.0, 0.0), (1.0, 0.8))),
+    Merged(40, 600, (0.7, 0.7), ((0.0, 0.0), (1.0, 0.8))),
+    Merged(100, 600, (0.7, 0.7), ((0.0, 0.0), (1.0, 0.8))),
+]
+
+
+def merged_runs(cell: Merged, start: int, stop: int) -> list[list[float]]:
+    """Return, for each run in which segments were merged, what was covered, with which width.
+
+    That is for arrival as estimated, as if all outcomes arrived alike, and as it is: arms, contrast and its width.
+    """
+    bandit, estimator = cell.bandit(), ESTIMATORS["daipw"]
+    rule = thompson(bl.arms.normal(0.5), floor=0.02 if cell.segments == 2 else 0.05).pooled()
+    mean, results = bandit.means, []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for replication in range(start, stop):
+            log = bl.simulate(bandit, rule, cell.rows, seed=1, replication=replication)
+            column = log.segment_column
+            if not log.layout.merged or column is None:
+                continue
+            known = np.array([cell.arrive[int(str(label)[1:]) % 2] for label in column.labels])[column.code]
+            one = []
+            for each in (log, log.with_arrival(np.ones(len(known))), log.with_arrival(known)):
+                sums = each.sums([estimator.parts], plain=False)[0][-1]
+                est = Estimate(sums=sums, estimator=estimator, level=LEVEL, interval="score")
+                contrast = est.contrast(1, 0)
+                one += [covered(est.arm(0), mean[0]), covered(est.arm(1), mean[1])]
+                one += [covered(contrast, mean[1] - mean[0]), contrast.high - contrast.low]
+            results.append(one)
+    return results
+
+
+def merged_table(pool: ProcessPoolExecutor, many: int) -> None:
+    """Print the table of small segments."""
+    print("\n## Small segments that are merged\n")
+    print("Thompson sampling that does not look at segments, of two kinds by turns. Only runs in which segments were")
+    print("merged. `width` is that of the contrast over the width with the true `arrival_probability=`.\n")
+    asked = " | ".join(
+        f"{question}, {how}" for how in ("estimated", "as if alike", "known") for question in ("A", "B", "B - A")
+    )
+    print(f"| S | rows | arrive | runs | {asked} | width |")
+    print("|--:|--:|---|--:|" + "--:|" * 10)
+    for cell in MERGED:
+        parts = [pool.submit(merged_runs, cell, at, min(at + 50, many)) for at in range(0, many, 50)]
+        each = np.array([one for part in parts for one in part.result()])
+        shares = " | ".join(f"{100 * np.nanmean(each[:, at]):.1f}" for at in (0, 1, 2, 4, 5, 6, 8, 9, 10))
+        arrive = " and ".join(f"{100 * share:.0f} %" for share in dict.fromkeys(cell.arrive))
+        width = np.nanmedian(each[:, 3] / each[:, 11])
+        print(f"| {cell.segments} | {cell.rows:,} | {arrive} | {len(each)} | {shares} | {width:.2f} |", flush=True)
+
+
 def table(title: str, cells: list[Cell], pool: ProcessPoolExecutor, many: int) -> dict[Cell, np.ndarray]:
     """Print a table of cells, and return what each shows."""
     print(f"\n## {title}\n")
@@ -203,6 +282,7 @@ def main() -> None:
         many = table("Useless covariates: 1, 5, 20", useless, pool, options.runs)
         ratios = [np.nanmedian(many[c][:, 6]) / np.nanmedian(without[none[0]][:, 6]) for c in useless]
         print(f"\nWidths over that without: {', '.join(f'{r:.2f}' for r in ratios)}.")
+        merged_table(pool, options.runs)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simulated_logs import experiment
 
 import belated as bl
-from belated.assumptions.missing import ArmOutcomes, Bounds, Odds, Shifted, bounds_columns
+from belated.assumptions.missing import ArmOutcomes, Bounds, MissingOutcomes, Odds, Shifted, bounds_columns
 
 values = st.one_of(st.sampled_from([-1.0, 0.0, 0.0, 1.0, 2.0]), st.floats(-10, 10))
 
@@ -127,3 +127,14 @@ def test_bounds_are_a_table_of_one_row():
     assert bounds.to_dict() == {"gamma": [2.0], "bound_low": [0.5], "bound_high": [1.5], "low": [0.25], "high": [1.75]}
     assert bounds_columns([bounds], "delta")[0].name == "delta"
     assert bounds_columns([], "gamma")[0].values == []
+
+
+def test_without_a_difference_the_mean_of_merged_segments_is_their_estimate():
+    rng = np.random.default_rng(4)
+    segment, arm = rng.integers(0, 10, 200), rng.integers(0, 2, 200)
+    outcome = np.where(rng.random(200) < np.where(segment % 2, 0.3, 1.0), rng.normal(segment % 2), np.nan)
+    log = bl.Log(arm, outcome, np.full((200, 2), 0.5), segment=segment)
+    assert log.layout.arrival is not None
+    missing = MissingOutcomes.of(log, np.array([0.0, 1.0]), 0.025, (math.nan, math.nan))
+    low, high, *_ = missing.limits(Odds(1.0))
+    assert low == pytest.approx(high) == pytest.approx(bl.estimate(log, "dipw").arm(1).estimate)

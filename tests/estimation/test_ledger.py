@@ -223,6 +223,19 @@ def test_small_segments_of_a_ledger_are_merged_with_weight_1():
     assert one.contrast("B", "A").estimate == pytest.approx(two.contrast("B", "A").estimate, abs=0.02)
 
 
+def test_outcomes_of_merged_segments_of_a_ledger_count_by_how_likely_they_arrive():
+    rng = np.random.default_rng(3)
+    segment, pi = rng.integers(0, 10, 150), rng.uniform(0.2, 0.8, 150)
+    arm = np.where(rng.random(150) < pi, "B", "A")
+    outcome = np.where(rng.random(150) < np.where(segment % 2, 0.3, 1.0), rng.normal(size=150), np.nan)
+    log = bl.Log(arm, outcome, np.column_stack([1 - pi, pi]), segment=[f"S{s}" for s in segment])
+    assert log.layout.arrival is not None
+    whole = bl.Sums.of(log).segments.cells
+    live = replayed(log).sums.segments.cells.recentred(whole.shift)
+    for name in ("arrived", "y2", "w", "wy", "w2y2", "w3y", "w_max"):
+        np.testing.assert_allclose(live[name], whole[name], rtol=1e-9, atol=1e-9)
+
+
 def test_ledgers_say_what_segments_need():
     with pytest.raises(bl.OptionError, match="made with segments: `assign` needs `segment`"):
         bl.Ledger(["A", "B"], segments=True).assign(["A"], [HALF])

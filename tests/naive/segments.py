@@ -166,3 +166,34 @@ def adaptively_weighted_value(arm, outcome, propensity, q, group, *, stable):
     value = sum(w * s for w, s in zip(weights, scores, strict=True)) / sum(weights)
     variance = sum(w**2 * (s - value) ** 2 for w, s in zip(weights, scores, strict=True)) / sum(weights) ** 2
     return value, variance
+
+
+def merged_chances(cells):
+    """How likely outcomes of merged segments arrive, from (rows, outcomes) by segment and arm; None: alike in all.
+
+    Relative to the arm's: over the arrived rows of an arm, the mean of 1 / chance is 1.
+    """
+    arms = range(len(cells[0]))
+    totals = [(sum(each[a][0] for each in cells), sum(each[a][1] for each in cells)) for a in arms]
+    square, degrees, room = 0.0, 0, 0.0
+    for a, (n, r) in enumerate(totals):
+        if 0 < r < n:
+            p, sizes = r / n, [each[a] for each in cells if each[a][0] > 0]
+            square += sum(m * (k / m - p) ** 2 / (p * (1 - p)) for m, k in sizes)
+            degrees += len(sizes) - 1
+            room += n - sum(m * m for m, _ in sizes) / n
+    if square <= degrees:
+        return None
+    rho = (square - degrees) / room
+    result = [[1.0 for _ in arms] for _ in cells]
+    for a, (n, r) in enumerate(totals):
+        for s, each in enumerate(cells):
+            m, k = each[a]
+            if k > 0:
+                shrunk = (k * rho + r / n) / (m * rho + 1)
+                result[s][a] = k / m * (1 - (1 - shrunk) ** m)
+        whole = sum(each[a][1] / result[s][a] for s, each in enumerate(cells))
+        for s, each in enumerate(cells):
+            if each[a][1] > 0:
+                result[s][a] *= whole / r
+    return result

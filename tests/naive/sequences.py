@@ -9,6 +9,8 @@ import math
 import numpy as np
 from scipy import optimize, special
 
+from naive.segments import merged_chances
+
 SHARE = 0.6
 SIZES, WEIGHTS = (1.0, 1 / 12, 1 / 150), (0.85, 0.1, 0.05)
 
@@ -173,6 +175,7 @@ def naive_standardised(log, layout, arm, baseline, target, level=0.95):
     exists = np.zeros(len(log.code), bool)
     exists[log.schedule.existing] = True
     names = np.array(layout.labels)[layout.place][log.segment_column.code]
+    chances = _naive_chances(log, layout, exists)
     binary = set(np.unique(log.outcome[log.arrived])) <= {0.0, 1.0}
     signs = {arm: 1.0} | ({} if baseline is None else {baseline: -1.0})
     n, effects, shares, parts = exists.sum(), [], [], []
@@ -184,6 +187,8 @@ def naive_standardised(log, layout, arm, baseline, target, level=0.95):
             y, pi = log.outcome[mine], log.propensity[mine, log.arms.index(a)]
             even = layout.merged and s == layout.labels[-1]
             w = 1 / pi if even else 1 / np.sqrt(pi)
+            if even and chances is not None:
+                w = w / chances[log.segment_column.code[mine], log.arms.index(a)]
             effects[-1] += sign * (math.nan if not len(y) else y.mean() if binary else w @ y / w.sum())
             parts.append((shares[-1] * sign, y, w))
     effects, shares = np.array(effects), np.array(shares)
@@ -208,6 +213,22 @@ def naive_standardised(log, layout, arm, baseline, target, level=0.95):
             return tau, bottom, top
         squared += sum(cells)
     return tau, max(tau - math.sqrt(squared[0]), bottom), min(tau + math.sqrt(squared[1]), top)
+
+
+def _naive_chances(log, layout, exists):
+    """How likely outcomes arrive by segment and arm, where segments were merged; None: alike."""
+    merged = [s for s, label in enumerate(log.segment_column.labels) if label in layout.merged]
+    cells = [
+        [(int((mine := exists & (log.segment_column.code == s) & (log.code == a)).sum()), int(log.arrived[mine].sum()))
+         for a in range(len(log.arms))]
+        for s in merged
+    ]  # fmt: skip
+    known = merged_chances(cells) if cells else None
+    if known is None:
+        return None
+    chances = np.ones((len(log.segment_column.labels), len(log.arms)))
+    chances[merged] = known
+    return chances
 
 
 def _naive_cell(coefficient, y, w, eta, threshold):

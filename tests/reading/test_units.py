@@ -233,6 +233,7 @@ MANY = {"segment": ["country", "member"], "covariates": ["age", "visits"], "arri
         {"covariates": ["age", "visits", "member"]},
         {"segment": "grade", "covariates": ["age"], "cap": 4.5},
         {"segment": "hostile"},
+        {"segment": ["tiny", "member"], "covariates": ["age"]},
     ],
     ids=lambda options: " ".join(options),
 )
@@ -260,7 +261,12 @@ def assert_sums_of_an_engine(engine, options, name, parts):
     rows = 300
     hostile = ["'; DROP TABLE t; --", '"quoted"', "=cmd", "a\\b'c"]
     late = [None if rng.random() < 0.2 else int(t + d) for t, d in enumerate(rng.integers(0, 40, rows))]
-    table = columns(rows, score=[0.5] * rows, hostile=list(rng.choice(hostile, rows)))
+    tiny = [None if k == 3 else f"tiny {k}" for k in rng.integers(0, 14, rows).tolist()]
+    late = [
+        None if k in ("tiny 1", "tiny 2", "tiny 4", None) and t % 3 else d
+        for t, (k, d) in enumerate(zip(tiny, late, strict=True))
+    ]
+    table = columns(rows, score=[0.5] * rows, hostile=list(rng.choice(hostile, rows)), tiny=tiny)
     table |= {"outcome": [None if t is None else y for t, y in zip(late, table["outcome"], strict=True)]}
     table = pa.table({**table, "assigned_at": list(range(rows)), "arrived_at": late})
     times = {"assigned_at": "assigned_at", "arrived_at": "arrived_at"}
@@ -269,6 +275,11 @@ def assert_sums_of_an_engine(engine, options, name, parts):
     log = in_memory(table, **times, **options)
     assert source.is_streamed == (name in ("duckdb", "copied"))
     assert source.segments == log.segments
+    assert (
+        (log.layout.arrival is not None)
+        == (source.layout.arrival is not None)
+        == ("tiny" in options.get("segment", ()))
+    )
     for part in parts:
         assert_same_sums(log.sums([part])[0][-1], source.sums([part])[0][-1])
     moments = np.array([100, 200, 400])

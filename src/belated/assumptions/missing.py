@@ -35,6 +35,8 @@ class ArmOutcomes:
     arrived : array of bool
     y : array
         Their outcomes, where they have arrived.
+    chance : array, optional
+        How likely their outcomes arrive, if it differs between rows.
 
     Attributes
     ----------
@@ -48,7 +50,7 @@ class ArmOutcomes:
         Q, the weighted mean of the arrived outcomes.
     """
 
-    def __init__(self, w: Array, arrived: Array, y: Array) -> None:
+    def __init__(self, w: Array, arrived: Array, y: Array, chance: Array | None = None) -> None:
         self.n = n = int(arrived.sum())
         self.assigned = len(w)
         total = w.sum()
@@ -56,6 +58,7 @@ class ArmOutcomes:
         if n and n == len(w):
             self.share = 1.0  # exactly
         self.share_variance = _share_variance(w, arrived, self.share) if n else math.nan
+        w = w if chance is None else w / chance
         order = np.argsort(y[arrived], kind="stable")
         w, y = w[arrived][order], y[arrived][order]
         anchor = y[n // 2] if n else 0.0
@@ -236,7 +239,8 @@ class MissingOutcomes:
             mine, k = rows.cell == cell, cell % len(rows.arms)
             pi = rows.propensity[mine, k] if rows.has_all_propensities else rows.propensity[mine]
             w = 1 / pi if cell >= even_from else 1 / np.sqrt(pi)
-            arms.append(ArmOutcomes(w, rows.arrived[mine], rows.outcome[mine]))
+            chance = None if rows.arrival_chance is None else rows.arrival_chance[mine]
+            arms.append(ArmOutcomes(w, rows.arrived[mine], rows.outcome[mine], chance))
         statistics = evaluate(sums if sums.segments is None else sums.segments.cells, estimator).subset(used)
         # if every outcome is 0, or every outcome is 1, they may be amounts rather than 0/1
         ones = float(np.sum(sums["y"] + sums.shift * sums["arrived"]))

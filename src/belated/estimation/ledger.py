@@ -342,10 +342,15 @@ class _BySegment:
         labels = tuple(in_order(list(kept)))
         if not labels:
             return self._empty
-        layout = lay_out(labels, np.array([kept[label][0]._sums["arrived"] for label in labels]))
+        counts = {name: np.array([kept[label][0]._sums[name] for label in labels]) for name in ("arrived", "assigned")}
+        layout = lay_out(labels, counts["arrived"], assigned=counts["assigned"])
         each = [kept[label][0]._sums for label in labels if label not in layout.merged]
         if layout.merged:
-            each.append(sum((kept[label][1]._sums for label in layout.merged[1:]), kept[layout.merged[0]][1]._sums))
+            merged = [kept[label][1]._sums for label in layout.merged]
+            if layout.arrival is not None:
+                chances = [layout.arrival.chance[labels.index(label)] for label in layout.merged]
+                merged = [part.arriving(chance) for part, chance in zip(merged, chances, strict=True)]
+            each.append(sum(merged[1:], merged[0]))
         cap = self._empty.cap
         above = [part.cap.above for part in each if part.cap is not None]
         cells = replace(
@@ -356,4 +361,4 @@ class _BySegment:
             own=np.concatenate([part.own for part in each]),
             cap=None if cap is None else Cap(cap.value, np.concatenate(above)),
         )
-        return Segments(layout.labels, cells, None, layout.merged).total()
+        return Segments.of(layout, cells).total()

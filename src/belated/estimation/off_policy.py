@@ -78,7 +78,7 @@ def policy_value(log: Log, q: Array, weights: Weights, *, level: float, interval
     own, cell = rows[arrived], log.cell[rows[arrived]].astype(np.intp)
     code = log.code[own].astype(np.intp)
     pi = log.propensity_matrix[own, code if log.has_all_propensities else 0]
-    pi = pi if log.arrival_probability is None else pi * log.arrival_probability[own]
+    pi = pi if log.arrival_chance is None else pi * log.arrival_chance[own]
     weight = (h * q)[own, code] / pi * (means / np.where(cells["w"] > 0, cells["w"], 1.0))[cell]
     together = float(predicted @ predicted) / n**2
     together += 2 * float(np.sum(weight * (log.outcome[own] - value[cell]) * predicted[arrived])) / n

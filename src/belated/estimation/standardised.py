@@ -17,9 +17,10 @@ import numpy as np
 from belated.base.checks import real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
-from belated.base.text import count, one_line, shown
+from belated.base.text import count, one_line, percent, shown
 from belated.estimation.estimators import ArmStatistics, Common, Estimator, Moments, evaluate, leverage_slope
 from belated.summaries.covariates import CovariateSums
+from belated.summaries.merged_arrival import MOST_UNSEEN
 from belated.summaries.segments import ALL, FEWEST, MISSING, MOST, Segments, listed, segment_index
 from belated.summaries.sums import Sums
 
@@ -276,11 +277,13 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
             f"Merged into {one_line(repr(segments.labels[-1]))}, because an arm has fewer than {FEWEST} outcomes there "
             f"or there are more than {MOST} segments: {listed(segments.merged)}."
         )
-        arms = len(segments.cells.arms) // len(segments.labels)
-        if (segments.cells["arrived"][-arms:] < segments.cells["assigned"][-arms:]).any():
+        if segments.unseen is not None and segments.unseen.max() > MOST_UNSEEN:
+            arm = int(segments.unseen.argmax())
+            name = one_line(repr(segments.cells.arms[arm][1]))  # type: ignore[index]  # pairs (segment, arm)
             notes.append(
-                "Some of their outcomes have not arrived. If more arrive in one of them than in another, answers are "
-                "biased towards it, unless `arrival_probability` is given."
+                f"{percent(float(segments.unseen[arm]))} of the rows of arm {name} are in merged segments in which none "
+                "of its outcomes has arrived; outcomes of other segments stand for them, unless `arrival_probability` "
+                "is given."
             )
     if segments.covariates is not None:
         names = ", ".join(one_line(name) for name in segments.covariates.names[:_NAMED])

@@ -47,7 +47,8 @@ class Data(ABC):
 
     A log whose rows have segments or covariates, known at assignment, keeps its sums by segment and arm: every `Sums`
     that it returns has `Sums.segments`, and those of its `segments` are the same at every time. Which small segments
-    are merged depends only on the number of outcomes of each segment and arm at the as-of time (`segments.lay_out`),
+    are merged, and how likely their outcomes arrive, depends only on the number of rows and outcomes of each segment
+    and arm at the as-of time (`segments.lay_out`),
     rows without a segment are the segment "(missing)", and estimates say so. Checks, doubts and counts by arm are of
     all rows together.
     """

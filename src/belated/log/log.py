@@ -237,6 +237,12 @@ class Log(LogRows, Table):
         later = self.moment is not None and (moment is None or moment > self.moment)
         return Log.of_numbers(replace(self.given, moment=moment), parts=() if later else (self,))
 
+    def look_at(self, moment: int | float) -> Log:
+        """Return the experiment as of an earlier time, with the segments that are told apart at the log's own."""
+        log = self.at_number(moment)
+        log._layout = log._with_merged_arrival(self.layout._replace(arrival=None, unseen=None))
+        return log
+
     def capped(self, cap: float | None) -> Log:
         """Return the same experiment with another cap on outcomes; None removes the cap."""
         log = Log.of_numbers(replace(self.given, cap=None if cap is None else read_cap(cap)))

@@ -417,7 +417,7 @@ def sums_of_rows(log: Log, part: Parts, moments: Array | None, plain: bool, hist
 
 def cells_total(log: Log, cells: Sums, covariates: CovariateSums | None) -> Sums:
     """Return sums by segment and arm with their totals by arm."""
-    return Segments(log.layout.labels, cells, covariates, log.layout.merged).total()
+    return Segments.of(log.layout, cells, covariates).total()
 
 
 def _pair_sums(log: Log, h: Array, model: Array, bins: kernel.Bins) -> Iterator[PairSums]:
@@ -449,7 +449,7 @@ def _pairs_of_rows(log: Log, h: Array, m: Array, bins: kernel.Bins, chosen: Arra
         rows, arrivals = rows[chosen[rows]], arrivals[chosen[arrivals]]
         code = log.code[arrivals]
         pi = log.propensity_matrix[arrivals, code if log.has_all_propensities else 0]
-        pi = pi if log.arrival_probability is None else pi * log.arrival_probability[arrivals]
+        pi = pi if log.arrival_chance is None else pi * log.arrival_chance[arrivals]
         y = log.outcome[arrivals] - log.cell_anchor[log.cell[arrivals]]
         own = PairSums.of_arrived(h[arrivals], m[arrivals], code, h[arrivals, code] / pi, y - m[arrivals, code])
         yield PairSums.of(h[rows], m[rows]) + own

@@ -200,19 +200,45 @@ class LogRows(Data):
             return self._layout
         if self.segment_column is None:
             return Layout((ALL,), np.zeros(1, np.intp))
+        labels = self.segment_column.labels
+        counts = self._counts_by_segment
+        present = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
+        if not len(present):
+            return Layout((ALL,), np.zeros(len(labels), np.intp))
+        arrived = counts[present, :, 1]
+        layout = lay_out(tuple(labels[s] for s in present), arrived, lambda: self._offered(present))
+        place = np.full(len(labels), len(layout.labels) - 1)
+        place[present] = layout.place
+        return self._with_merged_arrival(layout._replace(place=place))
+
+    def _with_merged_arrival(self, layout: Layout) -> Layout:
+        """Return a layout with how likely outcomes of merged segments arrive, where that is to be estimated.
+
+        It is not if it is given, nor of events whose windows are open: rows count for the age that they have reached.
+        """
+        if not layout.merged or self.arrival_probability is not None or self.events is not None:
+            return layout
+        counts = self._counts_by_segment
+        return layout.with_arrival(counts.sum(axis=2), counts[:, :, 1])
+
+    @cached_property
+    def _counts_by_segment(self) -> Array:
+        """The number of rows without and with an outcome, by segment and arm."""
+        if self.segment_column is None:
+            raise LogError("The log has no segments.")
         labels, segment = self.segment_column
 
         def count(start: int, stop: int) -> Array:
             return self._counts(segment, len(labels), start, stop)
 
-        counts = np.sum(jit.in_stretches(self.schedule.rows, count), axis=0)
-        present = np.flatnonzero(counts.any(axis=(1, 2)))  # a segment may have no row yet
-        if not len(present):
-            return Layout((ALL,), np.zeros(len(labels), np.intp))
-        layout = lay_out(tuple(labels[s] for s in present), counts[present, :, 1], lambda: self._offered(present))
-        place = np.full(len(labels), len(layout.labels) - 1)
-        place[present] = layout.place
-        return layout._replace(place=place)
+        return np.asarray(np.sum(jit.in_stretches(self.schedule.rows, count), axis=0))
+
+    @cached_property
+    def arrival_chance(self) -> Array | None:
+        """The probability that each outcome arrives: as given, or as estimated in merged segments; None: alike."""
+        if self.arrival_probability is not None or self.segment_column is None or self.layout.arrival is None:
+            return self.arrival_probability
+        return locked(self.layout.arrival.chance[self.segment_column.code, self.code])
 
     def _counts(self, segment: Array, segments: int, start: int, stop: int) -> Array:
         """Count the rows at positions start to stop by segment, arm, and whether their outcome has arrived."""
@@ -296,7 +322,7 @@ class LogRows(Data):
         return rows._replace(
             cell=self.cell,
             x=kernel.NO_X if self.covariates is None else self.covariates.values,
-            arrival=kernel.NO_ARRIVAL if self.arrival_probability is None else self.arrival_probability,
+            arrival=kernel.NO_ARRIVAL if self.arrival_chance is None else self.arrival_chance,
         )
 
     def bins(self, moments: Array) -> kernel.Bins:

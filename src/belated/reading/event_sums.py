@@ -184,7 +184,7 @@ class _Matured:
         sums = replace(sums, cap=None if cap is None else Cap(cap, above))
         layout = self.source.layout
         if self.source.units is not None and self.source.units.has_cells:
-            sums = Segments(layout.labels, sums, None, layout.merged).total()
+            sums = Segments.of(layout, sums).total()
         return replace(sums, maturing=self._maturity(moment, window, known, exposure, entered, events))
 
     def _lived(self, moment: float, length: float) -> tuple[Array, Exposure, Happened]:

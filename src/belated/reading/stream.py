@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -281,7 +281,7 @@ class StreamPlan(NamedTuple):
         """Return sums by arm from those by cell."""
         if self.layout is None:
             return cells
-        return Segments(self.layout.labels, cells, covariates, self.layout.merged).total()
+        return Segments.of(self.layout, cells, covariates).total()
 
 
 @dataclass(frozen=True)
@@ -302,6 +302,8 @@ class _Prepared:
 
 def _prepared(batch: Batch, plan: StreamPlan, before: int) -> _Prepared:
     anchor, rarest = batch.check(plan.arms, plan.clock, before)
+    if plan.layout is not None and plan.layout.arrival is not None:
+        batch = replace(batch, arrival=locked(plan.layout.arrival.chance[batch.segment, batch.code]))
     if plan.in_order and (batch.assigned[1:] < batch.assigned[:-1]).any():
         raise OutOfOrderError("The rows are not in order of assignment.")
     n = len(batch)

@@ -172,6 +172,11 @@ class TableRows(Data):
         return self.coded.mutate(place=place)
 
     @cached_property
+    def _weighed(self) -> ir.Table:
+        """The placed rows, with `arrive` where it is known or estimated how likely outcomes arrive."""
+        return self.placed if self.units is None else self.units.with_arrival(self.placed)
+
+    @cached_property
     def _cell_anchors(self) -> Array:
         """An outcome of each arm in each segment, about which sums are taken."""
         return self._first_pass if self.units is None else self._anchors_of(self.placed)
@@ -373,7 +378,7 @@ class TableRows(Data):
         plan, rows, cells = self._plan(parts, moments, plain), self.coded, sums_query.Cells()
         shift = self.anchors
         if plan.layout is not None and self.units is not None:
-            rows, shift = self.placed, self._cell_anchors
+            rows, shift = self._weighed, self._cell_anchors
             segments = len(plan.layout.labels)
             cells = sums_query.Cells(segments, segments - 1 if plan.layout.merged else segments)
         delay, sums = None, []
@@ -399,7 +404,7 @@ class TableRows(Data):
         """Return the sums of products with covariates up to each moment, made by the engine."""
         if plan.covariates is None or not plan.covariates.names or self.units is None:
             return [None] * bins
-        rows, shift = self.placed, self._cell_anchors
+        rows, shift = self._weighed, self._cell_anchors
         x = [self.units.covariate(rows, i) for i in range(len(plan.covariates.names))]
         tables = fetch_all(sums_query.products_tables(rows, x, about, shift, cuts, cells))
         return sums_query.products_of_tables(tables, plan.covariates, len(self.arms), cells.segments, shift, bins)

@@ -29,6 +29,7 @@ from belated.reading.engines import engine_of, fetch, library_of
 from belated.reading.roles import Roles
 from belated.reading.rows_query import RowsQuery, row_name, rows_in
 from belated.summaries.covariates import Covariates
+from belated.summaries.merged_arrival import LEAST_LOG, LEAST_SHARE
 from belated.summaries.segments import ALL, MISSING, Layout, lay_out
 
 if TYPE_CHECKING:
@@ -119,6 +120,31 @@ class Units:
         places = self.layout.place[self.segment.code].tolist()
         kept = [(values, place) for values, place in zip(self.values, places, strict=True) if place < last]
         return _cases(rows, kept, last)
+
+    def with_arrival(self, rows: ir.Table) -> ir.Table:
+        """Return placed rows with `arrive` as estimated in merged segments, if outcomes arrive differently there."""
+        arrival = self.layout.arrival
+        if arrival is None:
+            return rows
+        import ibis
+
+        exact, named = _exact(rows), [rows[name] for name in _segment_names(rows)]
+        # a row without a segment and one whose segment is called so are of the same
+        segment = [column.fill_null(MISSING) if column.type().is_string() else column for column in named]
+        alike = ibis.window(group_by=[*segment, rows.code])
+        n, r = (counted.over(alike).cast("float64") for counted in (rows.count(), rows.arrived.count()))
+        share, scale = (
+            rows.code.cases(*((k, exact(each)) for k, each in enumerate(by_arm)), else_=None)
+            for by_arm in (arrival.share, arrival.scale)
+        )
+        counts = rows.mutate(n_alike=n, r_alike=r, share_alike=share, scale_alike=scale)
+        n, own, share = counts.n_alike, counts.r_alike / counts.n_alike, counts.share_alike
+        between = n * exact(arrival.between)
+        shrunk = share + (own - share) * (between / (between + exact(1.0)))
+        none = n * ibis.greatest(exact(1.0) - shrunk, exact(LEAST_SHARE)).ln()
+        chance = own * (exact(1.0) - ibis.greatest(none, exact(LEAST_LOG)).exp()) / counts.scale_alike
+        estimated = (counts.place == len(self.layout.labels) - 1) & (counts.r_alike > 0)
+        return counts.mutate(arrive=estimated.ifelse(chance, exact(1.0)))
 
     def coded(self, rows: ir.Table) -> ir.Table:
         """Return rows with `segment`, a number, in place of the columns of segments, if they have few values."""
@@ -237,11 +263,16 @@ def look_at_units(query: RowsQuery, rows: ir.Table, arms: Sequence[Label]) -> Un
         scaling=scaling,
         has_arrival=roles.arrival_probability is not None,
     )
-    return _with_segments(units, rows, roles.segment, arms) if roles.segment else units
+    if not roles.segment:
+        return units
+    # as in memory, it is not estimated if it is given, nor of events whose windows are open
+    return _with_segments(units, rows, roles.segment, arms, estimated=not (units.has_arrival or query.maturing))
 
 
-def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Sequence[Label]) -> Units:
-    """Count outcomes by segment and arm, and lay the segments out."""
+def _with_segments(
+    units: Units, rows: ir.Table, names: Sequence[str], arms: Sequence[Label], *, estimated: bool
+) -> Units:
+    """Count rows and outcomes by segment and arm, and lay the segments out; `estimated`: also how outcomes arrive."""
     columns = _segment_names(rows)
     known = [f"p{k}" for k in range(len(arms)) if f"p{k}" in rows.columns]
     chances = {f"most_{name}": rows[name].max() for name in known}
@@ -257,10 +288,11 @@ def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Seq
     if not values:
         return replace(units, segment=SegmentColumn((), np.empty(0, dtype=np.int32)))
     segment = read_segments({name: _objects([v[i] for v in values]) for i, name in enumerate(names)}, len(values))
-    arrived = np.zeros((len(segment.labels), len(arms)), dtype=np.int64)
+    arrived, assigned = np.zeros((2, len(segment.labels), len(arms)), dtype=np.int64)
     places = {arm: k for k, arm in enumerate(arms)}
     code = np.array([places[arm] for arm in counted["arm"].to_pylist()])
-    np.add.at(arrived, (segment.code[combination], code), np.array(counted["n"].to_pylist()))
+    for counts_of, name in ((arrived, "n"), (assigned, "rows")):
+        np.add.at(counts_of, (segment.code[combination], code), np.array(counted[name].to_pylist()))
     is_missing = np.array([label == MISSING for label in segment.labels])[segment.code[combination]]
     missing = int(np.array(counted["rows"].to_pylist())[is_missing].sum())
 
@@ -271,7 +303,7 @@ def _with_segments(units: Units, rows: ir.Table, names: Sequence[str], arms: Seq
             np.logical_or.at(possible[:, k], segment.code[combination], floats(counted[f"most_{name}"]) > 0)
         return possible
 
-    layout = lay_out(segment.labels, arrived, offered)
+    layout = lay_out(segment.labels, arrived, offered, assigned if estimated else None)
     return replace(units, layout=layout, values=values, segment=segment, missing=missing)
 
 

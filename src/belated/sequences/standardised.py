@@ -100,6 +100,17 @@ class Cells(NamedTuple):
         )
 
 
+def _sums_of_looks(log: Log, moments: Array) -> list[Sums]:
+    """Return the sums of the DIPW estimate at some times.
+
+    Where outcomes of merged segments arrive differently, each look knows of that what had arrived by then.
+    """
+    parts = [ESTIMATORS["dipw"].parts]
+    if log.arrival_probability is not None or not log.layout.merged:
+        return log.sums(parts, moments, plain=False)[0]
+    return [log.look_at(moment.item()).sums(parts, plain=False)[0][-1] for moment in moments]
+
+
 class StandardisedLooks(Looks):
     """What the looks at a log with segments showed; `labels` are the segments at the first look."""
 
@@ -115,7 +126,7 @@ class StandardisedLooks(Looks):
         """Look at a log at some times."""
         if self.design.kind == "beta_binomial":
             jit.ready(len(moments) * len(log.cell_anchor) * _LIMIT_STEPS)
-        sums = log.sums([ESTIMATORS["dipw"].parts], moments, plain=False)[0]
+        sums = _sums_of_looks(log, moments)
         self._sums += sums
         self._cells += [Cells.of(each) for each in sums]
         self.times += [moment.item() for moment in moments]

@@ -15,6 +15,7 @@ from belated.base.text import one_line
 from belated.kernels.fields import W_MAX
 from belated.summaries.caps import Cap
 from belated.summaries.covariates import CovariateSums
+from belated.summaries.merged_arrival import MergedArrival, unseen
 
 if TYPE_CHECKING:
     from belated.summaries.sums import Sums
@@ -43,11 +44,17 @@ class Layout(NamedTuple):
         The segment of each segment of the log.
     merged : tuple
         The log's segments that were merged into the last.
+    arrival : MergedArrival or None
+        How likely outcomes of merged segments arrive; None: alike in all of them, or not to be estimated.
+    unseen : array or None
+        The share of each arm's rows that are in merged segments without any of its outcomes; None as for `arrival`.
     """
 
     labels: tuple[Label, ...]
     place: Array
     merged: tuple[Label, ...] = ()
+    arrival: MergedArrival | None = None
+    unseen: Array | None = None
 
     def even_from(self, arms: int) -> int:
         """The first cell in which every row has weight 1, unless weights are given.
@@ -61,8 +68,21 @@ class Layout(NamedTuple):
         """`place`, with -1 for merged segments: their rows have weight 1, whatever the policy looked at."""
         return np.where(self.place == len(self.labels) - 1, -1, self.place) if self.merged else self.place
 
+    def with_arrival(self, assigned: Array, arrived: Array) -> Layout:
+        """Return the layout with the chances of arrival that counts (segments, arms) of rows and outcomes show."""
+        if not self.merged:
+            return self
+        merged = self.place == len(self.labels) - 1
+        chances = MergedArrival.of(assigned, arrived, merged)
+        return self._replace(arrival=chances, unseen=unseen(assigned, arrived, merged))
 
-def lay_out(labels: tuple[Label, ...], arrived: Array, offered: Callable[[], Array] | None = None) -> Layout:
+
+def lay_out(
+    labels: tuple[Label, ...],
+    arrived: Array,
+    offered: Callable[[], Array] | None = None,
+    assigned: Array | None = None,
+) -> Layout:
     """Merge small segments, by how many outcomes have arrived and never by what they are.
 
     A segment stands on its own if every arm has at least `FEWEST` outcomes in it. Arms that have fewer in the whole log
@@ -77,6 +97,8 @@ def lay_out(labels: tuple[Label, ...], arrived: Array, offered: Callable[[], Arr
     arrived : array of shape (segments, arms)
     offered : callable, optional
         A function that returns whether each arm ever had a chance in each segment; called if a cell has no outcome.
+    assigned : array of shape (segments, arms), optional
+        The number of rows, if it is to be estimated how likely outcomes of merged segments arrive.
     """
     judged = arrived.sum(axis=0) >= FEWEST
     counts, total = arrived[:, judged], arrived.sum(axis=1)
@@ -98,7 +120,8 @@ def lay_out(labels: tuple[Label, ...], arrived: Array, offered: Callable[[], Arr
     place[kept] = np.arange(len(kept))
     taken = {labels[s] for s in kept}
     name = OTHER if OTHER not in taken else next(n for i in range(2, 99) if (n := f"{OTHER} ({i})") not in taken)
-    return Layout((*(labels[s] for s in kept), name), place, tuple(labels[s] for s in merged))
+    layout = Layout((*(labels[s] for s in kept), name), place, tuple(labels[s] for s in merged))
+    return layout if assigned is None else layout.with_arrival(assigned, arrived)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +138,20 @@ class Segments:
         Sums of products with covariates, by the same cells.
     merged : tuple
         The segments of the log that were merged into the last, because they have few outcomes.
+    unseen : array or None
+        As in `Layout`.
     """
 
     labels: tuple[Label, ...]
     cells: Sums
     covariates: CovariateSums | None = None
     merged: tuple[Label, ...] = ()
+    unseen: Array | None = None
+
+    @classmethod
+    def of(cls, layout: Layout, cells: Sums, covariates: CovariateSums | None = None) -> Segments:
+        """Return sums by the cells of a layout."""
+        return cls(layout.labels, cells, covariates, layout.merged, layout.unseen)
 
     @property
     def arms(self) -> int:
@@ -159,9 +190,10 @@ class Segments:
             covariates = covariates + second.covariates
         elif covariates is not None or second.covariates is not None:
             raise MergeError("These sums cannot be merged: only one of them has covariates.")
-        return Segments(
-            labels, first.cells + second.cells, covariates, tuple(dict.fromkeys((*self.merged, *other.merged)))
-        )
+        merged = tuple(dict.fromkeys((*self.merged, *other.merged)))
+        known = [each.unseen for each in (self, other) if each.unseen is not None]
+        most = np.max(known, axis=0) if known else None
+        return Segments(labels, first.cells + second.cells, covariates, merged, most)
 
     def _spread_over(self, labels: tuple[Label, ...]) -> Segments:
         """Return the same sums among more segments, those without rows empty."""
@@ -183,7 +215,7 @@ class Segments:
         covariates = None if self.covariates is None else self.covariates.spread_over(len(labels), place)
         pairs = None if self.cells.pairs is None else self.cells.pairs.spread_over(len(shift), cells)
         grown = replace(empty, shift=shift, spread=spread, own=own, cap=cap, pairs=pairs)
-        return Segments(labels, grown, covariates, self.merged)
+        return Segments(labels, grown, covariates, self.merged, self.unseen)
 
 
 def cell_labels(segments: Sequence[Label], arms: Sequence[Label]) -> tuple[tuple[Label, Label], ...]:

@@ -178,6 +178,13 @@ class Sums:
         pairs = None if self.pairs is None else self.pairs.recentred(d)
         return replace(self, shift=np.array(shift, dtype=np.float64), spread=spread, own=own, pairs=pairs)
 
+    def arriving(self, chance: Array) -> Sums:
+        """Return the sums with each arm's w over the chance that its outcomes arrive; not of sums by segment."""
+        own = self.own.copy()
+        for at, field in enumerate(OWN_FIELDS):
+            own[:, at] /= chance**field.w
+        return replace(self, own=own)
+
     def __add__(self, other: Sums) -> Sums:
         if not isinstance(other, Sums):
             return NotImplemented
