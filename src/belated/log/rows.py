@@ -244,8 +244,9 @@ class LogRows(Data):
         """Count the rows at positions start to stop by segment, arm, and whether their outcome has arrived."""
         order, arms = self.schedule.order, len(self.arms)
         counts = np.zeros(segments * arms * 2, np.intp)
-        for begin in range(start, stop, BLOCK):
-            end = min(begin + BLOCK, stop)
+        block = max(BLOCK, len(counts))
+        for begin in range(start, stop, block):
+            end = min(begin + block, stop)
             rows = order[begin:end] if len(order) else slice(begin, end)
             cell = segment[rows].astype(np.intp)
             cell *= arms
