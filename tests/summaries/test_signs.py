@@ -18,6 +18,7 @@ from belated.summaries.signs import (
     drift,
     is_sparse,
     miscalibration,
+    most_recorded,
     outcome_dependence,
     single_value,
     single_value_words,
@@ -244,6 +245,14 @@ def test_rare_choices_twice_are_no_miscalibration():
 def test_few_of_many_rows_are_sparse():
     assert not is_sparse(np.array([90.0, 3.0]), np.array([30.0, 0.0]))  # a third of 90 may be half by chance
     assert is_sparse(np.array([900.0, 3.0]), np.array([250.0, 3.0]))
+    assert most_recorded(np.array([900.0, 3.0]), np.array([225.0, 3.0])) == 0.25
+
+
+def test_an_arm_with_few_rows_shows_that_outcomes_are_recorded_if_nearly_all_have_one():
+    old, soon = np.array([148.0, 10.0, 0.0]), np.array([33.0, 10.0, 0.0])
+    assert not is_sparse(old, soon)
+    assert most_recorded(old, soon) == 1
+    assert is_sparse(old, np.array([33.0, 4.0, 0.0]))
 
 
 def test_arrival_that_is_certain_is_not_tested():

@@ -316,7 +316,7 @@ def _skewed_p_value(excess: Array, variance: Array, step: Array) -> Array:
 
 def most_recorded(old: Array, soon: Array) -> float:
     """Return the largest share of an arm's oldest rows that have an outcome; 1 if no arm has enough such rows."""
-    use = old >= FEW
+    use = (old >= FEW) | _is_dense(old, soon)
     return float((soon[use] / old[use]).max(initial=0.0)) if use.any() else 1.0
 
 
@@ -325,9 +325,14 @@ def is_sparse(old: Array, soon: Array) -> bool:
     use = old >= FEW
     if not use.any():
         return False
-    n, m = old[use], soon[use]
-    together = m.sum() / n.sum() + 1.5 / math.sqrt(n.sum())
-    return bool(together < SPARSE and (m / n - 1.5 / np.sqrt(n) < SPARSE).all())
+    n, m = old[use].sum(), soon[use].sum()
+    return bool(m / n + 1.5 / math.sqrt(n) < SPARSE and not _is_dense(old, soon).any())
+
+
+def _is_dense(old: Array, soon: Array) -> Array:
+    """Whether clearly more than `SPARSE` of an arm's oldest rows have an outcome; six of six are enough."""
+    n = np.maximum(old, 1)
+    return np.asarray(soon / n - 1.5 / np.sqrt(n) >= SPARSE)
 
 
 def single_value(sums: Sums) -> float | None:
