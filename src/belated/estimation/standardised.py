@@ -281,9 +281,9 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
             arm = int(segments.unseen.argmax())
             name = one_line(repr(segments.cells.arms[arm][1]))  # type: ignore[index]  # pairs (segment, arm)
             notes.append(
-                f"{percent(float(segments.unseen[arm]))} of the rows of arm {name} are in merged segments in which none "
-                "of its outcomes has arrived; outcomes of other segments stand for them, unless `arrival_probability` "
-                "is given."
+                f"{percent(float(segments.unseen[arm]))} of the rows of arm {name} are in merged segments in which "
+                "none of its outcomes has arrived; outcomes of other segments stand for them, unless "
+                "`arrival_probability` is given."
             )
     if segments.covariates is not None:
         names = ", ".join(one_line(name) for name in segments.covariates.names[:_NAMED])
