@@ -51,6 +51,14 @@ def call(*arguments):
     return CliRunner().invoke(app, ["analyze", *map(str, arguments)])
 
 
+def test_the_name_of_the_outcome_is_text_in_markdown(log, tmp_path):
+    columns = {"arm": [log.arms[k] for k in log.code[:200]], "<b>spend_usd</b>": np.arange(200) % 7}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    options = ["--outcome", "<b>spend_usd</b>", "--propensity", "uniform", "--format", "markdown"]
+    done = call(tmp_path / "a.parquet", *options)
+    assert done.stdout.startswith(r"Outcome: \<b\>spend\_usd\</b\>.")
+
+
 def test_a_table_for_people(log, path):
     done = call(path, "--baseline", "A", "--policy", "A=0.2,B-2=0.8")
     assert done.exit_code == 0

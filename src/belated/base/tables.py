@@ -178,12 +178,12 @@ class Table:
     def to_markdown(self) -> str:
         """Return the table as Markdown."""
         columns = self._columns()
-        cells = [[_markdown(column.name), *map(_markdown, column.texts())] for column in columns]
+        cells = [[markdown(column.name), *map(markdown, column.texts())] for column in columns]
         rule = [":--" if column.is_text else "--:" for column in columns]
         rows = [list(row) for row in zip(*cells, strict=True)]
         lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
-        notes = [line for note in self._notes() for line in ("", _markdown(note))]
-        return "\n".join([_markdown(text.printable(self._title())), "", *lines, *notes])
+        notes = [line for note in self._notes() for line in ("", markdown(note))]
+        return "\n".join([markdown(text.printable(self._title())), "", *lines, *notes])
 
     def to_html(self) -> str:
         """Return the table as HTML; labels are escaped."""
@@ -357,7 +357,8 @@ def _label(value: object) -> str:
     return text.visible(value)
 
 
-def _markdown(words: str) -> str:
+def markdown(words: str) -> str:
+    """Return text that Markdown shows as it is."""
     for character in "\\`*_|<>[]&~$":
         words = words.replace(character, "\\" + character)
     return words

@@ -66,7 +66,7 @@ class Clock:
         except (TypeError, ValueError, OverflowError, LogError):
             raise OptionError(
                 f"{argument(name)} is {shown(moment)}; it must be a datetime, like the times of this log, "
-                "such as '2026-03-01' or datetime(2026, 3, 1)."
+                "such as '2026-03-01' or '2026-03-01 14:30'."
             ) from None
         return int(_in_unit(array, self.unit).view(np.int64)[0])
 

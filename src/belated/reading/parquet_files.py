@@ -42,7 +42,7 @@ class _Conflict(NamedTuple):
 
 @dataclass(frozen=True)
 class ParquetFiles(Input):
-    """Parquet files as one table.
+    """Parquet files as one table, of which some columns must be looked at if they are used.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ParquetFiles(Input):
         return self
 
 
-def parquet_files(connection: Connection, files: Sequence[str], name: str, *, partitioned: bool) -> ParquetFiles:
+def parquet_files(connection: Connection, files: Sequence[str], name: str, *, partitioned: bool) -> Input:
     """Return Parquet files as one table; `partitioned`: names of folders are values of a column, such as day=1."""
     paths = list(map(literal_path, files))
     table = connection.read_parquet(paths, union_by_name=len(paths) > 1, hive_partitioning=partitioned)
@@ -81,14 +81,11 @@ def parquet_files(connection: Connection, files: Sequence[str], name: str, *, pa
     units = _units(connection, paths, table)
     unlike = {column: found for column, by_file in units.items() if (found := _unlike(by_file)) is not None}
     table = _with_durations(table, {column: next(iter(by_file.values())) for column, by_file in units.items()})
-    return ParquetFiles(
-        table,
-        name,
-        ordered=True,
-        chunks=chunks_with_checksums(connection, paths),
-        mixed=_mixed(connection, files, table) if len(files) > 1 else {},
-        unlike=unlike,
-    )
+    mixed = _mixed(connection, files, table) if len(files) > 1 else {}
+    chunks = chunks_with_checksums(connection, paths)
+    if chunks or mixed or unlike:
+        return ParquetFiles(table, name, ordered=True, chunks=chunks, mixed=mixed, unlike=unlike)
+    return Input(table, name, ordered=True)  # nothing depends on which columns are used
 
 
 def _check_names(connection: Connection, paths: list[str], columns: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, get_args
 from belated.base.columns import Label
 from belated.base.documents import json_text
 from belated.base.errors import LogError, OptionError, argument, recorded_warnings
-from belated.base.tables import Table
+from belated.base.tables import Table, markdown
 from belated.base.text import one_line
 from belated.estimation.answers import Answer, Answers, Contrasts
 from belated.estimation.buildup import Windows
@@ -294,7 +294,11 @@ class Analysis:
 
     def to_markdown(self) -> str:
         """Return the answers as Markdown."""
-        return f"Outcome: {self.estimand}.\n\n" + "\n\n".join(table.to_markdown() for table in self.tables())
+        return (
+            markdown(f"Outcome: {self.estimand}.")
+            + "\n\n"
+            + "\n\n".join(table.to_markdown() for table in self.tables())
+        )
 
     def to_csv(self) -> str:
         """Return the answers as CSV: a line for each question and estimator."""
