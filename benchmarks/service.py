@@ -35,6 +35,9 @@ QUEUE, FEW, MANY, PROBES = 64, 48, 512, 8
 
 Line = tuple[str, str, str, float | None, str]
 
+#: The servers' processes, by their ports.
+PROCESSES: dict[int, int] = {}
+
 #: Serves a store; "stub" serves the same route with a reply that is not stored.
 SERVER = """
 import sys
@@ -92,6 +95,7 @@ def served(place: str, kind: str = "store", slower: float = 0.0, waiting: int = 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=here) as process:  # noqa: S603
         assert process.stdout is not None  # noqa: S101
         port = int(process.stdout.readline())
+        PROCESSES[port] = process.pid
         try:
             while True:
                 with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ready"):
@@ -126,6 +130,12 @@ def sent(process: subprocess.Popen[str]) -> tuple[float, float]:
 def sends(port: int, token: str, clients: int, batch: int = 0) -> tuple[float, float]:
     """Send for some seconds; return the requests a second, and the seconds below which 99 of 100 took."""
     return sent(sending(port, token, clients, batch))
+
+
+def used(port: int) -> float:
+    """Return the seconds of processor time that a server has used, which others on the machine hardly change."""
+    fields = Path(f"/proc/{PROCESSES[port]}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # ---------------------------------------------------------------- what is measured
@@ -163,12 +173,18 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
         for _ in range(TURNS):
             for clients in (16, 64):
                 for name, whose in (("ask", (port, token)), ("stub", (bare, stub_token))):
+                    before = used(whose[0])
                     rate, wait = sends(*whose, clients)
                     note(f"{name} {clients}", rate)
                     note(f"{name} {clients} p99", wait)
+                    note(f"{name} {clients} used", (used(whose[0]) - before) / (rate * SECONDS))
             note("commit", statistics.median(timed(lambda: insert(own, 1)) for _ in range(100)))
+            before = used(port)
             note("many", sends(port, token, 1, BATCH)[0] * BATCH)
+            note("many used", (used(port) - before) / (names["many"][-1] * SECONDS))
+            before = time.process_time()
             note("in process", in_process(own))
+            note("in process used", (time.process_time() - before) / (names["in process"][-1] * SECONDS))
     for each in (exp, stub, own):
         each._store.close()
     found = {name: statistics.median(values) for name, values in names.items()}
@@ -186,6 +202,12 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
         (f"/ask, 64 clients, p99{disk}", f"{1000 * wait:.1f} ms", f"{1000 * found['commit']:.2f} ms, one commit",
          wait / found["commit"], "at most 6"),
         ("the same", f"{1000 * wait:.1f} ms", f"{1000 * bare_wait:.1f} ms, not stored", wait / bare_wait, "-"),
+        (f"/ask, 64 clients, the server's processor time{disk}", f"{1e6 * found['ask 64 used']:.0f} microseconds",
+         f"{1e6 * found['stub 64 used']:.0f} microseconds, not stored",
+         found["ask 64 used"] / found["stub 64 used"], "-"),
+        (f"/ask-many by 100, the server's processor time{disk}", f"{1e6 * found['many used']:.1f} microseconds a unit",
+         f"{1e6 * found['in process used']:.1f} microseconds, in process",
+         found["many used"] / found["in process used"], "-"),
     ]  # fmt: skip
 
 
