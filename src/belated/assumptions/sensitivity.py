@@ -128,7 +128,7 @@ def sensitivity(
 
 
 def _in_segment(log: Log, segment: Label) -> Log:
-    """Return the rows of one segment; of merged segments with their own, which the policy and arrival may tell apart."""
+    """Return the rows of one segment; of merged ones with their own, which policy and arrival may tell apart."""
     if log.segment_column is None or not log.layout.merged or segment != log.layout.labels[-1]:
         return log.in_segment(segment)
     rows = log.only(log.layout.judged[log.segment_column.code] < 0, segments=True)
