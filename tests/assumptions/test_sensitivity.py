@@ -376,3 +376,40 @@ def test_bounds_over_segments_are_those_of_segments_averaged(kind):
 def test_a_segment_with_few_outcomes_is_named():
     log = bl.Log(["A", "B"] * 3, [1.0, 2.0, 1.5, None, None, None], "uniform", segment=["DE"] * 6)
     assert "'B' in segment 'DE' has 1 arrived outcome" in bl.sensitivity(log, ("B", "A"), mature=0).conclusion
+
+
+def test_merged_segments_alone_have_the_bounds_of_the_estimate_at_1():
+    rng = np.random.default_rng(1)
+    rows = 1600
+    segment = np.where(np.arange(rows) < 500, 99, rng.integers(0, 60, rows))
+    favours_b = segment % 2 == 1  # the policy looks at the segment, outcomes and their arrival depend on it
+    p = np.where(favours_b, 0.85, 0.15)
+    arm = (rng.random(rows) < p).astype(int)
+    came = rng.random(rows) < np.where(favours_b, 0.9, 0.4)
+    y = np.where(came, favours_b * arm + rng.normal(size=rows), np.nan)
+    log = bl.Log(arm, y, np.column_stack([1 - p, p]), segment=segment)
+    assert log.segments[-1] == "other"
+    assert log.layout.arrival is not None
+    ours = bl.sensitivity(log, (1, 0), mature=0, segment="other").at(1)
+    theirs = bl.estimate(log, "dipw").segment("other").contrast(1, 0)
+    assert (ours.bound_low, ours.bound_high) == pytest.approx((theirs.estimate, theirs.estimate))
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.03)
+
+
+# ---------------------------------------------------------------- given probabilities of arrival
+
+
+def test_given_probabilities_of_arrival_count():
+    rng = np.random.default_rng(2)
+    rows = 3000
+    arm, x = rng.integers(0, 2, rows), rng.normal(size=rows)
+    chance = np.clip(1 / (1 + np.exp(-0.3 - 1.2 * x)), 0.05, 1)
+    came = rng.random(rows) < chance
+    y = 0.2 * arm + x * (1 - 2 * arm) + 0.5 * rng.normal(size=rows)  # without the chances, B - A seems to be -0.7
+    log = bl.Log(
+        arm, np.where(came, y, np.nan), "uniform", delay=np.where(came, 1.0, np.nan), as_of=rows + 1,
+        arrival_probability=chance,
+    )  # fmt: skip
+    ours, theirs = bl.sensitivity(log, (1, 0), mature=0), bl.estimate(log, "dipw").contrast(1, 0)
+    assert (ours.at(1).bound_low, ours.at(1).bound_high) == pytest.approx((theirs.estimate, theirs.estimate))
+    assert ours.tipping_point > 1

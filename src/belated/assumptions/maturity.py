@@ -82,6 +82,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
         clock=log.clock,
         moment=log.moment,
         segment=None if log.segment_column is None else log.segment_column.of_rows(chosen),
+        arrival=None if log.arrival_probability is None else log.arrival_probability[chosen],
     )
     return Log.of_numbers(columns), Maturity(age=_show_age(log.clock, least), rows=len(chosen), late=late)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -106,7 +106,7 @@ def sensitivity(
     memory = require_data(log, cap).log()
     given = memory.closed()
     if segment is not None:
-        given = given.in_segment(segment)
+        given = _in_segment(given, segment)
     target = read_target(given.arms, contrast, option="contrast")
     factors = _GAMMAS if gammas is None else _read_gammas(gammas)
     level, null = fraction("level", level), real("null", null)
@@ -125,6 +125,14 @@ def sensitivity(
         cap=given.capping,
         unit=target.unit(_unit(given)),
     )
+
+
+def _in_segment(log: Log, segment: Label) -> Log:
+    """Return the rows of one segment; of merged ones with their own, which policy and arrival may tell apart."""
+    if log.segment_column is None or not log.layout.merged or segment != log.layout.labels[-1]:
+        return log.in_segment(segment)
+    rows = log.only(log.layout.judged[log.segment_column.code] < 0, segments=True)
+    return Log.of_numbers(replace(rows.given, layout=None), parts=(rows,))
 
 
 def _estimated(log: Log, target: Target, tail: float, segment: Label) -> tuple[float, float]:

@@ -61,8 +61,10 @@ def trajectory(
     Returns
     -------
     Trajectory
-        Its i-th estimate equals ``estimate(log.at(moments[i]), ...)``. Two-point weights without a horizon use the
-        number of all rows at every time.
+        Its i-th estimate equals ``estimate(log.at(moments[i]), ...)``, with two exceptions. Two-point weights without a
+        horizon use the number of all rows at every time. In a log with segments, those that are told apart at its own
+        as-of time are told apart at every time, so that early answers may be missing; and how likely outcomes of
+        merged segments arrive is that of the as-of time.
     """
     log = require_data(log, cap)
     if estimator is None:
