@@ -66,16 +66,14 @@ def plan_creation(
     return Creation(name, labels, named, check_policy(policy, labels, outcome), setup, author_of(author, reason))
 
 
-def author_of(author: str | Author | None, reason: str) -> Author:
+def author_of(author: str | None, reason: str, seen: int | None = None) -> Author:
     """Return who changes something: by default the user that runs the process."""
-    if isinstance(author, Author):  # with a reason of its own
-        return author
     if author is None:
         try:
             author = getpass.getuser()
         except (KeyError, OSError, ImportError):  # a process without a user's name
             author = "unknown"
-    return Author(author, reason)
+    return Author(author, reason, seen)
 
 
 def _every(every: int | None, policy: Policy) -> int | None:

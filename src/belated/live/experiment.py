@@ -44,8 +44,8 @@ class Experiment:
         What was fixed at its creation.
     """
 
-    def __init__(self, store: Store, about: Snapshot) -> None:
-        self._store, self._id = store, about.id
+    def __init__(self, store: Store, about: Snapshot, changes: int | None = None) -> None:
+        self._store, self._id, self._changes = store, about.id, changes
         self.name, self.setup = about.name, about.setup
         self._lock = threading.Lock()
         self._rows, self._grown = LiveRows(), 0
@@ -211,55 +211,55 @@ class Experiment:
 
     # ---------------------------------------------------------------- changing
 
-    def start(self, *, author: str | Author | None = None, reason: str = "") -> Experiment:
+    def start(self, *, author: str | None = None, reason: str = "") -> Experiment:
         """Take units from now on; return the experiment itself."""
         with self._store.storage.writing() as session:
-            changing.start(session, self.name, self._store.find_policy, author_of(author, reason))
+            changing.start(session, self.name, self._store.find_policy, self._author(author, reason))
         return self
 
-    def stop(self, final: str | None = None, *, author: str | Author | None = None, reason: str = "") -> None:
+    def stop(self, final: str | None = None, *, author: str | None = None, reason: str = "") -> None:
         """Take no new units; outcomes are still taken. Units to come get the `final` arm, which is not logged."""
         with self._store.storage.writing() as session:
-            changing.stop(session, self.name, final, author_of(author, reason))
+            changing.stop(session, self.name, final, self._author(author, reason))
 
-    def close(self, *, author: str | Author | None = None, reason: str = "") -> None:
+    def close(self, *, author: str | None = None, reason: str = "") -> None:
         """Take neither units nor outcomes any more."""
         with self._store.storage.writing() as session:
-            changing.close(session, self.name, author_of(author, reason))
+            changing.close(session, self.name, self._author(author, reason))
 
-    def add_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
+    def add_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Add an arm while the experiment runs; it had probability 0 before."""
         read_text("arm", arm)
         with self._store.storage.writing() as session:
-            changing.add_arm(session, self.name, arm, self._store.find_policy, author_of(author, reason))
+            changing.add_arm(session, self.name, arm, self._store.find_policy, self._author(author, reason))
 
-    def add_segment(self, segment: str, *, author: str | Author | None = None, reason: str = "") -> None:
+    def add_segment(self, segment: str, *, author: str | None = None, reason: str = "") -> None:
         """Add a segment to an experiment that has some; its policy begins to learn there with the first unit."""
         label = read_text("segment", segment)
         with self._store.storage.writing() as session:
-            changing.add_segment(session, self.name, label, self._store.find_policy, author_of(author, reason))
+            changing.add_segment(session, self.name, label, self._store.find_policy, self._author(author, reason))
 
-    def pause_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
+    def pause_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Choose an arm no more, until it is resumed."""
         self._set_arm(arm, "paused", author, reason)
 
-    def resume_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
+    def resume_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Choose a paused arm again."""
         self._set_arm(arm, "offered", author, reason)
 
-    def drop_arm(self, arm: str, *, author: str | Author | None = None, reason: str = "") -> None:
+    def drop_arm(self, arm: str, *, author: str | None = None, reason: str = "") -> None:
         """Choose an arm never again."""
         self._set_arm(arm, "dropped", author, reason)
 
-    def set_policy(self, policy: Policy, *, author: str | Author | None = None, reason: str = "") -> None:
+    def set_policy(self, policy: Policy, *, author: str | None = None, reason: str = "") -> None:
         """Decide by another policy from now on."""
         with self._store.storage.writing() as session:
             about = snapshot(session, self.name)
             check_policy(policy, about.labels, self.setup.outcome)
             self._store.learn_function(self._id, policy)
-            changing.set_policy(session, self.name, policy, author_of(author, reason))
+            changing.set_policy(session, self.name, policy, self._author(author, reason))
 
-    def erase(self, unit: str, *, author: str | Author | None = None, reason: str = "") -> bool:
+    def erase(self, unit: str, *, author: str | None = None, reason: str = "") -> bool:
         """Forget a person: the unit's name is replaced by a random one. Answers do not change.
 
         Returns whether there was anything to forget.
@@ -267,16 +267,24 @@ class Experiment:
         name = read_unit(unit)
         with self._store.storage.writing() as session:
             erased = erase(session, self.name, name)
-            author_of(author, reason).note(session, self._id, "erase")
+            self._author(author, reason).note(session, self._id, "erase")
         if isinstance(self._store.storage, SQLiteStorage):
             self._store.storage.flush_erased()
         return erased
 
+    def unchanged_since(self, changes: int) -> Experiment:
+        """Return the experiment for a change that is refused if the audit no longer has this number of changes."""
+        with self._store.storage.reading() as session:
+            return Experiment(self._store, snapshot(session, self.name), changes)
+
     # ---------------------------------------------------------------- parts
 
-    def _set_arm(self, arm: str, state: Any, author: str | Author | None, reason: str) -> None:
+    def _author(self, author: str | None, reason: str) -> Author:
+        return author_of(author, reason, self._changes)
+
+    def _set_arm(self, arm: str, state: Any, author: str | None, reason: str) -> None:
         with self._store.storage.writing() as session:
-            changing.set_arm(session, self.name, arm, state, self._store.find_policy, author_of(author, reason))
+            changing.set_arm(session, self.name, arm, state, self._store.find_policy, self._author(author, reason))
 
     def _extend(self, session: Session) -> None:
         """Read the rows that are new, and count how often there were any."""

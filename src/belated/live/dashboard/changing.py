@@ -10,7 +10,6 @@ from belated.base.checks import one_of
 from belated.base.errors import OptionError, PolicyError
 from belated.base.tables import Column
 from belated.base.text import count, one_line
-from belated.live.changing import Author
 from belated.live.dashboard.creating import POLICY_FIELDS, read_policy
 from belated.live.dashboard.forms import Field, Given, needed
 from belated.live.dashboard.history import policy_words
@@ -102,15 +101,19 @@ class Change:
     sheet : Sheet or None
         The probabilities before and after it.
     act : callable
-        Makes it, given its author.
+        Makes it, given `author` and `reason`.
     reason : str
     """
 
     question: str
     effects: list[str]
     sheet: Sheet | None
-    act: Callable[[Author], Any]
+    act: Callable[..., Any]
     reason: str
+
+    def make(self, author: str) -> None:
+        """Make the change."""
+        self.act(author=author, reason=self.reason)
 
 
 def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[Change | None, Action, Given]:
@@ -131,7 +134,7 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[Change | None
     return Change(*change, reason), action, given
 
 
-_Proposal = tuple[str, list[str], Sheet | None, Callable[[Author], Any]]
+_Proposal = tuple[str, list[str], Sheet | None, Callable[..., Any]]
 
 
 def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
@@ -140,7 +143,7 @@ def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
         f"It takes units from now on, and decides among {shares}.",
         "What was fixed at its creation stays fixed.",
     ]
-    return f"Start {_name(about)}?", effects, None, lambda who: exp.start(author=who)
+    return f"Start {_name(about)}?", effects, None, exp.start
 
 
 def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
@@ -158,7 +161,7 @@ def _stop(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
         later,
         "Units that were decided keep their arms, and their outcomes are still taken and counted.",
     ]
-    return f"Stop {_name(about)}?", effects, None, lambda who: exp.stop(final, author=who)
+    return f"Stop {_name(about)}?", effects, None, lambda **who: exp.stop(final, **who)
 
 
 def _close(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
@@ -173,7 +176,7 @@ def _close(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:
         "It cannot be undone.",
         "Answers and the log stay.",
     ]
-    return f"Close {_name(about)}?", effects, None, lambda who: exp.close(author=who)
+    return f"Close {_name(about)}?", effects, None, exp.close
 
 
 def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callable[..., _Proposal | None]:
@@ -187,7 +190,7 @@ def _set_arm(words: str, state: str, method: str, effects: list[str]) -> Callabl
         sheet, problem = _preview(exp, about, about.labels, offered, None)
         said = [each.format(arm=_quoted(label)) for each in effects]
         act = getattr(exp, method)
-        return f"{words} {_quoted(label)}?", [*said, *problem], sheet, lambda who: act(label, author=who)
+        return f"{words} {_quoted(label)}?", [*said, *problem], sheet, lambda **who: act(label, **who)
 
     return propose
 
@@ -206,7 +209,7 @@ def _add_arm(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None
         f"New units can get {_quoted(label)} from now on; its probability was 0 until then.",
         "Arms cannot be renamed or removed from the log.",
     ]
-    return f"Add {_quoted(label)}?", [*effects, *problem], sheet, lambda who: exp.add_arm(label, author=who)
+    return f"Add {_quoted(label)}?", [*effects, *problem], sheet, lambda **who: exp.add_arm(label, **who)
 
 
 def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
@@ -219,7 +222,7 @@ def _add_segment(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | 
     if label is None:
         return None
     effects = [f"Units can be of {_quoted(label)} from now on; the policy begins to learn there with the first."]
-    return f"Add the segment {_quoted(label)}?", effects, None, lambda who: exp.add_segment(label, author=who)
+    return f"Add the segment {_quoted(label)}?", effects, None, lambda **who: exp.add_segment(label, **who)
 
 
 def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | None:
@@ -231,7 +234,7 @@ def _set_policy(exp: Experiment, about: Snapshot, given: Given) -> _Proposal | N
         f"Arms are chosen by {policy_words(policy_to(policy))} from now on.",
         "Units that were decided keep their arms. Answers stay valid: the probabilities that were used are in the log.",
     ]
-    return "Change the policy?", [*effects, *problem], sheet, lambda who: exp.set_policy(policy, author=who)
+    return "Change the policy?", [*effects, *problem], sheet, lambda **who: exp.set_policy(policy, **who)
 
 
 _CHANGES: dict[str, Callable[[Experiment, Snapshot, Given], _Proposal | None]] = {

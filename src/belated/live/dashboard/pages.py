@@ -16,7 +16,6 @@ from starlette.routing import BaseRoute, Route
 from belated.assumptions.checks.check import LIGHTS
 from belated.base.text import printable
 from belated.live.answers import LiveAnswer
-from belated.live.changing import Author
 from belated.live.dashboard import changing, creating, tokens
 from belated.live.dashboard.history import change_words
 from belated.live.dashboard.machine import read_machine
@@ -253,11 +252,12 @@ class Pages:
         """Say what a change would do, and make it once that was confirmed."""
         token, exp = await self._experiment(request, "admin")
         form, service = await checked_form(request), _service(request)
-        change, action, given = await service.thread(changing.read_change, exp, form)
         seen = await service.thread(_seen, exp)
+        held = await service.thread(exp.unchanged_since, seen)
+        change, action, given = await service.thread(changing.read_change, held, form)
         if change is not None and form.get("seen") == str(seen):
             try:
-                await service.thread(change.act, Author(token.label, change.reason, seen))
+                await service.thread(change.make, token.label)
                 _note(request, token)
                 return _moved("/changes", experiment=exp.name, done=action.what)
             except OutdatedError:  # a form that is sent twice at once, to whatever servers, changes something once
