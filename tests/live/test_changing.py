@@ -68,7 +68,7 @@ def test_of_changes_that_were_decided_at_once_on_several_servers_one_is_made(pla
     refused = "'button' was changed meanwhile; look at it again before you change it."
     assert sorted(said) == [refused] * 3 + ["made"]
     assert [each.what for each in exp.changes()][seen:] == ["set policy"]
-    exp.unchanged_since(seen + 1).pause_arm("B")
+    exp._unchanged_since(seen + 1).pause_arm("B")
     with pytest.raises(OutdatedError):
-        exp.unchanged_since(seen).start()
+        exp._unchanged_since(seen).start()
     assert len(exp.changes()) == seen + 2

@@ -272,7 +272,7 @@ class Experiment:
             self._store.storage.flush_erased()
         return erased
 
-    def unchanged_since(self, changes: int) -> Experiment:
+    def _unchanged_since(self, changes: int) -> Experiment:
         """Return the experiment for a change that is refused if the audit no longer has this number of changes."""
         with self._store.storage.reading() as session:
             return Experiment(self._store, snapshot(session, self.name), changes)

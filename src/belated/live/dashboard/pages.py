@@ -253,7 +253,7 @@ class Pages:
         token, exp = await self._experiment(request, "admin")
         form, service = await checked_form(request), _service(request)
         seen = await service.thread(_seen, exp)
-        held = await service.thread(exp.unchanged_since, seen)
+        held = await service.thread(exp._unchanged_since, seen)
         change, action, given = await service.thread(changing.read_change, held, form)
         if change is not None and form.get("seen") == str(seen):
             try:
