@@ -166,6 +166,12 @@ def test_a_database_file_by_url(form: str, tmp_path) -> None:
         connection.close()
     before = path.read_bytes()
     same(bl.read(f"{form}://{path}", table=only, propensity=named(drawn)), drawn)
+    if form == "sqlite":  # it lacks functions that the sums need
+        for limit, why in ((0, "`copy_limit` is 0"), (199, r"there are more than 199 rows \(`copy_limit`\)")):
+            with pytest.raises(
+                bl.LogError, match=rf"^sqlite cannot compute the sums itself, .*: {why}\. Raise `copy_limit`"
+            ):
+                bl.read(f"sqlite://{path}", table=only, propensity=named(drawn), copy_limit=limit)
     assert path.read_bytes() == before
     with pytest.raises(bl.OptionError, match="There is no file"):
         bl.read(f"{form}://{path}x.duckdb", table=only)

@@ -59,6 +59,8 @@ class Engine:
         compiled kernel.
     copies : bool
         Whether rows that are not too many are copied into the embedded engine, rather than summed up where they are.
+    computes_sums : bool
+        Whether it can sum up rows that are not copied.
     has_infinite_times : bool
         Whether a timestamp can be infinite.
     """
@@ -66,6 +68,7 @@ class Engine:
     packages: ClassVar[tuple[str, ...]] = ("ibis", "pyarrow", "sqlalchemy")
     is_embedded: ClassVar[bool] = False
     copies: ClassVar[bool] = True
+    computes_sums: ClassVar[bool] = True
     has_infinite_times: ClassVar[bool] = False
 
     def fetch(self, expression: ir.Table) -> pa.Table:
@@ -318,6 +321,7 @@ class SQLite(Engine):
     """SQLite, whose columns may hold values of any type, whatever they were declared as."""
 
     packages = ("sqlite3",)
+    computes_sums = False  # it lacks functions of the query, such as that for NaN
 
     def fetch(self, expression: ir.Table) -> pa.Table:
         """Return the values as they are; Ibis would cut numbers to the type of the first."""

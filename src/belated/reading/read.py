@@ -191,20 +191,12 @@ def read(
     columns = find_roles(_kinds(assignments), None if deliveries is None else _kinds(deliveries), options | texts)
     given_table, notes = assignments.table, zone_notes(assignments, deliveries, columns)
     assignments, deliveries = _loaded(assignments, deliveries, columns, percent=propensity_unit == "percent")
-    held_in = None
     notes += [_NO_CHECKSUM.format(one_line(Path(file).name)) for file in files if lacks_checksum(file)]
     engine = engine_of(assignments.table)
-    if whole("copy_limit", copy_limit, least=0) > 0 and engine.copies and not engine.is_embedded:
-        try:
-            held_in = assignments.connection.name
-            with sentences(assignments.name):
-                chances = _chances(assignments, columns)
-            assignments, deliveries = copy_tables(assignments, deliveries, columns, chances, copy_limit)
-        except UncopiedError as error:
-            held_in, notes = (
-                None,
-                [*notes, f"{held_in} computes the sums, because its rows are not copied: {error}."],
-            )
+    assignments, deliveries, held_in, why = _copied(
+        assignments, deliveries, columns, whole("copy_limit", copy_limit, least=0)
+    )
+    notes += why
     if deliveries is not None:
         with sentences(assignments.name, files):
             assignments, deliveries = with_alike_keys(assignments, deliveries, columns)
@@ -313,6 +305,30 @@ def _measure(events: bool | Measure, columns: Roles) -> Measure | None:
 
 def _kinds(table: Input) -> dict[str, ColumnKind]:
     return {**kinds_of(table.table), **table.kinds}
+
+
+def _copied(
+    assignments: Input, deliveries: Input | None, roles: Roles, limit: int
+) -> tuple[Input, Input | None, str | None, list[str]]:
+    """Copy the tables of a database; return them, the database's name if they were copied, and a note if not."""
+    engine = engine_of(assignments.table)
+    if engine.is_embedded or not engine.copies:
+        return assignments, deliveries, None, []
+    database = assignments.connection.name
+    try:
+        if limit == 0:
+            raise UncopiedError(f"{argument('copy_limit')} is 0")
+        with sentences(assignments.name):
+            chances = _chances(assignments, roles)
+        return *copy_tables(assignments, deliveries, roles, chances, limit), database, []
+    except UncopiedError as error:
+        if not engine.computes_sums:
+            raise LogError(
+                f"{database} cannot compute the sums itself, and its rows are not copied: {error}. Raise "
+                f"{argument('copy_limit')}, or write the table to a Parquet file."
+            ) from None
+        note = f"{database} computes the sums, because its rows are not copied: {error}."
+        return assignments, deliveries, None, [note] if limit > 0 else []
 
 
 def _loaded(
