@@ -169,8 +169,10 @@ def _postgres_server() -> Iterator[str]:
         data = f"{folder}/data"
         initdb = [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
         subprocess.run(initdb, cwd=folder, check=True, capture_output=True, **run_as)
-        # no TCP: a socket in a folder of its own cannot collide with another worker's
-        serve = [binaries / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-F"]
+        # no TCP: a socket in a folder of its own cannot collide with another worker's; no statistics of tables in
+        # between: the transaction that stores them holds back what is read of other transactions
+        options = ["-c", "listen_addresses=", "-c", "autovacuum=off", "-F"]
+        serve = [binaries / "postgres", "-D", data, "-k", folder, *options]
         log = Path(folder, "log")
         with log.open("wb") as sink, subprocess.Popen(serve, cwd=folder, stdout=sink, stderr=sink, **run_as) as server:
             try:
