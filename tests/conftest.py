@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 
 import pytest
@@ -33,6 +34,10 @@ __all__ = [
 # Commands that tests start share compiled modules with each other and with the next run, as they do for users.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A run in the background begins with Ctrl-C ignored, and so would the commands that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about the machine, and what it compiles, than about the code.
 # The same examples are drawn in every run; `pytest --hypothesis-profile=explore` draws new ones.
