@@ -34,10 +34,11 @@ def test_rows_of_one_position_are_sorted_by_time_then_assignment(kernel):
     assert arrange(ArrivalTimes(times, due, order, 5), 3, 6).tolist() == [3, 1, 0]
 
 
-def test_many_rows_of_one_position(kernel):
-    times = fixed(*np.random.default_rng(0).integers(0, 9, 50))
-    due = np.full(50, 50, dtype=np.int32)
-    ordered = kernel("arrange")(ArrivalTimes(times, due, np.empty(0, np.int32), 50), 0, 51)
+@pytest.mark.parametrize("rows", [16, 17, 50, 64, 301])
+def test_many_rows_of_one_position(kernel, rows):
+    times = fixed(*np.random.default_rng(0).integers(0, 9, rows))
+    due = np.full(rows, rows, dtype=np.int32)
+    ordered = kernel("arrange")(ArrivalTimes(times, due, np.empty(0, np.int32), rows), 0, rows + 1)
     assert ordered.tolist() == np.argsort(times, kind="stable").tolist()
 
 

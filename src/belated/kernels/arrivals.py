@@ -12,7 +12,10 @@ import numpy as np
 from belated.base.columns import Array
 
 #: Functions to compile, helpers before their callers.
-KERNELS = ("arrange", "first_outside", "first_outcomes", "count_by")
+KERNELS = ("sort_by_time", "arrange", "first_outside", "first_outcomes", "count_by")
+
+#: Rows of a run that is sorted by insertion.
+RUN = 16
 
 
 class ArrivalTimes(NamedTuple):
@@ -42,6 +45,38 @@ class ArrivalColumns(NamedTuple):
     arrived: Array
 
 
+def sort_by_time(rows: Array, times: Array, begin: int, end: int, spare: Array) -> None:
+    """Sort places `begin` to `end` of `rows` by time; equal times keep their order. `spare` is as long as `rows`.
+
+    Runs are sorted by insertion, then merged in pairs. numba's own sort takes seconds to compile.
+    """
+    for first in range(begin, end, RUN):
+        for i in range(first + 1, min(first + RUN, end)):
+            row = rows[i]
+            j = i
+            while j > first and times[rows[j - 1]] > times[row]:
+                rows[j] = rows[j - 1]
+                j -= 1
+            rows[j] = row
+    width = RUN
+    while width < end - begin:
+        for first in range(begin, end - width, 2 * width):
+            middle, last = first + width, min(first + 2 * width, end)
+            for i in range(first, middle):
+                spare[i] = rows[i]
+            i, j = first, middle
+            for place in range(first, last):
+                if i == middle:
+                    break
+                if j < last and times[rows[j]] < times[spare[i]]:
+                    rows[place] = rows[j]
+                    j += 1
+                else:
+                    rows[place] = spare[i]
+                    i += 1
+        width *= 2
+
+
 def arrange(arrival_times: ArrivalTimes, low: int, high: int) -> Array:
     """Return the rows that are due at positions from `low` to `high`, in the order of arrival.
 
@@ -64,23 +99,11 @@ def arrange(arrival_times: ArrivalTimes, low: int, high: int) -> Array:
         if low <= when < high:
             arrived[start[when - low]] = row
             start[when - low] += 1
-    begin = 0
-    for cell in range(high - low if len(times) else 0):
-        end = start[cell]
-        if end - begin > 16:
-            tied = arrived[begin:end].copy()
-            tied = tied[np.argsort(times[tied], kind="mergesort")]
-            for i in range(end - begin):
-                arrived[begin + i] = tied[i]
-        else:
-            for i in range(begin + 1, end):
-                row = arrived[i]
-                j = i
-                while j > begin and times[arrived[j - 1]] > times[row]:
-                    arrived[j] = arrived[j - 1]
-                    j -= 1
-                arrived[j] = row
-        begin = end
+    if len(times):
+        begin, spare = 0, np.empty(len(arrived), due.dtype)
+        for cell in range(high - low):
+            sort_by_time(arrived, times, begin, start[cell], spare)
+            begin = start[cell]
     return arrived
 
 

@@ -231,7 +231,8 @@ def widest_gauges(ends: Array, now: Array, a: int, block: int, blocks: Blocks, p
         furthest = lean + path[a, side]
         inward = furthest < 0.0 if side == 0 else furthest > 0.0
         if plan.kind == BETA_BINOMIAL:
-            end[:] = now[a]
+            for j in range(len(end)):
+                end[j] = now[a, j]
         else:
             end[LOWER] = lower
             end[UPPER] = upper
