@@ -195,16 +195,16 @@ def first_sentence(thing: object) -> str:
 
 def commands() -> str:
     """Show the help of every command."""
-    from belated.cli.app import app, live_commands  # here, because it takes a while
+    from belated.cli.app import build, live_commands  # here, because it takes a while
 
     os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1", _TYPER_FORCE_DISABLE_TERMINAL="1")
-    names = [[command.callback.__name__] for command in app.registered_commands if command.callback]
+    names = [[command.callback.__name__] for command in build().registered_commands if command.callback]
     names += [["live"], *(["live", *words] for words in live_commands())]
     parts = ["# Commands\n", "What `belated --help` and `belated <command> --help` print.\n"]
     for words in [[], *names]:
         out = io.StringIO()
         with redirect_stdout(out), suppress(SystemExit):
-            app([*words, "--help"], prog_name="belated")
+            build(words)([*words, "--help"], prog_name="belated")
         text = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
         lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
         parts += [f"## `{' '.join(['belated', *words])}`\n", f"```text\n{lines}\n```\n"]

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from commands import invoke
 from documentation import ROOT, Page
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 
 DEPLOY = ROOT / "deploy"
 UNITS = ("belated.service", "belated-backup.service", "belated-backup.timer")
@@ -24,7 +23,7 @@ INSTALLED = "/opt/belated/bin/belated"
 
 def accepts(words: list[str]) -> None:
     """Assert that the command line knows a command and its options: with one more option, only that is wrong."""
-    done = CliRunner().invoke(app, [*words, "--no-such-option"])
+    done = invoke([*words, "--no-such-option"])
     said = re.sub(r"\x1b\[[0-9;]*m|[\s│]+", " ", done.output)
     assert "No such option: --no-such-option" in said, (words, said)
 

@@ -8,13 +8,12 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from commands import invoke
 from engines import source_of
 from scipy import stats
 from simulated_logs import ARMS, POLICIES, changed, chosen, played, waits
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 
 NAMES = (
     "largest weight", "effective size", "variance sums", "propensity decay", "delay tail", "still out", "arrivals",
@@ -154,19 +153,19 @@ def test_the_command(tmp_path):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table(columns), path)
-    run = CliRunner().invoke(app, ["diagnose", str(path), "--as-of", "2000", "--format", "json"])
+    run = invoke(["diagnose", str(path), "--as-of", "2000", "--format", "json"])
     assert run.exit_code == 0, run.stderr
     document = json.loads(run.stdout)
     assert [check["check"] for check in document["checks"]] == list(NAMES)
     assert document["rows"] == 2000
-    table = CliRunner().invoke(app, ["diagnose", str(path)])
+    table = invoke(["diagnose", str(path)])
     assert "✓ green  drift" in table.stdout
     for form in ("csv", "markdown"):
-        assert CliRunner().invoke(app, ["diagnose", str(path), "--format", form]).exit_code == 0
-    assert CliRunner().invoke(app, ["diagnose", str(path), "--format", "xml"]).exit_code == 2
+        assert invoke(["diagnose", str(path), "--format", form]).exit_code == 0
+    assert invoke(["diagnose", str(path), "--format", "xml"]).exit_code == 2
     columns["p_A"], columns["p_B"] = columns["p_B"], columns["p_A"]
     pq.write_table(pa.table(columns), path)
-    wrong = CliRunner().invoke(app, ["diagnose", str(path)])
+    wrong = invoke(["diagnose", str(path)])
     assert wrong.exit_code == 0
     assert "✗ red    probabilities" in wrong.stdout
 

@@ -9,13 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from commands import invoke
 from scipy import stats
 from segmented_logs import contextual
 from simulated_logs import experiment
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 from belated.kernels import jit
 
 # ---------------------------------------------------------------- beside the library's own intervals
@@ -213,17 +212,17 @@ def test_the_command_says_the_same(tmp_path):
     path.write_text("\n".join(lines))
     options = ["sensitivity", str(path), "--contrast", "B-A", "--as-of", "600", "--assigned-at", "step",
                "--arrived-at", "arrived"]  # fmt: skip
-    done = CliRunner().invoke(app, [*options, "--format", "json", "--gamma", "1,2", "--mature", "50"])
+    done = invoke([*options, "--format", "json", "--gamma", "1,2", "--mature", "50"])
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     ours = bl.sensitivity(log, ("B", "A"), gammas=[1, 2], mature=50)
     assert document["gamma"]["rows"][1]["low"] == pytest.approx(ours.at(2).low)
     assert document["gamma"]["tipping_point"] == pytest.approx(ours.tipping_point)
-    shown = CliRunner().invoke(app, [*options, "--plot", str(tmp_path / "figure")])
+    shown = invoke([*options, "--plot", str(tmp_path / "figure")])
     assert shown.exit_code == 0, shown.output
     assert " beats " in shown.stdout or "The interval" in shown.stdout
     assert (tmp_path / "figure.png").exists()
-    wrong = CliRunner().invoke(app, [*options[:2], "--contrast", "B-C"])
+    wrong = invoke([*options[:2], "--contrast", "B-C"])
     assert wrong.exit_code == 2
 
 

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
+from commands import invoke
 
 import belated as bl
-from belated.cli.app import app
 
 EXPERIMENT = """
 seed = 1
@@ -31,7 +30,7 @@ def call():
     """Run the command line in this process."""
 
     def run(*arguments):
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+        return invoke(arguments)
 
     return run
 

@@ -8,7 +8,7 @@ import typer
 
 import belated as bl
 from belated.cli import app as module
-from belated.cli.app import COMMANDS, app, build, run
+from belated.cli.app import COMMANDS, build, run
 
 
 def test_help_and_version(call):
@@ -22,7 +22,7 @@ def test_help_and_version(call):
 
 
 def test_the_commands_are_these():
-    assert [command.name or command.callback.__name__ for command in app.registered_commands] == [
+    assert [command.name or command.callback.__name__ for command in build().registered_commands] == [
         "analyze", "diagnose", "sensitivity", "plan", "simulate", "study", "paper",
     ]  # fmt: skip
 
@@ -36,7 +36,7 @@ def test_the_commands_are_these():
     ],
 )
 def test_a_command_that_is_called_is_built_alone_and_is_the_same(arguments, words):
-    alone, among_all = (typer.main.get_command(each) for each in (build(arguments), app))
+    alone, among_all = (typer.main.get_command(each) for each in (build(arguments), build()))
     for word in words:
         assert list(alone.commands) == [word]
         alone, among_all = alone.commands[word], among_all.commands[word]

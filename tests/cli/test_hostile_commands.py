@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from commands import invoke
 from drawn import DRAWN, NAMES, Drawn, named
-from typer.testing import CliRunner
 
 import belated as bl
 import belated.cli.app as entry
 from belated.base.text import printable
-from belated.cli.app import app
 from belated.reports.analysis import Questions, analyse
 from belated.reports.rendering import write_report
 
@@ -83,7 +82,7 @@ def test_no_segment_escapes_from_any_output():
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, ["analyze", *arguments])
+    result = invoke(["analyze", *arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result
 

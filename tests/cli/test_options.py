@@ -8,7 +8,7 @@ import pytest
 import typer
 
 import belated as bl
-from belated.cli.app import COMMANDS, app
+from belated.cli.app import COMMANDS, build
 from belated.cli.options import LogOptions
 from belated.cli.output import FORMATS
 from belated.estimation.estimators import ESTIMATORS
@@ -21,7 +21,7 @@ READERS = ("analyze", "diagnose", "sensitivity", "plan")
 
 
 def parameters(name):
-    return {each.name: each for each in typer.main.get_command(app).commands[name].params}
+    return {each.name: each for each in typer.main.get_command(build([name])).commands[name].params}
 
 
 @pytest.mark.parametrize("command", READERS)

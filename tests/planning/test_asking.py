@@ -3,11 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from commands import invoke
 from scipy import special
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 
 N = bl.arms.normal
 UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
@@ -24,13 +23,13 @@ name = "uniform"
 def test_the_command_plans_from_a_description(tmp_path):
     (tmp_path / "e.toml").write_text(TOML)
     asked = ["plan", str(tmp_path / "e.toml"), "--half-width", "0.2", "--target", "A-B"]
-    done = CliRunner().invoke(app, [*asked, "--format", "json", "--plot", str(tmp_path / "plan")])
+    done = invoke([*asked, "--format", "json", "--plot", str(tmp_path / "plan")])
     assert done.exit_code == 0, done.output
     about = json.loads(done.stdout)
     assert about["target"] == "A - B"
     assert about["horizon"] == pytest.approx(4 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.03)
     assert (tmp_path / "plan.png").stat().st_size > 1000
-    shown = CliRunner().invoke(app, [*asked, "--policy", "epsilon_greedy,decay=0.3", "--wait", "full"])
+    shown = invoke([*asked, "--policy", "epsilon_greedy,decay=0.3", "--wait", "full"])
     assert "About " in shown.stdout
     assert "by horizon" in shown.stdout
 
@@ -42,7 +41,7 @@ def test_the_plan_says_which_target_it_took(tmp_path):
         ("e.toml", "No target was given; this plan is for B - A, the second arm minus the first."),
         ("several.toml", "This plan is for A - B, the first of the file's 2 targets."),
     ):
-        done = CliRunner().invoke(app, ["plan", str(tmp_path / name), "--half-width", "0.3", "--replications", "50"])
+        done = invoke(["plan", str(tmp_path / name), "--half-width", "0.3", "--replications", "50"])
         assert words in done.stdout
 
 
@@ -61,7 +60,7 @@ def test_the_command_plans_from_a_pilot(tmp_path):
         lines.append(f"{t},{'AB'[code]},0.5,0.5,{y},{t + 5}")
     (tmp_path / "pilot.csv").write_text("\n".join(lines) + "\n")
     where = [str(tmp_path / "pilot.csv"), "--assigned-at", "step", "--arrived-at", "arrived", "--format", "csv"]
-    done = CliRunner().invoke(app, ["plan", *where, "--half-width", "0.2"])
+    done = invoke(["plan", *where, "--half-width", "0.2"])
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("wait,horizon,low,high,total")
 
@@ -78,7 +77,7 @@ def test_the_command_plans_from_a_pilot(tmp_path):
 )
 def test_what_the_command_cannot_plan_is_one_sentence(tmp_path, options, sentence):
     (tmp_path / "e.toml").write_text(TOML)
-    done = CliRunner().invoke(app, ["plan", str(tmp_path / "e.toml"), *options])
+    done = invoke(["plan", str(tmp_path / "e.toml"), *options])
     assert done.exit_code == 2
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("\n") == 1

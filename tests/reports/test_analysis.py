@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from commands import invoke
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 from reports.samples import event_log, event_tables, many_arms
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 from belated.reports.analysis import Questions, analyse
 
 BANDIT = bl.Bandit(
@@ -48,7 +47,7 @@ def path(log, tmp_path_factory):
 
 
 def call(*arguments):
-    return CliRunner().invoke(app, ["analyze", *map(str, arguments)])
+    return invoke(["analyze", *map(str, arguments)])
 
 
 def test_the_name_of_the_outcome_is_text_in_markdown(log, tmp_path):

@@ -12,6 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST
+from commands import invoke
 from reports.samples import (
     CHECKS,
     HOSTILE,
@@ -23,13 +24,11 @@ from reports.samples import (
     sample_report,
     write_table,
 )
-from typer.testing import CliRunner
 
 import belated as bl
 from belated.base.files import write_whole
 from belated.base.tables import Column
 from belated.base.text import share_text
-from belated.cli.app import app
 from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE
 from belated.reports.analysis import Questions, analyse
 from belated.reports.gather import gather
@@ -136,7 +135,7 @@ def test_what_a_sequence_left_out_is_said_when_it_says_nothing_now(tmp_path):
 
 def by_command(path, folder, *arguments):
     """Return the page that the command writes, without what says that it did."""
-    done = CliRunner().invoke(app, ["analyze", str(path), "--report", str(folder / "command.html"), *arguments])
+    done = invoke(["analyze", str(path), "--report", str(folder / "command.html"), *arguments])
     assert done.exit_code == 0, done.stderr
     return undated((folder / "command.html").read_text())
 
@@ -248,7 +247,7 @@ def test_labels_that_are_not_text_reach_the_page(tmp_path):
 def test_every_number_of_the_tables_is_that_of_the_analysis(ten_arms, table, tmp_path, options):
     arguments = ["--contrast", "J-I", "--baseline", "B", "--policy", "A=0.5,C=0.5", "--policy", "greedy", *options]
     html = by_command(table, tmp_path, *arguments)
-    done = CliRunner().invoke(app, ["analyze", str(table), "--format", "json", *arguments])
+    done = invoke(["analyze", str(table), "--format", "json", *arguments])
     (answers,) = json.loads(done.stdout)["answers"]
     contrasts = {(one["arm"], one["baseline"]): one for one in answers["contrasts"]}
 

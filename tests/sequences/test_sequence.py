@@ -9,11 +9,10 @@ import math
 
 import numpy as np
 import pytest
+from commands import invoke
 from sequence_logs import as_log, made_up
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_the_command_line(tmp_path):
     names += ["--assigned-at", "step", "--arrived-at", "arrived"]
 
     def call(*more):
-        return CliRunner().invoke(app, ["analyze", str(path), *names, *more])
+        return invoke(["analyze", str(path), *names, *more])
 
     found = bl.sequence(log, target=1200)
     done = call("--sequential", "--target", "1200")

@@ -50,7 +50,7 @@ def _options(words: tuple[str, ...]) -> Callable[[str, str], str]:
     """Return how a command's errors show an argument: as the command's option, if it has one of this name."""
 
     def show(name: str, value: str) -> str:
-        command: Any = typer.main.get_command(app)
+        command: Any = typer.main.get_command(build(words))
         for word in words:
             command = command.commands[word]
         name, bracket, place = name.partition("[")  # one of several values, such as propensity['A']
@@ -109,9 +109,6 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
         kind = Signed if words[:-1] else None
         groups[words[:-1]].command(words[-1], cls=kind)(sentences(_options(words))(command))
     return built
-
-
-app = build()
 
 
 class _Remarks:

@@ -10,11 +10,10 @@ from html import unescape
 
 import numpy as np
 import pytest
+from commands import invoke
 from live.dashboard.conftest import opened
-from typer.testing import CliRunner
 
 import belated as bl
-from belated.cli.app import app
 from belated.live.schema import TABLES
 from belated.live.service import logs
 from belated.live.tokens import make_token, tokens
@@ -195,7 +194,7 @@ def test_a_part_that_the_browser_has_is_not_sent_again(site):
 
 def test_numbers_are_those_of_the_command(site, filled):
     page = text(content(site, "/answer", **EXPERIMENT))
-    done = CliRunner().invoke(app, ["live", "answer", str(filled), "subject line", "--format", "markdown"])
+    done = invoke(["live", "answer", str(filled), "subject line", "--format", "markdown"])
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
     rows = [row for row in rows if " - " in row[0]]
     assert len(rows) == 3
