@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,8 +62,9 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
         middle = int(np.searchsorted(np.cumsum(by_delay), by_delay.sum() / 2)) + 1
         fits[:, k] = _interval(_lomax(own, ends, ends[middle]))
         if own[middle:].sum() >= FEW / 2:
-            logs = -_EXPONENTS[:, np.newaxis] * np.log(ends[middle:] / ends[middle])
-            far = _interval(_likelihood(own[middle:, middle + 1 :], logs))
+            bins = _Bins.of(own[middle:, middle + 1 :])
+            logs = -_EXPONENTS[:, np.newaxis] * np.log(ends[middle:][bins.used] / ends[middle])
+            far = _interval(bins.likelihood(logs))
             heavy[k] = max(high[k], far[2]) < 0.5
             if low[k] == 0:  # the density hardly falls, or rises first: a power law fits the longer half better
                 fits[:, k] = far
@@ -73,8 +75,8 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
             fits[:, k] = math.inf, _EXPONENTS[-1], math.inf
         elif low[k] == 0 and ends[middle - 1] > 0:
             # the density does not fall up to the longest delay, which may be as long as the others
-            bins = _to_the_end(own[middle - 1 :, middle:], ends[middle - 1 :], arrivals.followed)
-            if _are_few(*bins, cut=1):
+            last = _to_the_end(own[middle - 1 :, middle:], ends[middle - 1 :], arrivals.followed)
+            if _are_few(*last, cut=1):
                 fits[:, k] = math.inf, 0.5, math.inf
     return Tails(exponent=exponent, low=low, high=high, heavy=heavy)
 
@@ -118,35 +120,61 @@ def _are_few(counts: Array, ends: Array, cut: int) -> bool:
 
 def _lomax(counts: Array, ends: Array, typical: float) -> Array:
     """Return, for each exponent, the largest log likelihood over the scale."""
-    beyond = (ends - ends[0])[np.newaxis, :]
+    bins = _Bins.of(counts[:, 1:])
+    beyond = (ends - ends[0])[np.newaxis, bins.used]
     exponents = _EXPONENTS[:, np.newaxis]
 
     def value(log_scale: Array) -> Array:
-        return _likelihood(counts[:, 1:], -exponents * np.log1p(beyond / np.exp(log_scale)[:, np.newaxis]))
+        return bins.likelihood(-exponents * np.log1p(beyond / np.exp(log_scale)[:, np.newaxis]))
 
     grid = np.log(_SCALES * typical)
     tried = np.array([value(np.full(len(_EXPONENTS), at)) for at in grid])
     best = np.argmax(tried, axis=0)
     low, high = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, len(grid) - 1)]
     golden = (math.sqrt(5) - 1) / 2
+    inner, outer = high - golden * (high - low), low + golden * (high - low)
+    at_inner, at_outer = value(inner), value(outer)
     for _ in range(12):  # to a three-hundredth of the distance between scales
-        inner, outer = high - golden * (high - low), low + golden * (high - low)
-        left = value(inner) > value(outer)
+        left = at_inner > at_outer
         low, high = np.where(left, low, inner), np.where(left, outer, high)
-    profile: Array = np.maximum(tried.max(axis=0), value((low + high) / 2))
+        new = np.where(left, high - golden * (high - low), low + golden * (high - low))
+        at_new = value(new)  # the other inner point is one of the last two
+        inner, outer = np.where(left, new, outer), np.where(left, inner, new)
+        at_inner, at_outer = np.where(left, at_new, at_outer), np.where(left, at_inner, at_new)
+    profile: Array = np.maximum(tried.max(axis=0), np.maximum(at_inner, at_outer))
     return profile
 
 
-def _likelihood(counts: Array, logs: Array) -> Array:
-    """Return log likelihoods of delays by bin and bins followed; rows of `logs` are log S at the ends of the bins."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fell = np.log(-np.expm1(np.diff(logs))) + logs[:, :-1]
-        within = np.log(-np.expm1(logs[:, 1:]))
-    arrived, followed = counts.sum(axis=1), counts.sum(axis=0)
-    some, any_followed = arrived > 0, followed > 0
-    values = fell[:, some] @ arrived[some] - within[:, any_followed] @ followed[any_followed]
-    likelihoods: Array = np.where(np.isnan(values), -math.inf, values)
-    return likelihoods
+class _Bins(NamedTuple):
+    """The bins of delays that have outcomes, and those that are the last ones followed; of most delays, few of all.
+
+    `used` are the ends of bins at which log S is needed; `begin`, `end` and `last` are places among them.
+    """
+
+    used: Array
+    begin: Array
+    end: Array
+    last: Array
+    arrived: Array
+    followed: Array
+
+    @classmethod
+    def of(cls, counts: Array) -> _Bins:
+        """Return the bins of counts by delay bin and number of bins followed."""
+        arrived, followed = counts.sum(axis=1), counts.sum(axis=0)
+        some, last = np.flatnonzero(arrived), np.flatnonzero(followed) + 1
+        used = np.unique(np.concatenate([some, some + 1, last]))
+        begin, end, until = (np.searchsorted(used, each) for each in (some, some + 1, last))
+        return cls(used, begin, end, until, arrived[some], followed[last - 1])
+
+    def likelihood(self, logs: Array) -> Array:
+        """Return log likelihoods; rows of `logs` are log S at the ends that are used."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fell = np.log(-np.expm1(logs[:, self.end] - logs[:, self.begin])) + logs[:, self.begin]
+            within = np.log(-np.expm1(logs[:, self.last]))
+        values = fell @ self.arrived - within @ self.followed
+        likelihoods: Array = np.where(np.isnan(values), -math.inf, values)
+        return likelihoods
 
 
 def _interval(profile: Array) -> tuple[float, float, float]:
