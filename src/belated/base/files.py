@@ -1,4 +1,4 @@
-"""Writing files atomically, with the permissions of the file they replace."""
+"""Writing files atomically, with the permissions of the file they replace; files that change while they are read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from belated.base.errors import OptionError, argument
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 
 #: How databases begin: those of SQLite, and those of DuckDB after a checksum of 8 bytes.
@@ -53,6 +54,47 @@ def check_file(path: str | os.PathLike[str]) -> None:
     """Raise if a path is a pipe or a device, which may have no end or no writer."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise OptionError(f"`{one_line(path, 200)}` is a pipe or a device; write its content to a file first.")
+
+
+class Version(NamedTuple):
+    """A file as it was when it was found: its size in bytes, and when it was changed, in nanoseconds."""
+
+    path: str
+    size: int
+    changed: int
+
+
+def versions_of(paths: Iterable[str]) -> tuple[Version, ...]:
+    """Return files as they are now; raise if one is not there, or if one is there twice."""
+    found: dict[tuple[int, int], str] = {}
+    versions = []
+    for path in paths:
+        check_file(path)
+        try:
+            state = os.stat(path)
+        except OSError as error:
+            why = "it is a link to a file that is not there" if os.path.islink(path) else error.strerror
+            raise OptionError(f"`{one_line(path, 200)}` cannot be read: {why}.") from None
+        same = found.setdefault((state.st_dev, state.st_ino), path)
+        if same != path:
+            raise OptionError(
+                f"`{one_line(same, 200)}` and `{one_line(path, 200)}` are the same file, whose rows would count twice; "
+                "keep one of the two."
+            )
+        versions.append(Version(os.path.abspath(path), state.st_size, state.st_mtime_ns))
+    return tuple(versions)
+
+
+def check_unchanged(versions: Iterable[Version]) -> None:
+    """Raise if a file is no longer as it was when it was found."""
+    for version in versions:
+        try:
+            state = os.stat(version.path)
+        except OSError:
+            state = None
+        if state is None or (state.st_size, state.st_mtime_ns) != version[1:]:
+            name = one_line(Path(version.path).name)
+            raise LogError(f"`{name}` has changed since it was first read; read it again.")
 
 
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
