@@ -108,12 +108,20 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         raise OptionError(f"`{path}` cannot be written: it is a folder.")
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
-    if path.is_file() and _is_database(path):
+    if path.is_file() and _DATABASES.match(_start(path, 16)):
         raise OptionError(f"`{path}` cannot be written: it is a database, which would be lost; choose another name.")
     if path.exists() and any(_is_same(path, given) for given in inputs):
         raise OptionError(f"`{path}` cannot be written: it is an input file, which would be lost; choose another name.")
     _check_permission(path, Path(os.path.realpath(path)))
     return path
+
+
+def check_page(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """Return the path if a page can be written there; it does not replace files of another kind, such as tables."""
+    place = check_place(path, inputs)
+    if _start(place, 64).lstrip()[:9].lower() not in (b"", b"<!doctype"):
+        raise OptionError(f"`{place}` cannot be written: it is no page, and would be lost; choose another name.")
+    return place
 
 
 def _check_permission(path: Path, place: Path) -> None:
@@ -122,12 +130,13 @@ def _check_permission(path: Path, place: Path) -> None:
         raise OptionError(f"`{path}` cannot be written: {os.strerror(errno.EACCES)}.")
 
 
-def _is_database(path: Path) -> bool:
+def _start(path: Path, size: int) -> bytes:
+    """Return how a file begins; nothing if there is none, or if it cannot be read."""
     try:
         with path.open("rb") as file:
-            return _DATABASES.match(file.read(16)) is not None
+            return file.read(size)
     except OSError:  # said when it is written
-        return False
+        return b""
 
 
 def _is_same(path: Path, other: str | Path) -> bool:

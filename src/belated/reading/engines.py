@@ -501,12 +501,12 @@ def sentences(name: str, files: Sequence[Version] = ()) -> Iterator[None]:
         if not _is_engines(error):
             raise
         check_unchanged(files)
-        raise LogError(f"`{_broken([file.path for file in files]) or name}` cannot be read: {_meaning(error)}") from error
+        raise LogError(f"`{_broken(files) or name}` cannot be read: {_meaning(error)}") from error
 
 
-def _broken(files: Sequence[str]) -> str | None:
+def _broken(files: Sequence[Version]) -> str | None:
     """Return the name of the first of several Parquet files that cannot be read by itself."""
-    for path in files if len(files) > 1 else ():
+    for path, _, _ in files if len(files) > 1 else ():
         if path.lower().endswith(PARQUET):
             try:
                 where = embedded.sql_text(embedded.literal_path(path))
