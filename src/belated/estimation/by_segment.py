@@ -106,7 +106,8 @@ class Heterogeneity(Table):
 
     def plot(self) -> Figure:
         """Draw the contrast in every segment; a matplotlib figure, which notebooks show."""
-        named = (replace(a, name=f"{a.name} in {one_line(visible(a.segment))}", parts=()) for a in self.contrasts.answers)
+        answers = self.contrasts.answers
+        named = (replace(a, name=f"{a.name} in {one_line(visible(a.segment))}", parts=()) for a in answers)
         return replace(self.contrasts, answers=tuple(named)).plot()
 
     def _title(self) -> str:
