@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from belated.base.documents import csv_text
 from belated.base.errors import OptionError
-from belated.base.files import check_file, check_place, write_whole
+from belated.base.files import check_file, check_page, check_place, write_whole
 
 
 def test_a_file_appears_whole_and_leaves_nothing_beside_it(tmp_path):
@@ -177,3 +177,15 @@ def test_pipes_and_devices_are_no_files(tmp_path):
     for name in ("pipe.csv", "zero.csv"):
         with pytest.raises(OptionError, match=f"{name}` is a pipe or a device"):
             check_file(tmp_path / name)
+
+
+def test_a_page_replaces_no_other_kind_of_file(tmp_path):
+    path = tmp_path / "bought.csv"
+    for content in ("", "<!DOCTYPE html>\n<html>", "\n<!doctype html>"):
+        path.write_text(content)
+        assert check_page(path) == path
+    for content in (b"id,outcome\n1,0\n", b"PAR1\x00"):
+        path.write_bytes(content)
+        with pytest.raises(OptionError, match=r"bought.csv` cannot be written: it is no page, and would be lost"):
+            check_page(path)
+    assert check_page(tmp_path / "new.html") == tmp_path / "new.html"

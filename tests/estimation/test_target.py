@@ -30,6 +30,16 @@ def test_what_users_give(given, name, coefficients):
     assert read_target(ARMS, target) is target
 
 
+def test_names_that_would_not_be_seen_have_quotes():
+    arms = ("", "A ", "B")
+    assert [read_target(arms, arm).name for arm in arms] == ["''", "'A '", "B"]
+    log = bl.Log(["", "A "] * 20, np.arange(40.0) % 3, np.full((40, 2), 0.5))
+    est = bl.estimate(log)
+    assert repr(est.arm("")).startswith("'': 95%")
+    assert est.best().answer.name in ("greedy: ''", "greedy: 'A '")
+    assert [answer.name for answer in est.contrasts("best").answers] == ["'' - best other", "'A ' - best other"]
+
+
 def test_policies_and_their_names():
     target = Target.policy(("A", "B", "C"), {"A": 0.25, "B": 0.75, "C": 0})
     assert target.name == "0.25 A + 0.75 B"

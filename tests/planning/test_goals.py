@@ -45,6 +45,12 @@ def test_an_assurance_is_a_quantile():
     assert goal.point(cell(-widths, widths), 0.0).value == pytest.approx(0.8)
 
 
+def test_the_error_of_a_quantile_beyond_the_largest_run_is_unknown():
+    widths = np.linspace(0.01, 1.0, 100)
+    errors = [HalfWidth(0.5, 0.95, assurance=p).point(cell(-widths, widths), 0.0).error for p in (0.8, 0.98, 0.999)]
+    assert errors == pytest.approx([0.045, 0.015, math.inf])
+
+
 def test_many_runs_without_an_interval_say_nothing():
     low = np.full(20, 0.0)
     low[:2] = math.nan
@@ -96,7 +102,7 @@ def test_only_power_needs_a_distance_from_the_null():
 
 
 def test_the_goal_that_is_asked_for():
-    assert read_goal(0.5, None, None, 0.0, 0.95) == HALF_WIDTH
-    assert read_goal(None, 0.8, None, 0.0, 0.95) == POWER
+    assert read_goal(0.5, None, None, 0.0, 0.95, replications=40) == HALF_WIDTH
+    assert read_goal(None, 0.8, None, 0.0, 0.95, replications=40) == POWER
     with pytest.raises(OptionError, match="exactly one goal"):
-        read_goal(0.5, 0.8, None, 0.0, 0.95)
+        read_goal(0.5, 0.8, None, 0.0, 0.95, replications=40)

@@ -10,6 +10,7 @@ import belated as bl
 N = bl.arms.normal
 LATE = bl.Bandit({"A": N(0), "B": N(0.5)}, {"A": bl.delays.pareto(0.5).censored(0.2), "B": bl.delays.geometric(50)})
 PROMPT = bl.Bandit({"A": N(0), "B": N(0.3)})
+RATES = bl.Bandit({"A": bl.arms.bernoulli(0.1), "B": bl.arms.bernoulli(0.2)})
 UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 
 
@@ -53,6 +54,9 @@ def test_the_same_seed_gives_the_same_plan():
         ({"power": 1.0}, "`power` is 1.0"),
         ({"power": 0.04}, "must be above 0.05"),
         ({"power": 0.8, "assurance": 0.9}, "`assurance` needs"),
+        ({"power": 0.9999}, "`power` is 0.9999; 4,000 simulated experiments can measure up to 0.99875; ask for less"),
+        ({"half_width": 0.1, "assurance": 0.9, "replications": 40}, "`assurance` is 0.9; 40 simulated"),
+        ({"half_width": 2, "bandit": RATES}, "`half_width` is 2; outcomes are 0 or 1, so it must be below 1"),
         ({"power": 0.8, "null": 0.3}, "equals the null"),
         ({"half_width": 0.1, "wait": -1}, "`wait` is -1"),
         ({"half_width": 0.1, "wait": "long"}, "`wait` is 'long'"),

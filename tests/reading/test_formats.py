@@ -285,3 +285,48 @@ def test_a_database_of_sqlite_and_one_that_is_open_say_so():
     database(os.path.abspath("b.duckdb"), DRAWN.wide())
     with duckdb.connect("b.duckdb"):
         refused("`b.duckdb` cannot be read: this program has it open already; close", "b.duckdb")
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_a_file_that_changes_after_it_was_read_is_refused(form):
+    write_table = pa.parquet.write_table if form == "parquet" else pa.feather.write_feather
+    table = DRAWN.wide()
+    write_table(table, f"log.{form}")
+    log = bl.read(f"log.{form}")
+    bl.estimate(log)
+    write_table(pa.concat_tables([table, table.slice(0, 20)]), "new")
+    os.replace("new", f"log.{form}")
+    for ask in (bl.estimate, bl.diagnose, bl.sequence):
+        with pytest.raises(bl.LogError, match=rf"`log\.{form}` has changed since it was first read; read it again"):
+            ask(log)
+    assert bl.estimate(bl.read(f"log.{form}")).sums["assigned"].sum() == ROWS + 20
+    log = bl.read(f"log.{form}")
+    os.remove(f"log.{form}")
+    with pytest.raises(bl.LogError, match=rf"`log\.{form}` has changed since it was first read"):
+        bl.estimate(log)
+
+
+def test_the_rows_of_a_file_count_once():
+    table = DRAWN.wide()
+    folder(table.slice(0, 30), table.slice(30))
+    os.symlink("1.parquet", "parts/latest.parquet")
+    refused("`parts/1.parquet` and `parts/latest.parquet` are the same file, whose rows would count twice", "parts")
+    refused("are the same file", "parts/*.parquet")
+    os.remove("parts/latest.parquet")
+    os.link("parts/1.parquet", "parts/2.parquet")
+    refused("are the same file", "parts")
+
+
+def test_links_that_would_leave_rows_out_are_refused():
+    table = DRAWN.wide()
+    folder(table.slice(0, 30))
+    os.symlink("gone.parquet", "parts/1.parquet")
+    refused("`parts/1.parquet` cannot be read: it is a link to a file that is not there", "parts")
+    refused("it is a link to a file that is not there", "parts/*.parquet")
+    os.remove("parts/1.parquet")
+    folder(table.slice(30), name="elsewhere")
+    os.symlink("../elsewhere", "parts/more")
+    refused("`parts/more` is a link to a folder, which is not followed", "parts")
+    same(bl.read("parts/**/*.parquet"))
+    os.rename("parts/more", "parts/_more")
+    assert bl.estimate(bl.read("parts")).sums["assigned"].sum() == 30

@@ -149,6 +149,13 @@ def test_encodings(encoding, said):
         refused("not text in UTF-8; give its encoding with `encoding`", "a.csv")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_the_encoding_that_an_error_suggests_is_right(encoding):
+    write("a.csv", text_of(columns()), encoding)
+    refused(f"in UTF-16, use `encoding='{encoding}'`", "a.csv")
+    is_right("a.csv", encoding=encoding)
+
+
 def test_offsets_are_applied():
     late = [each.replace(tzinfo=dt.timezone(dt.timedelta(hours=i % 3))).isoformat() for i, each in enumerate(SENT)]
     source = bl.read(write("a.csv", text_of({**columns(), "assigned_at": late})), arrived_at="none", delay="none")
@@ -268,7 +275,7 @@ REFUSED = {
     "no text encoding": (PLAIN, {"encoding": "base64"}, "`encoding` is 'base64'"),
     "not in that encoding": (PLAIN.replace("arm", "ärm"), {"encoding": "ascii"}, "it is not text in ascii"),
     "no such mark": (PLAIN, {"decimal": ";"}, r"`decimal` is ';'; it must be '\.' or ','"),
-    "a byte 0 in a name": (PLAIN.replace("arm", "a\0m", 1), {}, "in UTF-16, use `encoding='utf-16'`"),
+    "a byte 0 in a name": (PLAIN.replace("arm", "a\0m", 1), {}, "in UTF-16, use `encoding='utf-16-le'`"),
     "no propensities": (text_of({k: v for k, v in columns().items() if "p_" not in k}), {},
                         "`propensity='uniform'` or `propensity='A=0.5,B=0.5'`"),
     "a label in another case": (one("arm", "a"), {}, "Arm 'a' has no column of propensities, unlike the others"),

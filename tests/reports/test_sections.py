@@ -90,7 +90,6 @@ def test_only_the_chosen_arms_propensities():
             title="x", estimate=estimate, baseline="A", contrasts=estimate.contrasts("A"), comparison=bl.compare(log)
         )
     )
-    assert "ever arrives" not in html
     assert REMARKS["dipw"] in html
     assert REMARKS["nh0"] not in html
 

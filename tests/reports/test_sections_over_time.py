@@ -55,7 +55,7 @@ def test_the_windows_that_were_asked_for_are_in_tables(tmp_path):
     assert "buildup" not in shown
     assert shown["arrivals"].heading == "When events happen"
     assert shown["moved"].heading == "How the answer changed as windows closed"
-    assert not {"arrived", "ever arrives"} & {column.name for column in shown["arms"].parts[0].sheet.columns}
+    assert "arrived" not in {column.name for column in shown["arms"].parts[0].sheet.columns}
 
 
 def test_before_any_window_closes_the_report_is_about_the_longest_age():

@@ -1,4 +1,4 @@
-"""Writing files atomically, with the permissions of the file they replace."""
+"""Writing files atomically, with the permissions of the file they replace; files that change while they are read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from belated.base.errors import OptionError, argument
+from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 
 #: How databases begin: those of SQLite, and those of DuckDB after a checksum of 8 bytes.
@@ -55,6 +56,47 @@ def check_file(path: str | os.PathLike[str]) -> None:
         raise OptionError(f"`{one_line(path, 200)}` is a pipe or a device; write its content to a file first.")
 
 
+class Version(NamedTuple):
+    """A file as it was when it was found: its size in bytes, and when it was changed, in nanoseconds."""
+
+    path: str
+    size: int
+    changed: int
+
+
+def versions_of(paths: Iterable[str]) -> tuple[Version, ...]:
+    """Return files as they are now; raise if one is not there, or if one is there twice."""
+    found: dict[tuple[int, int], str] = {}
+    versions = []
+    for path in paths:
+        check_file(path)
+        try:
+            state = os.stat(path)
+        except OSError as error:
+            why = "it is a link to a file that is not there" if os.path.islink(path) else error.strerror
+            raise OptionError(f"`{one_line(path, 200)}` cannot be read: {why}.") from None
+        same = found.setdefault((state.st_dev, state.st_ino), path)
+        if same != path:
+            raise OptionError(
+                f"`{one_line(same, 200)}` and `{one_line(path, 200)}` are the same file, whose rows would count twice; "
+                "keep one of the two."
+            )
+        versions.append(Version(os.path.abspath(path), state.st_size, state.st_mtime_ns))
+    return tuple(versions)
+
+
+def check_unchanged(versions: Iterable[Version]) -> None:
+    """Raise if a file is no longer as it was when it was found."""
+    for version in versions:
+        try:
+            state = os.stat(version.path)
+        except OSError:
+            state = None
+        if state is None or (state.st_size, state.st_mtime_ns) != version[1:]:
+            name = one_line(Path(version.path).name)
+            raise LogError(f"`{name}` has changed since it was first read; read it again.")
+
+
 def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
     """Return the path if a file can be written there; raise if it would be a folder, an input or a database."""
     if not isinstance(path, (str, os.PathLike)):
@@ -66,12 +108,20 @@ def check_place(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
         raise OptionError(f"`{path}` cannot be written: it is a folder.")
     if path.exists() and not path.is_file():
         raise OptionError(f"`{path}` cannot be written: it is not a file.")
-    if path.is_file() and _is_database(path):
+    if path.is_file() and _DATABASES.match(_start(path, 16)):
         raise OptionError(f"`{path}` cannot be written: it is a database, which would be lost; choose another name.")
     if path.exists() and any(_is_same(path, given) for given in inputs):
         raise OptionError(f"`{path}` cannot be written: it is an input file, which would be lost; choose another name.")
     _check_permission(path, Path(os.path.realpath(path)))
     return path
+
+
+def check_page(path: str | Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """Return the path if a page can be written there; it does not replace files of another kind, such as tables."""
+    place = check_place(path, inputs)
+    if _start(place, 64).lstrip()[:9].lower() not in (b"", b"<!doctype"):
+        raise OptionError(f"`{place}` cannot be written: it is no page, and would be lost; choose another name.")
+    return place
 
 
 def _check_permission(path: Path, place: Path) -> None:
@@ -80,12 +130,13 @@ def _check_permission(path: Path, place: Path) -> None:
         raise OptionError(f"`{path}` cannot be written: {os.strerror(errno.EACCES)}.")
 
 
-def _is_database(path: Path) -> bool:
+def _start(path: Path, size: int) -> bytes:
+    """Return how a file begins; nothing if there is none, or if it cannot be read."""
     try:
         with path.open("rb") as file:
-            return _DATABASES.match(file.read(16)) is not None
+            return file.read(size)
     except OSError:  # said when it is written
-        return False
+        return b""
 
 
 def _is_same(path: Path, other: str | Path) -> bool:

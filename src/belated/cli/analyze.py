@@ -153,7 +153,7 @@ def analyze(
     """
     from belated.base.checks import fraction, one_of
     from belated.base.errors import OptionError, argument
-    from belated.base.files import check_place
+    from belated.base.files import check_page
     from belated.base.text import printable
     from belated.estimation.by_segment import read_policy_by_segment
     from belated.estimation.intervals import INTERVALS
@@ -173,7 +173,7 @@ def analyze(
         covariates=covariates, arrival_probability=arrival_probability,
     )  # fmt: skip
     if report is not None:
-        check_place(report, tables.files)
+        check_page(report, tables.files)
     elif title is not None:
         raise OptionError(f"{argument('title')} is given without {argument('report')}; it is the report's title.")
     log = tables.read()

@@ -213,11 +213,11 @@ def answer(
 
     Example: `belated live answer shop.belated "subject line" --report report.html`
     """
-    from belated.base.files import check_place
+    from belated.base.files import check_page
 
     form = check_format(format)
     if report is not None:
-        check_place(report)
+        check_page(report)
     with opened(place, name) as exp:
         so_far = exp.answer()
         show(so_far, form)

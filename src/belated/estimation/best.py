@@ -12,7 +12,7 @@ import numpy as np
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.tables import RANGES, Column, Table, shown_limit
-from belated.base.text import Unit, count, one_line, percent, shorten_all
+from belated.base.text import Unit, count, one_line, percent, shorten_all, visible
 from belated.estimation.answers import Answer
 from belated.estimation.intervals import KINDS, Combination
 from belated.estimation.multiplicity import sidak_tail
@@ -119,7 +119,7 @@ class Best(Table):
         own = self.source.arm(self.arm)
         return replace(
             own,
-            name=f"greedy: {one_line(self.arm)}",
+            name=f"greedy: {one_line(visible(self.arm))}",
             low=self.low,
             high=self.high,
             level=self.level,
@@ -291,7 +291,10 @@ def answers_against_best(estimate: Estimate, largest: bool) -> list[Answer]:
     for k, arm in enumerate(estimate.arms):
         other = estimate.arms[rivals.arms[second if place.get(k) == first else first]]
         answer = replace(
-            estimate.contrast(arm, other), name=f"{one_line(arm)} - best other", parts=(arm, "best other"), joint=True
+            estimate.contrast(arm, other),
+            name=f"{one_line(visible(arm))} - best other",
+            parts=(arm, "best other"),
+            joint=True,
         )
         if k in place:
             i = place[k]

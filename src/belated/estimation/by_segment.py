@@ -15,7 +15,7 @@ from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.base.sidak import sidak_level, sidak_p_value
 from belated.base.tables import CellKind, Column, Table
-from belated.base.text import Unit, count, one_line, p_words, percent
+from belated.base.text import Unit, count, one_line, p_words, percent, visible
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
 from belated.estimation.target import Pair, Target, find_arm, read_policy
 from belated.summaries.caps import capped_at
@@ -53,7 +53,7 @@ def contrasts_by_segment(estimate: Estimate, ask: Callable[[Estimate], Contrasts
             answers.append(
                 replace(
                     answer,
-                    name=f"{answer.name} in {one_line(segment)}",
+                    name=f"{answer.name} in {one_line(visible(segment))}",
                     parts=(),
                     level=estimate.level,
                     tested=tested,
@@ -106,7 +106,8 @@ class Heterogeneity(Table):
 
     def plot(self) -> Figure:
         """Draw the contrast in every segment; a matplotlib figure, which notebooks show."""
-        named = (replace(a, name=f"{a.name} in {one_line(a.segment)}", parts=()) for a in self.contrasts.answers)
+        answers = self.contrasts.answers
+        named = (replace(a, name=f"{a.name} in {one_line(visible(a.segment))}", parts=()) for a in answers)
         return replace(self.contrasts, answers=tuple(named)).plot()
 
     def _title(self) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from belated.base.columns import Array, Label
 from belated.base.roots import find_root
 from belated.base.tables import Column, Table
-from belated.base.text import change_text, one_line, percent
+from belated.base.text import change_text, one_line, percent, visible
 from belated.estimation.intervals import Alternative, Combination, IntervalKind
 from belated.summaries.caps import capped_at
 
@@ -150,7 +150,7 @@ def find_lift(
     if why is None and contrast.alternative != "two-sided":
         limits = (limits[0], math.inf) if contrast.alternative == "greater" else (-math.inf, limits[1])
     return Lift(
-        name=f"lift of {one_line(arms[a])} over {one_line(arms[b])}",
+        name=f"lift of {one_line(visible(arms[a]))} over {one_line(visible(arms[b]))}",
         estimate=estimate,
         low=limits[0],
         high=limits[1],

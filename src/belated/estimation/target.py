@@ -16,7 +16,7 @@ import numpy as np
 from belated.base.checks import nearest, real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError, UnknownArmError, argument
-from belated.base.text import Unit, count, one_line, shorten_all, shown
+from belated.base.text import Unit, count, one_line, shorten_all, shown, visible
 from belated.log.labels import arm_index
 
 #: The valid forms of a target, for error messages.
@@ -79,7 +79,7 @@ class Target:
     def arm(cls, arms: tuple[Label, ...], arm: Label) -> Target:
         """Return one arm's mean."""
         index = arm_index(arms, arm)
-        return cls(name=one_line(arm), coefficients=_by_arm(arms, {arms[index]: 1.0}), parts=(arms[index],))
+        return cls(name=one_line(visible(arm)), coefficients=_by_arm(arms, {arms[index]: 1.0}), parts=(arms[index],))
 
     @classmethod
     def contrast(cls, arms: tuple[Label, ...], arm: Label, baseline: Label) -> Target:

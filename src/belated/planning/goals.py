@@ -23,6 +23,9 @@ from belated.base.errors import OptionError, argument
 from belated.base.text import Unit, in_unit, one_line, percent, shown
 from belated.simulation.cells import Cell
 
+#: So many simulated experiments must be expected to fall short of a share of experiments for it to be measured.
+_SHORT = 5
+
 #: If a larger share of runs has no interval, the mean over the others is not used.
 _MISSING = 0.05
 
@@ -158,7 +161,7 @@ class HalfWidth(Goal):
         missing = 1 - cell.replications / runs
         if self.assurance is not None:
             p, reach = self.assurance, math.sqrt(self.assurance * (1 - self.assurance) / runs)
-            below, above = _quantile(widths, max(p - reach, 0.0)), _quantile(widths, min(p + reach, 1.0))
+            below, above = _quantile(widths, max(p - reach, 0.0)), _quantile(widths, p + reach)
             value, error = _quantile(widths, p), (above - below) / 2 if math.isfinite(above) else math.inf
         elif missing > _MISSING:
             value = error = math.inf
@@ -288,25 +291,44 @@ def read_goal(
     null: float,
     level: float,
     *,
+    replications: int,
     unit: Unit = "number",
 ) -> Goal:
-    """Return the requested goal, validated; `null` and `level` are already validated."""
+    """Return the requested goal, validated; `null`, `level` and `replications` are already validated."""
     if (half_width is None) == (power is None):
         raise OptionError(f"A plan needs exactly one goal: {argument('half_width')} or {argument('power')}.")
     if power is None:
-        share = None if assurance is None else fraction("assurance", assurance)
-        return HalfWidth(asked=positive("half_width", half_width), level=level, null=null, assurance=share, unit=unit)
+        share = None if assurance is None else _share("assurance", assurance, replications)
+        asked = positive("half_width", half_width)
+        if unit != "number" and asked >= 1:
+            raise OptionError(
+                f"{argument('half_width')} is {shown(half_width)}; outcomes are 0 or 1, so it must be below 1, such as "
+                "0.02 for 2 points."
+            )
+        return HalfWidth(asked=asked, level=level, null=null, assurance=share, unit=unit)
     if assurance is not None:
         raise OptionError(
             f"{argument('assurance')} needs {argument('half_width')}; "
             f"{argument('power')} is itself a share of experiments."
         )
-    asked = fraction("power", power)
+    asked = _share("power", power, replications)
     if asked <= 1 - level:
         raise OptionError(f"`power` is {shown(power)}; it must be above {1 - level:.6g}, 1 minus the level.")
     return Power(asked=asked, level=level, null=null, unit=unit)
 
 
+def _share(name: str, value: object, replications: int) -> float:
+    """Return a share of experiments that so many simulated ones can measure."""
+    share, most = fraction(name, value), 1 - _SHORT / replications
+    if share > most:
+        raise OptionError(
+            f"{argument(name)} is {shown(value)}; {replications:,} simulated experiments can measure up to {most:.6g}; "
+            f"ask for less, or for more {argument('replications')}."
+        )
+    return share
+
+
 def _quantile(ordered: Array, share: float) -> float:
-    """Return the smallest value that is at least as large as this share of the ordered ones."""
-    return float(ordered[min(max(math.ceil(share * len(ordered)) - 1, 0), len(ordered) - 1)])
+    """Return the smallest value that is at least as large as this share of the ordered ones; beyond all, infinity."""
+    place = max(math.ceil(share * len(ordered)) - 1, 0)
+    return float(ordered[place]) if place < len(ordered) else math.inf

@@ -105,7 +105,10 @@ def plan(
     check(source.bandit, source.policy)
     wanted = _target(source.bandit, target)
     unit = wanted.unit("percent" if is_binary(source.bandit) else "number")
-    goal = read_goal(half_width, power, assurance, real("null", null), fraction("level", level), unit=unit)
+    runs = whole("replications", replications, least=LEAST_RUNS)
+    goal = read_goal(
+        half_width, power, assurance, real("null", null), fraction("level", level), replications=runs, unit=unit
+    )
     if source.per_day is not None:
         positive("per_day", source.per_day)
     if real("patience", patience) < 1:
@@ -129,7 +132,7 @@ def plan(
         estimator=one_of("estimator", estimator or ("dipw" if maturing else "daipw"), ESTIMATORS),
         maturing=maturing,
         seed=whole("seed", seed, least=0),
-        replications=whole("replications", replications, least=LEAST_RUNS),
+        replications=runs,
         workers=workers,
         bar=Bar(USUAL_SIMULATIONS) if (sys.stderr.isatty() if progress is None else progress) else None,
     )

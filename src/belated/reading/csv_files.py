@@ -403,9 +403,10 @@ def _check_names(name: str, columns: list[str]) -> None:
     """Refuse names that the engine could not tell apart, or not find again."""
     bad = next((column for column in columns if "\0" in column), None)
     if bad is not None:
+        encoding = "utf-16-be" if columns[0].startswith("\0") else "utf-16-le"  # the mark that tells is missing
         raise LogError(
             f"`{name}` has a column named {shown(bad)}; a name cannot contain that character. If the file is in "
-            f"UTF-16, use {argument('encoding', 'utf-16')}."
+            f"UTF-16, use {argument('encoding', encoding)}."
         )
     if alike_names(columns) and 2 * len(_valued(columns)) >= len(columns):
         raise _no_names(name, columns)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, argument
+from belated.base.files import Version, check_unchanged
 from belated.base.text import one_line, shown
 from belated.reading import embedded, expressions
 
@@ -477,10 +478,15 @@ _MEANINGS = {
 
 
 @contextmanager
-def sentences(name: str, files: Sequence[str] = ()) -> Iterator[None]:
-    """Turn what an engine says about a table into one sentence; of several `files`, the broken one is named."""
+def sentences(name: str, files: Sequence[Version] = ()) -> Iterator[None]:
+    """Turn what an engine says about a table into one sentence; of several `files`, the broken one is named.
+
+    Files that changed are refused: what is known of their rows would be mixed with other rows.
+    """
+    check_unchanged(files)
     try:
         yield
+        check_unchanged(files)
     except BelatedError:
         raise
     except (MemoryError, KeyboardInterrupt):
@@ -494,12 +500,13 @@ def sentences(name: str, files: Sequence[str] = ()) -> Iterator[None]:
             raise KeyboardInterrupt from None
         if not _is_engines(error):
             raise
+        check_unchanged(files)
         raise LogError(f"`{_broken(files) or name}` cannot be read: {_meaning(error)}") from error
 
 
-def _broken(files: Sequence[str]) -> str | None:
+def _broken(files: Sequence[Version]) -> str | None:
     """Return the name of the first of several Parquet files that cannot be read by itself."""
-    for path in files if len(files) > 1 else ():
+    for path, _, _ in files if len(files) > 1 else ():
         if path.lower().endswith(PARQUET):
             try:
                 where = embedded.sql_text(embedded.literal_path(path))

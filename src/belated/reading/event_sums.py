@@ -67,7 +67,7 @@ def grouped_sums(
             raise OptionError(MATURING_ESTIMATORS)
     if source.units is not None and source.units.scaling is not None:
         raise LogError("Covariates need the rows of events in memory; this table has too many.", column="covariates")
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         entries = [_entries(source, weights) for weights, _ in parts]
     at = [source.last_look] if moments is None else list(moments)
     return [
@@ -79,7 +79,7 @@ def grouped_sums(
 def grouped_cohorts(source: TableRows) -> CohortEvidence:
     """Return how the build-up of events goes with the time of assignment."""
     weights = read_weights("sqrt")
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         return _Matured(source, weights, _entries(source, weights)).cohorts(float(source.last_look))
 
 

@@ -46,7 +46,7 @@ def evidence(source: TableRows, dependence: Array | None, swings: contexts.Swing
     """
     rows, arms = source.coded, len(source.arms)
     low, rarest, unlikeliest = np.full((3, arms), math.nan)
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         arrived, p = rows.arrived.notnull(), _chosen(source, rows)
         least = {
             "low": arrived.ifelse(rows.outcome, None).min(),
@@ -144,7 +144,7 @@ def _covariates(source: TableRows) -> CovariateEvidence | None:
     chances = {f"p{k}": rows[f"p{k}"] for k in range(arms)} if full else {}
     shape = (len(source.layout.labels), arms)
     counts, sums, choice = np.zeros((2, *shape)), np.zeros((4, *shape, len(names))), np.zeros((3, arms, len(names)))
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         for i in range(len(names)):
             values = rows.select(
                 code=rows.code, place=rows.place, old=old, soon=soon, x=units.covariate(rows, i), **chances
@@ -234,7 +234,7 @@ def _chances(source: TableRows, rarest: Array) -> dict[str, Array]:
 def _grain(source: TableRows) -> float:
     """Return the unit that all delays are multiples of."""
     rows = source.coded
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         values = engine_of(rows).once(rows.select(delay=length_between(rows.arrived, rows.assigned)))
         late = values.filter(values.delay > 0)
         ends = fetch(late.aggregate(shortest=late.delay.min(), longest=late.delay.max())).to_pylist()[0]
@@ -254,7 +254,7 @@ def arrival_counts(source: TableRows) -> ArrivalCounts | None:
     Of events, the delay is that of an assignment's first.
     """
     rows, clock = source.coded, source.clock
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         delay = length_between(rows.arrived if source.within is None else rows["first"], rows.assigned)
         about = fetch(rows.aggregate(longest=delay.max(), mean=delay.mean())).to_pylist()[0]
         longest, mean = about["longest"], about["mean"]
@@ -311,7 +311,7 @@ def _early_until(source: TableRows, rows: ir.Table) -> ir.Value:
 def recorded(source: TableRows) -> Recorded:
     """Return the least outcome of the rows followed longest, and by arm how many they are and how many have one."""
     rows = early(source)
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         least = rows.group_by("code").agg(low=rows.outcome.min(), n=rows.count(), arrived=rows.arrived.count())
         columns = fetch(least).to_pydict()
     low = min((value for value in columns["low"] if value is not None), default=math.nan)
@@ -328,7 +328,7 @@ def repeats(source: TableRows) -> tuple[int, int]:
     rows = source.rows.drop(*(name for name in (*left_out, *source.unit_names) if name in source.rows.columns))
     when = "assigned" if timed else "outcome"
     first = rows.filter(rows[when].notnull()).select(some=when).limit(LOOKED_AT)
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         for looked_at in (rows.semi_join(first, rows[when] == first.some), rows):
             often, different = _divisor(looked_at)
             if often < 2:
@@ -341,7 +341,7 @@ def whole_repeats(source: TableRows) -> tuple[int, int]:
     table = source.query.whole
     if table is None:
         return 1, 0
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         return _divisor(table.select(**{f"column{i}": table[name] for i, name in enumerate(table.columns)}))
 
 
@@ -358,7 +358,7 @@ def dependence(source: TableRows) -> Array:
     (cells, 3, 3). A cell is an arm, or an arm of a segment.
     """
     rows = source.placed
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         y = rows.outcome - by_arm(rows.code, source.anchors)
         values = engine_of(rows).once(rows.select("place", k=rows.code, l=log_delay(source, rows), y=y))
         totals = fetch(values.filter(values.l.notnull()).group_by("place", "k").agg(**delay_powers(values)))
@@ -405,7 +405,7 @@ def calibration(source: TableRows, rows: ir.Table | None = None) -> tuple[Array,
     variance = [p * (1 - p) for p in chances] + [values.cube - values.square * values.square]
     sums = {f"e{i}": column.sum() for i, column in enumerate(excess)}
     sums |= {f"v{i}": column.sum() for i, column in enumerate(variance)}
-    with sentences(source.name, source.query.files):
+    with sentences(source.name, source.query.versions):
         totals = fetch(values.aggregate(**sums)).to_pylist()[0]
     excess_sums, variance_sums = (
         np.array([totals[f"{name}{i}"] for i in range(len(excess))], dtype=float) for name in "ev"

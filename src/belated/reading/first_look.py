@@ -109,7 +109,7 @@ def open_tables(
     query: RowsQuery, name: str, arms: Sequence[Label] | None, as_of: Any, notes: Sequence[str] = ()
 ) -> Opened:
     """Look at the tables once, and settle arms, propensities and the moment."""
-    with sentences(name, query.files):
+    with sentences(name, query.versions):
         clock = clock_of(query.rows(0 if query.measure else None).assigned)
         moment = None if as_of is None or as_of == math.inf else clock.read("as_of", _as_moment(clock, as_of))
         _refuse_nan(query)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.files import check_file
+from belated.base.files import Version, versions_of
 from belated.base.text import one_line, shown
 from belated.reading.contents import known_content, known_ending
 from belated.reading.csv_files import csv_file
@@ -32,6 +32,7 @@ class Files(NamedTuple):
     paths: list[str]
     role: str  # what errors call them
     table: str | None  # which table, of a format that holds several
+    versions: tuple[Version, ...]
     form: TextFormat = TextFormat()  # how text is written in them
 
     @property
@@ -53,6 +54,8 @@ class FileFormat:
         From an embedded engine and files to a table.
     is_database : bool
         Whether a file holds tables with names of their own; then folders of such files are not read.
+    is_kept_open : bool
+        Whether files are read again for every answer, and therefore must not change.
     """
 
     name: str
@@ -60,6 +63,7 @@ class FileFormat:
     suffixes: tuple[str, ...]
     read: Callable[[Connection, Files], Input]
     is_database: bool = False
+    is_kept_open: bool = False
 
     def fits(self, path: str) -> bool:
         """Whether a path ends as the format's files do."""
@@ -100,9 +104,7 @@ def find_files(path: str, role: str, table: str | None, form: TextFormat | None 
         raise OptionError(
             f"There is no file `{one_line(path, 200)}`; {argument(role)} must be a file, a folder or a table."
         )
-    for file in paths:
-        check_file(file)
-    return Files(path, paths, role, table, form or TextFormat())
+    return Files(path, paths, role, table, versions_of(paths), form or TextFormat())
 
 
 def looks_like_a_file(path: str) -> bool:
@@ -123,15 +125,23 @@ def read_files(connection: Connection, files: Files) -> Input:
             f"{argument('table')} is {files.table!r}, but `{one_line(files.path)}` "
             "is not a database; it is one table itself."
         )
-    with sentences(files.name, files.paths):
-        return replace(format_.read(connection, files), files=tuple(files.paths))
+    versions = files.versions if format_.is_kept_open else ()
+    with sentences(files.name, versions):
+        return replace(format_.read(connection, files), files=tuple(files.paths), versions=versions)
 
 
 def _is_part(file: Path, inside: Path) -> bool:
     """Whether a file in a folder is data, not hidden as the leftovers of other programs are."""
-    hidden = any(part.startswith((".", "_")) and "=" not in part for part in inside.parts)
-    readable = any(candidate.fits(file.name) for candidate in FORMATS if not candidate.is_database)
-    return not hidden and readable and file.is_file()
+    if any(part.startswith((".", "_")) and "=" not in part for part in inside.parts):
+        return False
+    if file.is_dir():
+        if file.is_symlink():
+            raise OptionError(
+                f"`{one_line(file, 200)}` is a link to a folder, which is not followed; name the files by a glob, such "
+                "as 'logs/*/*.parquet'."
+            )
+        return False
+    return any(candidate.fits(file.name) for candidate in FORMATS if not candidate.is_database)
 
 
 # ---------------------------------------------------------------- how each is read
@@ -228,8 +238,8 @@ def _read_database(connection: Connection, files: Files) -> Input:
 
 
 FORMATS = (
-    FileFormat("Parquet", PARQUET[:1], PARQUET[1:], _read_parquet),
-    FileFormat("Arrow", (".arrow", ".feather"), (".ipc",), _read_arrow),
+    FileFormat("Parquet", PARQUET[:1], PARQUET[1:], _read_parquet, is_kept_open=True),
+    FileFormat("Arrow", (".arrow", ".feather"), (".ipc",), _read_arrow, is_kept_open=True),
     FileFormat("CSV", (".csv", ".tsv"), (".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst"), _read_csv),
     FileFormat("DuckDB", (".duckdb",), (".ddb", ".db"), _read_database, is_database=True),
 )

@@ -169,6 +169,7 @@ def read(
     assignments = open_input(source, table, role="source", form=form)
     deliveries = None if outcomes is None else open_input(outcomes, beside=assignments, role="outcomes", form=form)
     files = assignments.files if deliveries is None else (*assignments.files, *deliveries.files)
+    versions = assignments.versions if deliveries is None else (*assignments.versions, *deliveries.versions)
     if form.given is not None and not isinstance(assignments, CsvFile) and not isinstance(deliveries, CsvFile):
         raise OptionError(f"{argument(form.given)} is given, but no CSV file is read; it applies only to CSV files.")
     if not _is_ibis(source) and not isinstance(source, NamedFrame):
@@ -198,7 +199,7 @@ def read(
     )
     notes += why
     if deliveries is not None:
-        with sentences(assignments.name, files):
+        with sentences(assignments.name, versions):
             assignments, deliveries = with_alike_keys(assignments, deliveries, columns)
     query = RowsQuery(
         assignments=assignments.table,
@@ -212,7 +213,7 @@ def read(
         copied_from=held_in,
         line=assignments.line,
         whole=given_table if engine.is_embedded else None,
-        files=files,
+        versions=versions,
     )
     query, words = _with_lag(query, assignments.name, lag)
     notes = [*notes, *words]
@@ -264,7 +265,7 @@ def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[st
     """Return the query with the lag from events to their records, and what to say of it."""
     if query.measure is None:
         return query, []
-    with sentences(name, query.files):
+    with sentences(name, query.versions):
         known, words = learned_lag(query, None if lag is None else read_window(lag, "lag"))
     return replace(query, lag=known), words
 

@@ -97,7 +97,7 @@ class Source(TableRows, Table):
 
     def at_number(self, moment: int | float) -> Source:
         """Return the same experiment as of another time, given as a number of its clock."""
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             return self._like(self._uncut.at(moment), self.cap)
 
     def capped(self, cap: float | None) -> Source:
@@ -110,7 +110,7 @@ class Source(TableRows, Table):
                 f"{argument('cap')} is given, but the outcome is whether an event happened, 0 or 1; it needs no cap."
             )
         rows = self._uncut.rows
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             known = rows.filter(rows.arrived.notnull())
             least = fetch(known.aggregate(n=known.count(), low=known.outcome.min())).to_pylist()[0]
         check_cap(value, math.inf if least["low"] is None else least["low"], least["n"])
@@ -161,7 +161,7 @@ class Source(TableRows, Table):
             return self._held
         reader = self._reader_of(self._uncut)
         try:
-            with sentences(self.name, self.query.files):
+            with sentences(self.name, self.query.versions):
                 if not self.is_maturing:
                     return self._log_of(reader.all_batches())
                 records = list(reader.records(ordered=reader.is_mixed))
@@ -196,7 +196,7 @@ class Source(TableRows, Table):
             ) from None
         again = self._again(covariates=[place[arm] for arm in self.arms])
         reader = again._reader_of(again._uncut)
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             records = list(reader.records(ordered=reader.is_mixed))
         columns = [np.concatenate([floats(record[f"x{k}"]) for record in records]) for k in range(len(self.arms))]
         return again._log_of([reader.batch(record) for record in records]), np.column_stack(columns)
@@ -291,7 +291,7 @@ class Source(TableRows, Table):
             self._hold_streamed()
         if self._held is None:
             self._refuse_none()
-            with sentences(self.name, self.query.files):
+            with sentences(self.name, self.query.versions):
                 self._check()
             dependence = self.dependence if self.within is None else None
             evidence = evidence_query.evidence(self, dependence, self.swings)

@@ -151,7 +151,7 @@ class TableRows(Data):
     @cached_property
     def arrived(self) -> Array:
         """The number of arrived outcomes of each arm."""
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             rows = self.coded
             counts = fetch(rows.group_by("code").agg(n=rows.arrived.count())).to_pydict()
         arrived = np.zeros(len(self.arms), dtype=np.int64)
@@ -206,7 +206,7 @@ class TableRows(Data):
 
     def assignments(self) -> pa.Table:
         """Return the table of the assignments in memory, with all its columns."""
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             return fetch(self.query.assignments)
 
     @cached_property
@@ -245,7 +245,7 @@ class TableRows(Data):
 
         They are in order of assignment. Also return whether rows with the same time are in the order of the table.
         """
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             parts = [None] * len(wanted) if self.is_streamed else self._picked(wanted)
             return [self._some_rows(*each) if part is None else (part, False)
                     for each, part in zip(wanted, parts, strict=True)]  # fmt: skip
@@ -331,7 +331,7 @@ class TableRows(Data):
 
     def _summed(self, choices: ReadParts, moments: Array | None = None, *, plain: bool = True) -> list[list[Sums]]:
         """Make the sums where the rows are."""
-        with sentences(self.name, self.query.files):
+        with sentences(self.name, self.query.versions):
             if not len(self):
                 bins = 1 if moments is None else len(moments)
                 plan = self._plan(choices, moments, plain)
@@ -419,7 +419,7 @@ class TableRows(Data):
             if by_cell and self.units is not None:
                 rows = rows.mutate(code=self.units.place(rows) * len(self.arms) + rows.code)
             cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
-            with sentences(self.name, self.query.files):
+            with sentences(self.name, self.query.versions):
                 above = fetch(sums_query.above(rows, self.cap, cuts)).to_pydict()
             counts[above["bin"], above["code"]] = above["n"]
         return np.asarray(np.cumsum(counts[:bins], axis=0))

@@ -8,7 +8,7 @@ from pathlib import Path
 from belated.assumptions.checks.check import LIGHTS
 from belated.base.columns import ByArm, Label
 from belated.base.documents import page
-from belated.base.files import check_place, write_whole
+from belated.base.files import check_page, write_whole
 from belated.base.text import count, percent
 from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval
@@ -75,7 +75,7 @@ def report(
         The path of the file.
     """
     data = require_data(log, cap)
-    check_place(path, data.files)
+    check_page(path, data.files)
     questions = Questions(
         estimator=estimator,
         baseline=baseline,

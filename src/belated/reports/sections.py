@@ -84,8 +84,6 @@ def arms_section(report: Report, most: int = MOST_ROWS) -> Section:
     elif report.within is None:
         columns.append(Column("arrived", sums["arrived"].astype(int).tolist(), "count"))
     columns += [] if sums.cap is None else [Column("capped", sums.cap.above.astype(int).tolist(), "count")]
-    if report.within is None and not np.isnan(sums["h"]).any():
-        columns.append(Column("ever arrives", estimate.observed_share.tolist(), "share"))
     columns.append(Column("eff. size", estimate.effective_size.tolist(), "count"))
     title = f"{upper(report.measure)}{report.comma} by arm"
     part = Part(

@@ -28,6 +28,12 @@ def test_a_check_holds_what_it_asks_and_how_it_ended():
     assert has_rows.__doc__ == "Judge how many rows there are."
 
 
+def test_a_check_is_shown_in_a_line_without_its_numbers():
+    seen = bl.Check("rows", "A3", "There are rows.", "amber", "There are 50.", "Wait.", {"rows": 50.0})
+    assert repr(seen) == "! amber  rows (A3): There are 50. To do: Wait."
+    assert all(len(repr(each)) < 500 for each in bl.diagnose(played(50, labels=range(12))))
+
+
 def test_every_check_has_a_name_of_its_own():
     evidence = played(300).evidence()
     names = [judge(evidence).name for judge in CHECKS]

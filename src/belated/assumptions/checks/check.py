@@ -48,7 +48,7 @@ LIGHTS: dict[Light, Meaning] = {
 # ---------------------------------------------------------------- checks
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check:
     """The result of one check of a log.
 
@@ -79,6 +79,10 @@ class Check:
 
     def __post_init__(self) -> None:
         one_of("light", self.light, LIGHTS)
+
+    def __repr__(self) -> str:
+        to_do = f" To do: {self.advice}" if self.advice else ""
+        return f"{LIGHTS[self.light].sign} {self.light}  {self.name} ({self.condition}): {self.finding}{to_do}"
 
     def to_dict(self) -> dict[str, str | Numbers]:
         """Return the check as plain values."""
