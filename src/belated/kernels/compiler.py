@@ -76,4 +76,4 @@ class OnlyACache(FunctionCache):
 @cache
 def _say_once() -> None:
     """Say, on a terminal, what takes long the first time."""
-    note("Compiling the kernels, which is done once; about 10 s.")
+    note("Compiling the kernels, which is done once; 10 to 30 s.")
