@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import belated as bl
-from belated.base.tables import RANGES, Column, shown_limit
+from belated.base.tables import RANGES, Column, markdown, shown_limit
 from belated.base.text import columns_of
 
 HOSTILE = [
@@ -291,3 +291,12 @@ def test_spaces_at_the_ends_of_labels_are_seen():
 def test_labels_are_neither_entities_nor_mathematics_in_markdown():
     est = bl.estimate(bl.Log(["&lt;", "$x$"] * 20, [float(i % 7) for i in range(40)], [0.5] * 40), "dipw")
     assert all(text in est.to_markdown() for text in ("\\&lt;", "\\$x\\$"))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [("# A: x", "\\# A: x"), ("## A", "\\## A"), ("- B", "\\- B"), ("1. C", "1\\. C"), ("2) D", "2\\) D"),
+     ("-0.5", "-0.5"), ("1.5 points", "1.5 points"), ("A # 1. b", "A # 1. b")],
+)  # fmt: skip
+def test_a_title_is_neither_a_heading_nor_a_list_in_markdown(words, shown):
+    assert markdown(words) == shown

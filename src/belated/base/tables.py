@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -357,11 +358,15 @@ def _label(value: object) -> str:
     return text.visible(value)
 
 
+#: How a line begins that Markdown takes for a heading or an item of a list.
+_LIST_OR_HEADING = re.compile(r"^(\s*\d*)([#+.)-])(?=[#\s]|$)")
+
+
 def markdown(words: str) -> str:
     """Return text that Markdown shows as it is."""
     for character in "\\`*_|<>[]&~$":
         words = words.replace(character, "\\" + character)
-    return words
+    return _LIST_OR_HEADING.sub(r"\1\\\2", words)
 
 
 # ---------------------------------------------------------------- limits of rates
