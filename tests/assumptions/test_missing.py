@@ -8,7 +8,7 @@ from itertools import pairwise
 import naive.sensitivity as naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from simulated_logs import experiment
 
@@ -64,6 +64,70 @@ def test_rates_have_a_closed_form(rows, gamma, up):
     share = arm.share
     closed = share * arm.mean + (1 - share) * Odds(gamma).of_rate(arm.mean, up)
     assert Odds(gamma).of(arm, up).value == pytest.approx(closed, abs=1e-12)
+
+
+some_chances = st.lists(st.floats(0.2, 1), min_size=9, max_size=9)
+
+
+@given(some_rows, some_chances, st.floats(1, 20), st.floats(0, 3), st.booleans())
+def test_an_arm_whose_chances_differ_is_as_its_twin_row_by_row(rows, chances, gamma, delta, up):
+    w, arrived, y = columns(rows)
+    arm = ArmOutcomes(w, arrived, y, np.array(chances[: len(w)]))
+    assume(arm.differ and arm.missing > 0.01)
+    same = w.tolist(), arrived.tolist(), y.tolist(), chances[: len(w)]
+    u, values = naive.weights_for_missing(*same[:2], same[3]), y[arrived].tolist()
+    cuts = [naive.extreme_tau(u, values, factor, up)[0] for factor in (1.0, gamma)]
+    assume(min(abs(value - cut) for value in values for cut in cuts) > 1e-6)  # else on either side of the cut
+    scale = float(np.ptp(y[arrived])) + delta
+    for extreme, twin in (
+        (Odds(gamma).of(arm, up), naive.extreme_of_chances(*same, gamma, up)),
+        (Shifted(delta).of(arm, up), naive.extreme_of_chances(*same, 1.0, up, delta if up else -delta)),
+    ):
+        assert extreme.value == pytest.approx(twin[0], abs=1e-9 * scale)
+        assert extreme.variance == pytest.approx(twin[1], rel=1e-6, abs=1e-9 * scale**2)
+        assert extreme.size == pytest.approx(twin[2], rel=1e-6)
+
+
+@given(some_rows, some_chances, st.floats(1, 20), st.booleans())
+def test_no_weights_of_missing_outcomes_give_a_more_extreme_mean_if_chances_differ(rows, chances, gamma, up):
+    w, arrived, y = columns(rows)
+    arm = ArmOutcomes(w, arrived, y, np.array(chances[: len(w)]))
+    assume(arm.differ and arm.missing > 0.01)
+    u = naive.weights_for_missing(w.tolist(), arrived.tolist(), chances[: len(w)])
+    brute = naive.extreme_mean_of_any_weights(u, y[arrived].tolist(), gamma, up)
+    value = (1 - arm.missing) * arm.mean_arrived + arm.missing * brute
+    assert Odds(gamma).of(arm, up).value == pytest.approx(value, abs=1e-9)
+
+
+@given(some_rows, st.floats(0.1, 1), st.floats(1, 20), st.booleans())
+def test_equal_chances_change_nothing(rows, chance, gamma, up):
+    w, arrived, y = columns(rows)
+    chances = np.where(arrived, chance, 0.5)
+    assert Odds(gamma).of(ArmOutcomes(w, arrived, y, chances), up) == Odds(gamma).of(ArmOutcomes(w, arrived, y), up)
+    nearly = ArmOutcomes(w, arrived, y, chance * (1 + 1e-12 * np.arange(len(w))))
+    assert Odds(gamma).of(nearly, up) == pytest.approx(
+        Odds(gamma).of(ArmOutcomes(w, arrived, y), up), rel=1e-6, abs=1e-8
+    )
+
+
+@pytest.mark.parametrize("kind", ["normal", "rate"])
+def test_rows_that_surely_arrive_say_nothing_about_missing_ones(kind):
+    rng = np.random.default_rng(3)
+    y = (
+        rng.normal(size=200) * np.repeat([5, 1], 100)
+        if kind == "normal"
+        else np.repeat([1.0, 0, 1, 0], [9, 91, 30, 70])
+    )
+    seldom = np.arange(200) < 100
+    came = ~seldom | (np.arange(200) % 2 == 1)
+    outcome, chance = np.where(came, y, math.nan), np.where(seldom, 0.5, 1.0)
+    log = bl.Log(
+        np.repeat(["A", "B"], 200), np.tile(outcome, 2), "uniform", arrival_probability=np.tile(chance, 2)
+    )  # fmt: skip
+    unsure = ArmOutcomes(np.ones(100), came[seldom], outcome[seldom])
+    bounds = bl.sensitivity(log, "A", mature=0).at(3)
+    for bound, up in ((bounds.bound_low, False), (bounds.bound_high, True)):
+        assert bound == pytest.approx((Odds(3.0).of(unsure, up).value + np.mean(y[~seldom])) / 2)
 
 
 @given(some_rows, st.floats(1, 20))

@@ -24,9 +24,15 @@ from belated.summaries.sums import Sums
 
 # ---------------------------------------------------------------- one arm
 
+#: A polynomial in p and x: the coefficient of p^i x^j at (i, j).
+Polynomial = dict[tuple[int, int], float]
+
 
 class ArmOutcomes:
     """The rows of one arm, sorted by outcome, with cumulative sums: the bounds for any G take one binary search.
+
+    An arrived row that had the chance p to arrive counts w for itself and u = w (1 - p) / p for missing ones, which is
+    v = w / p in all.
 
     Parameters
     ----------
@@ -36,56 +42,77 @@ class ArmOutcomes:
     y : array
         Their outcomes, where they have arrived.
     chance : array, optional
-        How likely their outcomes arrive, if it differs between rows.
+        How likely their outcomes arrive, if it differs between rows. Only ratios count: p is the chance times the
+        factor that makes the sum of v over arrived rows that of w over all rows, at most 1. Otherwise p is the share.
 
     Attributes
     ----------
     n : int
         The number of outcomes that have arrived.
     share : float
-        p, the weighted share of the rows whose outcome has arrived.
+        The weighted share of the rows whose outcome has arrived.
     share_variance : float
-        The variance of p: the larger of the homoskedastic and the leverage-corrected variance, as for means.
-    mean : float
-        Q, the weighted mean of the arrived outcomes.
+        Its variance: the larger of the homoskedastic and the leverage-corrected variance, as for means.
+    differ : bool
+        Whether p differs between arrived rows.
+    missing : float
+        The sum of u over that of v: 1 - share, unless some p is limited to 1.
+    mean, mean_arrived, mean_missing : float
+        The mean of the arrived outcomes with weights v, w and u.
     """
 
     def __init__(self, w: Array, arrived: Array, y: Array, chance: Array | None = None) -> None:
         self.n = n = int(arrived.sum())
-        self.assigned = len(w)
-        total = w.sum()
-        self.share = float(w[arrived].sum() / total) if len(w) else math.nan
+        self.share = float(w[arrived].sum() / w.sum()) if len(w) else math.nan
         if n and n == len(w):
             self.share = 1.0  # exactly
-        self.share_variance = _share_variance(w, arrived, self.share) if n else math.nan
-        w = w if chance is None else w / chance
-        order = np.argsort(y[arrived], kind="stable")
-        w, y = w[arrived][order], y[arrived][order]
+        v, p = w, np.full(len(w), self.share)
+        self.differ = chance is not None and 0 < n < len(w) and bool(np.ptp(chance[arrived]) > 0)
+        if chance is not None and self.differ:
+            v = w / chance
+            p = np.minimum(chance * (v[arrived].sum() / w.sum()), 1.0)
+        self.share_variance = _share_variance(w, arrived, p) if n else math.nan
+        order = np.flatnonzero(arrived)[np.argsort(y[arrived], kind="stable")]
+        v, p, y = v[order], p[order], y[order]
         anchor = y[n // 2] if n else 0.0
-        self.mean = anchor + float(w @ (y - anchor) / w.sum()) if n else math.nan
+        self.mean = anchor + float(v @ (y - anchor) / v.sum()) if n else math.nan
         self.x = x = y - self.mean
-        self.sums = np.zeros((4, 3, n + 1))  # of w^k x^j over the outcomes before each position
+        self.sums = np.zeros((4, 4 if self.differ else 1, 3, n + 1))  # of v^k p^i x^j over outcomes before a position
         for k in range(4):
-            term = w**k
-            for j in range(3):
-                np.cumsum(term, out=self.sums[k, j, 1:])
-                term = term * x
-        self.largest_below = np.concatenate([[0.0], np.maximum.accumulate(w)])
-        self.largest_above = np.concatenate([np.maximum.accumulate(w[::-1])[::-1], [0.0]])
+            for i in range(self.sums.shape[1]):
+                term = v**k * p**i if i else v**k
+                for j in range(3):
+                    np.cumsum(term, out=self.sums[k, i, j, 1:])
+                    term = term * x
+        self.missing_sums = self._of_missing(self.sums[1])
+        self.largest = np.stack([_largest(v * p), _largest(v * (1 - p))])  # w and u
+        self.missing = float(self.missing_sums[0, -1] / self.sums[1, 0, 0, -1]) if self.differ else 1 - self.share
+        self.offset = float(self.missing_sums[1, -1] / self.missing_sums[0, -1]) if n else math.nan
+        self.mean_missing = self.mean + self.offset
+        self.mean_arrived = self.mean - self.offset * self.missing / (1 - self.missing) if n else math.nan
+
+    @cached_property
+    def rates(self) -> tuple[float, float, float]:
+        """The three means of 0/1 outcomes, without what rounding may add beyond 0 and 1."""
+        return _as_rate(self.mean), _as_rate(self.mean_arrived), _as_rate(self.mean_missing)
+
+    def _of_missing(self, sums: Array) -> Array:
+        """Return sums of u x^j from those of v p^i x^j; if p does not differ, over 1 - p."""
+        return np.asarray(sums[0] - sums[1] if self.differ else sums[0])
 
     @property
     def sd(self) -> float:
         """The standard deviation of the arrived outcomes."""
-        n, first, second = self.sums[0, :3, -1]
+        n, first, second = self.sums[0, 0, :, -1]
         return math.sqrt(max(second - first**2 / n, 0.0) / (n - 1)) if n > 1 else math.nan
 
     def cut(self, below: float, above: float) -> int:
         """Return the number of outcomes below the extreme weighted mean.
 
-        Outcomes below the cut have weight `below` w, the others `above` w. Their mean R is extreme when the cut is at
+        Outcomes below the cut have weight `below` u, the others `above` u. Their mean R is extreme when the cut is at
         R.
         """
-        weight, first = self.sums[1, 0], self.sums[1, 1]
+        weight, first, _ = self.missing_sums
         low, high = 0, self.n
         while low < high:
             middle = (low + high) // 2
@@ -95,33 +122,81 @@ class ArmOutcomes:
         return low
 
     def tilted(self, below: float, above: float, shift: float = 0.0) -> Extreme:
-        """Return p Q + (1 - p) (R + shift), R the mean of arrived outcomes reweighted on either side of the cut.
+        """Return the mean if missing outcomes have the mean R + shift, R that of weights u tau.
 
-        With tau those weights over their mean, row i has leverage l = (w / W) A, A = p + (1 - p) tau, and adds
-        (w / W) e to the error, e = p (y - Q) + (1 - p) tau (y - R). Sums of powers of w and e on either side of the
-        cut follow from those of w and x = y - Q. The share p adds (w / W) p (Q - R) (arrived - p), which is
-        uncorrelated with the former.
+        The weights tau are `below` and `above` on either side of the cut, over their mean. With V the sum of v, a row
+        has leverage (v / V) A, A = p + (1 - p) tau, and adds (v / V) e to the error of the mean m,
+
+            e = p (y - m) + (1 - p) (R + shift - m) + (1 - p) tau (y - R).
+
+        Both are linear in p on either side of the cut, and e in x = y - `mean`, so the sums of their powers follow from
+        those of v, p and x. The share adds (w / W) (`mean_missing` - R - shift) (arrived - p), W the sum of w.
         """
-        cut, share, total = self.cut(below, above), self.share, self.sums[1, 0, -1]
-        sides = np.stack([self.sums[:, :, cut], self.sums[:, :, -1] - self.sums[:, :, cut]])
+        cut, total = self.cut(below, above), float(self.sums[1, 0, 0, -1])
+        sides = self.sums[..., cut], self.sums[..., -1] - self.sums[..., cut]
+        weight, first, _ = np.array([self._of_missing(sums[1]) for sums in sides]).T
         tau = np.array([below, above])
-        tau /= tau @ sides[:, 1, 0] / total
-        r = float(tau @ sides[:, 1, 1] / total)
-        a, b = share + (1 - share) * tau, (1 - share) * tau * r  # e = a x - b
-
-        def squares(k: int) -> Array:
-            return np.maximum(a**2 * sides[:, k, 2] - 2 * a * b * sides[:, k, 1] + b**2 * sides[:, k, 0], 0.0)
-
-        slope = leverage_slope(float(np.max(a * [self.largest_below[cut], self.largest_above[cut]])) / total)
-        corrected = float(np.sum(squares(2) + slope * a * squares(3) / total)) / total**2
-        spread = float(squares(0).sum()) - float(np.sum(a * sides[:, 0, 1] - b * sides[:, 0, 0])) ** 2 / self.n
-        plain = max(spread, 0.0) / max(self.n - 1, 1) * self.sums[2, 0, -1] / total**2
-        gap = r + shift  # R - Q
+        tau /= tau @ weight / weight.sum()
+        r = float(tau @ first / weight.sum())
+        gap = r + shift - self.offset
+        moved = self.missing * gap
+        largest = leverages = squares = cubes = plain_sum = plain_squares = 0.0
+        for t, sums, (w, u) in zip(tau.tolist(), sides, self.largest[..., cut].T.tolist(), strict=True):
+            unweighted, _, second, third = sums.tolist()
+            lift, beside = self._linear(t, 1 - t), (1 - t) * r + shift
+            error = self._linear(beside - moved, -beside) | {(i, 1): a for (i, _), a in lift.items()}
+            square = _product(error, error)
+            largest = max(largest, w + t * u)  # no row of this side has more leverage
+            leverages += _evaluated(_product(lift, lift), second)
+            squares += max(_evaluated(square, second), 0.0)
+            cubes += max(_evaluated(_product(lift, square), third), 0.0)
+            plain_sum += _evaluated(error, unweighted)
+            plain_squares += _evaluated(square, unweighted)
+        corrected = (squares + float(leverage_slope(largest / total)) * cubes / total) / total**2
+        spread = max(plain_squares - plain_sum**2 / self.n, 0.0)
+        plain = spread / max(self.n - 1, 1) * float(self.sums[2, 0, 0, -1]) / total**2
         return Extreme(
-            value=self.mean + (1 - share) * gap,
+            value=self.mean + moved,
             variance=max(plain, corrected) + gap**2 * self.share_variance,
-            size=total**2 / float(a**2 @ sides[:, 2, 0]),
+            size=total**2 / leverages,
         )
+
+    def _linear(self, constant: float, slope: float) -> Polynomial:
+        """Return constant + slope p."""
+        return {(0, 0): constant, (1, 0): slope} if self.differ else {(0, 0): constant + slope * self.share}
+
+    def widening(self, slope: float) -> float:
+        """Return how much wider a rate's interval is at the effective size of weights w + slope u than at that of v."""
+        if not self.differ:
+            return 1.0
+        _, first, second, _ = self.sums[:, :, :1, -1].tolist()
+        counts = self._linear(slope, 1 - slope)  # w + slope u is this times v
+        size = _evaluated(counts, first) ** 2 / _evaluated(_product(counts, counts), second)
+        return math.sqrt(first[0][0] ** 2 / second[0][0] / size)
+
+
+def _as_rate(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
+
+
+def _largest(values: Array) -> Array:
+    """Return the largest value before each position, and the largest from there on."""
+    before, after = np.maximum.accumulate(values), np.maximum.accumulate(values[::-1])[::-1]
+    return np.stack([np.append(0.0, before), np.append(after, 0.0)])
+
+
+def _product(one: Polynomial, other: Polynomial) -> Polynomial:
+    product: Polynomial = {}
+    for (i, j), a in one.items():
+        for (more_i, more_j), b in other.items():
+            term = i + more_i, j + more_j
+            product[term] = product.get(term, 0.0) + a * b
+    return product
+
+
+def _evaluated(polynomial: Polynomial, sums: list[list[float]]) -> float:
+    """Return the sum of a polynomial over rows from the sums of p^i x^j."""
+    return sum(a * sums[i][j] for (i, j), a in polynomial.items())
 
 
 class Extreme(NamedTuple):
@@ -132,13 +207,13 @@ class Extreme(NamedTuple):
     size: float
 
 
-def _share_variance(w: Array, arrived: Array, share: float) -> float:
-    if share >= 1:
+def _share_variance(w: Array, arrived: Array, p: Array) -> float:
+    if arrived.all():
         return 0.0
     total, n = w.sum(), len(w)
     leverage = w / total
     slope = leverage_slope(float(leverage.max()))
-    corrected = np.sum((leverage * (arrived - share)) ** 2 * (1 + slope * leverage))
+    corrected = np.sum((leverage * (arrived - p)) ** 2 * (1 + slope * leverage))
     rate = arrived.mean()
     return float(max(rate * (1 - rate) * n / (n - 1) * np.sum(leverage**2), corrected))
 
@@ -316,18 +391,24 @@ class MissingOutcomes:
         return float(answer.estimate), float(answer.limits(self.tail)[int(up)])
 
     def _rates(self, assumption: Assumption, up: bool) -> tuple[float, float]:
-        """Apply the assumption to Wilson's limits of each arm's rate, and combine them by MOVER as `intervals` does."""
-        values, reaches, missing = [], [], []
-        for (low, high), arm, c in zip(self._scores, self.arms, self.coefficients, strict=True):
+        """Apply the assumption to Wilson's limits of each arm's rate, and combine them by MOVER as `intervals` does.
+
+        The rates of arrived and of missing outcomes move as far as the limit is from the rate of all.
+        """
+        values, reaches, gaps = [], [], []
+        for limits, arm, c in zip(self._scores, self.arms, self.coefficients, strict=True):
             upward = (c > 0) == up
-            rate = min(max(arm.mean, 0.0), 1.0)
-            missing.append(assumption.of_rate(rate, upward))
-            values.append(arm.share * rate + (1 - arm.share) * missing[-1])
-            limit = high if upward else low
-            reaches.append(arm.share * limit + (1 - arm.share) * assumption.of_rate(limit, upward) - values[-1])
+            rate, arrived, missing = arm.rates
+            assumed = assumption.of_rate(missing, upward)
+            values.append((1 - arm.missing) * arrived + arm.missing * assumed)
+            gaps.append(assumed - missing)
+            move = limits[int(upward)] - rate
+            rise = assumption.of_rate(_as_rate(missing + move), upward) - assumed
+            reach = (1 - arm.missing) * (_as_rate(arrived + move) - arrived) + arm.missing * rise
+            reaches.append(reach * arm.widening(rise / move if move else 1.0))
         value = float(self.coefficients @ values)
         degrees = student_degrees(self.statistics)
-        parts = [(a.mean - r) ** 2 * a.share_variance for a, r in zip(self.arms, missing, strict=True)]
+        parts = [gap**2 * arm.share_variance for gap, arm in zip(gaps, self.arms, strict=True)]
         shares = special.stdtrit(degrees, self.tail) ** 2 * np.array(parts)
         room = np.where(np.array(reaches) > 0, 1 - np.array(values), values)
         reach = np.minimum(np.sqrt(np.array(reaches) ** 2 + shares), room)
