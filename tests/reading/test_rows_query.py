@@ -497,7 +497,7 @@ def test_engines_count_events(engine, monkeypatch):
         source = experiment.read(engine)
         assert_engine(source, experiment.log(experiment.last))
     monkeypatch.setattr(Source, "is_streamed", False)
-    assert_moves(source, experiment, [9, experiment.last])
+    assert_moves(source, experiment, [9] if engine.name == "spark" else [9, experiment.last])
 
 
 def test_events_count_from_assignment_to_the_end_of_the_window(engine):
