@@ -330,6 +330,10 @@ def only(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("engine", [_parameter(name) for name in names], indirect=True)
 
 
+#: Runs a test of queries themselves, for which it does not matter whether `read` copies rows first.
+in_sql = only("duckdb", "postgres", "spark")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep a server's tests together, whatever file they are in, and first; the others go where there is room.

@@ -37,9 +37,9 @@ def test_arms_of_a_csv_file_keep_their_names(labels):
         pa.csv.write_csv(drawn.table({f"p{k}": name.format(label) for k, label in enumerate(labels)}), "a.csv")
         source = bl.read("a.csv")
         assert tuple(map(str, source.arms)) == labels
-        assert tuple(map(str, source.log().arms)) == labels
-        same(source, drawn)
-        same(bl.read("a.csv", arms=labels), drawn)
+    assert tuple(map(str, source.log().arms)) == labels
+    same(source, drawn)
+    same(bl.read("a.csv", arms=labels), drawn)
 
 
 def test_labels_are_numbers_or_truths_only_where_all_are_written_so():
@@ -159,7 +159,7 @@ def flipped(packed, name, flips):
 
 def test_a_damaged_gzip_file_never_gives_another_answer():
     packed = gzip.compress(DRAWN.csv().encode(), mtime=0)
-    assert flipped(packed, "a.csv.gz", 50) < 5  # bits of the header that mean nothing
+    assert flipped(packed, "a.csv.gz", 20) < 4  # bits of the header that mean nothing
     for end in range(1, len(packed), 150):
         refused("not a GZIP file, or it is incomplete or damaged", write("b.csv.gz", packed[:end]))
     content = DRAWN.csv().encode()
@@ -187,7 +187,7 @@ def test_a_damaged_zstd_file_never_gives_another_answer():
     subprocess.run([str(shutil.which("zstd")), "-q", "a.csv"], check=True)
     packed = Path("a.csv.zst").read_bytes()
     same(bl.read("a.csv.zst"))
-    assert flipped(packed, "b.csv.zst", 30) < 3
+    assert flipped(packed, "b.csv.zst", 15) < 3
     for end in range(1, len(packed), 150):
         refused("not a ZSTD file, or it is incomplete or damaged", write("b.csv.zst", packed[:end]))
 
@@ -221,14 +221,15 @@ def test_columns_that_are_empty_for_long():
 
 
 def test_rows_of_a_long_file_stay_in_order():
-    table = late(600_000, outcome=np.arange(600_000.0)).drop_columns(["assigned_at", "arrived_at"])
+    rows = 300_000
+    table = late(rows, outcome=np.arange(float(rows))).drop_columns(["assigned_at", "arrived_at"])
     pa.csv.write_csv(table, "late.csv")  # without times, the order of the rows is that of assignment
     for _ in range(2):
-        np.testing.assert_array_equal(bl.read("late.csv").log().outcome, np.arange(600_000.0))
+        np.testing.assert_array_equal(bl.read("late.csv").log().outcome, np.arange(float(rows)))
 
 
 def test_what_only_a_late_line_shows():
-    rows, bad = 200_000, 199_000
+    rows, bad = 130_000, 129_000
     late(rows)
     lines = Path("late.csv").read_text().split("\n")
     good = lines[bad + 1]

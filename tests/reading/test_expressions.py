@@ -40,8 +40,8 @@ def test_numbers_arrive_to_the_last_digit(table):
 
 
 def test_sums_of_many_terms_are_not_nested(table):
-    total = sum((table.x for _ in range(900)), table.x)
-    assert table.aggregate(total=total.max()).to_pyarrow()["total"].to_pylist() == [pytest.approx(90.1)]
+    total = sum((table.x for _ in range(520)), table.x)  # of which DuckDB refuses about 500 that are nested
+    assert table.aggregate(total=total.max()).to_pyarrow()["total"].to_pylist() == [pytest.approx(52.1)]
 
 
 def test_an_expression_is_not_true_or_false(table):

@@ -86,14 +86,14 @@ def assert_equal(got, wanted, log):
             np.testing.assert_allclose(about.all, expected.all, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(logs(), st.integers(1, 130))
 def test_wherever_batches_are_cut(log, size):
     for (got,), part in zip(streamed(log, size), PARTS, strict=True):
         assert_equal(got, bl.Sums.of(log, *part), log)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(segmented(), st.integers(1, 130))
 def test_segments_and_covariates_wherever_batches_are_cut(log, size):
     for (got,), part in zip(streamed(log, size), PARTS, strict=True):
@@ -101,7 +101,7 @@ def test_segments_and_covariates_wherever_batches_are_cut(log, size):
         assert_equal(got, bl.Sums.of(log, *part), log)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(logs(), st.integers(1, 130), st.lists(st.integers(-1, 300), min_size=1, max_size=6, unique=True))
 def test_at_several_moments(log, size, moments):
     moments = np.array(sorted(moments), dtype=log.assigned_numbers.dtype)

@@ -237,9 +237,25 @@ MANY = {"segment": ["country", "member"], "covariates": ["age", "visits"], "arri
     ],
     ids=lambda options: " ".join(options),
 )
-def test_every_engine_makes_the_sums_of_a_log_in_memory(engine, options, request):
-    parts = PARTS if options is MANY else PARTS[:1]
-    assert_sums_of_an_engine(engine, options, request.node.callspec.params["engine"], parts)
+def test_a_table_makes_the_sums_of_a_log_in_memory(options):
+    assert_sums(lambda table: table, options, PARTS if options is MANY else PARTS[:1])
+
+
+HOSTILE = {"segment": "hostile", "covariates": ["age", "visits"], "arrival_probability": "chance"}
+TINY = {"segment": ["tiny", "grade"], "covariates": ["age", "member"], "cap": 4.5}
+
+
+def test_every_engine_makes_the_sums_of_a_log_in_memory(engine, request):
+    name = request.node.callspec.params["engine"]
+    source = assert_sums(engine.table, TINY, PARTS[:1], copy_limit=0 if name == "postgres" else 1000)
+    assert source.is_streamed == (name in ("duckdb", "copied"))
+    if name != "spark":
+        assert_sums(engine.table, HOSTILE, PARTS, copy_limit=0 if name == "postgres" else 1000)
+
+
+@only("postgres")
+def test_an_engine_makes_the_sums_of_covariates_without_segments(engine):
+    assert_sums(engine.table, {"covariates": ["age", "visits", "member"]}, PARTS[:1], copy_limit=0)
 
 
 @only("spark")
@@ -249,14 +265,14 @@ def test_spark_makes_the_same_sums_when_it_compiles_its_queries(engine):
         session.conf.unset(option)
     try:
         assert session.conf.get("spark.sql.codegen.wholeStage") == "true"
-        assert_sums_of_an_engine(engine, MANY, "spark", PARTS[:1])
+        assert_sums(engine.table, {**HOSTILE, "covariates": ["age"]}, PARTS[:1], moments=())
     finally:
         for option, value in INTERPRETED.items():
             session.conf.set(option, value)
 
 
-def assert_sums_of_an_engine(engine, options, name, parts):
-    """Fail unless an engine's sums and evidence, as `name` says it is used, are those of a log in memory."""
+def assert_sums(made, options, parts, moments=(100, 200, 400), **limit):
+    """Fail unless the sums and the evidence of a table, as `made` makes it, are those of a log in memory."""
     rng = np.random.default_rng(2)
     rows = 300
     hostile = ["'; DROP TABLE t; --", '"quoted"', "=cmd", "a\\b'c"]
@@ -270,10 +286,8 @@ def assert_sums_of_an_engine(engine, options, name, parts):
     table |= {"outcome": [None if t is None else y for t, y in zip(late, table["outcome"], strict=True)]}
     table = pa.table({**table, "assigned_at": list(range(rows)), "arrived_at": late})
     times = {"assigned_at": "assigned_at", "arrived_at": "arrived_at"}
-    limit = 0 if name == "postgres" else 1000
-    source = bl.read(engine.table(table), **times, **options, copy_limit=limit)
+    source = bl.read(made(table), **times, **options, **limit)
     log = in_memory(table, **times, **options)
-    assert source.is_streamed == (name in ("duckdb", "copied"))
     assert source.segments == log.segments
     assert (
         (log.layout.arrival is not None)
@@ -282,12 +296,14 @@ def assert_sums_of_an_engine(engine, options, name, parts):
     )
     for part in parts:
         assert_same_sums(log.sums([part])[0][-1], source.sums([part])[0][-1])
-    moments = np.array([100, 200, 400])
-    for ours, theirs in zip(log.sums(parts[:1], moments)[0], source.sums(parts[:1], moments)[0], strict=True):
-        assert_same_sums(ours, theirs)
+    if moments:
+        ours, theirs = (each.sums(parts[:1], np.array(moments))[0] for each in (log, source))
+        for mine, other in zip(ours, theirs, strict=True):
+            assert_same_sums(mine, other)
     with without_warnings():
         rows = bl.read(table, **times, **options).log()  # whose times are whole numbers, too
         assert_same_evidence(rows.evidence(), source.evidence())
+    return source
 
 
 def assert_same_evidence(ours, theirs):
