@@ -283,7 +283,12 @@ class Rivalry:
             np.full(arms, -float(special.ndtri(tail)))
             for tail in (miss / 2, min(sidak_level(miss, max(arms - 1, 1)), miss / 2))
         )
-        return find_root_each(lambda z: self.adjusted(special.ndtr(-z)) - miss, least, most, tolerance=_CLOSE)
+
+        def excess(z: Array) -> Array:
+            return self._joint(special.ndtr(-z)) - miss
+
+        most = np.where(excess(least) > 0, most, least)  # two-sided contrasts may need more than joint ones
+        return find_root_each(excess, least, most, tolerance=_CLOSE)
 
     def _lead(self, better: Array, worse: Array) -> Array:
         """Return how far one arm is above another, in distances that rule the other out; -inf for the arm itself."""
@@ -319,8 +324,10 @@ class Rivalry:
         inequality; at least that of the two-sided contrast with the rival, so that no arm is ruled out by one that may
         be equal.
         """
-        joint = joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
-        return np.asarray(np.maximum(joint, np.minimum(2 * p_values, 1.0)))
+        return np.asarray(np.maximum(self._joint(p_values), np.minimum(2 * p_values, 1.0)))
+
+    def _joint(self, p_values: Array) -> Array:
+        return joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
 
     def winner_not_best(self) -> float:
         """Return the p-value of the hypothesis that another arm's mean is as large as that of the largest estimate.
