@@ -58,8 +58,7 @@ class Place:
         return store
 
     def create(self, name: str = "button", *, start: bool = True, **options: Any) -> bl.live.Experiment:
-        given = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live.binary(), "baseline": "A"}
-        exp = self.open().create(name, **given | {"planned_rows": 1000} | options)
+        exp = button(self.open(), name, **options)
         return exp.start() if start else exp
 
     def again(self, name: str = "button", **options: Any) -> bl.live.Experiment:
@@ -74,6 +73,12 @@ class Place:
     def close(self) -> None:
         for store in self._stores:
             store.close()
+
+
+def button(store: bl.live.Store, name: str = "button", **options: Any) -> bl.live.Experiment:
+    """Create an experiment of two arms, as a draft."""
+    given = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live.binary(), "baseline": "A"}
+    return store.create(name, **given | {"planned_rows": 1000} | options)
 
 
 class SeenStore(bl.live.RemoteStore):
