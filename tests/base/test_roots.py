@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from belated.base.roots import bisect, bisect_each, find_root, find_root_each
+from belated.base.roots import bisect, find_root, find_root_each
 
 places = st.floats(-50, 50)
 slopes = st.floats(0.01, 100)
@@ -90,22 +90,6 @@ def test_halving_stops_when_told():
     assert (low, high) == (0.25, 0.3125)
 
 
-@given(st.lists(places, min_size=1, max_size=20))
-def test_halving_many_is_halving_each(values):
-    place = np.array(values)
-    low, high = bisect_each(lambda x: x < place, place - 3.0, place + 5.0, steps=40)
-    each = [bisect(lambda x, p=p: x < p, p - 3.0, p + 5.0, steps=40) for p in values]
-    assert list(zip(low.tolist(), high.tolist(), strict=True)) == each
-
-
-@given(st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=20))
-def test_geometric_halving_has_a_relative_error(values):
-    place = np.array(values)
-    low, high = bisect_each(lambda x: x < place, place / 1e3, place * 10, steps=50, geometric=True)
-    assert ((low <= place * (1 + 1e-12)) & (place <= high * (1 + 1e-12))).all()
-    assert (high / low - 1 < 1e-12).all()
-
-
 def test_roots_of_many_functions_at_once():
     at = np.array([1e-6, 0.3, 2.0, 7.0, 36.9, 5.0, 5.0])
     calls = 0
@@ -126,7 +110,7 @@ def test_roots_of_many_functions_at_once():
         return np.array(values)
 
     roots = find_root_each(function, np.zeros(7), np.full(7, 37.5))
-    np.testing.assert_allclose(roots, at, rtol=1e-11)
+    np.testing.assert_allclose(roots, at, rtol=1e-11, atol=1e-12)
     assert calls <= 50
     alone = find_root_each(lambda x: np.expm1(0.3 - x), np.zeros(3), np.full(3, 37.5))
     assert (alone == alone[0]).all()

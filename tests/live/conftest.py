@@ -15,6 +15,7 @@ import belated as bl
 from belated.kernels.jit import compile_kernels
 from belated.live.connecting import Connection
 from belated.live.design import snapshot
+from belated.live.schema import MIGRATIONS, TABLES
 from belated.live.store import open_storage
 
 #: A moment in 2026, in microseconds.
@@ -57,8 +58,7 @@ class Place:
         return store
 
     def create(self, name: str = "button", *, start: bool = True, **options: Any) -> bl.live.Experiment:
-        given = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live.binary(), "baseline": "A"}
-        exp = self.open().create(name, **given | {"planned_rows": 1000} | options)
+        exp = button(self.open(), name, **options)
         return exp.start() if start else exp
 
     def again(self, name: str = "button", **options: Any) -> bl.live.Experiment:
@@ -73,6 +73,12 @@ class Place:
     def close(self) -> None:
         for store in self._stores:
             store.close()
+
+
+def button(store: bl.live.Store, name: str = "button", **options: Any) -> bl.live.Experiment:
+    """Create an experiment of two arms, as a draft."""
+    given = {"arms": ["A", "B"], "policy": bl.policies.uniform(), "outcome": bl.live.binary(), "baseline": "A"}
+    return store.create(name, **given | {"planned_rows": 1000} | options)
 
 
 class SeenStore(bl.live.RemoteStore):
@@ -154,5 +160,23 @@ def new_database(request: pytest.FixtureRequest) -> str:
     server = request.getfixturevalue("postgres_engine")
     host = server.connection.con.info.host
     with psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True) as connection:
-        connection.execute("drop schema if exists belated_live cascade")
+        if _is_usual(connection):  # to make the tables anew takes longer than most tests
+            connection.execute("set search_path = belated_live")
+            connection.execute("; ".join(f"delete from {table}" for table in TABLES))  # noqa: S608
+            connection.execute(
+                "update meta set value = '0' where key = 'offset'; drop index if exists decision_assigned"
+            )
+        else:
+            connection.execute("drop schema if exists belated_live cascade")
     return f"postgresql://postgres@/postgres?host={host}"
+
+
+def _is_usual(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the tables are those of the present schema, and small."""
+    try:
+        found = connection.execute(
+            "select value, pg_total_relation_size('belated_live.decision') from belated_live.meta where key = 'schema'"
+        ).fetchone()
+    except psycopg.errors.UndefinedTable:
+        return False
+    return found is not None and found[0] == str(len(MIGRATIONS)) and found[1] < 1_000_000

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
-import pytest
 
 import belated as bl
+from belated.live.verifying import verify
+from tests.live.conftest import of_storages
 
 UNITS = [f"unit-{i:02}" for i in range(30)]
 
@@ -21,66 +24,80 @@ def run(exp, place):
     exp.stop(final="B")
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        ("update decision set arm = case arm when 2 then 0 else arm + 1 end where unit = 'unit-05'", "1 decision"),
-        ("update decision set arm = -1 where unit = 'unit-05'", "1 decision for an arm of probability 0"),
-        ("update decision set version = 99 where unit = 'unit-05'", "1 decision of a version that is not there"),
-        ("update decision set assigned_at = 0 where unit = 'unit-05'", "1 decision before the version that made it"),
-        ("update decision set version = 3 where unit = 'unit-05'", "1 decision before the version that made it"),
-        ("update decision set unit = 'x' where unit = 'unit-05'", ""),
-        ("delete from decision where unit = 'unit-05'", "version 2 does not follow"),
-        ("delete from decision where unit = 'unit-05'", "1 outcome without a decision"),
-        ("update version set probabilities = '[0.2, 0.3, 0.5]' where number = 2", "version 2 does not have the prob"),
-        ("update version set counts = '[9, 0, 0]' where number = 3", "version 3 does not follow"),
-        ("update version set watermark = watermark - 16777216 where number = 3", "version 3 does not follow"),
-        ("update version set watermark = watermark * 2 where number = 5", "version 5 has a watermark above everything"),
-        ("update version set watermark = 1 where number = 4", "version 4 is older than the one before it"),
-        ("update version set made_at = 1 where number = 4", "version 4 is older than the one before it"),
-        ("update version set made_at = made_at - 1 where number = 3", "version 3 is not later than the outcomes"),
-        ("delete from version where number = 3", "version 3 is missing"),
-        ("delete from version", "version 1 is missing"),
-        ("update outcome set value = 1 - value where id = (select min(id) from outcome)", "version 2 does not follow"),
-        ("update outcome set value = 0.5 where id = (select max(id) from outcome)", "1 outcome that its kind does not"),
-        ("delete from outcome where id = (select max(id) from outcome)", "version 4 does not follow"),
-        ("update outcome set arrived_at = 0 where id = (select max(id) from outcome)", "1 outcome before the decision"),
-        (
-            "update outcome set experiment = 0 where id = (select max(id) from outcome)",
-            "1 outcome of an experiment that",
-        ),
-        ("update arm set label = 'Z' where number = 2", "its arms are not those of the list of changes"),
-        ("update arm set state = 'offered' where number = 2", "its arms' states are not those of the list of changes"),
-        ("delete from arm where number = 2", "its arms are not those of the list of changes"),
-        ("update experiment set state = 'running'", "it is running, and stopped by the list of changes"),
-        ("update experiment set final = 0", "its final arm is not that of the list of changes"),
-        ("""update experiment set about = replace(about, '"level": 0.95', '"level": 0.5')""", "what was fixed at its"),
-        ("""update experiment set about = replace(about, '"baseline": "A"', '"baseline": "B"')""", "what was fixed at"),
-        ("delete from change where what = 'create'", "its creation is not in the list of changes"),
-        ("delete from change where what = 'pause arm'", "its arms' states are not those of the list of changes"),
-        ("delete from change", "its creation is not in the list of changes"),
-        ("delete from rule", "a policy is missing"),
-        ("update version set cause = 'import'", "it has imported versions, and was started by the list of changes"),
-        (
-            "insert into version select experiment, number + 1, rule, step, watermark, made_at, '[0, 1, 2]', "
-            "probabilities, counts, totals, cause, steps from version order by number desc limit 1",
-            "its last version is not of the last change of its arms or its policy",
-        ),
-        ("update outcome set key = 'x'", "that its kind does not have"),
-        ("insert into parked select id, 'z', '', 7, null, 0 from experiment", "1 outcome parked that its kind"),
-        ("insert into exclusion values (7, 'B - A', 0, 0)", "1 exclusion of an experiment that is not there"),
-        ("delete from experiment", "decisions of an experiment that is not there"),
-    ],
-)
-def test_what_was_altered_is_found_and_named(place, damage, words):
+#: What may be done to a store beside its back, and what is then said.
+DAMAGE = [
+    ("update decision set arm = case arm when 2 then 0 else arm + 1 end where unit = 'unit-05'", "1 decision"),
+    ("update decision set arm = -1 where unit = 'unit-05'", "1 decision for an arm of probability 0"),
+    ("update decision set version = 99 where unit = 'unit-05'", "1 decision of a version that is not there"),
+    ("update decision set assigned_at = 0 where unit = 'unit-05'", "1 decision before the version that made it"),
+    ("update decision set version = 3 where unit = 'unit-05'", "1 decision before the version that made it"),
+    ("update decision set unit = 'x' where unit = 'unit-05'", ""),
+    ("delete from decision where unit = 'unit-05'", "version 2 does not follow"),
+    ("delete from decision where unit = 'unit-05'", "1 outcome without a decision"),
+    ("update version set probabilities = '[0.2, 0.3, 0.5]' where number = 2", "version 2 does not have the prob"),
+    ("update version set counts = '[9, 0, 0]' where number = 3", "version 3 does not follow"),
+    ("update version set watermark = watermark - 16777216 where number = 3", "version 3 does not follow"),
+    ("update version set watermark = watermark * 2 where number = 5", "version 5 has a watermark above everything"),
+    ("update version set watermark = 1 where number = 4", "version 4 is older than the one before it"),
+    ("update version set made_at = 1 where number = 4", "version 4 is older than the one before it"),
+    ("update version set made_at = made_at - 1 where number = 3", "version 3 is not later than the outcomes"),
+    ("delete from version where number = 3", "version 3 is missing"),
+    ("delete from version", "version 1 is missing"),
+    ("update outcome set value = 1 - value where id = (select min(id) from outcome)", "version 2 does not follow"),
+    ("update outcome set value = 0.5 where id = (select max(id) from outcome)", "1 outcome that its kind does not"),
+    ("delete from outcome where id = (select max(id) from outcome)", "version 4 does not follow"),
+    ("update outcome set arrived_at = 0 where id = (select max(id) from outcome)", "1 outcome before the decision"),
+    (
+        "update outcome set experiment = 0 where id = (select max(id) from outcome)",
+        "1 outcome of an experiment that",
+    ),
+    ("update arm set label = 'Z' where number = 2", "its arms are not those of the list of changes"),
+    ("update arm set state = 'offered' where number = 2", "its arms' states are not those of the list of changes"),
+    ("delete from arm where number = 2", "its arms are not those of the list of changes"),
+    ("update experiment set state = 'running'", "it is running, and stopped by the list of changes"),
+    ("update experiment set final = 0", "its final arm is not that of the list of changes"),
+    ("""update experiment set about = replace(about, '"level": 0.95', '"level": 0.5')""", "what was fixed at its"),
+    ("""update experiment set about = replace(about, '"baseline": "A"', '"baseline": "B"')""", "what was fixed at"),
+    ("delete from change where what = 'create'", "its creation is not in the list of changes"),
+    ("delete from change where what = 'pause arm'", "its arms' states are not those of the list of changes"),
+    ("delete from change", "its creation is not in the list of changes"),
+    ("delete from rule", "a policy is missing"),
+    ("update version set cause = 'import'", "it has imported versions, and was started by the list of changes"),
+    (
+        "insert into version select experiment, number + 1, rule, step, watermark, made_at, '[0, 1, 2]', "
+        "probabilities, counts, totals, cause, steps from version order by number desc limit 1",
+        "its last version is not of the last change of its arms or its policy",
+    ),
+    ("update outcome set key = 'x'", "that its kind does not have"),
+    ("insert into parked select id, 'z', '', 7, null, 0 from experiment", "1 outcome parked that its kind"),
+    ("insert into exclusion values (7, 'B - A', 0, 0)", "1 exclusion of an experiment that is not there"),
+    ("delete from experiment", "decisions of an experiment that is not there"),
+]
+
+
+class UndoneError(Exception):
+    """Ends a transaction without a trace."""
+
+
+def findings(store, damage):
+    """Return what is found in a store after a statement, which is then undone."""
+    found = ()
+    with suppress(UndoneError), store.storage.writing() as session:
+        session.run(damage)
+        found = verify(session, store.find_policy).findings
+        raise UndoneError
+    return found
+
+
+@of_storages("a service says what its store finds")
+def test_what_was_altered_is_found_and_named(place):
     exp = place.create(arms=["A", "B", "C"], policy=bl.policies.thompson_beta())
     run(exp, place)
+    for damage, words in DAMAGE:
+        found = findings(exp._store, damage)
+        assert not words or any(words in finding for finding in found), (damage, found)
+        assert not any(unit in finding for unit in UNITS for finding in found)
     assert exp._store.verify().clean
-    place.sql(damage)
-    found = exp._store.verify().findings
-    if words:
-        assert any(words in finding for finding in found), found
-    assert not any(unit in finding for unit in UNITS for finding in found)
 
 
 def test_what_this_process_remembers_is_read_again(place):

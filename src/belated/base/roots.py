@@ -82,26 +82,13 @@ def bisect(
     return low, high
 
 
-def bisect_each(
-    is_low: Callable[[Array], Array], low: Array, high: Array, *, steps: int, geometric: bool = False
-) -> tuple[Array, Array]:
-    """Return two ends around the point where each of `is_low` changes from true to false, for many at once.
-
-    With `geometric`, the ends must be above 0, and the midpoint is that of their logarithms.
-    """
-    for _ in range(steps):
-        middle = np.sqrt(low * high) if geometric else (low + high) / 2
-        up = is_low(middle)
-        low, high = np.where(up, middle, low), np.where(up, high, middle)
-    return low, high
-
-
 def find_root_each(
     function: Callable[[Array], Array], low: Array, high: Array, *, tolerance: float = 1e-12, steps: int = 60
 ) -> Array:
     """Return a root of each of many functions, by inverse quadratic interpolation and bisection (Chandrupatla 1997).
 
-    Each is above 0 at `low`, and below it, infinite or NaN at `high`. The functions are not called there.
+    Each is above 0 at `low`, and below it, infinite or NaN at `high`. The functions are not called there. Errors are at
+    most `tolerance`, and for roots far from 0 that share of the root.
     """
     new, old, third = low, high, high
     f_new, f_old, f_third = np.ones(low.shape), np.full(low.shape, -np.inf), np.full(low.shape, -np.inf)
@@ -115,7 +102,7 @@ def find_root_each(
         old, f_old = np.where(stays, old, new), np.where(stays, f_old, f_new)
         new, f_new = root, value
         distance = np.abs(old - new)
-        near = tolerance * np.maximum(np.abs(new), tolerance)
+        near = tolerance * np.maximum(np.abs(new), 1.0)
         if ((distance <= near) | (f_new == 0)).all():
             break
         with np.errstate(all="ignore"):

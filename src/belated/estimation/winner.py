@@ -21,7 +21,7 @@ import numpy as np
 
 from belated.base import special
 from belated.base.columns import Array
-from belated.base.roots import bisect_each
+from belated.base.roots import find_root_each
 from belated.base.sidak import sidak_level, sidak_p_value
 from belated.estimation.intervals import Combination
 from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
@@ -38,6 +38,9 @@ _INFINITE = 1e30
 #: The share of the miss rate that the hybrid's outer band gets, and how much wider than the simultaneous band the outer
 #: band and the hybrid interval may be.
 _OUTER_SHARE, _OUTER_REACH, _WIDEST = 0.1, 1.25, 1.09
+
+#: The error of a deviate that is searched for.
+_CLOSE = 1e-10
 
 #: The largest number of rivals that each arm is compared with.
 _RIVALS = 64
@@ -191,8 +194,8 @@ def _conditional(gap: Array, p: Array, nu: Array) -> Array:
     """Solve S(a) / S(a - gap) = p for the smallest a; infinity if there is none."""
     log_p = np.log(p)
 
-    def above(a: Array) -> Array:
-        return _log_ratio(a, gap, nu) > log_p
+    def excess(a: Array) -> Array:
+        return _log_ratio(a, gap, nu) - log_p
 
     low = np.zeros(gap.shape) - np.abs(_from_normal(special.ndtri(p), nu)) - 1.0
     step = np.full_like(low, 0.25)
@@ -200,25 +203,24 @@ def _conditional(gap: Array, p: Array, nu: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(90):  # move outwards until p is crossed: with Student's tails the ratio returns to 1
             high = np.where(crossed, high, low + step)
-            crossed |= ~above(high)
+            crossed |= ~(excess(high) > 0)
             if crossed.all():
                 break
             low, step = np.where(crossed, low, high), np.where(crossed, step, 1.5 * step)
-        _, high = bisect_each(above, low, high, steps=52)
-    return np.asarray(np.where(crossed, high, np.inf))
+        root = find_root_each(excess, low, high, tolerance=_CLOSE)
+    return np.asarray(np.where(crossed, root, np.inf))
 
 
 def _hybrid(gap: Array, p: Array, nu: Array, c: Array) -> Array:
     """Solve P(Z > a | max(a - gap, -c) < Z < c) = p for a in [-c, c]."""
     beyond = special.ndtr(-_to_normal(c, nu))
 
-    def below(a: Array) -> Array:
+    def excess(a: Array) -> Array:
         over = special.ndtr(-_to_normal(a, nu)) - beyond
         whole = special.ndtr(-_to_normal(np.maximum(a - gap, -c), nu)) - beyond
-        return np.asarray(over > p * whole)
+        return np.asarray(over - p * whole)
 
-    low, high = bisect_each(below, -c, c, steps=60)
-    return np.asarray((low + high) / 2)
+    return find_root_each(excess, -c, c, tolerance=_CLOSE)
 
 
 @dataclass(frozen=True)
@@ -276,11 +278,17 @@ class Rivalry:
     @cached_property
     def _deviates(self) -> Array:
         """The normal deviates of single comparisons at which those of an arm with all others hold jointly."""
-        miss = 1 - self.level
-        most = np.full(len(self.values), miss / 2)
-        least = np.minimum(sidak_level(miss, max(len(self.values) - 1, 1)), most)
-        tails, _ = bisect_each(lambda tails: self.adjusted(tails) < miss, least, most, steps=20, geometric=True)
-        return np.asarray(-special.ndtri(tails))
+        miss, arms = 1 - self.level, len(self.values)
+        least, most = (
+            np.full(arms, -float(special.ndtri(tail)))
+            for tail in (miss / 2, min(sidak_level(miss, max(arms - 1, 1)), miss / 2))
+        )
+
+        def excess(z: Array) -> Array:
+            return self._joint(special.ndtr(-z)) - miss
+
+        most = np.where(excess(least) > 0, most, least)  # two-sided contrasts may need more than joint ones
+        return find_root_each(excess, least, most, tolerance=_CLOSE)
 
     def _lead(self, better: Array, worse: Array) -> Array:
         """Return how far one arm is above another, in distances that rule the other out; -inf for the arm itself."""
@@ -316,8 +324,10 @@ class Rivalry:
         inequality; at least that of the two-sided contrast with the rival, so that no arm is ruled out by one that may
         be equal.
         """
-        joint = joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
-        return np.asarray(np.maximum(joint, np.minimum(2 * p_values, 1.0)))
+        return np.asarray(np.maximum(self._joint(p_values), np.minimum(2 * p_values, 1.0)))
+
+    def _joint(self, p_values: Array) -> Array:
+        return joint_p_values_of_rivals(p_values, (self.down + self.up) / 2)
 
     def winner_not_best(self) -> float:
         """Return the p-value of the hypothesis that another arm's mean is as large as that of the largest estimate.

@@ -255,9 +255,11 @@ class PostgresStorage(Storage):
                         session.run(META)
                         session.run("insert into meta (key, value) values ('offset', '0') on conflict do nothing")
                         migrate(session, self.name)
-        finally:
+                self._keep(connection, writes=True)
+            self.keep_order()
+        except BaseException:
             connection.close()
-        self.keep_order()
+            raise
 
     def keep_order(self) -> None:
         """Number new rows above those that are there, also after they were brought from another server.
@@ -277,9 +279,13 @@ class PostgresStorage(Storage):
     def _connection(self, *, writes: bool) -> psycopg.Connection[Any]:
         connection = self._connections.get(writes)
         if connection is None or connection.closed or connection.broken:
-            connection = self._connections[writes] = self._connect()
-            _prepare_plans(connection, writes=writes)
+            connection = self._connect()
+            self._keep(connection, writes=writes)
         return connection
+
+    def _keep(self, connection: psycopg.Connection[Any], *, writes: bool) -> None:
+        _prepare_plans(connection, writes=writes)
+        self._connections[writes] = connection
 
     def _begin(self, session: PostgresSession, experiments: Collection[str], *, writes: bool) -> None:
         """Begin; with statements that are not planned if a pool of connections has given us another one."""

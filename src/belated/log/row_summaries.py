@@ -376,7 +376,7 @@ def glimpse(log: Log) -> contexts.Glimpse:
             contexts.Glimpse(
                 assigned=assigned,
                 code=log.code[rows],
-                p=log.propensity[rows],
+                p=log.propensity[rows] if len(order) else log.propensity[start:stop],
                 outcome=np.where(arrived, log.outcome[rows], math.nan),
                 starts=np.zeros(1, np.intp),
                 arrivals=np.sort(when[arrived]),

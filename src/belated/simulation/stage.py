@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Stage:
         )
         thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
         self.desk = experiment.new_desk(self.n_arms, memo=new_memo(self.n_arms) if thompson else None)
-        at_once = (delays.tail == experiment.NO_TAIL).all() and set(delays.values) <= {0, experiment.NEVER}
+        at_once = (delays.tail == experiment.NO_TAIL).all() and np.isin(delays.values, (0, experiment.NEVER)).all()
         self.calendar = None if at_once else experiment.new_calendar(horizon)
         # studies of two arms have a kernel of their own, but for Thompson sampling, which takes longer than its loops
         self.two = True if self.n_arms == 2 and not thompson else None
@@ -122,36 +123,51 @@ def kernel_arms(given: Iterable[Arm]) -> experiment.Arms:
 
 def kernel_delays(delays: Sequence[Delay]) -> experiment.Delays:
     """Return tables of delays, each followed by its tail and by the share that never arrives."""
-    tails = np.array(
-        [experiment.TAILS.index(d.name) if d.name in experiment.TAILS else experiment.NO_TAIL for d in delays]
-    )
-    guide = np.empty((len(delays), experiment.GUIDE), np.int32)
-    values, cumulative, sure = [], [], []
+    made = {delay: _table(delay) for delay in set(delays)}
+    tables = [made[delay] for delay in delays]
     parameters = np.zeros((2, len(delays)))
     for k, delay in enumerate(delays):
-        steps, chances = delay.table
-        come = 1.0 - delay.never
-        chances = chances * come
-        ends = [experiment.TAIL, experiment.NEVER] if tails[k] else [experiment.NEVER]
-        values.append([*np.minimum(steps, experiment.LONGEST).astype(np.int64).tolist(), *ends])
-        cumulative.append(np.concatenate([chances, [come] * (len(ends) - 1), [2.0]]))
-        guide[k] = np.searchsorted(cumulative[k], np.arange(experiment.GUIDE) / experiment.GUIDE, side="right")
-        sure.append(bool(len(steps) and steps[0] == 0 and chances[0] >= 1))
         parameters[: len(delay.parameters), k] = delay.parameters[:2]
-    comes = [
-        2.0 if at_once else chances[-2] for at_once, chances in zip(sure, [[0.0, *c] for c in cumulative], strict=True)
-    ]
     return experiment.Delays(
-        sure=np.array(sure),
-        comes=np.array(comes),
-        guide=guide,
-        starts=np.cumsum([0, *map(len, values)])[:-1],
-        cumulative=np.concatenate(cumulative),
-        values=np.concatenate(values).astype(np.int64),
-        tail=tails,
+        sure=np.array([table.sure for table in tables]),
+        comes=np.array([table.comes for table in tables]),
+        guide=np.stack([table.guide for table in tables]),
+        starts=np.cumsum([0, *(len(table.values) for table in tables)])[:-1],
+        cumulative=np.concatenate([table.cumulative for table in tables]),
+        values=np.concatenate([table.values for table in tables]),
+        tail=np.array([table.tail for table in tables]),
         first=parameters[0],
         second=parameters[1],
         never=np.array([delay.never for delay in delays]),
+    )
+
+
+class _Table(NamedTuple):
+    """A delay's part of the tables of an experiment."""
+
+    tail: int
+    sure: bool
+    comes: float
+    guide: Array
+    values: Array
+    cumulative: Array
+
+
+def _table(delay: Delay) -> _Table:
+    tail = experiment.TAILS.index(delay.name) if delay.name in experiment.TAILS else experiment.NO_TAIL
+    steps, chances = delay.table
+    come = 1.0 - delay.never
+    chances = chances * come
+    ends = [experiment.TAIL, experiment.NEVER] if tail else [experiment.NEVER]
+    cumulative = np.concatenate([chances, [come] * (len(ends) - 1), [2.0]])
+    sure = bool(len(steps) and steps[0] == 0 and chances[0] >= 1)
+    return _Table(
+        tail=tail,
+        sure=sure,
+        comes=2.0 if sure else float(cumulative[-2]) if len(cumulative) > 1 else 0.0,
+        guide=np.searchsorted(cumulative, np.arange(experiment.GUIDE) / experiment.GUIDE, side="right").astype(np.int32),
+        values=np.concatenate([np.minimum(steps, experiment.LONGEST).astype(np.int64), ends]),
+        cumulative=cumulative,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import pytest
@@ -103,14 +104,18 @@ def settled(visit, path, **query):
     return reply
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_in_every_form(visit, name):
-    path, query = PAGES[name]
+def look_at_every_form(page):
+    """Look at a page light and dark, on a phone and on a desk."""
     for scheme, width in product(("light", "dark"), (360, 1200)):
-        visit.page.emulate_media(color_scheme=scheme)
-        visit.page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 800})
+        look_at(page, scheme, width)
+
+
+def test_every_page_in_every_form(visit):
+    for path, query in PAGES.values():
         assert settled(visit, path, **query).status == 200
-        look_at(visit.page, scheme, width)
+        look_at_every_form(visit.page)
 
 
 def test_a_final_arm_with_a_long_name_stays_on_the_page(own_site, own_visit):
@@ -118,12 +123,9 @@ def test_a_final_arm_with_a_long_name_stays_on_the_page(own_site, own_visit):
     arm = "Free delivery on orders above forty euros, this weekend only"
     exp.add_arm(arm)
     exp.stop(arm, reason="enough")
-    for scheme, width in product(("light", "dark"), (360, 1200)):
-        own_visit.page.emulate_media(color_scheme=scheme)
-        own_visit.page.set_viewport_size({"width": width, "height": 800})
-        settled(own_visit, "/answer", **EXPERIMENT)
-        look_at(own_visit.page, scheme, width)
-        assert own_visit.page.get_by_text(f"later units get {arm}").is_visible()
+    settled(own_visit, "/answer", **EXPERIMENT)
+    look_at_every_form(own_visit.page)
+    assert own_visit.page.get_by_text(f"later units get {arm}").is_visible()
 
 
 def test_words_of_cards_are_whole_on_a_phone(own_site, own_visit):
@@ -234,49 +236,41 @@ def test_fields_that_do_not_matter_are_hidden(visit):
     assert not page.is_visible("[name=burn_in]")
 
 
-@pytest.mark.parametrize(
-    ("form", "made", "wrong"),
-    [
-        ({"outcome": "bounded", "low": "0", "high": "20"}, "bounded", {}),
-        ({"outcome": "bounded", "low": "5", "high": "2"}, None, {"high"}),
-        ({"outcome": "bounded", "low": "x", "high": ""}, None, {"low", "high"}),
-        ({"outcome": "real", "policy": "thompson"}, "real", {}),
-        ({"outcome": "real", "policy": "ucb", "burn_in": "10"}, "real", {}),
-        ({"policy": "fixed", "shares": "A=0.3\nB=0.7"}, "binary", {}),
-        ({"policy": "fixed", "shares": "A=0.3\nB=0.8"}, None, {"shares"}),
-        ({"policy": "fixed", "shares": "A=0.3\nC=0.7"}, None, {"shares"}),
-        ({"policy": "fixed", "shares": "nonsense"}, None, {"shares"}),
-        ({"policy": "epsilon_greedy", "decay": "1.5"}, None, {"decay"}),
-        ({"policy": "epsilon_greedy", "burn_in": "-1"}, None, {"burn_in"}),
-        ({"policy": "own"}, None, {"policy"}),
-        ({"outcome": "nonsense"}, None, {"outcome"}),
-        ({"level": "nan", "seconds": "0", "planned": "0"}, None, {"level", "seconds", "planned"}),
-        ({"name": "", "arms": ""}, None, {"name", "arms"}),
-        ({"name": "x" * 201, "arms": "y" * 201}, None, {"name", "arms"}),
-        ({"reason": "z" * 2001}, None, {"reason"}),
-    ],
-)
-def test_what_a_creation_may_be(own_site, form, made, wrong):
-    import re
+#: What is filled in, the kind of outcome of the experiment that is made, and the fields that are wrong.
+CREATIONS = [
+    ({"outcome": "bounded", "low": "0", "high": "20"}, "bounded", {}),
+    ({"outcome": "bounded", "low": "5", "high": "2"}, None, {"high"}),
+    ({"outcome": "bounded", "low": "x", "high": ""}, None, {"low", "high"}),
+    ({"outcome": "real", "policy": "thompson"}, "real", {}),
+    ({"outcome": "real", "policy": "ucb", "burn_in": "10"}, "real", {}),
+    ({"policy": "fixed", "shares": "A=0.3\nB=0.7"}, "binary", {}),
+    ({"policy": "fixed", "shares": "A=0.3\nB=0.8"}, None, {"shares"}),
+    ({"policy": "fixed", "shares": "A=0.3\nC=0.7"}, None, {"shares"}),
+    ({"policy": "fixed", "shares": "nonsense"}, None, {"shares"}),
+    ({"policy": "epsilon_greedy", "decay": "1.5"}, None, {"decay"}),
+    ({"policy": "epsilon_greedy", "burn_in": "-1"}, None, {"burn_in"}),
+    ({"policy": "own"}, None, {"policy"}),
+    ({"outcome": "nonsense"}, None, {"outcome"}),
+    ({"level": "nan", "seconds": "0", "planned": "0"}, None, {"level", "seconds", "planned"}),
+    ({"name": "", "arms": ""}, None, {"name", "arms"}),
+    ({"name": "x" * 201, "arms": "y" * 201}, None, {"name", "arms"}),
+    ({"reason": "z" * 2001}, None, {"reason"}),
+]
 
-    usual = {"name": "new", "arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "100", "level": "0.9"}
-    usual |= {
-        "seconds": "2",
-        "burn_in": "0",
-        "decay": "0.5",
-        "window": "7d",
-        "measure": "count",
-        "low": "0",
-        "high": "1",
-    }
-    reply = own_site.post("/new", usual | form)
-    html = reply.body.decode()
-    assert set(re.findall(r'class="error" id="(\w+)-wrong"', html)) == set(wrong)
-    if made is None:
-        assert reply.status == 422
-        assert "new" not in list(own_site.store.experiments())
-    else:
-        assert (reply.status, own_site.store.experiment("new").setup.outcome.kind) == (303, made)
+
+def test_what_a_creation_may_be(own_site):
+    usual = {"arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "100", "level": "0.9", "seconds": "2"}
+    usual |= {"burn_in": "0", "decay": "0.5", "window": "7d", "measure": "count", "low": "0", "high": "1"}
+    for number, (form, made, wrong) in enumerate(CREATIONS):
+        name = f"new {number}"
+        reply = own_site.post("/new", {"name": name} | usual | form)
+        found = set(re.findall(r'class="error" id="(\w+)-wrong"', reply.body.decode()))
+        assert found == set(wrong), form
+        assert reply.status == (422 if made is None else 303), form
+        if made is None:
+            assert name not in list(own_site.store.experiments())
+        else:
+            assert own_site.store.experiment(name).setup.outcome.kind == made
 
 
 def confirm(page, what, **fields):
@@ -444,12 +438,12 @@ def test_everything_by_keyboard(own_site, own_visit):
     assert own_site.store.experiment("typed").status().state == "closed"
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", [" ".join(reversed(HOSTILE[:-1])), HOSTILE[-1]], ids=["all", "long"])
 def test_hostile_names_are_text(own_site, own_visit, name):
     page = own_visit.page
     exp = own_site.store.create(
-        name, arms=list(HOSTILE), policy=bl.policies.uniform(), outcome=bl.live.binary(), baseline=name,
-        author=name, reason=name,
+        name, arms=list(HOSTILE), policy=bl.policies.uniform(), outcome=bl.live.binary(),
+        baseline=HOSTILE[0], author=name, reason=name,
     ).start(author=name)  # fmt: skip
     exp.tell_many([(each.unit, i % 3 == 0) for i, each in enumerate(exp.ask_many([f"u{i}" for i in range(300)]))])
     exp.tick()

@@ -59,10 +59,10 @@ SIZE = f"Content-Length: {len(BODY)}"
     ],
     ids=str,
 )
-def test_requests_that_others_could_read_otherwise(served, headers, body):
+def test_requests_that_others_could_read_otherwise(shared, headers, body):
     """What a proxy on the way could understand in another way is refused, and the connection tells nothing else."""
-    with nothing_stored(served):
-        reply = exchange(served, head(served, *headers) + body)
+    with nothing_stored(shared):
+        reply = exchange(shared, head(shared, *headers) + body)
         if headers[0].startswith("Origin"):
             assert reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403"))
         else:
@@ -78,47 +78,47 @@ def test_bodies_that_are_sent_in_pieces_without_a_length(served):
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "GZIP"])
-def test_compressed_bodies(served, coding):
-    with nothing_stored(served):
+def test_compressed_bodies(shared, coding):
+    with nothing_stored(shared):
         for method, path, content in CHANGES:
             for body in (gzip.compress(json.dumps(content).encode()), json.dumps(content).encode()):
-                reply = served.send(method, path, body, content_encoding=coding)
+                reply = shared.send(method, path, body, content_encoding=coding)
                 assert (reply.status, reply.kind) == (415, "encoded"), path
-    assert served.post(ASK, {"unit": "ada"}, content_encoding="identity").status == 200
+    assert shared.post(ASK, {"unit": "ada"}, content_encoding="identity").status == 200
 
 
 @pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
-def test_json_in_another_encoding(served, code):
-    with nothing_stored(served):
-        reply = served.post(ASK, '{"unit": "ada"}'.encode(code), content_type=f"application/json; charset={code}")
+def test_json_in_another_encoding(shared, code):
+    with nothing_stored(shared):
+        reply = shared.post(ASK, '{"unit": "ada"}'.encode(code), content_type=f"application/json; charset={code}")
         assert (reply.status, reply.kind) == (400, "malformed")
 
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/json"])
-def test_a_body_is_json_whatever_its_type_says(served, kind):
+def test_a_body_is_json_whatever_its_type_says(shared, kind):
     """`curl -d` says that it sends a form; a token makes sure that no other site's page does."""
     headers = {} if kind is None else {"content_type": kind}
-    assert served.post(ASK, {"unit": "ada"}, **headers).status == 200
-    with nothing_stored(served):
-        assert served.post(ASK, b"unit=ada", **headers).kind == "malformed"
+    assert shared.post(ASK, {"unit": "ada"}, **headers).status == 200
+    with nothing_stored(shared):
+        assert shared.post(ASK, b"unit=ada", **headers).kind == "malformed"
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PUT", "PATCH", "DELETE", "GET", "HEAD"])
-def test_methods_that_a_route_does_not_have(served, method):
-    with nothing_stored(served):
-        reply = served.send(method, ASK, None if method in ("GET", "HEAD", "TRACE") else BODY, x_echo="not this")
+def test_methods_that_a_route_does_not_have(shared, method):
+    with nothing_stored(shared):
+        reply = shared.send(method, ASK, None if method in ("GET", "HEAD", "TRACE") else BODY, x_echo="not this")
         assert (reply.status, reply.headers["allow"]) == (405, "POST")
         assert b"not this" not in reply.body
-        assert served.token.encode() not in reply.body
+        assert shared.token.encode() not in reply.body
 
 
 @pytest.mark.parametrize(
     "secret", ["\u0442\u043e\u043a\u0435\u043d", "\U0001f389", "\xff", "x" * 30_000, "a b", "'; drop table token; --"]
 )
-def test_tokens_of_any_text(served, secret):
-    with nothing_stored(served):
+def test_tokens_of_any_text(shared, secret):
+    with nothing_stored(shared):
         line = b"GET /v1/experiments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + secret.encode()
-        reply = exchange(served, line + b"\r\n\r\n")
+        reply = exchange(shared, line + b"\r\n\r\n")
         assert reply.startswith(b"HTTP/1.1 401")
         assert b"about:blank#no-token" in reply
 

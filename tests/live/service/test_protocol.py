@@ -17,6 +17,12 @@ ASK = "/v1/experiments/button/ask"
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
 
 
+@pytest.fixture
+def engine():
+    """One storage: how requests are read does not depend on it."""
+    return "sqlite"
+
+
 def read_reply(connection: socket.socket) -> tuple[bytes, bytes]:
     """Return the first line and the body of the next reply."""
     with connection.makefile("rb") as file:
@@ -224,7 +230,6 @@ def test_what_cannot_be_read_is_refused_after_the_requests_before_it(served, req
     assert served.get("/v1/experiments/button").json["asked"] == requests
 
 
-@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_blank_lines_are_no_request(place):
     """A connection on which only blank lines come is closed, also after a reply."""
     store = place.create()._store
@@ -236,7 +241,6 @@ def test_blank_lines_are_no_request(place):
         assert connection.recv(10) == b""
 
 
-@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_connection_that_is_not_used_again_is_closed_without_a_word(place, monkeypatch):
     """One that is used stays open, however many requests come."""
     monkeypatch.setattr("served.configured", lambda app: configured(app, timeout_keep_alive=1))

@@ -147,16 +147,16 @@ def test_a_link_and_a_browsers_cookie_are_no_tokens(served):
     "host",
     ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil", "localhost:80.evil", "[::2]", ""],
 )
-def test_wrong_host(served, host):
-    with nothing_stored(served):
+def test_wrong_host(shared, host):
+    with nothing_stored(shared):
         for method, path, content in [*ALL, ("GET", "/live", None), ("GET", "/login?code=x", None)]:
-            reply = served.send(method, path, content, host=host)
+            reply = shared.send(method, path, content, host=host)
             assert (reply.status, reply.kind) == (421, "host"), path
 
 
-def test_right_hosts(served):
+def test_right_hosts(shared):
     for host in ("localhost", "LOCALHOST:1234", "localhost:", "127.0.0.1", "[::1]", "[::1]:8765"):
-        assert served.get("/live", host=host).status == 200
+        assert shared.get("/live", host=host).status == 200
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_right_hosts(served):
     ],
     ids=str,
 )
-def test_cross_origin_post(served, headers):
-    with nothing_stored(served):
+def test_cross_origin_post(shared, headers):
+    with nothing_stored(shared):
         for method, path, content in [*CHANGES, ("POST", "/login", b"code=x"), ("POST", "/logout", b"")]:
-            reply = served.send(method, path, content, **headers)
+            reply = shared.send(method, path, content, **headers)
             assert (reply.status, reply.kind) == (403, "cross-origin"), path
 
 
@@ -187,42 +187,42 @@ def test_own_pages_may_post_and_no_cors_headers_are_sent(served):
 # ---------------------------------------------------------------- too large
 
 
-def test_oversized_bodies(served):
-    with nothing_stored(served):
+def test_oversized_bodies(shared):
+    with nothing_stored(shared):
         large = b'{"unit": "' + b"x" * (1 << 20) + b'"}'
-        reply = served.post(ASK, large)
+        reply = shared.post(ASK, large)
         assert (reply.status, reply.kind) == (413, "too-large")
-        with served.connect() as connection:  # refused before anything of the body is there
-            head = f"POST {ASK} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.token}\r\n"
+        with shared.connect() as connection:  # refused before anything of the body is there
+            head = f"POST {ASK} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {shared.token}\r\n"
             connection.sendall(f"{head}Content-Length: 99999999999\r\n\r\n".encode())
             assert connection.recv(100).startswith(b"HTTP/1.1 413")
-        with served.connect() as connection:  # and without an announced length, when it has become too large
+        with shared.connect() as connection:  # and without an announced length, when it has become too large
             connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
             connection.sendall(b"80000\r\n" + b"x" * 0x80000 + b"\r\n")
             connection.sendall(b"80001\r\n" + b"x" * 0x80001 + b"\r\n")
             assert connection.recv(100).startswith(b"HTTP/1.1 413")
-        with served.connect() as connection:
+        with shared.connect() as connection:
             connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000_000)
             assert connection.recv(100).startswith(b"HTTP/1.1 431")
 
 
-def test_oversized_units(served):
-    with nothing_stored(served):
+def test_oversized_units(shared):
+    with nothing_stored(shared):
         for unit in ("x" * 501, "é" * 501, ""):
             for path, content in ((ASK, {"unit": unit}), (f"{BUTTON}/ask-many", {"units": ["fine", unit]})):
-                reply = served.post(path, content)
+                reply = shared.post(path, content)
                 assert (reply.status, reply.kind) in ((422, "invalid"), (400, "malformed")), unit
-            reply = served.post(TELL, {"unit": unit, "value": 1})
+            reply = shared.post(TELL, {"unit": unit, "value": 1})
             assert reply.status in (400, 422)
-        assert "x" * 20 not in served.post(ASK, {"unit": "x" * 501}).json["detail"]
+        assert "x" * 20 not in shared.post(ASK, {"unit": "x" * 501}).json["detail"]
 
 
-def test_oversized_batches(served):
-    with nothing_stored(served):
+def test_oversized_batches(shared):
+    with nothing_stored(shared):
         asks = {"units": [str(number) for number in range(10_001)]}
         tells = {"outcomes": [{"unit": str(number), "value": 1} for number in range(10_001)]}
         for act, content in (("ask-many", asks), ("tell-many", tells)):
-            reply = served.post(f"{BUTTON}/{act}", content)
+            reply = shared.post(f"{BUTTON}/{act}", content)
             assert (reply.status, reply.kind) == (413, "too-large")
 
 
@@ -236,11 +236,11 @@ def test_oversized_batches(served):
         b"{'unit': 'a'}", b'{"unit": "\\ud800"}', b'{"unit": NaN}',
     ],
 )  # fmt: skip
-def test_malformed_json(served, body):
-    with nothing_stored(served):
+def test_malformed_json(shared, body):
+    with nothing_stored(shared):
         for method, path, content in CHANGES:
             if content is not None:
-                reply = served.send(method, path, body)
+                reply = shared.send(method, path, body)
                 wrong = ((400, "malformed"),) if path == ASK else ((400, "malformed"), (422, "invalid"))
                 assert (reply.status, reply.kind) in wrong, path
 
@@ -248,45 +248,45 @@ def test_malformed_json(served, body):
 @pytest.mark.parametrize(
     "content", [[], "text", 1, None, {}, {"unit": None}, {"unit": 1.5}, {"unit": []}, {"unit": True}, {"other": 1}]
 )
-def test_json_of_another_form(served, content):
-    with nothing_stored(served):
+def test_json_of_another_form(shared, content):
+    with nothing_stored(shared):
         for method, path, usual in CHANGES:
             if usual is not None:
-                reply = served.send(method, path, json.dumps(content).encode())
+                reply = shared.send(method, path, json.dumps(content).encode())
                 assert (reply.status, reply.kind) == (422, "invalid"), path
 
 
-def test_unknown_fields(served):
-    with nothing_stored(served):
+def test_unknown_fields(shared):
+    with nothing_stored(shared):
         for method, path, usual in CHANGES:
             if usual is not None:
-                reply = served.send(method, path, usual | {"surprise": 1})
+                reply = shared.send(method, path, usual | {"surprise": 1})
                 assert (reply.status, reply.kind) == (422, "invalid"), path
 
 
 @pytest.mark.parametrize(
     "value", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e61", "2", '"1"', "null", "true"]
 )
-def test_nan_and_other_impossible_values(served, value):
-    with nothing_stored(served):
-        reply = served.post(TELL, f'{{"unit": "ada", "value": {value}}}'.encode())
+def test_nan_and_other_impossible_values(shared, value):
+    with nothing_stored(shared):
+        reply = shared.post(TELL, f'{{"unit": "ada", "value": {value}}}'.encode())
         assert (reply.status, reply.kind) in ((400, "malformed"), (422, "invalid"))
-        many = served.post(f"{BUTTON}/tell-many", f'{{"outcomes": [{{"unit": "ada", "value": {value}}}]}}'.encode())
+        many = shared.post(f"{BUTTON}/tell-many", f'{{"outcomes": [{{"unit": "ada", "value": {value}}}]}}'.encode())
         assert many.status in (400, 422) or many.json["told"][0]["status"] == "refused"
 
 
-def test_deep_nesting(served):
+def test_deep_nesting(shared):
     deep = b"[" * 500_000
     policy = b'{"name": "n", "arms": ["A"], "outcome": {"kind": "binary"}, "policy": {"name": '
-    with nothing_stored(served):
+    with nothing_stored(shared):
         for path, body in (
             (ASK, deep), (ASK, b'{"unit": ' + deep), ("/v1/experiments", policy + deep),
             ("/v1/experiments", policy + b"[" * 100_000 + b"]" * 100_000 + b"}}"),
             ("/v1/experiments", policy + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}}"),
         ):  # fmt: skip
-            reply = served.post(path, body)
+            reply = shared.post(path, body)
             assert (reply.status, reply.kind) in ((400, "malformed"), (422, "invalid"))
-    assert served.get("/live").status == 200
+    assert shared.get("/live").status == 200
 
 
 # ---------------------------------------------------------------- slow clients
@@ -367,13 +367,13 @@ def test_text_that_no_storage_holds(served):
                 assert served.post(ASK, {"unit": unit}).status == 422
 
 
-def test_a_function_of_ones_own_cannot_be_sent(served):
+def test_a_function_of_ones_own_cannot_be_sent(shared):
     new = {"name": "n", "arms": ["A", "B"], "outcome": {"kind": "binary"}}
-    with nothing_stored(served):
+    with nothing_stored(shared):
         for policy in ({"name": "own"}, {"name": "own", "function": "os.system"}, {"name": "__import__"}, {}):
-            reply = served.post("/v1/experiments", new | {"policy": policy})
+            reply = shared.post("/v1/experiments", new | {"policy": policy})
             assert (reply.status, reply.kind) == (422, "invalid")
-            assert served.post(f"{BUTTON}/changes", {"what": "set_policy", "policy": policy}).status == 422
+            assert shared.post(f"{BUTTON}/changes", {"what": "set_policy", "policy": policy}).status == 422
 
 
 # ---------------------------------------------------------------- names
@@ -409,28 +409,28 @@ def test_path_tricks_in_names(served, name):
         ("/v1/tokens/button", "method"),
     ],
 )
-def test_paths_that_lead_nowhere(served, path, kind):
-    with nothing_stored(served):
-        assert served.get(path).kind == kind
+def test_paths_that_lead_nowhere(shared, path, kind):
+    with nothing_stored(shared):
+        assert shared.get(path).kind == kind
 
 
-def test_queries_that_cannot_be_read(served):
-    with nothing_stored(served):
-        assert served.get(f"{BUTTON}/versions?{'limit=1&' * 21}").kind == "malformed"
+def test_queries_that_cannot_be_read(shared):
+    with nothing_stored(shared):
+        assert shared.get(f"{BUTTON}/versions?{'limit=1&' * 21}").kind == "malformed"
         for query in ("limit=%ff", "limit=-1", "after=1e3", "limit=", "limit=99999999999"):
-            assert served.get(f"{BUTTON}/versions?{query}").kind == "invalid"
+            assert shared.get(f"{BUTTON}/versions?{query}").kind == "invalid"
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "9" * 30, "1%2F2", "²"])
-def test_numbers_of_tokens_that_are_none(served, number):
-    with nothing_stored(served):
-        assert served.send("DELETE", f"/v1/tokens/{quote(number, safe='%')}").kind == "unknown-token"
+def test_numbers_of_tokens_that_are_none(shared, number):
+    with nothing_stored(shared):
+        assert shared.send("DELETE", f"/v1/tokens/{quote(number, safe='%')}").kind == "unknown-token"
 
 
 @pytest.mark.parametrize(
     "path", ["/V1/experiments/button", "http://127.0.0.1/v1/experiments/button", "//v1/x", "/x", "*"]
 )
-def test_paths_that_are_no_pages(served, path):
-    reply = served.get(path)
+def test_paths_that_are_no_pages(shared, path):
+    reply = shared.get(path)
     assert reply.status == 404
     assert "script-src 'self'" in reply.headers["content-security-policy"]
