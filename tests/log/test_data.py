@@ -195,13 +195,15 @@ def test_segments(both):
 
 def test_sums(both):
     memory, table = both
-    for parts in PARTS if memory.has_all_propensities else PARTS[:1]:
-        for plain in (True, False) if memory.has_all_propensities else (False,):
-            agree(*(data.sums([parts], plain=plain)[0][-1] for data in both))
-        moments = memory.even_moments(5)
-        shown = [memory.clock.show(moment) for moment in moments.tolist()]
-        of_table = np.array([table.clock.read("as_of", moment) for moment in shown])
-        ours, theirs = memory.sums([parts], moments, plain=False)[0], table.sums([parts], of_table, plain=False)[0]
+    parts = PARTS if memory.has_all_propensities else PARTS[:1]
+    for plain in (True, False) if memory.has_all_propensities else (False,):
+        for (first,), (second,) in zip(*(data.sums(parts, plain=plain) for data in both), strict=True):
+            agree(first, second)
+    moments = memory.even_moments(5)
+    shown = [memory.clock.show(moment) for moment in moments.tolist()]
+    of_table = np.array([table.clock.read("as_of", moment) for moment in shown])
+    both_sums = memory.sums(parts, moments, plain=False), table.sums(parts, of_table, plain=False)
+    for ours, theirs in zip(*both_sums, strict=True):
         assert len(ours) == len(theirs) == len(moments)
         for first, second in zip(ours, theirs, strict=True):
             agree(first, second)

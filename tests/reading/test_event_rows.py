@@ -92,23 +92,22 @@ def test_an_event_at_the_moment_of_its_assignment_counts() -> None:
     np.testing.assert_allclose(bl.estimate(source).values, [0.5, 0.5])
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_every_precision_of_times_says_the_same(unit: str) -> None:
-    sent, bought = tables()
-    whole = [
-        table.set_column(table.column_names.index(name), name, table[name].cast(pa.timestamp("s"), safe=False))
-        for table, name in ((sent, "sent_at"), (bought, "bought_at"))
-    ]
-    sent, bought = whole
-    coarse = bl.estimate(bl.read(sent, bought, **options()))
-    for table, name in ((0, "sent_at"), (1, "bought_at")):
-        at = whole[table].column_names.index(name)
-        whole[table] = whole[table].set_column(at, name, whole[table][name].cast(pa.timestamp(unit)))
+def test_every_precision_of_times_says_the_same() -> None:
+    names = ("sent_at", "bought_at")
+
+    def at(unit: str, tables: list[pa.Table]) -> list[pa.Table]:
+        return [
+            table.set_column(table.column_names.index(name), name, table[name].cast(pa.timestamp(unit), safe=False))
+            for table, name in zip(tables, names, strict=True)
+        ]
+
+    whole = at("s", list(tables()))
     for maturing in (True, False):
-        fine = bl.estimate(bl.read(*whole, **options(maturing=maturing)), "dipw")
-        same = coarse if maturing else bl.estimate(bl.read(sent, bought, **options(maturing=False)), "dipw")
-        np.testing.assert_allclose(fine.values, same.values, rtol=1e-12)
-        np.testing.assert_array_equal(fine.assigned, same.assigned)
+        coarse = bl.estimate(bl.read(*whole, **options(maturing=maturing)), "dipw")
+        for unit in ("ms", "us", "ns"):
+            fine = bl.estimate(bl.read(*at(unit, whole), **options(maturing=maturing)), "dipw")
+            np.testing.assert_allclose(fine.values, coarse.values, rtol=1e-12)
+            np.testing.assert_array_equal(fine.assigned, coarse.assigned)
 
 
 def test_every_engine_says_the_same(engine: Engine) -> None:

@@ -158,7 +158,10 @@ def table(ten_arms, tmp_path_factory):
     ("arguments", "options"),
     [
         ((), {}),
-        (("--contrast", "J-I", "--policy", "greedy"), {"contrasts": [("J", "I")], "policies": ["greedy"]}),
+        (
+            ("--contrast", "J-I", "--policy", "greedy", "--simultaneous", "--lift"),
+            {"contrasts": [("J", "I")], "policies": ["greedy"], "simultaneous": True, "lift": True},
+        ),
         (
             ("--baseline", "C", "--contrast", "J-I", "--policy", "A=0.2,B=0.8", "--level", "0.9", "--title", "Ten"),
             {
@@ -171,7 +174,6 @@ def table(ten_arms, tmp_path_factory):
         ),
         (("--interval", "normal", "--estimator", "dipw"), {"interval": "normal", "estimator": "dipw"}),
         (("--estimator", "all"), {"estimator": "all"}),
-        (("--simultaneous", "--lift"), {"simultaneous": True, "lift": True}),
     ],
 )
 def test_the_command_and_the_library_write_the_same_page(table, tmp_path, arguments, options):
