@@ -161,11 +161,12 @@ def _table(delay: Delay) -> _Table:
     ends = [experiment.TAIL, experiment.NEVER] if tail else [experiment.NEVER]
     cumulative = np.concatenate([chances, [come] * (len(ends) - 1), [2.0]])
     sure = bool(len(steps) and steps[0] == 0 and chances[0] >= 1)
+    shares = np.arange(experiment.GUIDE) / experiment.GUIDE
     return _Table(
         tail=tail,
         sure=sure,
         comes=2.0 if sure else float(cumulative[-2]) if len(cumulative) > 1 else 0.0,
-        guide=np.searchsorted(cumulative, np.arange(experiment.GUIDE) / experiment.GUIDE, side="right").astype(np.int32),
+        guide=np.searchsorted(cumulative, shares, side="right").astype(np.int32),
         values=np.concatenate([np.minimum(steps, experiment.LONGEST).astype(np.int64), ends]),
         cumulative=cumulative,
     )
