@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from belated.base.roots import bisect, find_root, find_root_each
+from belated.base.roots import bisect, find_root, find_root_each, last_above_0
 
 places = st.floats(-50, 50)
 slopes = st.floats(0.01, 100)
@@ -114,3 +114,20 @@ def test_roots_of_many_functions_at_once():
     assert calls <= 50
     alone = find_root_each(lambda x: np.expm1(0.3 - x), np.zeros(3), np.full(3, 37.5))
     assert (alone == alone[0]).all()
+
+
+@pytest.mark.parametrize("place", [1e-6, 0.3, 1.0, 5.0, 600.0])
+def test_a_function_that_falls_is_followed_to_0(place):
+    calls = []
+
+    def function(x):
+        calls.append(x)
+        return math.sqrt(place) - math.sqrt(x)
+
+    assert last_above_0(function, 700.0) == pytest.approx(place, rel=1e-9)
+    assert len(calls) < 40
+
+
+def test_a_function_that_begins_at_0_or_stays_above_it():
+    assert last_above_0(lambda x: -x, 700.0) == last_above_0(lambda x: -math.inf, 700.0) == 0
+    assert last_above_0(lambda x: 1.0, 700.0) == 1024

@@ -132,6 +132,12 @@ def of_storages(why: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("engine", STORAGES, indirect=True)
 
 
+def in_storages(name: str, values: list[str]) -> pytest.MarkDecorator:
+    """Mark a clause that holds for each of these values in each storage, and for the last one through a service."""
+    pairs = [pytest.param(*storage.values, value, marks=storage.marks) for storage in STORAGES for value in values]
+    return pytest.mark.parametrize(("engine", name), [*pairs, ("http", values[-1])], indirect=["engine"])
+
+
 @pytest.fixture(params=[*STORAGES, "http"])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each storage in turn; the name is that of engines.py, which leaves out what is not there."""

@@ -23,7 +23,7 @@ from belated.live.asking import ask
 from belated.live.design import snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
 from belated.live.telling import tell
-from tests.live.conftest import of_storages
+from tests.live.conftest import in_storages, of_storages
 
 UNITS = [f"unit-{i:02}" for i in range(40)]
 
@@ -846,7 +846,7 @@ def test_the_log_read_and_answer_agree(place):
     assert exp.answer() is answer
 
 
-@pytest.mark.parametrize("measure", ["indicator", "count", "sum"])
+@in_storages("measure", ["indicator", "count", "sum"])
 def test_the_log_read_and_answer_agree_on_events(place, measure):
     exp = place.create(outcome=bl.live.events("10min", measure))
     for batch in range(6):

@@ -19,7 +19,7 @@ from belated.live.design import snapshot, versions
 from belated.live.draws import choose, cumulative, uniform
 from belated.live.learning import Knowledge
 from belated.live.tokens import make_token
-from tests.live.conftest import of_storages
+from tests.live.conftest import in_storages, of_storages
 
 SEGMENTS = ["FR", "DE", "ES"]  # not in alphabetical order, as logs have them
 CHANCES = {
@@ -365,7 +365,7 @@ def test_outcomes_of_any_size_agree(place):
     assert (answer.sequence.kind, answer.segments["DE"].sequence.kind) == ("asymptotic", "asymptotic")
 
 
-@pytest.mark.parametrize("measure", ["indicator", "sum"])
+@in_storages("measure", ["indicator", "sum"])
 def test_events_have_segments(place, measure):
     exp = create(place, outcome=bl.live.events("10min", measure), policy=bl.policies.uniform(), arms=["A", "B"])
     for batch in range(12):

@@ -27,7 +27,7 @@ from belated.live.design import versions
 from belated.live.tokens import SCOPES, make_token
 from tests.live.conftest import Place
 
-SECONDS = float(os.environ.get("BELATED_KILL_SECONDS", "4"))
+SECONDS = float(os.environ.get("BELATED_KILL_SECONDS", "2"))
 WORKERS, UNITS = 3, 400
 
 #: Imports everything once, then forks a worker for each line: a new process is there in milliseconds.
@@ -113,7 +113,7 @@ def test_nothing_acknowledged_is_lost(place, capsys, tmp_path):
         for _ in range(WORKERS):
             nursery.start()
         end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        while time.monotonic() < end or done["killed"] < 3:
             time.sleep(rng.uniform(0.02, 0.3))
             _harm(place, nursery, rng, done)
     finally:
@@ -124,7 +124,6 @@ def test_nothing_acknowledged_is_lost(place, capsys, tmp_path):
         counts = ", ".join(f"{n} {what}" for what, n in sorted((done + Counter(row[0] for row in said)).items()))
         print(f"\n  {place.kind}: {counts}")  # noqa: T201
     _check(exp, said)
-    assert done["killed"] >= 3
 
 
 def _harm(place, nursery: Nursery, rng: random.Random, done: Counter) -> None:
@@ -218,10 +217,10 @@ def test_a_server_that_stops_at_once_loses_nothing(engine, capsys):
             for _ in range(2):
                 nursery.start()
             for _ in range(2):
-                time.sleep(SECONDS / 6)
+                time.sleep(max(SECONDS / 6, 0.6))
                 server.stop()
                 server.start()
-            time.sleep(SECONDS / 6)
+            time.sleep(max(SECONDS / 6, 0.6))
         finally:
             nursery.close()
         said = _acknowledged(folder)

@@ -29,7 +29,7 @@ def test_what_was_excluded_before_has_a_p_value_of_0_05_and_not_a_little_more():
 @pytest.mark.parametrize("rows", [30, 100])
 def test_equal_rates_are_told_apart_no_more_often_than_promised(rows):
     jit.compile_kernels()  # many small logs
-    runs, excluded = 300, 0
+    runs, excluded = 200, 0
     for run in range(runs):
         rng = np.random.default_rng([rows, run])
         arm, outcome = rng.integers(0, 2, rows), (rng.random(rows) < 0.3).astype(float)
@@ -55,7 +55,7 @@ def test_the_truth_is_excluded_no_more_often_than_promised(metric, rows, looks):
     """Also if a sequence is made anew at every look, with the kind that outcomes then seem to have."""
     jit.compile_kernels()
     draw, truth = METRICS[metric]
-    runs, wrong = 200 if looks == 1 else 60, np.zeros(3)
+    runs, wrong = 120 if looks == 1 else 50, np.zeros(3)
     for run in range(runs):
         rng = np.random.default_rng([rows, looks, run])
         arm, outcome = rng.integers(0, 2, rows), draw(rng, rows)

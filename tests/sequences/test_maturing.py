@@ -159,7 +159,7 @@ def test_other_kinds_need_closed_windows(kind, options, said):
 
 @pytest.mark.parametrize(("measure", "rate"), [("indicator", 0.1), ("count", 0.4), ("sum", 0.4)])
 def test_intervals_are_hardly_ever_wrong_at_any_look(measure, rate):
-    rng, runs, wrong = np.random.default_rng(8), 60, np.zeros(3)
+    rng, runs, wrong = np.random.default_rng(8), 40, np.zeros(3)
     truth = {0: rate, 1: 1.2 * rate}
     for _ in range(runs):
         log = experiment(rng, 500, tuple(truth.values()), measure=measure).log(4.0, measure)

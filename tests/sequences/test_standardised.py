@@ -60,7 +60,7 @@ def test_it_is_seldom_ever_wrong(kind, policy):
     for seed in range(50):
         played = contextual(500, 2, policy=policy, kind=kind, delay=5, seed=seed + 100)
         null = dict(zip("AB", played.truth, strict=True))
-        sequence = bl.sequence(played.log, null=null, looks=20)
+        sequence = bl.sequence(played.log, null=null, looks=12)
         answers = (sequence.arm("A"), sequence.arm("B"), sequence.contrast("B", "A"))
         wrong += [answer.excluded_at is not None for answer in answers]
     for misses in wrong:

@@ -58,6 +58,21 @@ def find_root(
     return root
 
 
+def last_above_0(function: Callable[[float], float], most: float) -> float:
+    """Return where a function that falls reaches 0, from 0 on.
+
+    It is 0 if the function begins at 0 or below, and `most` or more if it is still above 0 there.
+    """
+    low, high, at_low = 0.0, 1.0, function(0.0)
+    if not at_low > 0:
+        return 0.0
+    while (at_high := function(high)) > 0:
+        if high >= most:
+            return high
+        low, high, at_low = high, 2 * high, at_high
+    return find_root(function, low, high, at_low=at_low, at_high=at_high, tolerance=1e-10)
+
+
 def bisect(
     is_low: Callable[[float], bool], low: float, high: float, *, steps: int, tolerance: float = 0.0
 ) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from belated.base.roots import bisect
+from belated.base.roots import last_above_0
 from belated.base.text import one_line
 from belated.kernels import fields
 from belated.kernels import sequence_bounds as kernel
@@ -96,16 +96,11 @@ def excluding_threshold(history: History, a: int, b: int) -> float:
     """Return the threshold at which a contrast's interval just excludes the null now."""
     null = history.design.null_of(a, b)
 
-    def excluded(threshold: float) -> bool:
+    def distance(threshold: float) -> float:
         estimate, low, high = interval(history, -1, a, b, threshold)
-        return not (math.isnan(estimate) or low <= null <= high)
+        return -math.inf if math.isnan(estimate) else max(low - null, null - high)
 
-    if not excluded(0.0):
-        return 0.0
-    outside, inside = 0.0, 1.0
-    while excluded(inside) and inside < 700:
-        outside, inside = inside, 2 * inside
-    return bisect(excluded, outside, inside, steps=30)[0]
+    return last_above_0(distance, 700.0)
 
 
 def silence(history: History, arm: int) -> str | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from belated.base.columns import Array
-from belated.base.roots import bisect
+from belated.base.roots import last_above_0
 from belated.base.text import Unit
 from belated.estimation.estimate import Estimate
 from belated.estimation.estimators import ESTIMATORS
@@ -143,7 +143,7 @@ class Looks(ABC):
         null, threshold = self.design.null_of(a, b), self.design.threshold(together)
         looks = range(len(self.times))
         if self.design.kind == "beta_binomial":
-            first = next((look for look in looks if self._excludes(look, a, b, threshold)), None)
+            first = next((look for look in looks if self._distance(look, a, b, threshold) > 0), None)
             return self._largest_threshold(a, b), None if first is None else self.times[first]
         scores = [self._score(look, a, b, null) for look in looks]
         first = next((look for look in looks if scores[look] >= threshold), None)
@@ -159,22 +159,20 @@ class Looks(ABC):
             return 0.0
         return max((away**2 - float(scale @ reach.price)) / (2 * total), 0.0) if total > 0 else math.inf
 
-    def _excludes(self, look: int, a: int, b: int | None, threshold: float) -> bool:
-        """Return whether the interval at a look excludes the null."""
+    def _distance(self, look: int, a: int, b: int | None, threshold: float) -> float:
+        """Return how far the null is outside of the interval at a look; 0 or less: it is within."""
         at, low, high = self.interval(look, a, b, threshold)
-        return not (math.isnan(at) or low <= self.design.null_of(a, b) <= high)
+        null = self.design.null_of(a, b)
+        return -math.inf if math.isnan(at) else max(low - null, null - high)
 
     def _largest_threshold(self, a: int, b: int | None) -> float:
         """Return the largest threshold at which some look excludes the null."""
         largest = 0.0
         for look in reversed(range(len(self.times))):  # the last know most, so that few others are looked into
-            if largest < _ENOUGH and self._excludes(look, a, b, largest):
+            if largest < _ENOUGH and self._distance(look, a, b, largest) > 0:
                 largest = self._threshold_of(look, a, b)
         return largest
 
     def _threshold_of(self, look: int, a: int, b: int | None) -> float:
         """Return the largest threshold at which a look excludes the null."""
-        outside, inside = 0.0, 1.0
-        while inside < _ENOUGH and self._excludes(look, a, b, inside):
-            outside, inside = inside, 2 * inside
-        return bisect(lambda threshold: self._excludes(look, a, b, threshold), outside, inside, steps=30)[0]
+        return last_above_0(lambda threshold: self._distance(look, a, b, threshold), _ENOUGH)

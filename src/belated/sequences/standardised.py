@@ -111,6 +111,12 @@ def _sums_of_looks(log: Log, moments: Array) -> list[Sums]:
     return [log.look_at(moment.item()).sums(parts, plain=False)[0][-1] for moment in moments]
 
 
+def _only_events(sums: Sums) -> str | None:
+    """Return the remark on a log that records only events, if it seems to."""
+    value = single_value(sums)
+    return None if value is None else single_value_words(value, 1 - sums["arrived"].sum() / sums["assigned"].sum())
+
+
 class StandardisedLooks(Looks):
     """What the looks at a log with segments showed; `labels` are the segments at the first look."""
 
@@ -119,6 +125,7 @@ class StandardisedLooks(Looks):
         self.labels = labels
         self._sums: list[Sums] = []
         self._cells: list[Cells] = []
+        self._only_events: str | None = None
 
     # ---------------------------------------------------------------- looking
 
@@ -129,6 +136,7 @@ class StandardisedLooks(Looks):
         sums = _sums_of_looks(log, moments)
         self._sums += sums
         self._cells += [Cells.of(each) for each in sums]
+        self._only_events = _only_events(sums[-1])
         self.times += [moment.item() for moment in moments]
 
     def follow_later(self, log: Log) -> None:
@@ -161,13 +169,6 @@ class StandardisedLooks(Looks):
     def _plan(self) -> kernel.BoundPlan:
         """The parameters of a cell: those of a sequence of an average segment."""
         return replace(self.design, target=max(round(self.design.target / len(self.labels)), 1)).plan
-
-    @property
-    def _only_events(self) -> str | None:
-        """The remark on a log that records only events, if it seems to."""
-        sums = self._sums[-1]
-        value = single_value(sums)
-        return None if value is None else single_value_words(value, 1 - sums["arrived"].sum() / sums["assigned"].sum())
 
     def _coefficients(self, a: int, b: int | None) -> Array:
         c = np.zeros(len(self.design.arms))

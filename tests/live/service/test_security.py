@@ -323,9 +323,13 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_html_and_sql_in_every_text_field(served, text):
+def test_html_and_sql_in_every_text_field(served):
     """Text of any kind is kept as it is: it is never markup, and never part of a statement."""
+    for text in HOSTILE:
+        _use(served, text)
+
+
+def _use(served, text):
     new = {
         "name": text, "arms": [text, "B"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"},
         "baseline": text, "author": text, "reason": text,
@@ -379,17 +383,15 @@ def test_a_function_of_ones_own_cannot_be_sent(shared):
 # ---------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize(
-    "name", ["a/b", "..", ".", "../button", "%2e%2e", "a%2Fb", "?", "#", ";", "ask", " ", "+", "é"]
-)
-def test_path_tricks_in_names(served, name):
-    new = {"name": name, "arms": ["A", "B"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"}}
-    path = f"/v1/experiments/{quote(name, safe='').replace('.', '%2E')}"
-    assert served.get(path).kind == "unknown-experiment"
-    assert served.post("/v1/experiments", new | {"start": True}).status == 201
-    assert served.post(f"{path}/ask", {"unit": "ada"}).status == 200
-    assert served.get(path).json["name"] == name
-    assert (served.get(path).json["asked"], served.get(BUTTON).json["asked"]) == (1, 0)
+def test_path_tricks_in_names(served):
+    for name in ["a/b", "..", ".", "../button", "%2e%2e", "a%2Fb", "?", "#", ";", "ask", " ", "+", "é"]:
+        new = {"name": name, "arms": ["A", "B"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"}}
+        path = f"/v1/experiments/{quote(name, safe='').replace('.', '%2E')}"
+        assert served.get(path).kind == "unknown-experiment"
+        assert served.post("/v1/experiments", new | {"start": True}).status == 201
+        assert served.post(f"{path}/ask", {"unit": "ada"}).status == 200
+        assert served.get(path).json["name"] == name
+        assert (served.get(path).json["asked"], served.get(BUTTON).json["asked"]) == (1, 0)
 
 
 @pytest.mark.parametrize(
