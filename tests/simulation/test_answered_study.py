@@ -199,10 +199,10 @@ def test_answers_to_events_are_those_of_estimate(bandit, maturing):
 @pytest.mark.parametrize("policy", [EXPLORING, THOMPSON, THOMPSON.matured()], ids=["greedy", "thompson", "matured"])
 def test_intervals_of_maturing_events_cover_and_are_narrower_than_those_of_closed_windows(policy):
     options = {"estimators": ["dipw"], "intervals": ["auto"], "seed": 5}
-    matured = bl.study(SHOP, policy, 350, 400, **options)
-    closed = bl.study(SHOP, policy, 350, 400, maturing=False, **options)
+    matured = bl.study(SHOP, policy, 350, 300, **options)
+    closed = bl.study(SHOP, policy, 350, 60, maturing=False, **options)
     for cell in matured.cells:
-        assert stats.binomtest(round(400 * cell.coverage), 400, 0.95, alternative="less").pvalue > 0.01
+        assert stats.binomtest(round(300 * cell.coverage), 300, 0.95, alternative="less").pvalue > 0.01
         assert abs(cell.bias) < 4 * cell.bias_error
     assert matured.cell("dipw", ("B", "A")).length < 0.8 * closed.cell("dipw", ("B", "A")).length
     assert "closed windows only" in str(closed).splitlines()[0]

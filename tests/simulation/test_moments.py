@@ -39,8 +39,8 @@ GREEDY = bl.policies.epsilon_greedy(burn_in=0.1)
 def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
     horizon = 1500
     study = bl.study(bandit, policy, horizon, 4, seed=9)
-    for r, name in itertools.product((0, 3), bl.ESTIMATORS):
-        log = bl.simulate(bandit, policy, horizon, 9, replication=r)
+    logs = {r: bl.simulate(bandit, policy, horizon, 9, replication=r) for r in (0, 3)}
+    for (r, log), name in itertools.product(logs.items(), bl.ESTIMATORS):
         ours, theirs = study.statistics(name), bl.estimate(log, name, interval="normal").statistics
         for expected, found in zip(theirs.moments, ours.moments, strict=True):
             np.testing.assert_allclose(found[r], expected, rtol=1e-8, atol=1e-10, err_msg=f"{name} moments")

@@ -20,9 +20,9 @@ GREEDY = bl.policies.epsilon_greedy(burn_in=0.1)
 
 
 def test_the_table_says_what_the_replications_say():
-    study = bl.study(PAPERS, GREEDY, [200, 400], 300, seed=1, targets=["A", ("A", "B"), {"A": 0.5, "B": 0.5}])
+    study = bl.study(PAPERS, GREEDY, [200, 400], 120, seed=1, targets=["A", ("A", "B"), {"A": 0.5, "B": 0.5}])
     cell = study.cell("daipw", ("A", "B"), "auto", 400)
-    answers = [bl.estimate(bl.simulate(PAPERS, GREEDY, 400, 1, r)).contrast("A", "B") for r in range(300)]
+    answers = [bl.estimate(bl.simulate(PAPERS, GREEDY, 400, 1, r)).contrast("A", "B") for r in range(120)]
     errors = np.array([a.estimate for a in answers]) - 0.5
     covered = np.mean([a.low <= 0.5 <= a.high for a in answers])
     assert cell.bias == pytest.approx(errors.mean())
@@ -32,7 +32,7 @@ def test_the_table_says_what_the_replications_say():
     assert cell.mean_se == pytest.approx(np.mean([a.std_error for a in answers]))
     assert cell.length == pytest.approx(np.mean([a.high - a.low for a in answers]))
     assert cell.coverage == pytest.approx(covered)
-    low, high = stats.binomtest(round(covered * 300), 300).proportion_ci(method="wilson")
+    low, high = stats.binomtest(round(covered * 120), 120).proportion_ci(method="wilson")
     assert (cell.coverage_low, cell.coverage_high) == pytest.approx((low, high))
     np.testing.assert_allclose(cell.studentised, [(a.estimate - 0.5) / a.std_error for a in answers], rtol=1e-8)
     assert len(study.cells) == 2 * 3 * 7 * 2

@@ -97,14 +97,14 @@ import belated as bl, sys
 b = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)})
 bl.study(b, bl.policies.uniform(), 10, 2)
 print("ready", flush=True)
-print(bl.study(b, bl.policies.uniform(), 1_000_000, 100_000, estimators=["dipw"]))
+print(bl.study(b, bl.policies.uniform(), 100_000, 200_000, estimators=["dipw"]))
 """
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         assert run.stdout.readline() == "ready\n"
         try:
-            run.communicate(timeout=4)
+            run.communicate(timeout=2)
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)

@@ -10,7 +10,7 @@ from belated.simulation.paper import reproduction as paper
 
 @pytest.fixture(scope="module")
 def published():
-    return paper.reproduce(as_published=True, replications=1000, seed=1, progress=False)
+    return paper.reproduce(as_published=True, replications=500, seed=1, progress=False)
 
 
 def test_every_cell_of_the_authors_study_is_run(published):
@@ -20,7 +20,7 @@ def test_every_cell_of_the_authors_study_is_run(published):
 
 
 def test_as_published_differs_from_the_records_by_chance_alone(published):
-    # source: records/README.md; both sides have 1,000 replications, and each its own Monte Carlo error
+    # source: records/README.md; they have 1,000 replications, we 500, and each side its own Monte Carlo error
     differences = published.comparison()
     for quantity in ("sd", "mean_se", "coverage"):
         z = np.array([d.z for d in differences if d.quantity == quantity])
