@@ -104,7 +104,7 @@ print(bl.study(b, bl.policies.uniform(), 100_000, 200_000, estimators=["dipw"]))
     ) as run:
         assert run.stdout.readline() == "ready\n"
         try:
-            run.communicate(timeout=2)
+            run.communicate(timeout=4)
         except subprocess.TimeoutExpired:
             run.send_signal(signal.SIGINT)
         out, err = run.communicate(timeout=60)
