@@ -11,6 +11,7 @@ from engines import (
     engine,
     postgres_engine,
     pytest_runtest_setup,
+    pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
     spark_engine,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "postgres_engine",
     "pytest_collection_finish",
     "pytest_runtest_setup",
+    "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",
     "spark_engine",
 ]

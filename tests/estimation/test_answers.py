@@ -48,7 +48,7 @@ def test_an_interval_is_inverted_only_if_its_test_is_asked_for(monkeypatch):
 
 def test_simultaneous_intervals_cover_together():
     rng = np.random.default_rng(5)
-    replications, hits = 350, 0
+    replications, hits = 250, 0
     for _ in range(replications):
         arm = rng.integers(0, 4, 400)
         est = bl.estimate(bl.Log(arm, rng.normal(size=400), np.full((400, 4), 0.25)), "dipw")

@@ -44,7 +44,7 @@ UNITS = ["D", "h", "s", "ms", "us", "ns"]
 
 
 @given(experiments())
-@examples(120)
+@examples(80)
 def test_every_estimator_equals_its_twin(experiment):
     log = experiment.log()
     for name in bl.ESTIMATORS:
@@ -63,7 +63,7 @@ def test_a_large_mean_costs_no_digits(name):
 
 
 @given(experiments(tiny=False))
-@examples(80)
+@examples(50)
 def test_t_standard_errors_equal_the_twin_and_bound_hc3(experiment):
     for name in HAJEK:
         twin = experiment.twin(name)
@@ -86,7 +86,7 @@ def test_t_standard_error_of_an_arm_that_one_row_dominates(smallest, order):
 
 
 @given(experiments())
-@examples(60)
+@examples(40)
 def test_chosen_propensities_are_enough_for_those_that_use_no_others(experiment):
     log = experiment.log(propensity=experiment.propensity[np.arange(len(experiment.arm)), experiment.arm])
     for name in ZERO_MODEL:
@@ -100,7 +100,7 @@ def test_chosen_propensities_are_enough_for_those_that_use_no_others(experiment)
 
 
 @given(experiments(), st.sampled_from(["hajek", "plain", "arrived"]), st.booleans(), st.integers(0, 99))
-@examples(60)
+@examples(40)
 def test_weights_and_outcome_models_can_be_given(experiment, normalisation, as_functions, seed):
     rng = np.random.default_rng(seed)
     h, mu = rng.random(experiment.propensity.shape), rng.normal(size=experiment.propensity.shape)
@@ -122,7 +122,7 @@ def test_what_has_a_name_can_be_given(experiment):
 
 
 @given(experiments(), st.sampled_from([None, 0, 50]), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
-@examples(60)
+@examples(40)
 def test_two_point_weights(experiment, spare, decay):
     horizon = None if spare is None else len(experiment.arm) + spare
     for name in ("daipw", "dipw", "nh", "iad"):
@@ -133,7 +133,7 @@ def test_two_point_weights(experiment, spare, decay):
 
 
 @given(experiments())
-@examples(60)
+@examples(40)
 def test_weights_from_the_past(experiment):
     for name in ("daipw", "dipw", "nh", "iad"):
         est = ask(experiment.log(), name, weights="past")
@@ -141,7 +141,7 @@ def test_weights_from_the_past(experiment):
 
 
 @given(experiments(outcomes=["normal"]))
-@examples(60)
+@examples(40)
 def test_arms_with_too_few_arrivals_are_warned_of(experiment):
     arrivals = np.zeros(experiment.k)
     for t, arm in enumerate(experiment.arm):
@@ -179,7 +179,7 @@ def delays(clock, experiment, unit, never=None):
     st.booleans(),
     st.booleans(),
 )
-@examples(80)
+@examples(50)
 def test_times_of_every_kind(experiment, clock, unit, never, by_delay, as_arrays):
     said = {"assigned_at": moments(clock, experiment.assigned, unit)}
     if by_delay:
@@ -194,7 +194,7 @@ def test_times_of_every_kind(experiment, clock, unit, never, by_delay, as_arrays
 
 
 @given(experiments(), st.booleans(), st.booleans())
-@examples(60)
+@examples(40)
 def test_integers_too_long_for_floats(experiment, by_delay, as_arrays):
     start = 1_700_000_000_000_000_000  # an epoch in nanoseconds
     late = [None if x is None else start + x for x in experiment.arrived]
@@ -209,7 +209,7 @@ def test_integers_too_long_for_floats(experiment, by_delay, as_arrays):
 
 
 @given(experiments(), st.sampled_from(UNITS[:4]), st.sampled_from(UNITS[2:]))
-@examples(60)
+@examples(40)
 def test_datetimes_of_different_units(experiment, unit, other):
     said = {
         "assigned_at": np.array(moments("datetime", experiment.assigned, unit)),
@@ -237,7 +237,7 @@ def test_outcomes_without_arrival_times_came_at_once(experiment):
 
 
 @given(experiments(arms=(1, 3)), st.sampled_from(sorted(LABELS)), st.sampled_from(["list", "array", "objects"]))
-@examples(80)
+@examples(50)
 def test_labels_of_every_kind(experiment, kind, form):
     labels = LABELS[kind][: experiment.k]
     if len(labels) < experiment.k:

@@ -75,7 +75,7 @@ def test_outcomes_that_do_not_vary_have_no_interval(interval):
 
 
 @given(experiments(outcomes=["binary"], tiny=False, arms=(2, 3)), st.sampled_from([0.8, 0.95]))
-@examples(60)
+@examples(40)
 def test_wilson_and_mover_equal_the_twin(experiment, level):
     log, twin = experiment.log(), experiment.twin("dipw")
     known = twin.values[:2], twin.effective_size[:2], twin.inflation[:2]
@@ -110,7 +110,7 @@ def drawn_log(kind, rows, arms, seed):
     st.sampled_from(OUTCOMES), st.integers(8, 80), st.integers(2, 4), st.integers(0, 10**6),
     st.sampled_from([-1.0, 9.99, 1e-3, 250.0]), st.sampled_from([0.0, -3.0, 40.0]), st.sampled_from(["score", "t"]),
 )  # fmt: skip
-@examples(120)
+@examples(70)
 def test_adding_multiplying_and_relabelling_change_nothing_but_units(kind, rows, arms, seed, factor, shift, interval):
     arm, outcome, propensity = drawn_log(kind, rows, arms, seed)
     order = np.random.default_rng(seed).permutation(arms)
@@ -131,7 +131,7 @@ def test_adding_multiplying_and_relabelling_change_nothing_but_units(kind, rows,
 
 @given(st.sampled_from(OUTCOMES), st.integers(2, 60), st.integers(1, 3), st.integers(0, 10**6),
        st.sampled_from([0.5, 0.8, 0.95, 0.999]), st.sampled_from(list(KINDS)))  # fmt: skip
-@examples(150)
+@examples(90)
 def test_an_interval_and_its_p_value_never_contradict_each_other(kind, rows, arms, seed, level, interval):
     arm, outcome, propensity = drawn_log("binary" if interval == "wilson" else kind, rows, arms, seed)
     est = quietly(bl.estimate, bl.Log(arm, outcome, propensity, arms=range(arms)), interval=interval, level=level)

@@ -205,7 +205,7 @@ def test_words(log, estimate, low, high, words):
 )
 def test_it_covers(kind, base, other, rows):
     bandit = bl.Bandit({"A": kind(base), "B": kind(other)}, bl.delays.geometric(10).censored(0.1))
-    policy, runs, hits = bl.policies.epsilon_greedy(decay=0.3, burn_in=0.1), 200, 0
+    policy, runs, hits = bl.policies.epsilon_greedy(decay=0.3, burn_in=0.1), 140, 0
     for seed in range(runs):
         lift = quietly(bl.simulate(bandit, policy, rows, seed)).lift("B", "A")
         hits += not (lift.high < (other - base) / abs(base) or lift.low > (other - base) / abs(base))

@@ -43,7 +43,7 @@ def looks(experiment):
 
 
 @given(experiments(), st.sampled_from(sorted(bl.ESTIMATORS)))
-@examples(50)
+@examples(30)
 def test_trajectory_equals_estimates_at_every_moment(experiment, name):
     at = looks(experiment)
     path = quietly(bl.trajectory, experiment.log(as_of=None), name, at=at, interval="normal")
@@ -56,7 +56,7 @@ def test_trajectory_equals_estimates_at_every_moment(experiment, name):
 
 
 @given(experiments(), st.sampled_from([None, 100]))
-@examples(30)
+@examples(20)
 def test_trajectory_with_two_point_weights(experiment, horizon):
     at = looks(experiment)
     weights = bl.two_point(horizon)
@@ -69,7 +69,7 @@ def test_trajectory_with_two_point_weights(experiment, horizon):
 
 
 @given(experiments(early=False), st.integers(1, 20))
-@examples(30)
+@examples(20)
 def test_evenly_spaced_trajectory_ends_with_the_log(experiment, count):
     path = quietly(bl.trajectory, experiment.log(), at=count, interval="normal")
     assert 1 <= len(path) <= count

@@ -29,7 +29,7 @@ def rivalry(x, s, nu=np.inf, level=0.95):
     return Rivalry.of(*student(np.asarray(x, float), np.asarray(s, float), np.full(len(x), nu)), level)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     lead=st.floats(1e-3, 8),
     s=st.floats(1e-3, 1e3),
@@ -52,7 +52,7 @@ def test_limits_are_those_of_the_textbook(lead, s, arms, level):
     assert abs(lead - 0.1) < 1e-9 or bool(selected.near_tie) == (lead < 0.1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.floats(-12, 12), st.integers(2, 50), st.sampled_from([3.0, 12.0, 200.0, np.inf]))
 def test_no_lead_is_too_small_or_too_large(exponent, arms, nu):
     x = np.zeros(arms)
@@ -83,7 +83,7 @@ def test_a_clear_winner_has_its_own_interval():
     assert 1 < (few.hybrid.high - 50) / stats.t.ppf(0.95, 6) < 1.2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(2, 25),
