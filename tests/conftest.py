@@ -11,7 +11,6 @@ from engines import (
     engine,
     postgres_engine,
     pytest_runtest_setup,
-    pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
     spark_engine,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "postgres_engine",
     "pytest_collection_finish",
     "pytest_runtest_setup",
-    "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",
     "spark_engine",
 ]

@@ -335,12 +335,6 @@ in_sql = only("duckdb", "postgres", "spark")
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Have a worker more than processors: tests often wait for servers, browsers and commands that they start."""
-    return (os.cpu_count() or 1) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep a server's tests together, whatever file they are in, and first; the others go where there is room.
 

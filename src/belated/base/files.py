@@ -56,7 +56,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
         raise OptionError(f"`{one_line(path, 200)}` is a pipe or a device; write its content to a file first.")
 
 
-class Version(NamedTuple):
+class FileVersion(NamedTuple):
     """A file as it was when it was found: its size in bytes, and when it was changed, in nanoseconds."""
 
     path: str
@@ -64,7 +64,7 @@ class Version(NamedTuple):
     changed: int
 
 
-def versions_of(paths: Iterable[str]) -> tuple[Version, ...]:
+def versions_of(paths: Iterable[str]) -> tuple[FileVersion, ...]:
     """Return files as they are now; raise if one is not there, or if one is there twice."""
     found: dict[tuple[int, int], str] = {}
     versions = []
@@ -81,11 +81,11 @@ def versions_of(paths: Iterable[str]) -> tuple[Version, ...]:
                 f"`{one_line(same, 200)}` and `{one_line(path, 200)}` are the same file, whose rows would count twice; "
                 "keep one of the two."
             )
-        versions.append(Version(os.path.abspath(path), state.st_size, state.st_mtime_ns))
+        versions.append(FileVersion(os.path.abspath(path), state.st_size, state.st_mtime_ns))
     return tuple(versions)
 
 
-def check_unchanged(versions: Iterable[Version]) -> None:
+def check_unchanged(versions: Iterable[FileVersion]) -> None:
     """Raise if a file is no longer as it was when it was found."""
     for version in versions:
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, argument
-from belated.base.files import Version, check_unchanged
+from belated.base.files import FileVersion, check_unchanged
 from belated.base.text import one_line, shown
 from belated.reading import embedded, expressions
 
@@ -478,7 +478,7 @@ _MEANINGS = {
 
 
 @contextmanager
-def sentences(name: str, files: Sequence[Version] = ()) -> Iterator[None]:
+def sentences(name: str, files: Sequence[FileVersion] = ()) -> Iterator[None]:
     """Turn what an engine says about a table into one sentence; of several `files`, the broken one is named.
 
     Files that changed are refused: what is known of their rows would be mixed with other rows.
@@ -504,7 +504,7 @@ def sentences(name: str, files: Sequence[Version] = ()) -> Iterator[None]:
         raise LogError(f"`{_broken(files) or name}` cannot be read: {_meaning(error)}") from error
 
 
-def _broken(files: Sequence[Version]) -> str | None:
+def _broken(files: Sequence[FileVersion]) -> str | None:
     """Return the name of the first of several Parquet files that cannot be read by itself."""
     for path, _, _ in files if len(files) > 1 else ():
         if path.lower().endswith(PARQUET):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.files import Version, versions_of
+from belated.base.files import FileVersion, versions_of
 from belated.base.text import one_line, shown
 from belated.reading.contents import known_content, known_ending
 from belated.reading.csv_files import csv_file
@@ -32,7 +32,7 @@ class Files(NamedTuple):
     paths: list[str]
     role: str  # what errors call them
     table: str | None  # which table, of a format that holds several
-    versions: tuple[Version, ...]
+    versions: tuple[FileVersion, ...]
     form: TextFormat = TextFormat()  # how text is written in them
 
     @property

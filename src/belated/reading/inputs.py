@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from belated.base.checks import one_of
 from belated.base.columns import Label, is_missing
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.files import Version
+from belated.base.files import FileVersion
 from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind
 from belated.reading.csv_texts import Use
@@ -50,7 +50,7 @@ class Input:
         Whether its rows have an order, as those of files and dataframes do.
     files : tuple of str
         The files that it is in.
-    versions : tuple of Version
+    versions : tuple of FileVersion
         Those that are read again for every answer, as they were when they were found.
     line : callable or None
         Returns the line of the file in which a row begins, of CSV files.
@@ -62,7 +62,7 @@ class Input:
     name: str
     ordered: bool
     files: tuple[str, ...] = field(default=(), kw_only=True)
-    versions: tuple[Version, ...] = field(default=(), kw_only=True)
+    versions: tuple[FileVersion, ...] = field(default=(), kw_only=True)
     line: Callable[[int], str] | None = field(default=None, kw_only=True)
     zoned: frozenset[str] = field(default=frozenset(), kw_only=True)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.files import Version
+from belated.base.files import FileVersion
 from belated.base.text import count, one_line
 from belated.log.durations import Window, other_kind
 from belated.reading.columns import floats, in_words, moment_like, number, time, value
@@ -66,7 +66,7 @@ class RowsQuery:
         Returns the line of the file in which a row of a CSV file begins.
     whole : ibis table or None
         The assignments with all their columns, also those that are not used, of files and dataframes.
-    versions : tuple of Version
+    versions : tuple of FileVersion
         The files that are read again for every answer, as they were when they were found.
     """
 
@@ -82,7 +82,7 @@ class RowsQuery:
     copied_from: str | None = None
     line: Callable[[int], str] | None = None
     whole: ir.Table | None = None
-    versions: tuple[Version, ...] = ()
+    versions: tuple[FileVersion, ...] = ()
 
     @property
     def connection(self) -> BaseBackend:
