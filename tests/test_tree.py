@@ -1,7 +1,9 @@
-"""The tests mirror the tree: every module has a file of tests of its own, in the folder of its package."""
+"""The tests mirror the tree, a file of tests for each module; no two classes have the same name."""
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 import belated
@@ -25,3 +27,9 @@ def test_every_module_has_its_own_tests():
 def test_every_folder_of_tests_is_a_package():
     folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")} - {Path(), Path("examples")}
     assert {folder.as_posix() for folder in folders if not (SOURCE / folder).is_dir()} == set()
+
+
+def test_a_class_has_a_name_of_its_own():
+    trees = (ast.parse(path.read_text()) for path in SOURCE.rglob("*.py"))
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, times in names.items() if times > 1] == []

@@ -97,7 +97,7 @@ def test_threads_that_share_a_ledger_lose_nothing(model):
     finally:
         sys.setswitchinterval(interval)
     assert sorted(key for keys in given for key in keys) == list(range(640))
-    assert str(ledger) == "Ledger(arms=('A', 'B'), 640 assigned, 640 landed, 0 out)"
+    assert str(ledger) == "Ledger(arms=('A', 'B'), 640 assigned, 640 arrived, 0 out)"
     if model == "zero":  # in any order
         log = bl.Log(["A", "B"] * 320, outcomes.ravel(), [HALF] * 640)
         estimator = bl.Estimator("sqrt", "zero", "hajek")
@@ -110,8 +110,8 @@ def test_a_copy_of_a_ledger_goes_its_own_way():
     for other in (copy.copy(ledger), copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):  # noqa: S301
         other.land([first], [2.0])
         other.assign(["B"], [HALF])
-        assert str(other) == "Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)"
-    assert str(ledger) == "Ledger(arms=('A', 'B'), 1 assigned, 0 landed, 1 out)"
+        assert str(other) == "Ledger(arms=('A', 'B'), 2 assigned, 1 arrived, 1 out)"
+    assert str(ledger) == "Ledger(arms=('A', 'B'), 1 assigned, 0 arrived, 1 out)"
 
 
 def test_outcomes_land_all_or_not_at_all():
@@ -254,5 +254,5 @@ def test_ledgers_say_what_segments_need():
     ledger.land(["y"], [1.0])
     with pytest.raises(bl.LogError, match="already has an outcome"):
         ledger.land(["y"], [1.0])
-    assert repr(ledger) == "Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)"
+    assert repr(ledger) == "Ledger(arms=('A', 'B'), 2 assigned, 1 arrived, 1 out)"
     assert ledger.sums.segments.merged == ("DE", "(missing)")

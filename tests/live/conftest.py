@@ -13,7 +13,7 @@ from served import serving
 
 import belated as bl
 from belated.kernels.jit import compile_kernels
-from belated.live.connecting import Connection
+from belated.live.connecting import ServiceConnection
 from belated.live.design import snapshot
 from belated.live.schema import MIGRATIONS, TABLES
 from belated.live.store import open_storage
@@ -106,7 +106,7 @@ class ServedPlace(Place):
         return self.path
 
     def open(self, *, ticking: bool = False, own_clock: bool = True, **options: Any) -> Any:
-        opened = SeenStore(Connection(self.url, self.served.token, 60.0, options.pop("retries", 2)), **options)
+        opened = SeenStore(ServiceConnection(self.url, self.served.token, 60.0, options.pop("retries", 2)), **options)
         if len(self._stores) == 1:
             opened.storage = self.served.store.storage
         else:  # another process's

@@ -16,7 +16,7 @@ import pytest
 
 import belated as bl
 from belated.live import connecting
-from belated.live.connecting import Connection
+from belated.live.connecting import ServiceConnection
 
 TOKEN = "secret-token-17"  # noqa: S105
 
@@ -90,8 +90,8 @@ def problem(code: int, word: str, detail: str = "It is so.", **headers: str) -> 
     return code, {"content-type": "application/problem+json", **named}, json.dumps(body).encode()
 
 
-def connect(stub: Stub, **options) -> Connection:
-    return Connection(stub.url, TOKEN, options.get("timeout", 5.0), options.get("retries", 3))
+def connect(stub: Stub, **options) -> ServiceConnection:
+    return ServiceConnection(stub.url, TOKEN, options.get("timeout", 5.0), options.get("retries", 3))
 
 
 def test_a_connection_is_used_again_and_the_token_is_sent(stub):
@@ -155,7 +155,7 @@ def test_a_service_that_is_not_there_is_a_storage_that_fails(stub):
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(bl.live.StorageError, match=f"The service {url} cannot be reached: connection refused"):
-        Connection(url, TOKEN, 5.0, 1).call("POST", "/x", {}, repeatable=False)
+        ServiceConnection(url, TOKEN, 5.0, 1).call("POST", "/x", {}, repeatable=False)
 
 
 def test_a_timeout_is_of_the_whole_call(stub):
@@ -281,7 +281,7 @@ def test_an_address_that_is_none_is_refused_in_a_sentence(url):
 
 
 def test_an_address_may_have_a_path(stub):
-    Connection(stub.url + "/experiments/", TOKEN, None, None).call("GET", "/live")
+    ServiceConnection(stub.url + "/experiments/", TOKEN, None, None).call("GET", "/live")
     assert stub.seen[0][1] == "/experiments/live"
 
 
@@ -305,9 +305,10 @@ def test_a_certificate_is_checked(stub, tmp_path):
     stub.socket = context.wrap_socket(stub.socket, server_side=True, do_handshake_on_connect=False)
     url = f"https://localhost:{stub.server_port}"
     with pytest.raises(bl.live.StorageError, match="its certificate is not trusted"):
-        Connection(url, TOKEN, 5.0, 5).call("GET", "/x")
+        ServiceConnection(url, TOKEN, 5.0, 5).call("GET", "/x")
     assert not stub.seen
-    code = f"import belated.live.connecting as c; print(c.Connection({url!r}, 't', 5.0, 0).call('GET', '/x').status)"
+    call = f"ServiceConnection({url!r}, 't', 5.0, 0).call('GET', '/x')"
+    code = f"from belated.live.connecting import ServiceConnection; print({call}.status)"
     assert _run([sys.executable, "-c", code], SSL_CERT_FILE=str(certificate)) == "200\n"
 
 

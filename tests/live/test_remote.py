@@ -259,9 +259,9 @@ def test_a_unit_is_in_no_address(place, monkeypatch):
     """Addresses are kept in logs of proxies."""
     exp = place.create()
     seen = []
-    call = connecting.Connection.call
+    call = connecting.ServiceConnection.call
     monkeypatch.setattr(
-        connecting.Connection, "call", lambda self, method, path, *rest, **more: seen.append(path) or call(
+        connecting.ServiceConnection, "call", lambda self, method, path, *rest, **more: seen.append(path) or call(
             self, method, path, *rest, **more
         )
     )  # fmt: skip

@@ -15,7 +15,7 @@ import belated as bl
 from belated.base.errors import without_warnings
 from belated.kernels.fields import OWN, SPREAD
 from belated.log.data import Data, require_data
-from belated.summaries.evidence import ArrivalCounts, CovariateEvidence, SegmentEvidence, Shape
+from belated.summaries.evidence import ArrivalCounts, CovariateEvidence, OutcomeShape, SegmentEvidence
 
 ROWS = 600
 
@@ -252,8 +252,8 @@ def test_evidence_field_by_field(both):
             assert first.followed == pytest.approx(second.followed)
         elif isinstance(first, (SegmentEvidence, CovariateEvidence)):
             agree_on_units(first, second, ours.rows, same_scale=len(both[0]) == len(both[0].code))
-        elif isinstance(first, Shape):
-            for name, mine, other in zip(Shape._fields, first, second, strict=True):
+        elif isinstance(first, OutcomeShape):
+            for name, mine, other in zip(OutcomeShape._fields, first, second, strict=True):
                 close(mine, other, name, ours.rows)
         elif isinstance(first, np.ndarray):
             close(first, second, field.name, ours.rows)

@@ -15,7 +15,7 @@ from engines import only
 
 import belated as bl
 from belated.reading import sums_query
-from belated.reading.rows_query import listed
+from belated.reading.rows_query import keys_text
 from belated.reading.source import Source
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.weights import read_weights
@@ -659,8 +659,8 @@ def test_keys_that_cannot_be_joined():
 
 
 def test_many_keys_are_cut_short():
-    assert listed(["a"]) == "'a'"
-    assert listed(range(7)) == "0, 1, 2, 3, 4 and more"
+    assert keys_text(["a"]) == "'a'"
+    assert keys_text(range(7)) == "0, 1, 2, 3, 4 and more"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from simulated_logs import played
 
-from belated.summaries.evidence import COARSE, ENOUGH, STRETCHES, Followed, grain_of, mean_and_sd, settled
+from belated.summaries.evidence import COARSE, ENOUGH, STRETCHES, FollowUp, grain_of, mean_and_sd, settled
 
 
 def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
@@ -22,23 +22,23 @@ def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
 
 
 def test_half_of_a_whole_time_is_whole():
-    assert (Followed(1, 5, 8, True).half, Followed(1, 5, 8, False).half) == (3, 3.5)
+    assert (FollowUp(1, 5, 8, True).half, FollowUp(1, 5, 8, False).half) == (3, 3.5)
 
 
 def test_old_rows_were_followed_for_half_of_the_time_and_the_early_ones_of_many_are_the_first():
-    followed = Followed(first=0, last=100, look=120, whole=True)
+    followed = FollowUp(first=0, last=100, look=120, whole=True)
     assert (followed.old_until, followed.early_until(ENOUGH), followed.early_until(4 * ENOUGH)) == (60, 60, 25)
-    assert Followed(0, 100, 400, whole=True).old_until == 100
-    assert Followed(0, 9, 9, whole=True).old_until == 4  # of rows followed for 4 and 5 steps of 9, those for 5 are old
-    assert Followed(0, 63, 63, whole=True).old_until == 31
+    assert FollowUp(0, 100, 400, whole=True).old_until == 100
+    assert FollowUp(0, 9, 9, whole=True).old_until == 4  # of rows followed for 4 and 5 steps of 9, those for 5 are old
+    assert FollowUp(0, 63, 63, whole=True).old_until == 31
     assert followed.moments[[0, -1]].tolist() == [1.25, 98.75]
 
 
 def test_delays_have_the_same_unit_of_logarithms_in_any_unit_of_time():
-    assert [Followed(0, 9 * unit, 9 * unit, whole=True).short / unit for unit in (1, 2, 7)] == pytest.approx(
+    assert [FollowUp(0, 9 * unit, 9 * unit, whole=True).short / unit for unit in (1, 2, 7)] == pytest.approx(
         [0.0045] * 3
     )
-    assert Followed(3, 3, 3, whole=True).short == 1
+    assert FollowUp(3, 3, 3, whole=True).short == 1
 
 
 def test_a_unit_is_the_greatest_common_divisor_unless_it_is_too_short_to_matter():

@@ -1,4 +1,4 @@
-"""Maturity: which rows are old enough that their outcomes should have arrived."""
+"""`MatureRows`: which rows are old enough that their outcomes should have arrived."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COME = 0.99
 
 
 @dataclass(frozen=True)
-class Maturity:
+class MatureRows:
     """The rows that count: those assigned at least `age` before the as-of time of the log.
 
     Attributes
@@ -47,7 +47,7 @@ class Maturity:
         return number_text(self.age)
 
 
-def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturity]:
+def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, MatureRows]:
     """Return the rows that are old enough, with the outcomes that have arrived by the log's as-of time.
 
     Parameters
@@ -84,7 +84,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, Maturit
         segment=None if log.segment_column is None else log.segment_column.of_rows(chosen),
         arrival=None if log.arrival_probability is None else log.arrival_probability[chosen],
     )
-    return Log.of_numbers(columns), Maturity(age=_show_age(log.clock, least), rows=len(chosen), late=late)
+    return Log.of_numbers(columns), MatureRows(age=_show_age(log.clock, least), rows=len(chosen), late=late)
 
 
 def _time_taken(log: Log, rows: Array, age: Array, arms: Array) -> tuple[float, float | None]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.assumptions.maturity import Age, Maturity, mature_rows
+from belated.assumptions.maturity import Age, MatureRows, mature_rows
 from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odds, Shifted, bounds_columns, in_points
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
@@ -195,7 +195,7 @@ class Sensitivity(Table):
         The level of the intervals.
     null : float
         The conclusion is that the contrast lies above or below this value.
-    maturity : Maturity
+    maturity : MatureRows
         Which rows count.
     arrived : int
         The number of outcomes that have arrived, in all rows.
@@ -211,7 +211,7 @@ class Sensitivity(Table):
     gammas: tuple[float, ...]
     level: float
     null: float
-    maturity: Maturity
+    maturity: MatureRows
     missing: MissingOutcomes = field(repr=False)
     arrived: int
     cap: Cap | None = None

@@ -59,6 +59,18 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def first_few(texts: Iterable[str], most: int = 5) -> str:
+    """Return texts for a sentence: the first few of many, and how many more there are."""
+    every = list(texts)
+    few = ", ".join(every[:most])
+    return few if len(every) <= most else f"{few} and {len(every) - most:,} more"
+
+
+def few_labels(labels: Iterable[object]) -> str:
+    """Return labels of arms or segments for a sentence, at most five of them."""
+    return first_few(one_line(repr(label)) for label in labels)
+
+
 def percent(level: float) -> str:
     """Return a level in percent."""
     return f"{100 * level:.6g}%"

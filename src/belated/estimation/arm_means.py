@@ -14,7 +14,7 @@ from belated.base.checks import one_of
 from belated.base.columns import Array, Label
 from belated.base.errors import BelatedWarning, OptionError, argument
 from belated.base.tables import Column, Table
-from belated.base.text import Unit, count, one_line, percent, shown
+from belated.base.text import Unit, count, few_labels, one_line, percent, shown
 from belated.estimation.answers import Answer, answer_columns, make_answer
 from belated.estimation.estimators import ArmStatistics, Estimator, evaluate, observed_share
 from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind, combine
@@ -263,8 +263,7 @@ class ArmMeans(Table):
 
     def _listed(self, chosen: Array) -> str:
         """Return the names of some arms, at most five."""
-        names = [one_line(repr(arm)) for arm, is_chosen in zip(self.arms, chosen, strict=True) if is_chosen]
-        return ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        return few_labels(arm for arm, is_chosen in zip(self.arms, chosen, strict=True) if is_chosen)
 
     def _notes(self) -> list[str]:
         moved = np.abs(self.statistics.augmentation)

@@ -12,7 +12,7 @@ import numpy as np
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.tables import RANGES, Column, Table, shown_limit
-from belated.base.text import Unit, count, one_line, percent, shorten_all, visible
+from belated.base.text import Unit, count, first_few, one_line, percent, shorten_all, visible
 from belated.estimation.answers import Answer
 from belated.estimation.intervals import KINDS, Combination
 from belated.estimation.multiplicity import sidak_tail
@@ -313,5 +313,5 @@ def _turned(limits: tuple[Array, Array], largest: bool) -> Limits[Array]:
 def _listed(names: list[str]) -> str:
     """Return a list of names as text, at most five."""
     if len(names) > 5:
-        return ", ".join(names[:5]) + f" and {len(names) - 5:,} more"
+        return first_few(names)
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"

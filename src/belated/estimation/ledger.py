@@ -84,7 +84,7 @@ class Ledger:
     >>> first, second = ledger.assign(["A", "B"], [[0.5, 0.5], [0.5, 0.5]])
     >>> ledger.land([second], [2.0])
     >>> ledger
-    Ledger(arms=('A', 'B'), 2 assigned, 1 landed, 1 out)
+    Ledger(arms=('A', 'B'), 2 assigned, 1 arrived, 1 out)
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class Ledger:
         with self._lock:
             sums, out = self.sums, len(self._waiting)
         assigned, arrived = int(sums["assigned"].sum()), int(sums["arrived"].sum())
-        return f"Ledger(arms={sums.arms!r}, {assigned:,} assigned, {arrived:,} landed, {out:,} out)"
+        return f"Ledger(arms={sums.arms!r}, {assigned:,} assigned, {arrived:,} arrived, {out:,} out)"
 
 
 class _BySegment:

@@ -26,7 +26,7 @@ _FURTHEST = 1e140
 _LEAST_VARIANCE = 1e-145
 
 
-class Shape(NamedTuple):
+class ScoreShape(NamedTuple):
     """The features of the arms' outcomes that the score interval uses; arrays by arm."""
 
     spread: Array  # of all arms' outcomes: 0 if they have two values, 1 if their sizes vary or are too few to tell
@@ -38,7 +38,7 @@ class Shape(NamedTuple):
     curvature: Array  # of the variance as a function of the mean: 1 for two values, 0 for normal outcomes
 
     @classmethod
-    def of(cls, arms: ArmStatistics) -> Shape:
+    def of(cls, arms: ArmStatistics) -> ScoreShape:
         """Return the shape of the outcomes; an arm with few or equal outcomes uses the pooled shape."""
         m, n, size = arms.moments, arms.arrived, arms.effective_size
         skewness, rest = _skewness(m.pooled_second, m.pooled_third, m.pooled_fourth)
@@ -89,7 +89,7 @@ def score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
     freedom of Student's t reflect the uncertainty of the variance.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shape, size = Shape.of(arms), arms.effective_size
+        shape, size = ScoreShape.of(arms), arms.effective_size
         part = _shares(arms, shape, coefficients)
         by_size, by_spread = np.maximum(size - 1, 1.0) / part, 2 / (shape.spread * shape.doubt * part)
         degrees, far_degrees = np.minimum(by_size, by_spread), np.minimum(by_size / (1 - shape.spread), by_spread)
@@ -111,7 +111,7 @@ def score_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
     return reach
 
 
-def _shares(arms: ArmStatistics, shape: Shape, coefficients: Array) -> Array:
+def _shares(arms: ArmStatistics, shape: ScoreShape, coefficients: Array) -> Array:
     """Return each arm's share of the uncertainty of a combination, by variance or by size; 1 for a single arm."""
     parts = [coefficients**2 * each for each in (shape.variance + shape.far**2, 1 / arms.effective_size)]
     share = np.fmax(*(part / np.sum(part, axis=-1, keepdims=True) for part in parts))
@@ -130,7 +130,7 @@ def _student(degrees: Array, tail: float | Array) -> Array:
 def score_degrees(arms: ArmStatistics) -> Array:
     """Return the degrees of freedom of each arm's score interval, reduced if the variance is uncertain."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        shape = Shape.of(arms)
+        shape = ScoreShape.of(arms)
         known = np.minimum(np.maximum(arms.effective_size - 1, 1.0), 2 / (shape.spread * shape.doubt))
         return np.asarray(np.maximum(known, 1.0))
 

@@ -17,11 +17,11 @@ import numpy as np
 from belated.base.checks import real, tolerance
 from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import OptionError
-from belated.base.text import count, one_line, percent, shown
+from belated.base.text import count, few_labels, first_few, one_line, percent, shown
 from belated.estimation.estimators import ArmStatistics, Common, Estimator, Moments, evaluate, leverage_slope
 from belated.summaries.covariates import CovariateSums
 from belated.summaries.merged_arrival import MOST_UNSEEN
-from belated.summaries.segments import ALL, FEWEST, MISSING, MOST, Segments, listed, segment_index
+from belated.summaries.segments import ALL, FEWEST, MISSING, MOST, Segments, segment_index
 from belated.summaries.sums import Sums
 
 #: Outcomes of an arm, for each covariate, that slopes of its own need; with fewer it has those of all arms together.
@@ -275,7 +275,7 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
     if segments.merged:
         notes.append(
             f"Merged into {one_line(repr(segments.labels[-1]))}, because an arm has fewer than {FEWEST} outcomes there "
-            f"or there are more than {MOST} segments: {listed(segments.merged)}."
+            f"or there are more than {MOST} segments: {few_labels(segments.merged)}."
         )
         if segments.unseen is not None and segments.unseen.max() > MOST_UNSEEN:
             arm = int(segments.unseen.argmax())
@@ -286,9 +286,7 @@ def segment_notes(segments: Segments, estimator: Estimator) -> list[str]:
                 "`arrival_probability` is given."
             )
     if segments.covariates is not None:
-        names = ", ".join(one_line(name) for name in segments.covariates.names[:_NAMED])
-        more = len(segments.covariates.names) - _NAMED
-        names += f" and {more} more" if more > 0 else ""
+        names = first_few(map(one_line, segments.covariates.names), _NAMED)
         why = _why_unadjusted(segments, estimator)
         notes.append(
             f"Not adjusted for {names}: {why}." if why else f"Adjusted for {names}, which must be known at assignment."

@@ -91,7 +91,7 @@ class Rule(NamedTuple):
     batch: int
 
 
-class Experiment(NamedTuple):
+class ExperimentArrays(NamedTuple):
     """What is played.
 
     `last` is when a run is looked at: the horizon, or later. `peek` lets the recorded running mean

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 Over = Literal["all", "all modelled", "all arrived", "own", "own arrived", "own modelled"]
 
 
-class Field(NamedTuple):
+class SumField(NamedTuple):
     """A sum over rows of h^a w^b y^c m^d r^e, given by the powers.
 
     h is the weight, pi the propensity, w = h / pi; y is the outcome and m the outcome model, both minus the arm's
@@ -36,46 +36,46 @@ class Field(NamedTuple):
 
 #: Sums over rows of every arm, kept for every arm.
 SPREAD_FIELDS = (
-    Field("h", "all", h=1),
-    Field("h2", "all", h=2, plain=True),
-    Field("h_modelled", "all modelled", h=1),
-    Field("hm", "all modelled", h=1, m=1),
-    Field("h2m", "all", h=2, m=1, plain=True),
-    Field("h2m2", "all", h=2, m=2, plain=True),
-    Field("h_arrived", "all arrived", h=1, plain=True),
+    SumField("h", "all", h=1),
+    SumField("h2", "all", h=2, plain=True),
+    SumField("h_modelled", "all modelled", h=1),
+    SumField("hm", "all modelled", h=1, m=1),
+    SumField("h2m", "all", h=2, m=1, plain=True),
+    SumField("h2m2", "all", h=2, m=2, plain=True),
+    SumField("h_arrived", "all arrived", h=1, plain=True),
 )
 
 #: Sums over an arm's own rows. `nonbinary`, the sum of abs(Y (1 - Y)), is 0 if every outcome is 0 or 1. `w_max` is
 #: last, so that all others are added.
 OWN_FIELDS = (
-    Field("assigned", "own"),
-    Field("arrived", "own arrived"),
-    Field("nonbinary", "own arrived", monomial=False),
-    Field("y", "own arrived", y=1),
-    Field("y2", "own arrived", y=2),
-    Field("y3", "own arrived", y=3),
-    Field("y4", "own arrived", y=4),
-    Field("w", "own arrived", w=1),
-    Field("wy", "own arrived", w=1, y=1),
-    Field("w_modelled", "own modelled", w=1),
-    Field("wm", "own modelled", w=1, m=1),
-    Field("w2", "own arrived", w=2),
-    Field("w2y", "own arrived", w=2, y=1),
-    Field("w2y2", "own arrived", w=2, y=2),
-    Field("w3", "own arrived", w=3),
-    Field("w3y", "own arrived", w=3, y=1),
-    Field("w3y2", "own arrived", w=3, y=2),
-    Field("hwr", "own arrived", h=1, w=1, r=1, plain=True),
-    Field("hwrm", "own arrived", h=1, w=1, r=1, m=1, plain=True),
-    Field("r", "own arrived", r=1, plain=True),
-    Field("r2", "own arrived", r=2, plain=True),
-    Field("r3", "own arrived", r=3, plain=True),
-    Field("r4", "own arrived", r=4, plain=True),
-    Field("w2r", "own arrived", w=2, r=1, plain=True),
-    Field("w2r2", "own arrived", w=2, r=2, plain=True),
-    Field("w3r", "own arrived", w=3, r=1, plain=True),
-    Field("w3r2", "own arrived", w=3, r=2, plain=True),
-    Field("w_max", "own arrived", w=1, largest=True),
+    SumField("assigned", "own"),
+    SumField("arrived", "own arrived"),
+    SumField("nonbinary", "own arrived", monomial=False),
+    SumField("y", "own arrived", y=1),
+    SumField("y2", "own arrived", y=2),
+    SumField("y3", "own arrived", y=3),
+    SumField("y4", "own arrived", y=4),
+    SumField("w", "own arrived", w=1),
+    SumField("wy", "own arrived", w=1, y=1),
+    SumField("w_modelled", "own modelled", w=1),
+    SumField("wm", "own modelled", w=1, m=1),
+    SumField("w2", "own arrived", w=2),
+    SumField("w2y", "own arrived", w=2, y=1),
+    SumField("w2y2", "own arrived", w=2, y=2),
+    SumField("w3", "own arrived", w=3),
+    SumField("w3y", "own arrived", w=3, y=1),
+    SumField("w3y2", "own arrived", w=3, y=2),
+    SumField("hwr", "own arrived", h=1, w=1, r=1, plain=True),
+    SumField("hwrm", "own arrived", h=1, w=1, r=1, m=1, plain=True),
+    SumField("r", "own arrived", r=1, plain=True),
+    SumField("r2", "own arrived", r=2, plain=True),
+    SumField("r3", "own arrived", r=3, plain=True),
+    SumField("r4", "own arrived", r=4, plain=True),
+    SumField("w2r", "own arrived", w=2, r=1, plain=True),
+    SumField("w2r2", "own arrived", w=2, r=2, plain=True),
+    SumField("w3r", "own arrived", w=3, r=1, plain=True),
+    SumField("w3r2", "own arrived", w=3, r=2, plain=True),
+    SumField("w_max", "own arrived", w=1, largest=True),
 )
 
 SPREAD = tuple(field.name for field in SPREAD_FIELDS)

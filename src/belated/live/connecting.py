@@ -1,4 +1,4 @@
-"""`Connection`: requests to a service, sent again where that is safe, and its problems as the storages' errors."""
+"""`ServiceConnection`: requests to a service, sent again where that is safe; problems become the storages' errors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ERRORS: dict[str, type[Exception]] = {
 _LATER = (408, 425, 429, 500, 502, 503, 504)
 
 
-class Reply(NamedTuple):
+class ServiceReply(NamedTuple):
     """A reply of a service: its code, headers and body."""
 
     status: int
@@ -90,7 +90,7 @@ class _UnsentError(Exception):
         self.is_final = is_final
 
 
-class Connection:
+class ServiceConnection:
     """Sends requests to a service. It may be used by any number of threads.
 
     A request that cannot do anything twice is sent again after a lost reply, and every request is if it was not sent or
@@ -117,7 +117,7 @@ class Connection:
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        return f"Connection({self.name!r})"  # never the token
+        return f"ServiceConnection({self.name!r})"  # never the token
 
     def close(self) -> None:
         """Close the connections that wait to be used again."""
@@ -139,7 +139,7 @@ class Connection:
         timeout: float | None = None,
         headers: Mapping[str, str] | None = None,
         file: BinaryIO | None = None,
-    ) -> Reply:
+    ) -> ServiceReply:
         """Send a request, and return the reply; raise the error that the service's problem is.
 
         Parameters
@@ -181,7 +181,7 @@ class Connection:
 
     def _send(
         self, request: tuple[str, str, bytes | None, dict[str, str]], end: float, file: BinaryIO | None, *, fresh: bool
-    ) -> Reply:
+    ) -> ServiceReply:
         connection = self._connected(end, fresh=fresh)
         try:
             connection.request(*request)
@@ -195,7 +195,7 @@ class Connection:
             connection.close()
         else:
             self._idle.append((connection, time.monotonic()))
-        return Reply(response.status, headers, whole)
+        return ServiceReply(response.status, headers, whole)
 
     def _connected(self, end: float, *, fresh: bool) -> http.client.HTTPConnection:
         """Return a connection that is open: one that was used before, if it can be trusted, or a new one."""
@@ -310,7 +310,7 @@ def _token(token: str | None) -> str:
 # ---------------------------------------------------------------- what comes back
 
 
-def _checked(reply: Reply) -> Reply:
+def _checked(reply: ServiceReply) -> ServiceReply:
     """Return a reply that is no problem, or one with which to go on; raise the error that it is."""
     if reply.status < 300 or reply.status == 304 or (reply.status == 409 and _member(reply, "arm")):
         return reply
@@ -319,7 +319,7 @@ def _checked(reply: Reply) -> Reply:
     raise _problem(reply)
 
 
-def _problem(reply: Reply) -> Exception:
+def _problem(reply: ServiceReply) -> Exception:
     """Return a problem as the error that a storage would raise."""
     detail = _member(reply, "detail") or f"The service answered with code {reply.status}."
     word = _member(reply, "type").rpartition("#")[2]
@@ -332,7 +332,7 @@ def problem_error(word: str, detail: str, usual: type[Exception] = LiveError) ->
     return _ERRORS.get(word, usual)(one_line(detail, 2000))
 
 
-def _member(reply: Reply, name: str) -> str:
+def _member(reply: ServiceReply, name: str) -> str:
     """Return a text of a problem, nothing if it has none."""
     try:
         text = json.loads(reply.body)[name]
@@ -341,7 +341,7 @@ def _member(reply: Reply, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _retry_after(reply: Reply) -> float | None:
+def _retry_after(reply: ServiceReply) -> float | None:
     """Return the seconds after which a service wants to be asked again, a little more so that clients come apart."""
     try:
         seconds = float(reply.headers["retry-after"])

@@ -71,10 +71,10 @@ def open(  # noqa: A001
     of_service = {"token": token, "timeout": timeout, "retries": retries, "fallback": fallback}
     if text.startswith(("https://", "http://")):
         _check_unused({"clock": clock, "limit": limit}, "is of a file or a database, and this is a service")
-        from belated.live.connecting import Connection
+        from belated.live.connecting import ServiceConnection
         from belated.live.remote import RemoteStore
 
-        return RemoteStore(Connection(text, token, timeout, retries), fallback)
+        return RemoteStore(ServiceConnection(text, token, timeout, retries), fallback)
     _check_unused(of_service, "is of a service, whose address begins with https:// or http://")
     return stores.open(place, make=make, ticking=ticking, clock=clock, limit=limit)
 

@@ -14,7 +14,7 @@ class Packed(bytes):
     """An array of values, to be given to psycopg; the statement says its type, such as ``%b::bigint[]``."""
 
 
-class _Kind(NamedTuple):
+class _PackedType(NamedTuple):
     """A type: its number in PostgreSQL, how a value becomes bytes, and numpy's name of it if it is a number."""
 
     number: int
@@ -23,10 +23,10 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "bytea": _Kind(17, bytes),
-    "bigint": _Kind(20, struct.Struct(">q").pack, ">i8"),
-    "text": _Kind(25, str.encode),
-    "double precision": _Kind(701, struct.Struct(">d").pack, ">f8"),
+    "bytea": _PackedType(17, bytes),
+    "bigint": _PackedType(20, struct.Struct(">q").pack, ">i8"),
+    "text": _PackedType(25, str.encode),
+    "double precision": _PackedType(701, struct.Struct(">d").pack, ">f8"),
 }
 
 _MISSING = (-1).to_bytes(4, signed=True)

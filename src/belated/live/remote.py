@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from belated.base.errors import LogError, OptionError
 from belated.live.answers import LiveAnswer
 from belated.live.calls import acknowledgements, read_asks, read_tells, taken
-from belated.live.connecting import Connection
+from belated.live.connecting import ServiceConnection
 from belated.live.creating import plan_creation
 from belated.live.deciding import check_policy
 from belated.live.design import Setup, read_text, read_unit
@@ -68,7 +68,7 @@ class RemoteStore:
     once, however often it was sent. Times are the service's.
     """
 
-    def __init__(self, connection: Connection, fallback: Fallback | None = None) -> None:
+    def __init__(self, connection: ServiceConnection, fallback: Fallback | None = None) -> None:
         self._connection, self._fallback = connection, fallback
         self._failed_at = -1e9
 

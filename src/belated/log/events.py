@@ -19,7 +19,7 @@ from belated.log.durations import length_on, length_scale, length_text
 from belated.log.row_summaries import row_weights, sums_of_rows
 from belated.summaries.cohorts import Exposed, cohort_scores
 from belated.summaries.evidence import CohortEvidence
-from belated.summaries.maturing import Exposure, Happened, Maturity, Measure, Reach, matured_outcomes, reach
+from belated.summaries.maturing import AgeReach, Exposure, Happened, Maturity, Measure, matured_outcomes, reach
 from belated.summaries.outcome_models import read_outcome_model
 from belated.summaries.sums import Parts, Sums
 from belated.summaries.weights import Weights, read_weights
@@ -289,7 +289,7 @@ def _events(log: Log) -> Events:
     return log.events
 
 
-def longest_window(known: Reach, clock: Clock) -> int | float:
+def longest_window(known: AgeReach, clock: Clock) -> int | float:
     """Return the longest age that rows of every cell have reached."""
     longest = float(np.nanmin(known.longest)) if np.isfinite(known.longest).any() else 0.0
     return math.floor(longest) if clock.whole or clock.unit is not None else longest
@@ -310,7 +310,7 @@ def _sums_within(log: Log, weights: Weights, window: int | float) -> Sums:
     return _sums_at(log.within_window(window), weights, plain=False, cut=False)
 
 
-def _maturity(log: Log, known: Reach, exposed: Ages, weights: Weights) -> Maturity:
+def _maturity(log: Log, known: AgeReach, exposed: Ages, weights: Weights) -> Maturity:
     events = _events(log)
     cell, shape = log.cell[exposed.rows].astype(np.intp), (len(log.cell_anchor) // len(log.arms), len(log.arms))
     closed = exposed.age >= events.window

@@ -19,7 +19,7 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
 
     `columns` is the number of propensity columns; None if only the chosen arm's propensity is known.
     """
-    array, arms = _labels(arm), listed(arms)
+    array, arms = _labels(arm), given_arms(arms)
     least, largest = _span(array) if array.dtype.kind in "iu" and len(array) else (-1, -1)
     if arms is None and columns is not None and 0 <= least <= largest < columns:
         arms = range(columns)  # 0, 1, ..., K - 1 are column numbers, including arms never chosen
@@ -56,7 +56,7 @@ def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple
     return _codes(array, labels), labels
 
 
-def listed(arms: Sequence[Label] | None) -> Sequence[Label] | None:
+def given_arms(arms: Sequence[Label] | None) -> Sequence[Label] | None:
     """Return the arms that were given, if they are a list of at least one; text is one label, not many."""
     if arms is None:
         return None

@@ -19,7 +19,7 @@ from belated.log.clock import Clock, read_times
 from belated.log.durations import length_text
 from belated.log.events import Events, cohorts_of, matured_sums, read_events, rows_above
 from belated.log.labels import encode
-from belated.log.overview import Overview
+from belated.log.overview import LogOverview
 from belated.log.row_summaries import RowEvidence, glimpse, sums_of_rows
 from belated.log.rows import LogColumns, LogRows, joined_columns
 from belated.log.segments import (
@@ -489,8 +489,8 @@ class Log(LogRows, Table):
     # ---------------------------------------------------------------- display
 
     @cached_property
-    def _overview(self) -> Overview:
-        return Overview.of(self)
+    def _overview(self) -> LogOverview:
+        return LogOverview.of(self)
 
     def _title(self) -> str:
         return self._overview.title

@@ -15,7 +15,7 @@ from belated.summaries.caps import cap_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Overview:
+class LogOverview:
     """The values that a printed log shows, by arm."""
 
     log: LogRows
@@ -27,7 +27,7 @@ class Overview:
     span: tuple[int | float, int | float] | None  # of the times of assignment
 
     @classmethod
-    def of(cls, log: LogRows) -> Overview:
+    def of(cls, log: LogRows) -> LogOverview:
         """Return the overview of a log."""
         existing = log.schedule.existing
         code, arrived = log.code[existing], log.arrived[existing]

@@ -29,10 +29,10 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
-    Followed,
+    FollowUp,
+    OutcomeShape,
     Recorded,
     SegmentEvidence,
-    Shape,
     grain_of,
     mean_and_sd,
     settled,
@@ -67,7 +67,7 @@ class RowEvidence:
         self.p = log.propensity[existing]
         self.assigned_at = log.assigned_numbers[existing]
         first, last = self.assigned_at[0].item(), self.assigned_at[-1].item()
-        self.followed = Followed(first, last, log.last_look, clock.whole or self.dates)
+        self.followed = FollowUp(first, last, log.last_look, clock.whole or self.dates)
 
     @cached_property
     def chosen(self) -> Array:
@@ -250,7 +250,7 @@ class RowEvidence:
             "y2": _by_period(cells, own, y * y),
         }
 
-    def _shape(self, sums: dict[str, Array]) -> Shape:
+    def _shape(self, sums: dict[str, Array]) -> OutcomeShape:
         """Sum the deviations of outcomes from their arm's mean."""
         mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
         z = (self.y - mean[self.own]) / sd[self.own]
@@ -264,7 +264,9 @@ class RowEvidence:
         side = [(sign * z > AT_MEAN, np.maximum(sign * z, 0.0)) for sign in (-1, 1)]
         sides = [[table(on), table(on * away), table(on * np.sqrt(away))] for on, away in side]
         square = z * z
-        return Shape(lowest, highest, table(square * z), table(square * square), np.moveaxis(np.array(sides), 2, 0))
+        return OutcomeShape(
+            lowest, highest, table(square * z), table(square * square), np.moveaxis(np.array(sides), 2, 0)
+        )
 
     def dependence(self) -> Array:
         """Return `Evidence.dependence`, the sums for the test of whether arrival depends on the outcome."""

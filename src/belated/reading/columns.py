@@ -14,7 +14,7 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, argument
-from belated.base.text import one_line
+from belated.base.text import first_few, one_line
 from belated.log.clock import NEVER, Clock
 from belated.reading.engines import library_of
 
@@ -221,9 +221,7 @@ def quoted(name: str) -> str:
 
 def some(names: Iterable[str], quote: str = "'", most: int = 20) -> str:
     """Return names for a sentence, the first few of many."""
-    every = list(names)
-    shown = ", ".join(f"{quote}{one_line(name)}{quote}" for name in every[:most])
-    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
+    return first_few((f"{quote}{one_line(name)}{quote}" for name in names), most)
 
 
 # ---------------------------------------------------------------- what types hold

@@ -25,8 +25,8 @@ from belated.reading.contents import known_content
 from belated.reading.csv_texts import (
     YEAR_LAST_SQL,
     DateOrder,
-    Reading,
     TextFormat,
+    TextRule,
     Use,
     advice,
     as_duration,
@@ -43,7 +43,7 @@ from belated.reading.csv_texts import (
 )
 from belated.reading.embedded import Connection, literal_path, new_name, sql_text
 from belated.reading.engines import fetch, sentences
-from belated.reading.expressions import quoted
+from belated.reading.expressions import sql_name
 from belated.reading.inputs import FIRST_ROWS, Input, alike_names, check_names
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class CsvFile(Input):
         texts, kind = self._texts(column)
         return zones_of(texts, self.form) if kind in ("time", "text") else set()
 
-    def _reading(self, column: str, use: Use, percent: bool) -> Reading:
+    def _reading(self, column: str, use: Use, percent: bool) -> TextRule:
         """Return how a column is read, by its use and by what its first rows hold."""
         texts, kind = self._texts(column)
         if use in ("label", "key") or (use == "share" and kind in ("text", "boolean", "time", "duration")):
@@ -138,7 +138,7 @@ class CsvFile(Input):
         """Return the first texts of a column, and their kind; if the first rows hold none, those of later rows."""
         if self.guessed[column] != "other":
             return self.first[column], self.guessed[column]
-        text = quoted(column)
+        text = sql_name(column)
         rows = self.connection.con.execute(
             f"SELECT {text} FROM {self._sql} WHERE NOT {as_written('outcome').missing(text)} LIMIT {FIRST_ROWS}"  # noqa: S608
         )
@@ -149,7 +149,7 @@ class CsvFile(Input):
         """Return which of day and month comes first where the year comes last, if every date together tells."""
         if self.form.date_format is not None or not has_year_last(texts):
             return self.form.order
-        text = quoted(column)
+        text = sql_name(column)
         first, second = (
             f"TRY_CAST(regexp_extract({text}, '{YEAR_LAST_SQL}', {group}) AS INTEGER) > 12" for group in (1, 2)
         )
@@ -173,12 +173,12 @@ class CsvFile(Input):
 
     @property
     def _sql(self) -> str:
-        return quoted(self.table.op().name)
+        return sql_name(self.table.op().name)
 
-    def _kept(self, readings: Mapping[str, Reading]) -> ir.Table:
+    def _kept(self, readings: Mapping[str, TextRule]) -> ir.Table:
         """Read columns into the engine; whole numbers that turn out not to be are numbers."""
         name = new_name()
-        values = ", ".join(f"{reading.sql(quoted(c))} AS {quoted(c)}" for c, reading in readings.items())
+        values = ", ".join(f"{reading.sql(sql_name(c))} AS {sql_name(c)}" for c, reading in readings.items())
         try:
             self.connection.raw_sql(f"CREATE TEMP TABLE {name} AS SELECT {values} FROM {self._sql}")  # noqa: S608
         except Exception as error:
@@ -192,11 +192,11 @@ class CsvFile(Input):
             return self._kept({**readings, **numbers})
         return self.connection.table(name)
 
-    def _fault(self, readings: Mapping[str, Reading]) -> LogError | None:
+    def _fault(self, readings: Mapping[str, TextRule]) -> LogError | None:
         """Return what is wrong with the first value that cannot be read."""
         firsts = []
         for column, reading in readings.items():
-            text = quoted(column)
+            text = sql_name(column)
             rejected = self.connection.con.execute(
                 f"SELECT min(n), arg_min({text}, n) FROM (SELECT {text}, row_number() OVER () - 1 AS n "  # noqa: S608
                 f"FROM {self._sql}) WHERE {reading.faulty(text)}"

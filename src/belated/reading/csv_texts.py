@@ -1,6 +1,6 @@
 """What text in a CSV file means: which kind a column is of, and how its text becomes values.
 
-Every value is read by a rule that is written here, none by an engine's guess. A `Reading` is such a rule, as SQL. What
+Every value is read by a rule that is written here, none by an engine's guess. A `TextRule` is such a rule, as SQL. What
 it cannot read is an error that names the line, the value and, where one would help, the option.
 """
 
@@ -184,7 +184,7 @@ def _is_date(text: str, form: TextFormat) -> bool:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextRule:
     """A rule by which text becomes values.
 
     Attributes
@@ -218,15 +218,15 @@ class Reading:
         return f"({text} IS NULL OR lower(trim({text})) IN ({words}))"
 
 
-def as_written(use: Use) -> Reading:
+def as_written(use: Use) -> TextRule:
     """Return text as it is: labels, keys and documents."""
     if use == "label":
-        return Reading(lambda text: text, "text", use)
+        return TextRule(lambda text: text, "text", use)
     words = ", ".join(f"'{word}'" for word in MISSING)
-    return Reading(lambda text: f"CASE WHEN lower(trim({text})) IN ({words}) THEN NULL ELSE {text} END", "text", use)
+    return TextRule(lambda text: f"CASE WHEN lower(trim({text})) IN ({words}) THEN NULL ELSE {text} END", "text", use)
 
 
-def as_number(use: Use, form: TextFormat, *, percent: bool = False) -> Reading:
+def as_number(use: Use, form: TextFormat, *, percent: bool = False) -> TextRule:
     """Return text as numbers; in per cent, the sign may follow them. Separators of thousands are not read."""
 
     def value(text: str) -> str:
@@ -239,29 +239,29 @@ def as_number(use: Use, form: TextFormat, *, percent: bool = False) -> Reading:
         number = f"CASE WHEN NOT contains({plain}, '_') AND NOT starts_with({plain}, '+-') THEN {plain} END"
         return f"nullif(TRY_CAST({number} AS DOUBLE), 'nan'::DOUBLE)"
 
-    return Reading(value, "a number or a time" if use == "time" else "a number", use)
+    return TextRule(value, "a number or a time" if use == "time" else "a number", use)
 
 
-def as_whole(use: Use) -> Reading:
+def as_whole(use: Use) -> TextRule:
     """Return text as whole numbers: DuckDB would round others."""
-    return Reading(
+    return TextRule(
         lambda text: f"CASE WHEN regexp_full_match(trim({text}), '[-+]?\\d+') THEN TRY_CAST({text} AS BIGINT) END",
         "a whole number",
         use,
     )
 
 
-def as_truth(use: Use, words: tuple[str, str]) -> Reading:
+def as_truth(use: Use, words: tuple[str, str]) -> TextRule:
     """Return words for true and false as 1 and 0."""
     yes, no = words
-    return Reading(
+    return TextRule(
         lambda text: f"CASE lower(trim({text})) WHEN '{yes}' THEN 1.0::DOUBLE WHEN '{no}' THEN 0.0::DOUBLE END",
         f"{yes} or {no}, as in the other rows",
         use,
     )
 
 
-def as_time(use: Use, form: TextFormat, order: DateOrder | None) -> Reading:
+def as_time(use: Use, form: TextFormat, order: DateOrder | None) -> TextRule:
     """Return text as times in UTC; `order` is that of dates whose year comes last."""
     pattern = form.pattern
 
@@ -278,12 +278,12 @@ def as_time(use: Use, form: TextFormat, order: DateOrder | None) -> Reading:
         return f"CASE WHEN regexp_matches({plain}, '^\\d{{4}}[-/]') THEN {cast} END"
 
     must = "a time" if pattern is None else f"a time in the format {shown(pattern)}"
-    return Reading(value, must, use)
+    return TextRule(value, must, use)
 
 
-def as_duration(use: Use) -> Reading:
+def as_duration(use: Use) -> TextRule:
     """Return text as durations."""
-    return Reading(
+    return TextRule(
         lambda text: (
             f"CASE WHEN regexp_full_match(trim({text}), '{_DURATION}') "
             f"THEN TRY_CAST(replace({text}, ',', '') AS INTERVAL) END"
@@ -293,7 +293,7 @@ def as_duration(use: Use) -> Reading:
     )
 
 
-def advice(text: str, reading: Reading, form: TextFormat) -> str:
+def advice(text: str, reading: TextRule, form: TextFormat) -> str:
     """Return what may be meant by text that cannot be read, and which option reads it; "" if nobody knows."""
     bare = text.strip()
     if bare in ("-", "--", "–", "—", "?", ".", "*"):
@@ -318,7 +318,7 @@ def advice(text: str, reading: Reading, form: TextFormat) -> str:
     return ""
 
 
-def _advice_on_time(bare: str, reading: Reading, form: TextFormat) -> str:
+def _advice_on_time(bare: str, reading: TextRule, form: TextFormat) -> str:
     if form.pattern is not None or reading.must.startswith("a time in"):
         return ""
     if (day := _YEAR_FIRST.fullmatch(bare)) is not None:

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from belated.base.errors import MissingLibraryError
 from belated.base.progress import watched
-from belated.reading.expressions import Type, Value, literal, quoted, sql_of
+from belated.reading.expressions import Type, Value, literal, sql_name, sql_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,7 +32,7 @@ def new_name(prefix: str = "belated") -> str:
     return f"{prefix}_{uuid4().hex}"
 
 
-class Table:
+class EmbeddedTable:
     """A query of the embedded engine, and the columns of its result."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Table:
         if name not in self._values:
             raise AttributeError(f"No column is named {name!r}.")
         kind = self._values[name]
-        return Value(f"t.{quoted(name)}", self, kind if isinstance(kind, str) else kind.type, name)
+        return Value(f"t.{sql_name(name)}", self, kind if isinstance(kind, str) else kind.type, name)
 
     def __getattr__(self, name: str) -> Value:
         if name.startswith("_"):
@@ -74,8 +74,8 @@ class Table:
 
     # ---------------------------------------------------------------- queries
 
-    def _query(self, sql: str, values: Mapping[str, Value | Type] | None = None) -> Table:
-        return Table(self.connection, sql, self._values if values is None else values)
+    def _query(self, sql: str, values: Mapping[str, Value | Type] | None = None) -> EmbeddedTable:
+        return EmbeddedTable(self.connection, sql, self._values if values is None else values)
 
     def _chosen(self, given: Iterable[Any], named: Mapping[str, Any]) -> dict[str, Value]:
         values = {}
@@ -87,37 +87,38 @@ class Table:
             values[name] = self[value] if isinstance(value, str) else literal(value)
         return values
 
-    def select(self, *given: Any, **named: Any) -> Table:
+    def select(self, *given: Any, **named: Any) -> EmbeddedTable:
         """Return columns, by name or as expressions."""
         values = self._chosen(given, named)
         return self._query(f"SELECT {_listed(values)} FROM ({self.sql}) t", values)
 
-    def mutate(self, **named: Any) -> Table:
+    def mutate(self, **named: Any) -> EmbeddedTable:
         """Return the same columns and others."""
         return self.select(**{**{name: self[name] for name in self.columns}, **named})
 
-    def drop(self, *names: str) -> Table:
+    def drop(self, *names: str) -> EmbeddedTable:
         """Return the other columns."""
         return self.select(*(name for name in self.columns if name not in names))
 
-    def rename(self, **old: str) -> Table:
+    def rename(self, **old: str) -> EmbeddedTable:
         """Return the same columns, some under new names."""
         new = {before: after for after, before in old.items()}
         return self.select(**{new.get(name, name): self[name] for name in self.columns})
 
-    def filter(self, condition: Value) -> Table:
+    def filter(self, condition: Value) -> EmbeddedTable:
         """Return the rows for which a condition holds."""
         return self._query(f"SELECT * FROM ({self.sql}) t WHERE {condition.sql}")
 
-    def distinct(self) -> Table:
+    def distinct(self) -> EmbeddedTable:
         """Return every row once."""
         return self._query(f"SELECT DISTINCT * FROM ({self.sql}) t")
 
-    def order_by(self, *names: str) -> Table:
+    def order_by(self, *names: str) -> EmbeddedTable:
         """Return the rows in the order of a column; rows that are alike in it in that of the next."""
-        return self._query(f"SELECT * FROM ({self.sql}) t ORDER BY {', '.join(f't.{quoted(name)}' for name in names)}")
+        order = ", ".join(f"t.{sql_name(name)}" for name in names)
+        return self._query(f"SELECT * FROM ({self.sql}) t ORDER BY {order}")
 
-    def limit(self, rows: int) -> Table:
+    def limit(self, rows: int) -> EmbeddedTable:
         """Return the first rows."""
         return self._query(f"SELECT * FROM ({self.sql}) t LIMIT {rows}")
 
@@ -125,35 +126,35 @@ class Table:
         """Return how many rows there are."""
         return Value("count(*)", self, "BIGINT", "count")
 
-    def aggregate(self, **named: Value) -> Table:
+    def aggregate(self, **named: Value) -> EmbeddedTable:
         """Return one row of aggregates."""
         return self.select(**named)
 
-    def group_by(self, *given: Any, **named: Any) -> Groups:
+    def group_by(self, *given: Any, **named: Any) -> GroupedTable:
         """Return groups of rows."""
-        return Groups(self, self._chosen(given, named))
+        return GroupedTable(self, self._chosen(given, named))
 
-    def left_join(self, other: Table, on: Value) -> Table:
+    def left_join(self, other: EmbeddedTable, on: Value) -> EmbeddedTable:
         """Return every row with those of another table that have its key."""
         return self._joined("LEFT JOIN", other, on)
 
-    def inner_join(self, other: Table, on: Value) -> Table:
+    def inner_join(self, other: EmbeddedTable, on: Value) -> EmbeddedTable:
         """Return the pairs of rows that have the same key."""
         return self._joined("JOIN", other, on)
 
-    def cross_join(self, other: Table) -> Table:
+    def cross_join(self, other: EmbeddedTable) -> EmbeddedTable:
         """Return all pairs of rows."""
         return self._joined("CROSS JOIN", other, None)
 
-    def semi_join(self, other: Table, on: Value) -> Table:
+    def semi_join(self, other: EmbeddedTable, on: Value) -> EmbeddedTable:
         """Return the rows whose key another table has."""
         return self._query(f"SELECT l.* FROM ({self.sql}) l SEMI JOIN ({other.sql}) r ON {_keys(on)}")
 
-    def anti_join(self, other: Table, on: Value) -> Table:
+    def anti_join(self, other: EmbeddedTable, on: Value) -> EmbeddedTable:
         """Return the rows whose key another table does not have."""
         return self._query(f"SELECT l.* FROM ({self.sql}) l ANTI JOIN ({other.sql}) r ON {_keys(on)}")
 
-    def _joined(self, how: str, other: Table, on: Value | None) -> Table:
+    def _joined(self, how: str, other: EmbeddedTable, on: Value | None) -> EmbeddedTable:
         twice = set(self.columns) & set(other.columns)
         if twice:
             raise ValueError(f"Both tables have a column named {twice.pop()!r}.")
@@ -162,13 +163,13 @@ class Table:
         return self._query(sql, {**self._values, **other._values})
 
 
-class Groups:
+class GroupedTable:
     """Rows of a table in groups."""
 
-    def __init__(self, table: Table, by: Mapping[str, Value]) -> None:
+    def __init__(self, table: EmbeddedTable, by: Mapping[str, Value]) -> None:
         self._table, self._by = table, by
 
-    def agg(self, **named: Value) -> Table:
+    def agg(self, **named: Value) -> EmbeddedTable:
         """Return one row of aggregates for each group."""
         values = {**self._by, **named}
         groups = ", ".join(str(i + 1) for i in range(len(self._by)))
@@ -177,14 +178,14 @@ class Groups:
 
 
 def _listed(values: Mapping[str, Value]) -> str:
-    return ", ".join(f"{value.sql} AS {quoted(name)}" for name, value in values.items())
+    return ", ".join(f"{value.sql} AS {sql_name(name)}" for name, value in values.items())
 
 
 def _keys(on: Value) -> str:
     """Return the condition of a join: a column of the one table is that of the other."""
     if on.sides is None:
         raise ValueError("Tables are joined by a column of each.")
-    return " = ".join(f"{side}.{quoted(key.get_name())}" for side, key in zip("lr", on.sides, strict=True))
+    return " = ".join(f"{side}.{sql_name(key.get_name())}" for side, key in zip("lr", on.sides, strict=True))
 
 
 # ---------------------------------------------------------------- the connection
@@ -210,27 +211,27 @@ class Connection:
         with watched("Reading ", self.con.query_progress):
             self.con.execute(sql)
 
-    def compile(self, table: Table) -> str:
+    def compile(self, table: EmbeddedTable) -> str:
         """Return the SQL of a table."""
         return table.sql
 
-    def table(self, name: str, database: tuple[str, str] | None = None) -> Table:
+    def table(self, name: str, database: tuple[str, str] | None = None) -> EmbeddedTable:
         """Return a table by its name, and its database and schema."""
         catalog, schema = database or (None, None)
         place = SimpleNamespace(name=name, namespace=SimpleNamespace(catalog=catalog, database=schema))
-        return self._of(".".join(quoted(part) for part in (*(database or ()), name)), place)
+        return self._of(".".join(sql_name(part) for part in (*(database or ()), name)), place)
 
-    def read_parquet(self, paths: list[str], **options: Any) -> Table:
+    def read_parquet(self, paths: list[str], **options: Any) -> EmbeddedTable:
         """Return Parquet files as a table."""
         return self._of(f"read_parquet({_argument(paths)}{_arguments(options)})")
 
-    def read_csv(self, path: str, **options: Any) -> Table:
+    def read_csv(self, path: str, **options: Any) -> EmbeddedTable:
         """Return a CSV file as a table."""
         return self._of(f"read_csv({_argument([path])}{_arguments({**options, 'auto_detect': True})})")
 
-    def _of(self, source: str, place: SimpleNamespace | None = None) -> Table:
+    def _of(self, source: str, place: SimpleNamespace | None = None) -> EmbeddedTable:
         sql = f"SELECT * FROM {source}"
-        return Table(self, sql, self.types(sql), place)
+        return EmbeddedTable(self, sql, self.types(sql), place)
 
     def types(self, sql: str) -> dict[str, Type]:
         """Return the columns of a query and their types."""
@@ -252,7 +253,7 @@ class Connection:
         relation = self.con.sql(sql)
         return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
 
-    def _run_pre_execute_hooks(self, table: Table) -> None:
+    def _run_pre_execute_hooks(self, table: EmbeddedTable) -> None:
         """Do nothing; Ibis makes tables in memory known here."""
 
 
@@ -284,7 +285,7 @@ def confine(connection: Connection, files: Iterable[str]) -> None:
     connection.raw_sql("SET lock_configuration = true")
 
 
-def register(connection: Connection, data: pa.Table | ds.Dataset) -> Table:
+def register(connection: Connection, data: pa.Table | ds.Dataset) -> EmbeddedTable:
     """Make Arrow data visible to the embedded engine, without a copy."""
     name = new_name()
     connection.con.register(name, data)

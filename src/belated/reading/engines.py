@@ -401,7 +401,7 @@ def engine_of(expression: ir.Expr) -> Engine:
 
 def library_of(expression: ir.Expr) -> Any:
     """Return what makes literals and the like for an expression: Ibis, or `expressions`, which files need instead."""
-    if isinstance(expression, (embedded.Table, expressions.Value)):
+    if isinstance(expression, (embedded.EmbeddedTable, expressions.Value)):
         return expressions
     import ibis
 

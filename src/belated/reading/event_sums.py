@@ -26,7 +26,7 @@ from belated.reading.sums_query import chosen
 from belated.summaries.caps import Cap
 from belated.summaries.cohorts import Exposed, cohort_scores
 from belated.summaries.evidence import CohortEvidence
-from belated.summaries.maturing import Exposure, Happened, Maturity, Measure, Reach, matured_outcomes, reach
+from belated.summaries.maturing import AgeReach, Exposure, Happened, Maturity, Measure, matured_outcomes, reach
 from belated.summaries.outcome_models import OutcomeModel, read_outcome_model
 from belated.summaries.segments import Segments, cell_labels
 from belated.summaries.sums import Sums, empty_bins
@@ -209,7 +209,7 @@ class _Matured:
         shape, scale = (len(self.source.layout.labels), len(self.source.arms)), span_of(self.source, 0, 1)
         return cohort_scores(rows, events, shape, lambda age: length_text(self.source.clock, age / scale))
 
-    def _usable(self, known: Reach) -> int | float:
+    def _usable(self, known: AgeReach) -> int | float:
         """Return the longest age that every cell has reached, in numbers of the clock."""
         scale = span_of(self.source, 0, 1)
         return longest_window(known._replace(longest=known.longest / scale), self.source.clock)
@@ -241,7 +241,7 @@ class _Matured:
         return Sums(labels, self.weights, read_outcome_model("zero"), shift, spread[0], own)
 
     def _maturity(
-        self, moment: float, window: int | float, known: Reach, exposure: Exposure, entered: Array, events: Happened
+        self, moment: float, window: int | float, known: AgeReach, exposure: Exposure, entered: Array, events: Happened
     ) -> Maturity:
         clock, shape = self.source.clock, (-1, len(self.source.arms))
         closed = exposure.age >= span_of(self.source, 0, window)

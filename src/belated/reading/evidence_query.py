@@ -23,10 +23,10 @@ from belated.summaries.evidence import (
     ArrivalCounts,
     CovariateEvidence,
     Evidence,
-    Followed,
+    FollowUp,
+    OutcomeShape,
     Recorded,
     SegmentEvidence,
-    Shape,
     grain_of,
     mean_and_sd,
     settled,
@@ -173,7 +173,7 @@ def _covariates(source: TableRows) -> CovariateEvidence | None:
     )
 
 
-def _shape(source: TableRows, sums: dict[str, Array]) -> Shape:
+def _shape(source: TableRows, sums: dict[str, Array]) -> OutcomeShape:
     """Sum up how outcomes are spread about their arm's mean."""
     mean, sd = mean_and_sd({name: table.sum(axis=0) for name, table in sums.items()})
     rows = source.coded.filter(source.coded.arrived.notnull())
@@ -193,7 +193,7 @@ def _shape(source: TableRows, sums: dict[str, Array]) -> Shape:
     for name, values in by_name.items():
         values[columns["code"]] = columns[name]
     sides = [[by_name[f"{name}{i}"] for name in ("n", "away", "root")] for i in (0, 1)]
-    return Shape(
+    return OutcomeShape(
         lowest=np.minimum(by_name["lowest"], 0.0), highest=np.maximum(by_name["highest"], 0.0), cubes=by_name["cubes"],
         fourths=by_name["fourths"], sides=np.moveaxis(np.array(sides), 2, 0),
     )  # fmt: skip
@@ -293,8 +293,8 @@ def span_of(source: TableRows, start: int | float, end: int | float) -> float:
     return float(end - start) / scale
 
 
-def _followed(source: TableRows) -> Followed:
-    return Followed(*source.span, source.last_look, source.clock.whole or source.clock.unit is not None)
+def _followed(source: TableRows) -> FollowUp:
+    return FollowUp(*source.span, source.last_look, source.clock.whole or source.clock.unit is not None)
 
 
 def early(source: TableRows, rows: ir.Table | None = None) -> ir.Table:

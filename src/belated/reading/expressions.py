@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from belated.reading.embedded import Connection, Table
+    from belated.reading.embedded import Connection, EmbeddedTable
 
 #: Ibis's names of types that DuckDB calls otherwise.
 _TYPES = {
@@ -36,7 +36,7 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT"
 _SCALES = {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP_NS": 9, "TIMESTAMPTZ_NS": 9}
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """Return a name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -146,7 +146,11 @@ class Value:
     """
 
     def __init__(
-        self, sql: str, table: Table | None = None, kind: str | Callable[[], str] | None = None, name: str | None = None
+        self,
+        sql: str,
+        table: EmbeddedTable | None = None,
+        kind: str | Callable[[], str] | None = None,
+        name: str | None = None,
     ) -> None:
         self.sql, self.table = sql, table
         self._kind, self._name, self._operator = kind, name, ""
@@ -170,7 +174,7 @@ class Value:
         """Return the same under another name."""
         return Value(self.sql, self.table, self._kind, name)
 
-    def as_table(self) -> Table:
+    def as_table(self) -> EmbeddedTable:
         """Return it as a table of one column."""
         return self._of().select(**{self._name or "value": self})
 
@@ -178,7 +182,7 @@ class Value:
         """Return the connection."""
         return self._of().connection
 
-    def _of(self) -> Table:
+    def _of(self) -> EmbeddedTable:
         if self.table is None:
             raise TypeError(f"{self.sql} is of no table.")
         return self.table

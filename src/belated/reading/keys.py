@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from belated.reading.embedded import Table
-from belated.reading.expressions import Value, quoted
+from belated.reading.embedded import EmbeddedTable
+from belated.reading.expressions import Value, sql_name
 from belated.reading.inputs import Input
 from belated.reading.roles import Roles
 
@@ -28,7 +28,7 @@ def with_alike_keys(assignments: Input, deliveries: Input, roles: Roles) -> tupl
     Any other key among them leaves all as they are: 1.0 may be a name beside 1.
     """
     one, two = assignments.table, deliveries.table
-    if not isinstance(one, Table) or not isinstance(two, Table):
+    if not isinstance(one, EmbeddedTable) or not isinstance(two, EmbeddedTable):
         return assignments, deliveries
     keys = (one, roles.key or ""), (two, roles.outcome_key or "")
     for rows in ("LIMIT 1", ""):  # the first key tells of most tables that nothing is to be done
@@ -38,14 +38,14 @@ def with_alike_keys(assignments: Input, deliveries: Input, roles: Roles) -> tupl
     return replace(assignments, table=one), replace(deliveries, table=two)
 
 
-def _way(table: Table, key: str, rows: str) -> _Way | None:
+def _way(table: EmbeddedTable, key: str, rows: str) -> _Way | None:
     """Return how the keys are written; None if any is not a whole number."""
     kind = table[key].type()
     if kind.is_numeric():
         return "integer" if kind.is_integer() else "float"
     if not kind.is_string():
         return None
-    column = quoted(key)
+    column = sql_name(key)
     answers = table.connection.con.execute(
         f"SELECT bool_and(regexp_full_match(k, '{_WHOLE}')), bool_and(regexp_full_match(k, '({_WHOLE})[.]0')) "  # noqa: S608
         f"FROM (SELECT CAST({column} AS VARCHAR) AS k FROM ({table.sql}) t WHERE {column} IS NOT NULL {rows})"
@@ -54,8 +54,8 @@ def _way(table: Table, key: str, rows: str) -> _Way | None:
     return "whole" if whole else "pointed" if pointed else None
 
 
-def _with_numbers(table: Table, key: str) -> Table:
+def _with_numbers(table: EmbeddedTable, key: str) -> EmbeddedTable:
     if not table[key].type().is_string():
         return table
-    sql = f"CAST(CAST(CAST(t.{quoted(key)} AS VARCHAR) AS DOUBLE) AS BIGINT)"
+    sql = f"CAST(CAST(CAST(t.{sql_name(key)} AS VARCHAR) AS DOUBLE) AS BIGINT)"
     return table.mutate(**{key: Value(sql, table, "BIGINT")})

@@ -13,8 +13,8 @@ from belated.base.errors import LogError
 from belated.base.text import one_line, shown
 from belated.reading.columns import ColumnKind, in_words
 from belated.reading.csv_texts import Use
-from belated.reading.embedded import Connection, Table, literal_path
-from belated.reading.expressions import Type, Value, quoted
+from belated.reading.embedded import Connection, EmbeddedTable, literal_path
+from belated.reading.expressions import Type, Value, sql_name
 from belated.reading.inputs import Input, check_names
 from belated.reading.parquet_pages import Chunk, check_pages, chunks_with_checksums
 
@@ -109,7 +109,7 @@ def _check_names(connection: Connection, paths: list[str], columns: Sequence[str
 # ---------------------------------------------------------------- durations
 
 
-def _units(connection: Connection, paths: list[str], table: Table) -> dict[str, dict[str, str | None]]:
+def _units(connection: Connection, paths: list[str], table: EmbeddedTable) -> dict[str, dict[str, str | None]]:
     """Return the columns that Arrow knows as durations in some file: their unit in each file, None where they are none.
 
     Parquet has no type for them, so that they are whole numbers, and only the schema that Arrow adds has the unit.
@@ -161,10 +161,10 @@ def _held(unit: str | None) -> str:
     return "whole numbers" if unit is None else f"durations in {unit}"
 
 
-def _with_durations(table: Table, units: Mapping[str, str | None]) -> Table:
+def _with_durations(table: EmbeddedTable, units: Mapping[str, str | None]) -> EmbeddedTable:
     """Return a table whose whole numbers that are durations are durations."""
     changed = {
-        column: Value(_DURATIONS[unit or "us"].format(f"t.{quoted(column)}"), table, "INTERVAL")
+        column: Value(_DURATIONS[unit or "us"].format(f"t.{sql_name(column)}"), table, "INTERVAL")
         for column, unit in units.items()
     }
     return table.mutate(**changed) if changed else table
@@ -173,7 +173,7 @@ def _with_durations(table: Table, units: Mapping[str, str | None]) -> Table:
 # ---------------------------------------------------------------- numbers and text
 
 
-def _mixed(connection: Connection, files: Sequence[str], table: Table) -> dict[str, _Conflict]:
+def _mixed(connection: Connection, files: Sequence[str], table: EmbeddedTable) -> dict[str, _Conflict]:
     """Return the columns that are text, because they are in some file, though they are numbers in others."""
     rows = connection.con.execute(
         "SELECT name FROM parquet_schema(?) WHERE type IS NOT NULL GROUP BY name HAVING count(DISTINCT type) > 1",

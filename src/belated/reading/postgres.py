@@ -38,7 +38,7 @@ _DAYS = 10_957
 _DOUBTFUL = 0.25
 
 
-class _Kind(NamedTuple):
+class _CopiedType(NamedTuple):
     """How values of a type come: `width` in NumPy's words, "" for text; what they are then; how to ask for them."""
 
     width: str
@@ -48,23 +48,23 @@ class _Kind(NamedTuple):
 
 #: By the number that PostgreSQL has for a type.
 _KINDS = {
-    16: _Kind(">u1", "bool"),
-    20: _Kind(">i8"),
-    21: _Kind(">i2"),
-    23: _Kind(">i4"),
-    25: _Kind(""),
-    700: _Kind(">f4"),
-    701: _Kind(">f8"),
-    1043: _Kind(""),
-    1082: _Kind(">i4", "date"),
-    1114: _Kind(">i8", "timestamp"),
-    1184: _Kind(">i8", "timestamptz"),
-    1700: _Kind(">f8", sql="{}::float8"),
-    2950: _Kind("", "uuid", "{}::text"),
+    16: _CopiedType(">u1", "bool"),
+    20: _CopiedType(">i8"),
+    21: _CopiedType(">i2"),
+    23: _CopiedType(">i4"),
+    25: _CopiedType(""),
+    700: _CopiedType(">f4"),
+    701: _CopiedType(">f8"),
+    1043: _CopiedType(""),
+    1082: _CopiedType(">i4", "date"),
+    1114: _CopiedType(">i8", "timestamp"),
+    1184: _CopiedType(">i8", "timestamptz"),
+    1700: _CopiedType(">f8", sql="{}::float8"),
+    2950: _CopiedType("", "uuid", "{}::text"),
 }
 
 #: Lists, structs and maps come as JSON, which the embedded engine takes apart.
-_DOCUMENT = _Kind("", sql="to_json({})::text")
+_DOCUMENT = _CopiedType("", sql="to_json({})::text")
 
 #: The numbers of types that are JSON already, and of those that a double would round.
 _JSON, _EXACT = (114, 3802), (1700,)
@@ -116,7 +116,7 @@ def _kinds(
     columns: Sequence[str],
     keys: Collection[str],
     documents: Collection[str],
-) -> dict[str, _Kind]:
+) -> dict[str, _CopiedType]:
     """Return how the values of each column are to come."""
     if connection.info.encoding != "utf-8":
         raise UncopiedError(f"the connection speaks {connection.info.encoding}, not UTF-8")
@@ -127,7 +127,7 @@ def _kinds(
     for name, part in zip(columns, described, strict=True):
         kind = _KINDS.get(part.type_code)
         if kind is None and name in documents:
-            kind = _Kind("", sql="{}::text") if part.type_code in _JSON else _DOCUMENT
+            kind = _CopiedType("", sql="{}::text") if part.type_code in _JSON else _DOCUMENT
         if kind is None or (part.type_code in _EXACT and name in keys):
             raise UncopiedError.of_type(name)
         kinds[name] = kind
@@ -214,7 +214,7 @@ def _finish(connection: psycopg.Connection[Any]) -> None:
         pass
 
 
-def _part(piece: Array, messages: int, kinds: dict[str, _Kind]) -> pa.Table:
+def _part(piece: Array, messages: int, kinds: dict[str, _CopiedType]) -> pa.Table:
     """Return the rows of a piece."""
     import pyarrow as pa
 
@@ -230,7 +230,7 @@ def _part(piece: Array, messages: int, kinds: dict[str, _Kind]) -> pa.Table:
     return pa.table(columns)
 
 
-def _column(name: str, kind: _Kind, piece: Array, values: Array, sizes: Array) -> pa.Array:
+def _column(name: str, kind: _CopiedType, piece: Array, values: Array, sizes: Array) -> pa.Array:
     """Return a column of Arrow's from the last bytes of eight for each row, or the places of texts."""
     import pyarrow as pa
 

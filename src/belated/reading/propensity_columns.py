@@ -10,13 +10,12 @@ import numpy as np
 from belated.base.checks import tolerance
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import one_line
+from belated.base.text import few_labels, one_line
 from belated.log.labels import encode
 from belated.log.splits import UNIFORM, shares_of
 from belated.reading.columns import floats, number
 from belated.reading.engines import fetch, library_of
 from belated.reading.roles import Propensity
-from belated.reading.rows_query import listed
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -44,7 +43,7 @@ def propensity_columns(
         )
     if arms is not None and (odd := next((label for label in values if label not in arms), None)) is not None:
         raise LogError(
-            f"{argument('arm')} holds {one_line(repr(odd))}; it must be one of {argument('arms')}: {listed(arms)}.",
+            f"{argument('arm')} holds {one_line(repr(odd))}; it must be one of {argument('arms')}: {few_labels(arms)}.",
             column="arm",
         )
     held = np.empty(len(values), dtype=object)
@@ -118,8 +117,8 @@ def _named_arms(column: str, names: list[str], values: list[Label]) -> list[Labe
     unknown = next((text for text in texts if text not in names), None)
     if unknown is not None:
         raise LogError(
-            f"Column {one_line(repr(column))}, for {argument('propensity')}, has the arms {listed(names)}, but not the "
-            f"arm {one_line(repr(texts[unknown]))}.",
+            f"Column {one_line(repr(column))}, for {argument('propensity')}, has the arms {few_labels(names)}, but not "
+            f"the arm {one_line(repr(texts[unknown]))}.",
             column="propensity",
         )
     return sorted([*values, *(name for name in names if name not in texts)], key=_order)

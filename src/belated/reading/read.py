@@ -13,7 +13,7 @@ from belated.base.columns import ByArm, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.durations import Window, longest_of, read_window
-from belated.log.labels import listed
+from belated.log.labels import given_arms
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
 from belated.reading.copying import COPY_LIMIT, copy_tables
@@ -219,7 +219,7 @@ def read(
     notes = [*notes, *words]
     if arms is None and isinstance(propensity, Mapping) and not is_split(propensity):
         arms = list(propensity)
-    arms = listed(arms)
+    arms = given_arms(arms)
     name = assignments.name if deliveries is None else f"{assignments.name} and {deliveries.name}"
     opened = Source(
         open_tables(query, name, arms, as_of, notes), files=files, reading=reading, windows=tuple(windows or ())

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError, argument
-from belated.base.text import one_line
+from belated.base.text import first_few, one_line
 from belated.log.splits import UNIFORM
 from belated.reading.columns import CHANCE, CHOSEN, Role, quoted, snake, some, text_of, unique, wrong
 
@@ -74,9 +74,8 @@ class Propensity:
         """The declared probabilities in words."""
         if self.split is None or isinstance(self.split, str):
             return f"{self.split} (declared)"
-        shares = [f"{share:.4g} {one_line(label)}" for label, share in self.split.items()]
-        more = f" and {len(shares) - 10:,} more" if len(shares) > 10 else ""
-        return f"{', '.join(shares[:10])}{more} (declared)"
+        shares = (f"{share:.4g} {one_line(label)}" for label, share in self.split.items())
+        return f"{first_few(shares, 10)} (declared)"
 
 
 @dataclass(frozen=True)

@@ -449,13 +449,13 @@ def rows_in(table: ir.Table) -> int:
     return int(fetch(table.count().as_table())[0][0].as_py())
 
 
-def listed(keys: Sequence[Any]) -> str:
-    """Return keys for a sentence, the first few of many."""
+def keys_text(keys: Sequence[Any]) -> str:
+    """Return keys for a sentence; of more than five, which may not be all that there are, the first five."""
     return ", ".join(one_line(repr(key)) for key in keys[:_LISTED]) + (" and more" if len(keys) > _LISTED else "")
 
 
-def _keys_text(keys: Sequence[Any]) -> str:
-    return f"{'key' if len(keys) == 1 else 'keys'} {listed(keys)}"
+def _noun_and_keys(keys: Sequence[Any]) -> str:
+    return f"{'key' if len(keys) == 1 else 'keys'} {keys_text(keys)}"
 
 
 def _check_keys(query: RowsQuery) -> None:
@@ -468,7 +468,7 @@ def _check_keys(query: RowsQuery) -> None:
     if repeated["key"]:
         raise LogError(
             f"Column {key}, for {argument('key')}, must be different in every assignment; "
-            f"several assignments have {_keys_text(repeated['key'])}.",
+            f"several assignments have {_noun_and_keys(repeated['key'])}.",
             column="key",
         )
 
@@ -478,7 +478,7 @@ def _check_conflicts(query: RowsQuery, moment: int | float | None) -> None:
     conflicts = fetch(_conflicts(query, moment).limit(_LISTED + 1)).to_pydict()["key"]
     if conflicts:
         raise LogError(
-            f"There are different outcomes for {_keys_text(conflicts)}; choose with {argument('duplicates')} which "
+            f"There are different outcomes for {_noun_and_keys(conflicts)}; choose with {argument('duplicates')} which "
             "counts: first, last or sum.",
             column="outcome",
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
 from belated.base.columns import Array
-from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, Field
+from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, SumField
 from belated.log.clock import Clock
 from belated.reading.columns import literal
 from belated.reading.engines import engine_of, library_of
@@ -111,7 +111,7 @@ class Cuts(NamedTuple):
     matured: bool  # whether a row exists only once its outcome has arrived
 
 
-class Cells(NamedTuple):
+class CellColumns(NamedTuple):
     """What sums are kept by, if not by arms alone: `place` of rows is their segment.
 
     Attributes
@@ -130,7 +130,7 @@ def sums_tables(
     about: SumsOf,
     shift: Array,
     cuts: Cuts | None = None,
-    cells: Cells | None = None,
+    cells: CellColumns | None = None,
     delay: Callable[[ir.Table], ir.Column] | None = None,
     last: ir.Value | None = None,
 ) -> list[ir.Table]:
@@ -141,7 +141,7 @@ def sums_tables(
     `place`, lines are for each of those, and `about` and `shift` are of cells. With `delay`, of rows, the first table
     has its `delay_powers` too. `last` is when the last row was assigned: no row sees what arrives later.
     """
-    cells = Cells() if cells is None else cells
+    cells = CellColumns() if cells is None else cells
     weights, arms, learns = about.weights, len(shift) // cells.segments, about.outcome_model.learns
     parts = _in_parts(range(arms)) if learns else []
     learned = [_learned(rows, some, about, shift, cuts, cells, last) for some in parts]
@@ -216,7 +216,7 @@ def _inverse(rows: ir.Table, h: ir.Column, own: ir.Column) -> ir.Column:
     return rows.arrived.notnull().ifelse(h / chance, None)
 
 
-def _weight(weights: Weights, pi: ir.Column, rows: ir.Table, cells: Cells) -> ir.Column:
+def _weight(weights: Weights, pi: ir.Column, rows: ir.Table, cells: CellColumns) -> ir.Column:
     one = library_of(pi).literal(1).cast("float64")
     h = {"sqrt": pi.sqrt(), "propensity": pi, "uniform": one}[weights.name]
     return h if cells.even_from >= cells.segments else (rows.place >= cells.even_from).ifelse(one, h)
@@ -228,14 +228,14 @@ def products_tables(
     about: SumsOf,
     shift: Array,
     cuts: Cuts | None = None,
-    cells: Cells | None = None,
+    cells: CellColumns | None = None,
 ) -> list[ir.Table]:
     """Return the sums of products with covariates `x`, as `kernels.rows.Totals` has them, some pairs in each table.
 
     A column `q3_2` is the sum of w^2 times the third product of z = (1, x, y) over arrived rows, `a3` that of (1, x)
     over all rows; lines are as those of `sums_table`.
     """
-    cells = Cells() if cells is None else cells
+    cells = CellColumns() if cells is None else cells
     arms = len(about.arms) // cells.segments
     own = chosen(rows, arms)
     w = _inverse(rows, _weight(about.weights, own, rows, cells), own)
@@ -301,7 +301,7 @@ def _learned(
     about: SumsOf,
     shift: Array,
     cuts: Cuts | None,
-    cells: Cells,
+    cells: CellColumns,
     last: ir.Value | None = None,
 ) -> ir.Table:
     """Return the sums for some arms that depend on a model that learns: a line for each arm `k`, in each of `bins`.
@@ -340,7 +340,9 @@ def _learned(
     return _modelled(both.filter(both.code.notnull()), some, about, shift, [*bins], cells)
 
 
-def _modelled(rows: ir.Table, some: range, about: SumsOf, shift: Array, bins: Sequence[str], cells: Cells) -> ir.Table:
+def _modelled(
+    rows: ir.Table, some: range, about: SumsOf, shift: Array, bins: Sequence[str], cells: CellColumns
+) -> ir.Table:
     """Return the sums that depend on the models of some arms: `m0` and so on, null where an arm has none yet."""
     each = engine_of(rows).once(
         rows.mutate(
@@ -362,7 +364,7 @@ def _modelled(rows: ir.Table, some: range, about: SumsOf, shift: Array, bins: Se
     return each.group_by(*bins, k="code").agg(**sums)
 
 
-def _shift(rows: ir.Table, k: int, shift: Array, cells: Cells) -> ir.Value:
+def _shift(rows: ir.Table, k: int, shift: Array, cells: CellColumns) -> ir.Value:
     """Return the shift of an arm: in each row's segment, if there are any."""
     if "place" in rows.columns:
         return by_arm(rows.place, shift[k :: len(shift) // cells.segments])
@@ -384,7 +386,7 @@ def _bin(times: ir.Column, cuts: Cuts) -> ir.Column:
 
 
 def _sums_of(
-    fields: Sequence[Field],
+    fields: Sequence[SumField],
     columns: Mapping[str, ir.Column],
     plain: bool,
     over: Mapping[str, ir.BooleanColumn | None],

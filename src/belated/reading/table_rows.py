@@ -375,12 +375,12 @@ class TableRows(Data):
         self._check()
         cuts = None if moments is None else sums_query.Cuts(moments, self.clock, matured=self.within is not None)
         bins = 1 if moments is None else len(moments)
-        plan, rows, cells = self._plan(parts, moments, plain), self.coded, sums_query.Cells()
+        plan, rows, cells = self._plan(parts, moments, plain), self.coded, sums_query.CellColumns()
         shift = self.anchors
         if plan.layout is not None and self.units is not None:
             rows, shift = self._weighed, self._cell_anchors
             segments = len(plan.layout.labels)
-            cells = sums_query.Cells(segments, segments - 1 if plan.layout.merged else segments)
+            cells = sums_query.CellColumns(segments, segments - 1 if plan.layout.merged else segments)
         delay, sums = None, []
         if plan.layout is None and moments is None and self.within is None and self._scans.dependence is None:
             delay = partial(evidence_query.log_delay, self)  # `dependence` is asked for next
@@ -399,7 +399,7 @@ class TableRows(Data):
         return sums
 
     def _products(
-        self, plan: StreamPlan, about: SumsOf, cuts: sums_query.Cuts | None, cells: sums_query.Cells, bins: int
+        self, plan: StreamPlan, about: SumsOf, cuts: sums_query.Cuts | None, cells: sums_query.CellColumns, bins: int
     ) -> list[CovariateSums | None]:
         """Return the sums of products with covariates up to each moment, made by the engine."""
         if plan.covariates is None or not plan.covariates.names or self.units is None:

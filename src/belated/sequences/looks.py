@@ -47,7 +47,7 @@ class Followed(Protocol):
         """Return the estimate at a look, with single-look intervals."""
 
 
-class Reach(NamedTuple):
+class LookReach(NamedTuple):
     """An answer at one look: squared scales A of the lower and the upper reach, and their prices L."""
 
     estimate: float
@@ -118,7 +118,7 @@ class Looks(ABC):
     # ---------------------------------------------------------------- intervals and tests
 
     @abstractmethod
-    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> Reach:
+    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> LookReach:
         """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
 
     @abstractmethod

@@ -25,7 +25,7 @@ from belated.log.clock import Clock
 from belated.log.events import Events
 from belated.log.log import Log
 from belated.sequences.design import KIND_OPTIONS, Design, KindOption, SequenceKind
-from belated.sequences.looks import Looks, Reach
+from belated.sequences.looks import LookReach, Looks
 from belated.summaries.maturing import Exposure, Happened, matured_outcomes
 from belated.summaries.sums import Sums
 
@@ -239,14 +239,14 @@ class MaturingLooks(Looks):
         lower, upper = (scale, scale * further) if skew > 0 else (scale * further, scale)
         return float(lower), float(upper), math.log1p(squares / eta)
 
-    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> Reach:
+    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> LookReach:
         """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
         mean, (lower, upper, price) = self.states[look].mean, self._arm_reach(look, a, threshold)
         if b is None:
-            return Reach(float(mean[a]), np.array([lower]), np.array([upper]), np.array([price]))
+            return LookReach(float(mean[a]), np.array([lower]), np.array([upper]), np.array([price]))
         below, above, cost = self._arm_reach(look, b, threshold)
         prices = np.array([price, cost])
-        return Reach(float(mean[a] - mean[b]), np.array([lower, above]), np.array([upper, below]), prices)
+        return LookReach(float(mean[a] - mean[b]), np.array([lower, above]), np.array([upper, below]), prices)
 
     def silence(self, arm: int) -> str | None:
         """Return the reason why an arm's interval is infinite; None if it is finite."""

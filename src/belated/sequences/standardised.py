@@ -24,7 +24,7 @@ from belated.kernels.sequence_bounds import ROUNDING
 from belated.log.clock import Clock
 from belated.log.log import Log
 from belated.sequences.design import Design, KindOption, SequenceKind, resolve_kind
-from belated.sequences.looks import Looks, Reach
+from belated.sequences.looks import LookReach, Looks
 from belated.sequences.record import ArrivedRows
 from belated.summaries.signs import single_value, single_value_words
 from belated.summaries.sums import Sums
@@ -57,7 +57,7 @@ def standardised_kind(
     return "beta_binomial" if kind == "beta_binomial" and merged is None and log.cap is None else "asymptotic"
 
 
-class Cells(NamedTuple):
+class CellsAtLook(NamedTuple):
     """What one look shows of each cell, (segments, arms), and of the segments' shares."""
 
     value: Array
@@ -72,7 +72,7 @@ class Cells(NamedTuple):
     rows: float
 
     @classmethod
-    def of(cls, sums: Sums) -> Cells:
+    def of(cls, sums: Sums) -> CellsAtLook:
         """Return the cells of sums by segment."""
         segments = sums.segments
         if segments is None:  # a log without a row yet
@@ -124,7 +124,7 @@ class StandardisedLooks(Looks):
         super().__init__(design, clock, outcome)
         self.labels = labels
         self._sums: list[Sums] = []
-        self._cells: list[Cells] = []
+        self._cells: list[CellsAtLook] = []
         self._only_events: str | None = None
 
     # ---------------------------------------------------------------- looking
@@ -135,7 +135,7 @@ class StandardisedLooks(Looks):
             jit.ready(len(moments) * len(log.cell_anchor) * _LIMIT_STEPS)
         sums = _sums_of_looks(log, moments)
         self._sums += sums
-        self._cells += [Cells.of(each) for each in sums]
+        self._cells += [CellsAtLook.of(each) for each in sums]
         self._only_events = _only_events(sums[-1])
         self.times += [moment.item() for moment in moments]
 
@@ -177,12 +177,12 @@ class StandardisedLooks(Looks):
             c[b] = -1.0
         return c
 
-    def _closed(self, cells: Cells, c: Array) -> bool:
+    def _closed(self, cells: CellsAtLook, c: Array) -> bool:
         """Whether some cell has too few outcomes."""
         used = cells.arrived if self.design.kind == "beta_binomial" else cells.size
         return not bool((used[:, c != 0] >= (1 - ROUNDING) * LEAST_SIZE).all())
 
-    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> Reach:
+    def _reach(self, look: int, a: int, b: int | None, threshold: float) -> LookReach:
         """Return an answer at a look; beta-binomial scales are those at the threshold, with price 0."""
         cells, c = self._cells[look], self._coefficients(a, b)
         with np.errstate(invalid="ignore"):
@@ -193,7 +193,7 @@ class StandardisedLooks(Looks):
                 cells.ones, cells.arrived, out=np.full(cells.ones.shape, math.nan), where=cells.arrived > 0
             )[:, c != 0] @ c[c != 0]  # fmt: skip
         estimate = float(cells.shares @ by_segment)
-        silent = Reach(estimate, np.array([math.inf]), np.array([math.inf]), np.zeros(1))
+        silent = LookReach(estimate, np.array([math.inf]), np.array([math.inf]), np.zeros(1))
         if self._closed(cells, c) or self._only_events is not None:
             return silent
         coefficient = (cells.shares[:, np.newaxis] * c)[:, c != 0].ravel()
@@ -203,7 +203,9 @@ class StandardisedLooks(Looks):
         if binary:
             lower, upper = self._binary(cells, c, coefficient, threshold)
             of_shares = shares * (2 * threshold + price)
-            return Reach(estimate, np.append(lower, of_shares), np.append(upper, of_shares), np.zeros(len(lower) + 1))
+            return LookReach(
+                estimate, np.append(lower, of_shares), np.append(upper, of_shares), np.zeros(len(lower) + 1)
+            )
         variance, squares, skew, doubt = (
             values[:, c != 0].ravel() for values in (cells.variance, cells.squares, cells.skew, cells.doubt)
         )
@@ -218,14 +220,14 @@ class StandardisedLooks(Looks):
         eta_cell = eta / len(self.labels)
         scale, further = own * (1 + eta_cell / squares), (1 + lean) ** 2 * (1 + np.sqrt(doubt) + 3 * doubt)
         upward = coefficient * skew > 0
-        return Reach(
+        return LookReach(
             estimate,
             np.append(scale * np.where(upward, 1.0, further), shares),
             np.append(scale * np.where(upward, further, 1.0), shares),
             np.append(np.log1p(squares / eta_cell), price),
         )
 
-    def _binary(self, cells: Cells, c: Array, coefficient: Array, threshold: float) -> tuple[Array, Array]:
+    def _binary(self, cells: CellsAtLook, c: Array, coefficient: Array, threshold: float) -> tuple[Array, Array]:
         """Return the squared lower and upper reaches of cells with 0/1 outcomes."""
         reaches = np.zeros((2, len(coefficient)))
         ones, arrived = cells.ones[:, c != 0].ravel(), cells.arrived[:, c != 0].ravel()

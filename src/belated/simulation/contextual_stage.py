@@ -29,7 +29,7 @@ class ContextualStage:
         self.bandit, self.horizon, arms = bandit, horizon, bandit.arms
         self.own = OwnPolicy(policy, len(arms))
         rule = kernel_rule(arms, policy, horizon)
-        self.experiment = experiment.Experiment(
+        self.experiment = experiment.ExperimentArrays(
             arms=kernel_arms(bandit.cell_arms), delays=kernel_delays(bandit.cell_delays), rule=rule, horizon=horizon,
             last=horizon, peek=False,
         )  # fmt: skip

@@ -50,7 +50,7 @@ class EventStage:
         mix = bandit.mix if isinstance(bandit, ContextualBandit) else np.ones(1)
         cells = [each.arms[arm] for each in segments for arm in arms]
         rate, repeats = np.array([cell.parameters for cell in cells]).T
-        self.experiment = experiment.Experiment(
+        self.experiment = experiment.ExperimentArrays(
             arms=kernel_arms(cell.value or empirical([1.0]) for cell in cells),
             delays=kernel_delays(cell_delays(bandit)), rule=rule, horizon=horizon, last=horizon, peek=False,
         )  # fmt: skip

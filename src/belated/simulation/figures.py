@@ -62,7 +62,7 @@ _MOST_BINS, _MOST_POINTS = 120, 2000
 # ---------------------------------------------------------------- data
 
 
-class Lines(TypedDict):
+class LineArguments(TypedDict):
     """The arguments of `lines`."""
 
     panels: Panels
@@ -114,7 +114,7 @@ class Quantiles(Summary):
     sample: Array
 
 
-def study_panels(study: Study, target: TargetLike = None, interval: Interval | None = None) -> Lines:
+def study_panels(study: Study, target: TargetLike = None, interval: Interval | None = None) -> LineArguments:
     """Return the data that `study_lines` draws: the arguments of `lines`."""
     kind = study.intervals[-1] if interval is None else interval
     wanted = study.target(study.targets[-1] if target is None else target)

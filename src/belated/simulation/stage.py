@@ -31,7 +31,7 @@ class Stage:
         self.n_arms, self.horizon, self.own = len(bandit.arms), horizon, OwnPolicy(policy, len(bandit.arms))
         delays = kernel_delays([bandit.delay(label) for label in bandit.arms])
         rule = kernel_rule(tuple(bandit.arms), policy, horizon)
-        self.experiment = experiment.Experiment(
+        self.experiment = experiment.ExperimentArrays(
             arms=kernel_arms(bandit.arms.values()), delays=delays, rule=rule, horizon=horizon, last=horizon, peek=False
         )
         thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)

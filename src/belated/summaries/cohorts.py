@@ -88,7 +88,7 @@ def _terms(rows: Exposed, events: Happened, edges: Array) -> Array:
     return terms
 
 
-class Change(NamedTuple):
+class CohortTest(NamedTuple):
     """The test of one arm, or of all arms together (None): the p-value, and standardised scores."""
 
     arm: int | None
@@ -97,7 +97,7 @@ class Change(NamedTuple):
     z: Array  # of each bin
 
 
-def changes(cohorts: CohortEvidence) -> list[Change]:
+def changes(cohorts: CohortEvidence) -> list[CohortTest]:
     """Test whether the build-up changed, in all arms together and in each arm with enough events.
 
     Each is tested by its total score and by the scores of all bins, as normal and chi-squared; the p-value is twice the
@@ -116,5 +116,5 @@ def changes(cohorts: CohortEvidence) -> list[Change]:
         total = float(score.sum() / math.sqrt(spread.sum()))
         joint = float(score @ np.linalg.pinv(spread) @ score)
         p_value = min(special.chdtrc(1, total**2), special.chdtrc(int((variances > 0).sum()), joint))
-        changed.append(Change(arm, min(2 * float(p_value), 1.0), total, z))
+        changed.append(CohortTest(arm, min(2 * float(p_value), 1.0), total, z))
     return changed

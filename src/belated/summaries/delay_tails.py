@@ -19,7 +19,7 @@ _DROP = 6.635
 
 
 @dataclass(frozen=True)
-class Tails:
+class DelayTails:
     """By arm, the exponent b with which the share of delays above d falls, d^-b; NaN where it is unknown.
 
     Attributes
@@ -37,7 +37,7 @@ class Tails:
     heavy: Array
 
 
-def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
+def delay_tails(arrivals: ArrivalCounts, grain: float) -> DelayTails:
     """Estimate the exponent of each arm's delays; the share of outcomes that never arrive does not matter.
 
     Notes
@@ -78,7 +78,7 @@ def delay_tails(arrivals: ArrivalCounts, grain: float) -> Tails:
             last = _to_the_end(own[middle - 1 :, middle:], ends[middle - 1 :], arrivals.followed)
             if _are_few(*last, cut=1):
                 fits[:, k] = math.inf, 0.5, math.inf
-    return Tails(exponent=exponent, low=low, high=high, heavy=heavy)
+    return DelayTails(exponent=exponent, low=low, high=high, heavy=heavy)
 
 
 def _thins_out(counts: Array, ends: Array, followed: float) -> bool:

@@ -55,7 +55,7 @@ TINY = 1e-300
 UNIT_ROUNDING, FINEST_UNIT = 1e-3, 1e-2
 
 
-class Followed(NamedTuple):
+class FollowUp(NamedTuple):
     """When rows were assigned first and last, and when they were looked at last, as numbers of the clock."""
 
     first: int | float
@@ -119,7 +119,7 @@ class Recorded(NamedTuple):
     arrived: Array
 
 
-class Shape(NamedTuple):
+class OutcomeShape(NamedTuple):
     """The distribution of each arm's outcomes, with z = (y - mean) / standard deviation; all 0 if they are equal.
 
     The standard deviation divides by n, so the sum of z^2 is n, and the outcomes have two values exactly if the lowest
@@ -222,7 +222,7 @@ def grain_of(shortest: float, longest: float, remainder: Callable[[float], float
 
 
 def mean_and_sd(totals: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Return, by arm, the mean about the shift and the standard deviation of `Shape`; 0 and 1 without outcomes."""
+    """Return, by arm, the mean about the shift and the standard deviation of `OutcomeShape`; 0 and 1 if no outcomes."""
     n = np.maximum(totals["arrived"], 1)
     mean = totals["y"] / n
     square = totals["y2"] - n * mean**2
@@ -251,7 +251,7 @@ class Evidence:
     shift : array
     low, rarest : array
         By arm, the smallest outcome, and the smallest probability of a row whose outcome has arrived; NaN if none has.
-    shape : Shape
+    shape : OutcomeShape
     unlikeliest : array
         By arm, the smallest probability of any of its rows; NaN if it has none.
     p, p2, p_min : array (periods, arms) or None
@@ -289,7 +289,7 @@ class Evidence:
     shift: Array
     low: Array
     rarest: Array
-    shape: Shape
+    shape: OutcomeShape
     unlikeliest: Array
     p: Array | None
     p2: Array | None

@@ -84,7 +84,7 @@ def matured_outcomes(exposure: Exposure, events: Happened, cells: int, window: f
     return outcome
 
 
-class Reach(NamedTuple):
+class AgeReach(NamedTuple):
     """How far the rows of cells have lived: the largest age, and the largest that is well covered; by cell."""
 
     longest: Array  # NaN: no rows
@@ -92,7 +92,7 @@ class Reach(NamedTuple):
     closed: Array  # the effective number of rows whose window has closed
 
 
-def reach(exposure: Exposure, squares: Array, cells: int, window: float) -> Reach:
+def reach(exposure: Exposure, squares: Array, cells: int, window: float) -> AgeReach:
     """Return how far rows have lived; `squares` are the sums of the squared weights of the exposures."""
     cell, age, w = exposure
     is_closed = age >= window
@@ -112,7 +112,7 @@ def reach(exposure: Exposure, squares: Array, cells: int, window: float) -> Reac
         sizes = (total[c] + np.cumsum(w[own])) ** 2 / (square[c] + np.cumsum(squares[own]))
         if len(enough := np.flatnonzero(sizes >= WELL_COVERED)):
             well[c] = age[own[enough[0]]]
-    return Reach(longest, well, size)
+    return AgeReach(longest, well, size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from belated.base.checks import nearest
 from belated.base.columns import Array, Label
 from belated.base.errors import MergeError, OptionError
-from belated.base.text import one_line
+from belated.base.text import few_labels
 from belated.kernels.fields import W_MAX
 from belated.summaries.caps import Cap
 from belated.summaries.covariates import CovariateSums
@@ -28,9 +28,6 @@ MISSING, OTHER, ALL = "(missing)", "other", "all"
 
 #: What to say if a question needs segments.
 NO_SEGMENTS = "This log has no segments; name them when you make or read the log, such as segment='country'."
-
-#: Names that a sentence lists.
-_LISTED = 5
 
 
 class Layout(NamedTuple):
@@ -230,11 +227,4 @@ def segment_index(labels: tuple[Label, ...], segment: object) -> int:
     except ValueError:
         near = nearest(segment, labels)
         hint = f" Did you mean {near!r}?" if near else ""
-        raise OptionError(f"There is no segment {segment!r}; the segments are {listed(labels)}.{hint}") from None
-
-
-def listed(labels: Sequence[Label]) -> str:
-    """Return names of segments for a sentence, at most five."""
-    names = [one_line(repr(label)) for label in labels[:_LISTED]]
-    more = len(labels) - len(names)
-    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+        raise OptionError(f"There is no segment {segment!r}; the segments are {few_labels(labels)}.{hint}") from None

@@ -15,7 +15,7 @@ from belated.base.checks import one_of
 from belated.base.columns import Array, Label
 from belated.base.errors import MergeError, OptionError
 from belated.base.text import Unit
-from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, Field
+from belated.kernels.fields import OWN, OWN_FIELDS, PLAIN_OWN, PLAIN_SPREAD, SPREAD, SPREAD_FIELDS, W_MAX, SumField
 from belated.summaries.caps import Cap, cap_text, read_cap
 from belated.summaries.maturing import Maturity
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
@@ -283,7 +283,7 @@ def complete(spread: Array, model: OutcomeModel, shift: Array, known: bool) -> N
 
 
 @cache
-def _shifts(fields: tuple[Field, ...]) -> list[tuple[int, int, int, int]]:
+def _shifts(fields: tuple[SumField, ...]) -> list[tuple[int, int, int, int]]:
     """Return the terms that recentring by d adds: target field, source field, factor, and power of d.
 
     With y + d for y and m + d for m, y^c m^e becomes the sum over i <= c, j <= e of

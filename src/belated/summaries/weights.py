@@ -30,7 +30,7 @@ Given: TypeAlias = "ArrayLike | Callable[[Log], ArrayLike]"
 WeightsLike: TypeAlias = "Weights | Given"
 
 
-class _Kind(NamedTuple):
+class _WeightKind(NamedTuple):
     """The properties of a kind of weights; its formula is in the kernel."""
 
     number: int  # in the kernel
@@ -39,14 +39,14 @@ class _Kind(NamedTuple):
     follows_units: bool = True  # whether a row's weight depends on its own propensities
 
 
-_KINDS: dict[WeightsName, _Kind] = {
-    "sqrt": _Kind(kernel.SQRT, need_all_propensities=True),
-    "uniform": _Kind(kernel.UNIFORM, follows_units=False),
-    "propensity": _Kind(kernel.PROPENSITY, need_all_propensities=True),
-    "two_point": _Kind(kernel.TWO_POINT, need_all_propensities=True, cumulative=True),
+_KINDS: dict[WeightsName, _WeightKind] = {
+    "sqrt": _WeightKind(kernel.SQRT, need_all_propensities=True),
+    "uniform": _WeightKind(kernel.UNIFORM, follows_units=False),
+    "propensity": _WeightKind(kernel.PROPENSITY, need_all_propensities=True),
+    "two_point": _WeightKind(kernel.TWO_POINT, need_all_propensities=True, cumulative=True),
     # made before the kernel runs
-    "past": _Kind(kernel.GIVEN_WEIGHTS, need_all_propensities=True, cumulative=True, follows_units=False),
-    "given": _Kind(kernel.GIVEN_WEIGHTS),
+    "past": _WeightKind(kernel.GIVEN_WEIGHTS, need_all_propensities=True, cumulative=True, follows_units=False),
+    "given": _WeightKind(kernel.GIVEN_WEIGHTS),
 }
 
 

@@ -185,7 +185,7 @@ def test_a_failure_is_logged_without_what_was_sent(served, monkeypatch, caplog):
         reply = served.post(f"{BUTTON}/ask", {"unit": "ada"})
     assert (reply.status, reply.kind) == (500, "internal")
     (record,) = [each for each in caplog.records if each.name == "belated.service"]
-    line = json.loads(logs.Lines().format(record))
+    line = json.loads(logs.JsonLines().format(record))
     assert (line["event"], line["error"], line["route"]) == ("failed", "KeyError", "/v1/experiments/{name}/ask")
     assert any("fail in test_limits.py" in place for place in line["where"])
     assert "secret" not in str(line)
@@ -196,7 +196,7 @@ def test_changes_are_logged_with_the_number_of_their_token(served, caplog):
     with caplog.at_level(logging.INFO, "belated.service"):
         served.post(f"{BUTTON}/ask", {"unit": "a secret person"})
         served.post(f"{BUTTON}/erase", {"unit": "a secret person", "reason": "a secret reason"})
-    (line,) = [logs.Lines().format(each) for each in caplog.records if each.name == "belated.service"]
+    (line,) = [logs.JsonLines().format(each) for each in caplog.records if each.name == "belated.service"]
     found = json.loads(line)
     assert (found["event"], found["route"]) == ("changed", "POST /v1/experiments/{name}/erase")
     assert isinstance(found["token"], int)

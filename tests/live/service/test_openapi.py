@@ -11,7 +11,7 @@ import pytest
 
 from belated.live.service.openapi import codes, document
 from belated.live.service.problems import KINDS
-from belated.live.service.routes import ENDPOINTS, Table
+from belated.live.service.routes import ENDPOINTS, RouteTable
 
 KEPT = Path(__file__).parents[3] / "docs" / "openapi.json"
 TEXT = json.dumps(document(ENDPOINTS), indent=1, ensure_ascii=False) + "\n"
@@ -28,7 +28,7 @@ def test_it_is_served(served):
 
 
 def test_every_route_is_found_and_described():
-    found, table = document(ENDPOINTS), Table()
+    found, table = document(ENDPOINTS), RouteTable()
     for each in ENDPOINTS:
         path = each.path.replace("{name}", "a%2Fb").replace("{id}", "17").encode()
         endpoints, part = table.find(path)

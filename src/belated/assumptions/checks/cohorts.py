@@ -8,7 +8,7 @@ import numpy as np
 
 from belated.assumptions.checks.check import DOUBT, Light, Measured, Verdict, arm_name, by_arm, check
 from belated.base.text import p_words
-from belated.summaries.cohorts import Change, changes
+from belated.summaries.cohorts import CohortTest, changes
 from belated.summaries.evidence import FEW, CohortEvidence, Evidence
 from belated.summaries.signs import BLATANT
 
@@ -46,7 +46,7 @@ def same_build_up(evidence: Evidence) -> Verdict:
     return Verdict(light, f"{_where(evidence, cohorts, worst, light)} ({p}).", _ADVICE, numbers)
 
 
-def _where(evidence: Evidence, cohorts: CohortEvidence, worst: Change, light: Light) -> str:
+def _where(evidence: Evidence, cohorts: CohortEvidence, worst: CohortTest, light: Light) -> str:
     """Return in which rows and at which ages the build-up differs most, and in which direction."""
     at = int(np.argmax(np.abs(worst.z)))
     rows = "Rows" if worst.arm is None else f"Rows of {arm_name(evidence, worst.arm)}"

@@ -19,7 +19,7 @@ from belated.assumptions.checks.check import (
 )
 from belated.base.columns import Array, Label
 from belated.base.text import count, p_words
-from belated.summaries.delay_tails import Tails, delay_tails
+from belated.summaries.delay_tails import DelayTails, delay_tails
 from belated.summaries.evidence import FEW, ArrivalCounts, Evidence
 from belated.summaries.signs import DEPENDENCE_ADVICE, direction, outcome_dependence
 
@@ -45,7 +45,7 @@ def delay_tail(evidence: Evidence) -> Verdict:
     return Verdict(light, finding, numbers=_tail_numbers(evidence, tails))
 
 
-def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
+def _judge_tails(evidence: Evidence, tails: DelayTails) -> Verdict:
     """Judge the heaviest tail that could be estimated."""
     numbers = _tail_numbers(evidence, tails)
     among = tails.heavy if tails.heavy.any() else ~np.isnan(tails.exponent)
@@ -72,7 +72,7 @@ def _judge_tails(evidence: Evidence, tails: Tails) -> Verdict:
     return Verdict("green", f"{finding}, the smallest of all arms.", numbers=numbers)
 
 
-def _tail_numbers(evidence: Evidence, tails: Tails) -> dict[str, dict[Label, float]]:
+def _tail_numbers(evidence: Evidence, tails: DelayTails) -> dict[str, dict[Label, float]]:
     ends = {"exponent": tails.exponent, "low": tails.low, "high": tails.high}
     return {name: by_arm(evidence, values) for name, values in ends.items()}
 

@@ -206,7 +206,7 @@ def tail(evidence: Evidence) -> Verdict:
     return Verdict(light, f"{finding}. {why}.", _tail_advice(known, k), numbers)
 
 
-def _tail_advice(known: Tails, arm: int) -> str:
+def _tail_advice(known: OutcomeTails, arm: int) -> str:
     """Return the advice on a heavy tail, with a cap if one would shorten it."""
     if known.cap[arm] < known.highest[arm]:
         cap = f"{known.cap[arm]:g}"
@@ -219,7 +219,7 @@ def _tail_advice(known: Tails, arm: int) -> str:
     return f"Wait for more outcomes: only {int(known.beyond[arm]):,} of the arm's outcomes lie in the tail."
 
 
-class Tails(NamedTuple):
+class OutcomeTails(NamedTuple):
     """The longer tail of each arm's outcomes; NaN where outcomes do not vary.
 
     Attributes
@@ -250,7 +250,7 @@ class Tails(NamedTuple):
     highest: Array
 
 
-def tails(evidence: Evidence) -> Tails:
+def tails(evidence: Evidence) -> OutcomeTails:
     """Return the statistics of each arm's longer tail."""
     shape, n = evidence.shape, evidence.totals["arrived"]
     mean, sd = mean_and_sd(evidence.totals)
@@ -263,7 +263,7 @@ def tails(evidence: Evidence) -> Tails:
         spread = 1 - root**2 / (in_tail * away)
         cap = np.where(upward, mean + 4 * sd * away / in_tail, math.inf)
     values = np.stack([mean + sd * shape.lowest, mean + sd * shape.highest])
-    return Tails(
+    return OutcomeTails(
         two_valued=_has_two_values(evidence, values),
         largest=np.where(varies, np.maximum(shape.lowest**2, shape.highest**2) / n, math.nan),
         error=np.where(varies, error, math.nan),

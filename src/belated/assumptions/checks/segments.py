@@ -8,9 +8,9 @@ import numpy as np
 
 from belated.assumptions.checks.check import Measured, Verdict, arm_name, by_arm, check, light_of
 from belated.base.columns import Array
-from belated.base.text import count, one_line, p_words
+from belated.base.text import count, few_labels, one_line, p_words
 from belated.summaries.evidence import CovariateEvidence, Evidence, SegmentEvidence
-from belated.summaries.segments import FEWEST, MISSING, listed
+from belated.summaries.segments import FEWEST, MISSING
 from belated.summaries.signs import arrival_by_covariates, choice_by_covariates
 
 _ARRIVAL_ADVICE = (
@@ -59,7 +59,7 @@ def _how_segments_were_made(segments: SegmentEvidence) -> list[str]:
     """Return sentences on merged segments and on rows without a segment."""
     said = []
     if segments.merged:
-        names = listed(segments.merged)
+        names = few_labels(segments.merged)
         said.append(f"Merged into {one_line(repr(segments.labels[-1]))}, because they have few outcomes: {names}.")
     if segments.missing:
         have = "has" if segments.missing == 1 else "have"

@@ -11,7 +11,7 @@ from belated.base.errors import OptionError, PolicyError
 from belated.base.tables import Column
 from belated.base.text import count, one_line
 from belated.live.dashboard.creating import POLICY_FIELDS, read_policy
-from belated.live.dashboard.forms import Field, Given, needed
+from belated.live.dashboard.forms import FormField, Given, needed
 from belated.live.dashboard.history import policy_words
 from belated.live.deciding import decide
 from belated.live.design import Snapshot, read_text, snapshot
@@ -22,7 +22,7 @@ from belated.reports.layout import Sheet
 from belated.simulation.description import policy_to
 from belated.simulation.policies import Policy
 
-REASON = Field("reason", "Reason", "Why you do it. It stays in the audit, with your name and the time.")
+REASON = FormField("reason", "Reason", "Why you do it. It stays in the audit, with your name and the time.")
 
 
 class Action(NamedTuple):
@@ -31,18 +31,18 @@ class Action(NamedTuple):
     what: str
     words: str
     explained: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FormField, ...] = ()
 
     @property
-    def all_fields(self) -> tuple[Field, ...]:
+    def all_fields(self) -> tuple[FormField, ...]:
         """The fields, with the reason."""
         return (*self.fields, REASON)
 
 
-def _choice(name: str, label: str, words: str, labels: Sequence[str], none: str | None = None) -> Field:
+def _choice(name: str, label: str, words: str, labels: Sequence[str], none: str | None = None) -> FormField:
     first = [] if none is None else [("", none)]
     choices = [*first, *((each, one_line(each, 80)) for each in labels)]
-    return Field(name, label, words, choices[0][0], "choice", choices, optional=none is not None)
+    return FormField(name, label, words, choices[0][0], "choice", choices, optional=none is not None)
 
 
 def actions(about: Snapshot) -> list[Action]:
@@ -67,10 +67,10 @@ def actions(about: Snapshot) -> list[Action]:
         if droppable:
             arm = _choice("arm", "Arm", "The arm that no new unit ever gets again.", droppable)
             possible.append(Action("drop_arm", "Drop an arm", "New units never get it again.", (arm,)))
-        new = Field("arm", "New arm", "Its name; it cannot be one that the experiment has or had.")
+        new = FormField("arm", "New arm", "Its name; it cannot be one that the experiment has or had.")
         possible.append(Action("add_arm", "Add an arm", "New units can get it from then on.", (new,)))
         if about.setup.segmented:
-            segment = Field("segment", "New segment", "Its name; units name it when they are asked.")
+            segment = FormField("segment", "New segment", "Its name; units name it when they are asked.")
             possible.append(Action("add_segment", "Add a segment", "Units can have it from then on.", (segment,)))
         possible.append(Action("set_policy", "Change the policy", "Arms are chosen by another rule.", POLICY_FIELDS))
     if about.state == "running":
@@ -90,7 +90,7 @@ def actions(about: Snapshot) -> list[Action]:
 
 
 @dataclass(frozen=True)
-class Change:
+class RequestedChange:
     """A change that was asked for, and what it would do.
 
     Attributes
@@ -116,7 +116,7 @@ class Change:
         self.act(author=author, reason=self.reason)
 
 
-def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[Change | None, Action, Given]:
+def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[RequestedChange | None, Action, Given]:
     """Return the change that a form asks for; None if something is wrong with it."""
     with exp._store.storage.reading() as session:
         about = snapshot(session, exp.name)
@@ -131,7 +131,7 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[Change | None
     change = _CHANGES[what](exp, about, given)
     if given.errors or change is None or reason is None:
         return None, action, given
-    return Change(*change, reason), action, given
+    return RequestedChange(*change, reason), action, given
 
 
 _Proposal = tuple[str, list[str], Sheet | None, Callable[..., Any]]

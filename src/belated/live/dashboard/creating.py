@@ -9,7 +9,7 @@ from belated.base.checks import fraction, one_of, positive
 from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
-from belated.live.dashboard.forms import Field, Given, duration, needed, perhaps, real, whole
+from belated.live.dashboard.forms import FormField, Given, duration, needed, perhaps, real, whole
 from belated.live.deciding import check_policy
 from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
 from belated.live.experiment import Experiment
@@ -37,7 +37,7 @@ POLICIES = (
 )
 
 POLICY_FIELDS = (
-    Field(
+    FormField(
         "policy",
         "Policy",
         "How arms are chosen. Thompson sampling: the better an arm seems, the more units it gets. Epsilon-greedy: the "
@@ -47,7 +47,7 @@ POLICY_FIELDS = (
         "choice",
         POLICIES,
     ),
-    Field(
+    FormField(
         "burn_in",
         "Burn-in",
         "Units at the beginning for which all arms are equally likely; below 1, a share of the "
@@ -56,7 +56,7 @@ POLICY_FIELDS = (
         "number",
         only="learning",
     ),
-    Field(
+    FormField(
         "decay",
         "Decay of the minimum probability",
         "Every arm keeps at least the probability t^-decay at unit t, so that "
@@ -65,7 +65,7 @@ POLICY_FIELDS = (
         "number",
         only="learning",
     ),
-    Field(
+    FormField(
         "shares",
         "Fixed shares",
         "Only for fixed shares: one line for each arm, such as Plain=0.3. They must sum to 1.",
@@ -76,18 +76,18 @@ POLICY_FIELDS = (
 )
 
 CREATE_FIELDS = (
-    Field("name", "Name", "What programs and people call the experiment. It cannot be changed."),
-    Field(
+    FormField("name", "Name", "What programs and people call the experiment. It cannot be changed."),
+    FormField(
         "arms", "Arms", "What is compared, one in each line. Arms can be added, paused and dropped later.", "", "lines"
     ),
-    Field(
+    FormField(
         "baseline",
         "Baseline",
         "The arm that the others are compared with. Fixed from now on. Empty: all are compared with each other.",
         "",
         optional=True,
     ),
-    Field(
+    FormField(
         "segments",
         "Segments",
         "If units differ, such as by country: one in each line. Each unit then names its own when it is asked, the "
@@ -96,7 +96,7 @@ CREATE_FIELDS = (
         "lines",
         optional=True,
     ),
-    Field(
+    FormField(
         "outcome",
         "Outcome",
         "What is told about a unit, sooner or later. Silence is not a no, except for events: a unit without any has "
@@ -105,19 +105,19 @@ CREATE_FIELDS = (
         "choice",
         OUTCOMES,
     ),
-    Field(
+    FormField(
         "window",
         "Window",
         "For events: how long after the assignment they count, such as 7d, 12h or 30min.",
         "7d",
         only="events",
     ),
-    Field(
+    FormField(
         "measure", "Measure", "For events: what of them is the outcome.", "indicator", "choice", MEASURES, only="events"
     ),
-    Field("low", "Lowest value", "For a number between two limits.", "0", "number", only="bounded"),
-    Field("high", "Highest value", "For a number between two limits.", "1", "number", only="bounded"),
-    Field(
+    FormField("low", "Lowest value", "For a number between two limits.", "0", "number", only="bounded"),
+    FormField("high", "Highest value", "For a number between two limits.", "1", "number", only="bounded"),
+    FormField(
         "planned",
         "Planned units",
         "About how many units will come. Intervals at every look are narrowest there, and "
@@ -125,17 +125,17 @@ CREATE_FIELDS = (
         "10000",
         "number",
     ),
-    Field("level", "Level", "How often intervals hold the truth. Fixed from now on.", "0.95", "number"),
+    FormField("level", "Level", "How often intervals hold the truth. Fixed from now on.", "0.95", "number"),
     *POLICY_FIELDS,
-    Field(
+    FormField(
         "seconds",
         "Seconds between versions",
         "A new policy version is made after so many seconds if anything is new.",
         "2",
         "number",
     ),
-    Field("start", "Start at once", "Otherwise it is a draft, and takes units once it is started.", "yes", "tick"),
-    Field("reason", "Reason", "Why you create it, for the audit.", "", optional=True),
+    FormField("start", "Start at once", "Otherwise it is a draft, and takes units once it is started.", "yes", "tick"),
+    FormField("reason", "Reason", "Why you create it, for the audit.", "", optional=True),
 )
 
 #: What the forms call the arguments of the library.

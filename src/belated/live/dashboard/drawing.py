@@ -17,7 +17,7 @@ from belated.base.text import count, one_line, percent
 from belated.estimation.answers import Answer
 from belated.live.answers import LiveAnswer
 from belated.live.dashboard.cutting import MOST_ROWS, cut, cut_part, rows_of
-from belated.live.dashboard.history import History
+from belated.live.dashboard.history import ExperimentHistory
 from belated.log.data import Data
 from belated.reports import charts
 from belated.reports.gather import arrivals, chosen
@@ -53,7 +53,7 @@ class Drawn(NamedTuple):
     diagnosis: Diagnosis | None
 
 
-def draw(answer: LiveAnswer, history: History) -> Drawn:
+def draw(answer: LiveAnswer, history: ExperimentHistory) -> Drawn:
     """Return what the pages show of an answer."""
     log, estimate = answer.log, answer.estimate
     over_time = [] if answer.sequence is None or estimate is None else bands(answer, history)
@@ -322,7 +322,7 @@ def _best(answer: LiveAnswer, once: str) -> Section:
 # ---------------------------------------------------------------- over time
 
 
-def bands(answer: LiveAnswer, history: History) -> list[Section]:
+def bands(answer: LiveAnswer, history: ExperimentHistory) -> list[Section]:
     """Show how the intervals that hold at every look moved, with changes as marks."""
     sequence = answer.sequence
     assert sequence is not None  # noqa: S101 - asked before
@@ -392,7 +392,7 @@ def _band(track: Track, widest: float, arm_look: int) -> charts.Series:
     )
 
 
-def versions(history: History) -> list[Section]:
+def versions(history: ExperimentHistory) -> list[Section]:
     """Show the probabilities of the arms by policy version, in the first segments if there are any."""
     if len(history.moments) < 2:
         return []

@@ -11,7 +11,7 @@ from belated.base.errors import BelatedError, OptionError
 _Read = TypeVar("_Read")
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """A field of a form.
 
     Attributes
@@ -43,11 +43,11 @@ class Given:
     Parameters
     ----------
     values : mapping
-    fields : sequence of Field
+    fields : sequence of FormField
         Their labels stand in the sentences.
     """
 
-    def __init__(self, values: Mapping[str, str], fields: Sequence[Field]) -> None:
+    def __init__(self, values: Mapping[str, str], fields: Sequence[FormField]) -> None:
         self.values = dict(values)
         self.errors: dict[str, str] = {}
         self._labels = {field.name: field.label for field in fields}

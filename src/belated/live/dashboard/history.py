@@ -1,4 +1,4 @@
-"""`History`: the policy versions of an experiment, few enough to draw, and the changes that mark them."""
+"""`ExperimentHistory`: the policy versions of an experiment, few enough to draw, and the changes that mark them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNMARKED = ("create", "start", "erase")
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class ExperimentHistory:
     """Versions and changes.
 
     Attributes
@@ -52,7 +52,7 @@ class History:
         return [Mark(np.datetime64(change.made_at.replace(tzinfo=None), "us"), label) for label, change in self.changes]
 
 
-def read_history(exp: Experiment) -> History:
+def read_history(exp: Experiment) -> ExperimentHistory:
     """Read the versions of an experiment, evenly spaced if there are many, and its changes."""
     changes = [each for each in exp.changes() if each.what not in _UNMARKED][-_MOST_MARKS:]
     with exp._store.storage.reading() as session:
@@ -67,7 +67,7 @@ def read_history(exp: Experiment) -> History:
         moments = np.append(moments, max(now, moments[-1]))
         tables = {label: np.vstack([table, table[-1:]]) for label, table in tables.items()}
     marked = [(str(number), change) for number, change in enumerate(changes, 1)]
-    return History(about.labels, moments.view("datetime64[us]"), tables, latest, marked)
+    return ExperimentHistory(about.labels, moments.view("datetime64[us]"), tables, latest, marked)
 
 
 def _table(listed: Sequence[Version], segment: int, arms: int) -> Array:

@@ -1,4 +1,4 @@
-"""`Overview`: how an experiment is doing right now, read from a few rows."""
+"""`ExperimentOverview`: how an experiment is doing right now, read from a few rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MINUTE = 60_000_000
 
 
 @dataclass(frozen=True)
-class Overview:
+class ExperimentOverview:
     """How an experiment is doing.
 
     Attributes
@@ -37,7 +37,7 @@ class Overview:
     final: str | None
 
 
-def read_overview(exp: Experiment) -> Overview:
+def read_overview(exp: Experiment) -> ExperimentOverview:
     """Read how an experiment is doing."""
     status = exp.status()
     with exp._store.storage.reading() as session:
@@ -56,4 +56,4 @@ def read_overview(exp: Experiment) -> Overview:
         rate = max(status.asked - (step - 1), 0) * _MINUTE / max(min(now - made_at, _MINUTE), 1_000_000)
     out = None if exp.setup.outcome.is_events else max(status.asked - status.told, 0)
     age = None if status.made_at is None else max(now - stamp(status.made_at), 0) / 1e6
-    return Overview(status, rate, out, age, final)
+    return ExperimentOverview(status, rate, out, age, final)

@@ -13,7 +13,7 @@ from belated.assumptions.checks.check import LIGHTS, Light
 from belated.base.errors import recorded_warnings
 from belated.live.answers import LiveAnswer
 from belated.live.dashboard.drawing import draw
-from belated.live.dashboard.history import History, change_words, read_history
+from belated.live.dashboard.history import ExperimentHistory, change_words, read_history
 from belated.live.dashboard.rendering import render
 from belated.live.service import logs
 
@@ -55,7 +55,7 @@ class Shown:
     key: tuple[object, ...]
 
 
-def make_shown(answer: LiveAnswer, history: History, began: float) -> Shown:
+def make_shown(answer: LiveAnswer, history: ExperimentHistory, began: float) -> Shown:
     """Draw everything that pages show of an answer."""
     with recorded_warnings():
         drawn = draw(answer, history)
@@ -70,7 +70,7 @@ def make_shown(answer: LiveAnswer, history: History, began: float) -> Shown:
     return Shown(answer, contents, tags, worst, seconds, _key(answer, history))
 
 
-def _key(answer: LiveAnswer, history: History) -> tuple[object, ...]:
+def _key(answer: LiveAnswer, history: ExperimentHistory) -> tuple[object, ...]:
     return id(answer), history.latest, len(history.changes)
 
 

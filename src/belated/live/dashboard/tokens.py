@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from belated.base.errors import BelatedError, OptionError
 from belated.base.text import one_line
-from belated.live.dashboard.forms import Field, Given, duration, needed
+from belated.live.dashboard.forms import FormField, Given, duration, needed
 from belated.live.design import read_text
 from belated.live.records import moment
 from belated.live.store import Store
@@ -25,20 +25,20 @@ _SCOPE_HELP = {
 }
 
 
-def fields(names: Sequence[str], owner: Token) -> list[Field]:
+def fields(names: Sequence[str], owner: Token) -> list[FormField]:
     """Return the fields of a new token."""
     given = [scope for scope in SCOPES if scope != "units" or "units" in owner.scopes]
     every = [("", "all experiments"), *((name, one_line(name, 80)) for name in names)]
     return [
-        Field("label", "Label", "Whose it is, such as checkout. Changes made with it have it as their author."),
+        FormField("label", "Label", "Whose it is, such as checkout. Changes made with it have it as their author."),
         *(
-            Field(
+            FormField(
                 f"scope-{scope}", scope, f"May {_SCOPE_HELP[scope]}.", "yes" if scope in ("ask", "tell") else "", "tick"
             )
             for scope in given
         ),
-        Field("experiment", "Experiment", "What it is for.", "", "choice", every, optional=True),
-        Field("expires", "Expires after", "Such as 30d or 12h, or never.", "90d"),
+        FormField("experiment", "Experiment", "What it is for.", "", "choice", every, optional=True),
+        FormField("expires", "Expires after", "Such as 30d or 12h, or never.", "90d"),
     ]
 
 
@@ -54,7 +54,7 @@ def listed(store: Store) -> tuple[list[Token], dt.datetime]:
     return list(tokens(store.storage)), now
 
 
-def make(store: Store, form: Mapping[str, str], wanted: Sequence[Field], owner: Token) -> tuple[str | None, Given]:
+def make(store: Store, form: Mapping[str, str], wanted: Sequence[FormField], owner: Token) -> tuple[str | None, Given]:
     """Make the token of a form; return its secret, None if something is wrong."""
     given = Given(form, wanted)
     allowed = [field.name for field in wanted if field.name.startswith("scope-")]

@@ -18,7 +18,7 @@ from belated.live.service import access, login, logs
 from belated.live.service.calls import Call, Endpoint, Reply, read_name
 from belated.live.service.problems import PROBLEM_JSON, Problem, decoded, problem_of
 from belated.live.service.protocol import WHOLE
-from belated.live.service.routes import ENDPOINTS, Table
+from belated.live.service.routes import ENDPOINTS, RouteTable
 from belated.live.service.service import Service
 from belated.live.service.settings import Settings
 from belated.live.store import Store
@@ -73,7 +73,7 @@ class App(Starlette):
 
         super().__init__(routes=[*login.routes(service), *routes], lifespan=lifespan)
         self.router.redirect_slashes = False
-        self.service, self._table = service, Table()
+        self.service, self._table = service, RouteTable()
         self._decoders = {each.takes: msgspec.json.Decoder(each.takes) for each in ENDPOINTS if each.takes is not None}
         for kind in (Problem, HTTPException, Exception):
             self.add_exception_handler(kind, login.page_problem)

@@ -24,7 +24,7 @@ def failed(route: str, error: Exception) -> None:
     note("failed", logging.ERROR, route=route, error=type(error).__name__, where=where)
 
 
-class Lines(logging.Formatter):
+class JsonLines(logging.Formatter):
     """Writes a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -37,7 +37,7 @@ class Lines(logging.Formatter):
 def configure(level: int = logging.INFO) -> None:
     """Write the service's log to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonLines())
     for name in ("belated.service", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

@@ -33,7 +33,7 @@ class AskMany(Request):
     segments: list[str] | None = None
 
 
-class Tell(Request):
+class TellRequest(Request):
     """An outcome of a unit."""
 
     unit: Unit
@@ -46,7 +46,7 @@ class Tell(Request):
 class TellMany(Request):
     """Outcomes of units."""
 
-    outcomes: list[Tell]
+    outcomes: list[TellRequest]
 
 
 class OutcomeKind(Request):
@@ -113,7 +113,7 @@ class NewToken(Request):
 # ---------------------------------------------------------------- replies
 
 
-class Decision(msgspec.Struct):
+class DecisionReply(msgspec.Struct):
     """The reply to an ask."""
 
     unit: str
@@ -159,7 +159,7 @@ class Decisions(msgspec.Struct):
     decisions: list[OneDecision]
 
 
-class Told(msgspec.Struct):
+class ToldReply(msgspec.Struct):
     """The acknowledgement of an outcome."""
 
     unit: str
@@ -170,10 +170,10 @@ class Told(msgspec.Struct):
 class ToldMany(msgspec.Struct):
     """The acknowledgements of outcomes, in their order."""
 
-    told: list[Told]
+    told: list[ToldReply]
 
 
-class Arm(msgspec.Struct):
+class ArmProbability(msgspec.Struct):
     """An arm, and its probability now."""
 
     arm: str
@@ -189,7 +189,7 @@ class Segment(msgspec.Struct):
     probabilities: list[float]
 
 
-class Status(msgspec.Struct):
+class StatusReply(msgspec.Struct):
     """How an experiment is doing, and what was fixed at its creation."""
 
     name: str
@@ -200,7 +200,7 @@ class Status(msgspec.Struct):
     told: int
     parked: int
     problem: str | None
-    arms: list[Arm]
+    arms: list[ArmProbability]
     segments: list[Segment]
     setup: dict[str, Any]
 
@@ -220,7 +220,7 @@ class Listing(msgspec.Struct):
     experiments: list[Listed]
 
 
-class Change(msgspec.Struct):
+class AuditEntry(msgspec.Struct):
     """An entry of the audit; `detail` is JSON."""
 
     what: str
@@ -233,10 +233,10 @@ class Change(msgspec.Struct):
 class ChangeList(msgspec.Struct):
     """The audit of an experiment."""
 
-    changes: list[Change]
+    changes: list[AuditEntry]
 
 
-class Version(msgspec.Struct):
+class VersionReply(msgspec.Struct):
     """A policy version; with segments, lists have the arms of the first segment, then those of the next."""
 
     number: int
@@ -255,14 +255,14 @@ class Version(msgspec.Struct):
 class Versions(msgspec.Struct):
     """Policy versions in their order; `more` says whether others follow."""
 
-    versions: list[Version]
+    versions: list[VersionReply]
     more: bool
 
 
 class Tick(msgspec.Struct):
     """The current policy version; null before the start."""
 
-    version: Version | None
+    version: VersionReply | None
 
 
 class Erased(msgspec.Struct):

@@ -35,15 +35,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/v1/experiments", changing.create, "Create an experiment.", ("admin",),
-        takes=messages.Create, gives=messages.Status, codes=(201, 409),
+        takes=messages.Create, gives=messages.StatusReply, codes=(201, 409),
     ),
     Endpoint(
         "GET", _NAME, reading.experiment, "Say how an experiment is doing, and what was fixed at its creation.",
-        ("read",), gives=messages.Status,
+        ("read",), gives=messages.StatusReply,
     ),
     Endpoint(
         "POST", f"{_NAME}/ask", asking.ask, "Decide for a unit; the same unit always gets the same arm.", ("ask",),
-        takes=messages.Ask, gives=messages.Decision, stopped=messages.Stopped, codes=(200, 409, 410),
+        takes=messages.Ask, gives=messages.DecisionReply, stopped=messages.Stopped, codes=(200, 409, 410),
     ),
     Endpoint(
         "POST", f"{_NAME}/ask-many", asking.ask_many, "Decide for several units in one transaction.", ("ask",),
@@ -51,7 +51,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", f"{_NAME}/tell", asking.tell, "Store an outcome; told again, it changes nothing.", ("tell",),
-        takes=messages.Tell, gives=messages.Told, codes=(200, 202, 409, 410),
+        takes=messages.TellRequest, gives=messages.ToldReply, codes=(200, 202, 409, 410),
     ),
     Endpoint(
         "POST", f"{_NAME}/tell-many", asking.tell_many, "Store several outcomes in one transaction.", ("tell",),
@@ -71,7 +71,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", f"{_NAME}/changes", changing.change, "Change an experiment's state, arms or policy.", ("admin",),
-        takes=messages.ChangeRequest, gives=messages.Status, codes=(200, 409, 410),
+        takes=messages.ChangeRequest, gives=messages.StatusReply, codes=(200, 409, 410),
     ),
     Endpoint(
         "GET", f"{_NAME}/versions", reading.versions, "Give policy versions in their order.", ("read",),
@@ -111,7 +111,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )  # fmt: skip
 
 
-class Table:
+class RouteTable:
     """Finds the endpoint of a path, by its parts as they are sent, before anything is decoded."""
 
     def __init__(self, endpoints: tuple[Endpoint, ...] = ENDPOINTS) -> None:
