@@ -125,7 +125,7 @@ def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
 
 
 def locked(array: Array) -> Array:
-    """Return a read-only view, a type that kernels are compiled for."""
-    view = array.view()
+    """Return an array as kernels are compiled for it: read-only, and row after row in memory, which may take a copy."""
+    view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

@@ -385,11 +385,12 @@ def accumulate(
         m[k] = arrived_y[k] / arrived_n[k] if running and arrived_n[k] > 0 else math.nan
     part_spread = np.zeros((n_bins * n_cells, n_fields))
     part_own = np.zeros((n_bins * n_cells, W_MAX + 1))
+    end = min(stop, edges[n_bins - 1]) if n_bins > 0 else start
+    flush = min(start + block, end) - 1
     for bin_ in range(n_bins):
         part = part_spread[bin_ * n_cells : (bin_ + 1) * n_cells]
         since = start if bin_ == 0 else max(start, edges[bin_ - 1])
         until = min(stop, edges[bin_])
-        flush = min(since + block, until) - 1
         for position in range(since, until):
             row = order[position] if ordered else position
             if running:
@@ -489,7 +490,7 @@ def accumulate(
                     previous[row] = last[when]
                     last[when] = row
             if position == flush:
-                flush = min(flush + block, until - 1)
+                flush = min(flush + block, end - 1)
                 for b in range(n_bins):
                     for k in range(n_cells):
                         for f in range(n_fields):

@@ -461,7 +461,7 @@ def _added(log: Log, about: SumsOf, bins: kernel.Bins, modelling: kernel.Modelli
     """Add up the rows of a log in blocks; the weights of every arm are written to `h` unless it is empty."""
     arms, cells, rows, schedule = len(log.arms), len(log.cell_anchor), log.kernel_rows, log.schedule
     covariates, segments = rows.x.shape[1], cells // arms
-    jit.ready(schedule.rows * (arms + 8 + 2 * covariates**2))
+    jit.ready(schedule.rows * (arms + 8 + 2 * covariates**2) + 10 * len(bins.edges) * cells)
     kind, learns = schedule.due.dtype, modelling.kind == kernel.RUNNING_MEAN
     calendar = kernel.Calendar(
         last=np.empty(schedule.rows if learns else 0, dtype=kind),

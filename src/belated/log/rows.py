@@ -69,7 +69,8 @@ class LogRows(Data):
     def _keep(self, columns: LogColumns, parts: Sequence[LogRows] = ()) -> None:
         """Store the columns, and check their rows unless they come from `parts`, which are already checked."""
         self.arms, self.clock, self.moment = columns.arms, columns.clock, columns.moment
-        self.code, self._uncut, self.propensity = map(locked, (columns.code, columns.outcome, columns.propensity))
+        code = columns.code.astype(np.uint16, copy=False)
+        self.code, self._uncut, self.propensity = map(locked, (code, columns.outcome, columns.propensity))
         self.declared = columns.declared
         self.segment_column, self.covariates, self.arrival_probability = (
             columns.segment, columns.covariates, columns.arrival)  # fmt: skip
@@ -303,10 +304,10 @@ class LogRows(Data):
     @property
     def times(self) -> kernel.Times:
         """The rows' times in the form that kernels use."""
-        assigned = locked(np.empty(0) if self._assigned is None else self._assigned)
-        arrived = locked(np.empty(0) if self._arrived is None else self._arrived)
-        if arrived.dtype.kind == "i":
-            latest: int | float = np.iinfo(np.int64).max if self.moment is None else self.moment
+        none = np.empty(0, np.int64 if self.clock.whole else np.float64)  # kernels are compiled for each mix of types
+        assigned, arrived = (locked(none if times is None else times) for times in (self._assigned, self._arrived))
+        if self.clock.whole:
+            latest: int | float = np.iinfo(np.int64).max if self.moment is None else math.floor(self.moment)
             return kernel.Times(assigned, arrived, latest, NEVER)
         # inf means never, also when everything that arrived counts
         biggest = float(np.finfo(np.float64).max)
@@ -323,7 +324,7 @@ class LogRows(Data):
         return rows._replace(
             cell=self.cell,
             x=kernel.NO_X if self.covariates is None else self.covariates.values,
-            arrival=kernel.NO_ARRIVAL if self.arrival_chance is None else self.arrival_chance,
+            arrival=kernel.NO_ARRIVAL if self.arrival_chance is None else locked(self.arrival_chance),
         )
 
     def bins(self, moments: Array) -> kernel.Bins:

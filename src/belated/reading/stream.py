@@ -395,14 +395,16 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
         else:
             total.extend(more)
 
+    bins = 1 if plan.moments is None else len(plan.moments)
+    products = 0 if plan.covariates is None else 2 * len(plan.covariates.names) ** 2
+    by_row, by_batch = len(plan.arms) + 8 + products, 10 * bins * len(plan.cells)
     # any thread prepares, one adds, and this one fetches
     with ThreadPoolExecutor(jit.workers()) as threads, ThreadPoolExecutor(1) as line:
         try:
             for record in records:
                 if not len(record):
                     continue
-                products = 0 if plan.covariates is None else 2 * len(plan.covariates.names) ** 2
-                jit.ready(len(record) * (len(plan.arms) + 8 + products) * (len(plan.parts) + 1))
+                jit.ready((len(record) * by_row + by_batch) * (len(plan.parts) + 1))
                 added.append(line.submit(add, threads.submit(prepare, record, rows)))
                 rows += len(record)
                 while len(added) > _AHEAD:
@@ -413,7 +415,6 @@ def stream_sums(records: Iterable[_Record], convert: Callable[[_Record], Batch],
             for future in added:
                 future.cancel()
     if not total:
-        bins = 1 if plan.moments is None else len(plan.moments)
         return [[plan.totals(Sums.empty(plan.cells, *part)) for _ in range(bins)] for part in plan.parts]
     return total
 
