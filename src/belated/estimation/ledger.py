@@ -210,7 +210,7 @@ class Ledger:
             self._past += (pi > 0).sum(axis=0), inverse_of(pi).sum(axis=0)
         weighting = sums.weights.weighting_of(arms, float(sums.weights.horizon or 0), given)
         modelling = sums.outcome_model.modelling_of(arms)
-        jit.ready(rows * (arms + 8))
+        jit.ready(rows * (arms + 8) + 10 * arms)
         kernel.accumulate(
             kernel.totals(spread, own, h, m),
             log.kernel_rows._replace(order=_NONE, due=out),
