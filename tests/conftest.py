@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 import sys
@@ -53,13 +54,15 @@ def a_usual_screen(monkeypatch):
 
 
 def pytest_collection_finish(session):
-    """Have Hypothesis build its tables before any test is timed.
+    """Have Hypothesis build its tables before any test is timed, and what is loaded by now never searched for garbage.
 
     At the first text that it draws it makes a table of all characters, which takes seconds where none is
     kept on disk yet, and at the first number it reads every module's constants: "input generation is slow".
     """
     if any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
         _draw_once()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
