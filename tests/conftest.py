@@ -28,6 +28,7 @@ __all__ = [
     "postgres_engine",
     "pytest_collection_finish",
     "pytest_runtest_setup",
+    "pytest_sessionfinish",
     "pytest_xdist_make_scheduler",
     "spark_engine",
 ]
@@ -63,6 +64,11 @@ def pytest_collection_finish(session):
         _draw_once()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_sessionfinish():
+    """Let everything be freed at the end: DuckDB lists what is not."""
+    gc.unfreeze()
 
 
 @settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))

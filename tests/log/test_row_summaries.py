@@ -10,6 +10,7 @@ import pytest
 from simulated_logs import played
 
 import belated as bl
+from belated.kernels import jit
 from belated.log.row_summaries import RowEvidence, sums_of_rows
 
 
@@ -177,3 +178,12 @@ def test_doubts_and_checks_share_their_sums(monkeypatch):
     log.doubts()
     np.testing.assert_array_equal(log.evidence().dependence, dependence(RowEvidence(log)))
     assert len(made) == 1
+
+
+def test_many_moments_of_many_arms_are_worth_compiling(monkeypatch):
+    announced = []
+    monkeypatch.setattr(jit, "ready", announced.append)
+    log = bl.Log(np.arange(8), np.arange(8.0), np.full((8, 100), 0.01))
+    announced.clear()
+    sums_of_rows(log, ("sqrt", "running_mean"), log.even_moments(8), True, ())
+    assert sum(announced) > 8 * 100 * 10

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import typeof
 from small_logs import log_of
 
 import belated as bl
@@ -28,11 +29,24 @@ def test_times_of_some_rows_are_those_of_all():
         np.testing.assert_array_equal(log.arrived_numbers_of(rows), log.arrived_numbers[rows])
 
 
-def test_kernels_get_times_of_the_same_types_if_there_are_none():
-    """A kernel is compiled for each type, and an array that can be written to is another one."""
-    for log in (log_of(), log_of(assigned_at=[5, 3, 8, 8], arrived_at=[6, 3, 9, 12])):
-        assert not log.times.assigned.flags.writeable
-        assert not log.times.arrived.flags.writeable
+def test_kernels_are_compiled_for_one_kind_of_columns():
+    """Numba compiles anew for arrays of another type or layout, or that can be written to."""
+    bandit = bl.Bandit({"A": bl.arms.normal(), "B": bl.arms.normal()}, bl.delays.geometric(3))
+    whole = [
+        log_of(),
+        log_of(assigned_at=[5, 3, 8, 8], arrived_at=None),
+        log_of(arrived_at=[6, 3, 9, 12]),
+        log_of(assigned_at=[5, 3, 8, 8], arrived_at=[6, 3, 9, 12], as_of=10.5),
+        log_of(propensity=np.full((4, 2), 0.5, order="F")),
+        log_of(outcome=np.arange(8.0)[::2], propensity=np.full((8, 2), 0.5)[::2]),
+    ]
+    floats = [
+        log_of(assigned_at=[5.5, 3, 8, 8], arrived_at=None),
+        log_of(arrived_at=[6.5, 3, 9, 12]),
+        bl.simulate(bandit, bl.policies.uniform(), 20),
+    ]
+    assert len({typeof(log.kernel_rows) for log in whole + floats}) == 1
+    assert len({typeof(log.times) for log in whole}) == len({typeof(log.times) for log in floats}) == 1
 
 
 def test_the_last_look_is_the_last_time_or_the_as_of_time():
