@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belated.base import text
-from belated.base.text import columns_of, pad_left, pad_right, printable, shorten, shorten_all
+from belated.base.text import columns_of, few_labels, first_few, pad_left, pad_right, printable, shorten, shorten_all
 
 
 def test_counts_and_levels():
@@ -230,6 +230,14 @@ def test_different_names_stay_different_and_fit(names, room):
 @given(st.text(), st.integers(min_value=2, max_value=40))
 def test_a_short_name_fits(name, room):
     assert columns_of(shorten(name, room)) <= room
+
+
+def test_the_first_few_of_many():
+    assert first_few(["a"]) == "a"
+    assert first_few("abcde") == "a, b, c, d, e"
+    assert first_few("abcdef") == "a, b, c, d, e and 1 more"
+    assert first_few(map(str, range(2_000)), 2) == "0, 1 and 1,998 more"
+    assert few_labels(["A\n", 1]) == "'A\\n', 1"
 
 
 @pytest.mark.parametrize("room", range(3, 20))

@@ -24,6 +24,12 @@ def test_an_arm_without_arrivals_is_nan_and_the_others_are_right():
     assert math.isfinite(est.contrasts("A", simultaneous=True)[0].low)
 
 
+def test_several_arms_without_arrivals_are_named_in_one_sentence():
+    log = bl.Log(["A", "B"] * 10, np.arange(20.0), [[0.3, 0.3, 0.2, 0.2]] * 20, arms=["A", "B", "C", "D"])
+    with pytest.warns(bl.BelatedWarning, match="No outcome of any of the arms 'C', 'D' has arrived"):
+        bl.estimate(log)
+
+
 def test_one_arrival_has_no_interval():
     with pytest.warns(bl.BelatedWarning, match="Only one outcome of arm 'B'"):
         est = bl.estimate(bl.Log(["A", "B", "A"], [1.5, 2.5, 0.5], [[0.5, 0.5]] * 3), "dipw")

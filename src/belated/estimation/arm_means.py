@@ -234,16 +234,18 @@ class ArmMeans(Table):
         one, all_, come = "outcome", "arrived outcomes", "arrived"
         if self.maturity is not None:  # outcomes of rows whose window is open count, too
             one, all_, come = "row", "outcomes so far", "lived so long"
-        for chosen, before, after in (
-            (arrived == 0, f"No {one} of", f"has {come}; there is no estimate."),
-            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "is 0; there is no estimate."),
-            (arrived == 1, f"Only one {one} of", f"has {come}; there is no interval."),
-            (beyond, "Powers of the outcomes or weights of", "are beyond the range of numbers; there is no interval."),
-            (constant & (arrived > 1) & ~beyond, f"All {all_} of", self._constant_words()),
-            (empty, f"In a segment no {one} of", f"has {come}; there is no estimate."),
+        no_estimate, no_interval = f"has {come}; there is no estimate.", f"has {come}; there is no interval."
+        huge = "are beyond the range of numbers; there is no interval."
+        for chosen, before, which, after in (
+            (arrived == 0, f"No {one} of", "any", no_estimate),
+            ((self.sums["w"] == 0) & (arrived > 0), "Every weight of", "each", "is 0; there is no estimate."),
+            (arrived == 1, f"Only one {one} of", "each", no_interval),
+            (beyond, "Powers of the outcomes or weights of", "each", huge),
+            (constant & (arrived > 1) & ~beyond, f"All {all_} of", "each", self._constant_words()),
+            (empty, f"In a segment no {one} of", "any", no_estimate),
         ):
             if chosen.any():
-                arms = "arm" if chosen.sum() == 1 else "each of the arms"
+                arms = "arm" if chosen.sum() == 1 else f"{which} of the arms"
                 warnings.warn(f"{before} {arms} {self._listed(chosen)} {after}", BelatedWarning, stacklevel=3)
 
     def _beyond_numbers(self) -> Array:
