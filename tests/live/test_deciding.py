@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import belated as bl
+from belated.kernels import bandit
 from belated.live import patience
 from belated.live.deciding import decide
 from belated.live.learning import Knowledge
@@ -66,3 +67,13 @@ def test_what_a_policy_may_not_return_is_a_sentence(said, words):
 def test_plans_of_any_size_cost_nothing(policy):
     known = Knowledge(21, (10.0, 10.0), (3.0, 7.0))
     assert decide(policy, "AB", [0, 1], known, 10**15) == decide(policy, "AB", [0, 1], known, 100)
+
+
+@pytest.mark.parametrize("policy", [bl.policies.epsilon_greedy(), bl.policies.thompson_beta()])
+def test_whole_totals_compile_nothing_anew(policy):
+    """A request would wait for the compiler."""
+    known = [Knowledge(21, (10.0, 10.0), totals) for totals in ((3.0, 7.0), (3, 7))]
+    whole = decide(policy, ["A", "B"], [0, 1], known[1], 100)
+    compiled = len(bandit.decide.signatures)
+    assert decide(policy, ["A", "B"], [0, 1], known[0], 100) == whole
+    assert len(bandit.decide.signatures) == compiled

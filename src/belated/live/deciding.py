@@ -129,7 +129,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
             "store.experiment(name, policy=bl.policies.own(...))."
         )
     try:
-        returned = answer_of(policy.function, np.array(counts), np.array(totals), step)
+        returned = answer_of(policy.function, np.array(counts, float), np.array(totals, float), step)
         answer: Any = np.asarray(returned, dtype=np.float64)
     except PolicyError:
         raise
@@ -152,5 +152,5 @@ def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list
     thompson = rule.kind in (experiment.THOMPSON_NORMAL, experiment.THOMPSON_BETA)
     p, first, second = (np.zeros(len(chosen)) for _ in range(3))
     memo = new_memo(len(chosen)) if thompson else None  # a new one: what it keeps would show in the last bits
-    bandit.decide(p, rule, np.array(counts), np.array(totals), step, first, second, memo)
+    bandit.decide(p, rule, np.array(counts, float), np.array(totals, float), step, first, second, memo)
     return [float(each) for each in p]
