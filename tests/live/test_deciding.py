@@ -72,8 +72,8 @@ def test_plans_of_any_size_cost_nothing(policy):
 @pytest.mark.parametrize("policy", [bl.policies.epsilon_greedy(), bl.policies.thompson_beta()])
 def test_whole_totals_compile_nothing_anew(policy):
     """A request would wait for the compiler."""
-    known = [Knowledge(21, (10.0, 10.0), totals) for totals in ((3.0, 7.0), (3, 7))]
-    whole = decide(policy, ["A", "B"], [0, 1], known[1], 100)
+    floats, whole = (Knowledge(21, (10.0, 10.0), totals) for totals in ((3.0, 7.0), (3, 7)))
+    p = decide(policy, ["A", "B"], [0, 1], floats, 100)
     compiled = len(bandit.decide.signatures)
-    assert decide(policy, ["A", "B"], [0, 1], known[0], 100) == whole
+    assert decide(policy, ["A", "B"], [0, 1], whole, 100) == p
     assert len(bandit.decide.signatures) == compiled
