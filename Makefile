@@ -76,7 +76,8 @@ $(PACKAGE) $(READY): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "belated needs Python 3.11 or newer; choose it with make PYTHON=python3.11"; exit 1; }
 	@rm -f $(PACKAGE) $(READY)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip  # the one that comes with Python 3.11 takes twice as long
+# the pip that comes with Python 3.11 takes twice as long
+	$(PIP) --upgrade pip
 	$(PIP) --no-compile -e ".$(EXTRAS)"
 	@touch $(PACKAGE) $@
 
