@@ -74,3 +74,12 @@ def test_a_folder_that_cannot_be_written_to_is_told(store, tmp_path, monkeypatch
     monkeypatch.setattr(sqlite3, "connect", connect)
     with pytest.raises(bl.LogError, match="make its folder writable, or read a backup"):
         bl.read(tmp_path / "shop.belated", table="x")
+
+
+def test_of_many_experiments_the_first_are_named(tmp_path):
+    path = tmp_path / "shop.belated"
+    with bl.live.open(path, ticking=False) as store:
+        for number in range(21):
+            store.create(f"x{number}", arms=["A", "B"], policy=bl.policies.uniform(), outcome=bl.live.binary())
+    with pytest.raises(bl.OptionError, match=r"holds 21 experiments \('x0', .*, 'x19' and 1 more\); choose one"):
+        bl.read(path)

@@ -19,9 +19,10 @@ import numpy as np
 
 from belated.base.columns import Array
 from belated.base.errors import BelatedError, LogError, OptionError, argument
-from belated.base.text import one_line
+from belated.base.text import count, one_line
 from belated.log.clock import NEVER
 from belated.log.segments import SegmentColumn, in_order
+from belated.reading.columns import some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -341,8 +342,8 @@ def _read(run: Run, name: str | None, watermark: int, now: int, where: str, file
     if name is None and len(known) == 1:
         (name,) = known
     if name is None or name not in known:
-        listed = ", ".join(repr(one_line(each)) for each in list(known)[:20]) or "none"
-        raise OptionError(f"`{where}` holds {len(known)} experiments ({listed}); choose one with {argument('table')}.")
+        held = f"{count(len(known), 'experiment')} ({some(known) or 'none'})"
+        raise OptionError(f"`{where}` holds {held}; choose one with {argument('table')}.")
     key, text = known[name]
     about = json.loads(text)
     labels = [row[0] for row in run("select label from arm where experiment = ? order by number", key)]
