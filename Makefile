@@ -76,9 +76,9 @@ $(PACKAGE) $(READY): $(SOURCES)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "belated needs Python 3.11 or newer; choose it with make PYTHON=python3.11"; exit 1; }
 	@rm -f $(PACKAGE) $(READY)
 	$(PYTHON) -m venv $(VENV)
-# the pip that comes with Python 3.11 takes twice as long
-	$(PIP) --upgrade pip
-	$(PIP) --no-compile -e ".$(EXTRAS)"
+# uv takes a third of the time; where it cannot reach an index that pip is set up for, pip does it
+	{ $(PIP) uv && $(BIN)/uv pip install --quiet --python $(BIN)/python -e ".$(EXTRAS)"; } 2> /dev/null || \
+	  $(PIP) --no-compile -e ".$(EXTRAS)"
 	@touch $(PACKAGE) $@
 
 clean:
