@@ -14,7 +14,7 @@ from belated.base.text import shown
 #: How far rounding to 6 decimals takes a probability from what it was.
 ROUNDING = 0.5e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
 
-#: How far one or two probabilities may be from summing to 1; see `tolerance` for more.
+#: How far one probability may be above 1, and two may be from summing to 1; `tolerance` is for sums of any number.
 TOLERANCE = 2 * ROUNDING
 
 #: The largest outcome, up or down: its fourth power, times any number of rows, is still a number.

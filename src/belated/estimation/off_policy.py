@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import tolerance
 from belated.base.columns import Array, numbers
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
@@ -30,7 +30,7 @@ def read_target_policy(target: Any, log: Log) -> Array:
     shape = (len(log.code), len(log.arms))
     if q.shape != shape:
         raise OptionError(f"{argument('target')} has shape {q.shape}; it must be (rows, arms) = {shape}.")
-    fault = ~((q >= 0).all(axis=1) & (np.abs(q.sum(axis=1) - 1) <= TOLERANCE))
+    fault = ~((q >= 0).all(axis=1) & (np.abs(q.sum(axis=1) - 1) <= tolerance(shape[1])))
     if fault.any():
         row = int(fault.argmax())
         raise OptionError(
