@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
+from belated.base.checks import LARGEST_FLOAT, LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
 from belated.base.columns import Array
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, SumField
 from belated.log.clock import Clock
@@ -22,8 +22,6 @@ from belated.summaries.weights import Weights
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
-
-_LARGEST = float(np.finfo(np.float64).max)
 
 #: Sums that are asked for at once, about: engines bound how many columns an answer may have.
 _MOST_SUMS = 400
@@ -60,7 +58,7 @@ def _sound(rows: ir.Table, arms: int) -> ir.BooleanColumn:
     sound = sound & ((out & rows.outcome.isnull()) | (~out & fits & (rows.arrived >= rows.assigned)))
     sound = sound & rows.code.notnull() & rows.assigned.notnull()
     if rows.assigned.type().is_floating():
-        sound = sound & rows.assigned.between(-_LARGEST, _LARGEST)
+        sound = sound & rows.assigned.between(-LARGEST_FLOAT, LARGEST_FLOAT)
     return sound.fill_null(False)
 
 
@@ -83,7 +81,7 @@ def first_pass(rows: ir.Table, arms: int) -> ir.Table:
 def with_cap(rows: ir.Table, cap: float) -> ir.Table:
     """Return the rows with outcomes above the cap as the cap; what is not finite stays, to be refused."""
     number = _exact(cap, rows)
-    return rows.mutate(outcome=rows.outcome.between(number, _LARGEST).ifelse(number, rows.outcome))
+    return rows.mutate(outcome=rows.outcome.between(number, LARGEST_FLOAT).ifelse(number, rows.outcome))
 
 
 def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:
