@@ -132,9 +132,22 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
 SIDE_BY_SIDE: tuple[EstimatorName, ...] = tuple(name for name in ESTIMATORS if name != "daipw_paper")
 
 
+#: The estimators that events can have while windows are open; `log.events.MATURING_ESTIMATORS` names them too.
+MATURING: tuple[EstimatorName, ...] = tuple(
+    name
+    for name in SIDE_BY_SIDE
+    if ESTIMATORS[name].outcome_model.name == "zero" and ESTIMATORS[name].normalisation == "hajek"
+)
+
+
 def default_estimator(log: Data) -> EstimatorName:
+    """Return the estimator that is used for a log if none is asked for."""
+    return default_for(all_propensities=log.has_all_propensities, maturing=log.is_maturing)
+
+
+def default_for(*, all_propensities: bool = True, maturing: bool = False) -> EstimatorName:
     """Return "daipw"; "dipw" if only the chosen arm's propensity is known, or for events whose windows are open."""
-    return "daipw" if log.has_all_propensities and not log.is_maturing else "dipw"
+    return "daipw" if all_propensities and not maturing else "dipw"
 
 
 def read_estimator(

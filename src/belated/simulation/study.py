@@ -17,7 +17,7 @@ from belated.base.checks import whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
 from belated.base.text import shown
-from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName
+from belated.estimation.estimators import MATURING, SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval, check_interval
 from belated.simulation.answered_study import AnsweredStudy, AnswerTask
 from belated.simulation.bandits import Bandit
@@ -34,13 +34,6 @@ _TASK = 5e7
 #: The approximate duration of a step in nanoseconds, for slow policies and for the others; what a log of each run adds.
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 _STEP_COST, LOG_COST = 10, 1000
-
-#: The estimators of events whose windows are open.
-MATURING = tuple(
-    name
-    for name in SIDE_BY_SIDE
-    if ESTIMATORS[name].outcome_model.name == "zero" and ESTIMATORS[name].normalisation == "hajek"
-)
 
 #: The largest number of replications; each stores half a kilobyte.
 _MOST = 10_000_000
