@@ -65,7 +65,7 @@ def policy_value(log: Log, q: Array, weights: Weights, *, level: float, interval
         # outcomes vary with the unit, as the weights do, so that only the variance that follows the weights is right
         _, robust, _, _ = hajek_variances(cells, cells["wy"] / cells["w"], np.zeros(len(cells.arms)))
     statistics = replace(evaluate(cells, estimator), robust=np.where(cells["arrived"] >= 2, robust, np.nan))
-    rows, arms = np.arange(len(log.code))[log.schedule.existing], len(log.arms)
+    rows, arms = log.existing_rows, len(log.arms)
     n, segment = len(rows), (log.cell[rows].astype(np.intp) - log.code[rows]) // arms
     means = (
         np.stack([np.bincount(segment, q[rows, a], len(cells.arms) // arms) for a in range(arms)], axis=1).ravel() / n

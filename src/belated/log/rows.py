@@ -129,6 +129,11 @@ class LogRows(Data):
         return self.schedule.due >= 0
 
     @property
+    def existing_rows(self) -> Array:
+        """The positions of the rows that had been assigned by `as_of`, in order of assignment."""
+        return np.arange(len(self.code))[self.schedule.existing]
+
+    @property
     def assigned_numbers(self) -> Array:
         """The assignment time of each row as a number of the clock."""
         return np.arange(1, len(self.code) + 1) if self._assigned is None else self._assigned

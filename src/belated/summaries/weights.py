@@ -185,7 +185,7 @@ def past_weights(rows: Array, inverse: Array, arms: int) -> Array:
 
 def past_of(log: Log) -> Array:
     """Return the weights of `past_weights` for every row of a log; rows of one time and segment count as one batch."""
-    arms, positions = len(log.arms), np.arange(len(log.code))[log.schedule.existing]
+    arms, positions = len(log.arms), log.existing_rows
     h = np.ones((len(log.code), arms))
     segment = (log.cell[positions].astype(np.intp) - log.code[positions]) // arms
     for s in np.unique(segment):  # rows of other segments do not count

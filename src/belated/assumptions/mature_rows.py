@@ -60,7 +60,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, MatureR
     """
     if not len(log):
         raise LogError("The log has no rows at its as-of time.")
-    rows = np.sort(np.arange(len(log.code))[log.schedule.existing])
+    rows = np.sort(log.existing_rows)
     age = log.last_look - log.assigned_numbers[rows]
     late: float | None = None
     if mature is None:
