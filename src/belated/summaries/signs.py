@@ -15,7 +15,7 @@ import numpy as np
 from belated.base import special
 from belated.base.checks import NO_DIFFERENCE
 from belated.base.columns import Array
-from belated.base.sidak import sidak_p_value
+from belated.base.multiplicity import sidak_p_value
 from belated.base.text import count, p_words
 from belated.summaries.contexts import Finding, Swings, contexts
 from belated.summaries.evidence import FEW, CovariateEvidence, Evidence, Recorded, settled, squares_about_mean
