@@ -346,8 +346,12 @@ def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments
         scale = np.max(np.where(n > 0, np.abs(shift - anchor) + np.abs(mean), 0.0), axis=-1, keepdims=True)
         d = np.where(np.abs(d) > NO_DIFFERENCE * scale, d, 0.0)
         about = (own[1] + d**2, own[2] + 3 * d * own[1] + d**3, own[3] + 4 * d * own[2] + 6 * d**2 * own[1] + d**4)
-        pooled = [n.sum(axis=-1, keepdims=True), *((share * moment).sum(axis=-1, keepdims=True) for moment in about)]
-    return Moments(second, third, fourth, -d, *(np.broadcast_to(each, shape) for each in pooled))
+        total = n.sum(axis=-1, keepdims=True)
+        pooled = [np.broadcast_to((share * moment).sum(axis=-1, keepdims=True), shape) for moment in about]
+    return Moments(
+        second=second, third=third, fourth=fourth, offset=-d, pooled_count=np.broadcast_to(total, shape),
+        pooled_second=pooled[0], pooled_third=pooled[1], pooled_fourth=pooled[2],
+    )  # fmt: skip
 
 
 def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:

@@ -103,14 +103,17 @@ def _entries(source: TableRows, weights: Weights) -> Entries:
     loud = fetch(_with_age(values.filter(values["first"].notnull())))
     one = np.ones(loud.num_rows)
     w = floats(loud["w"])
-    singles = [floats(loud["cell"]), floats(loud["since"]), one, w, w**2, w**3, w]
-    names = ("cell", "since", "n", "w", "w2", "w3", "w_max")
-    joined = [np.concatenate([single, floats(groups[name])]) for single, name in zip(singles, names, strict=True)]
+    singles = {
+        "cell": floats(loud["cell"]), "since": floats(loud["since"]), "n": one, "w": w, "w2": w**2, "w3": w**3,
+        "w_max": w,
+    }  # fmt: skip
+    joined = {name: np.concatenate([single, floats(groups[name])]) for name, single in singles.items()}
+    joined["cell"] = joined["cell"].astype(np.intp)
     if source.query.deliveries is None or source.query.measure is None:
-        events = [np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])]
+        entry, age, value = np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])
     else:
-        events = _events(source, loud, source.query.measure)
-    return Entries(joined[0].astype(np.intp), *joined[1:], *events)
+        entry, age, value = _events(source, loud, source.query.measure)
+    return Entries(**joined, entry=entry, age=age, value=value)
 
 
 def _weight(source: TableRows, weights: Weights, own: ir.Column) -> ir.Column:
@@ -135,13 +138,13 @@ def _with_age(rows: ir.Table) -> ir.Table:
     return rows.select(cell=rows.cell, since=rows.since, w=rows.w, total=rows.total, age=age, **key)
 
 
-def _events(source: TableRows, loud: pa.Table, measure: Measure) -> list[Array]:
+def _events(source: TableRows, loud: pa.Table, measure: Measure) -> tuple[Array, Array, Array]:
     """Return the row among `loud`, the age and the value of each event."""
     table = source.query.events()
     events = fetch(table.select("key", "value", age=length_between(table.when, table.assigned)))
     row, has_row = rows_of_keys(events["key"], loud["key"])
     known = Events.of(row, floats(events["age"])[has_row], floats(events["value"])[has_row], math.inf, measure)
-    return [known.row, known.age, known.value]
+    return known.row, known.age, known.value
 
 
 # ---------------------------------------------------------------- sums
@@ -238,7 +241,10 @@ class _Matured:
         labels = self.source.arms if self.cells == len(self.source.arms) and self.source.units is None else None
         if labels is None:
             labels = cell_labels(self.source.layout.labels, self.source.arms)
-        return Sums(labels, self.weights, read_outcome_model("zero"), shift, spread[0], own)
+        return Sums(
+            arms=labels, weights=self.weights, outcome_model=read_outcome_model("zero"), shift=shift, spread=spread[0],
+            own=own,
+        )  # fmt: skip
 
     def _maturity(
         self, moment: float, window: int | float, known: AgeReach, exposure: Exposure, entered: Array, events: Happened
