@@ -22,7 +22,7 @@ from belated.reading.columns import floats, literal
 from belated.reading.engines import fetch, sentences
 from belated.reading.event_rows import rows_of_keys
 from belated.reading.evidence_query import length_between, span_of
-from belated.reading.sums_query import chosen
+from belated.reading.sums_query import CellColumns, chosen, weight
 from belated.summaries.caps import Cap
 from belated.summaries.cohorts import Exposed, cohort_scores
 from belated.summaries.evidence import CohortEvidence
@@ -89,13 +89,13 @@ def grouped_cohorts(source: TableRows) -> CohortEvidence:
 def _entries(source: TableRows, weights: Weights) -> Entries:
     """Return the rows of a source, those without events added up."""
     rows, arms = source.placed, len(source.arms)
-    own = chosen(rows, arms)
+    own, cells = chosen(rows, arms), CellColumns.of(source.layout)
     since = length_between(rows.assigned, literal(source.clock, source.span[0], rows.assigned))
     width = span_of(source, *source.span) / PERIODS
     period = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
     columns = {
-        "cell": rows.place * arms + rows.code, "since": since, "period": period, "w": _weight(source, weights, own),
-        "first": rows["first"], "total": rows.total, "assigned": rows.assigned,
+        "cell": rows.place * arms + rows.code, "since": since, "period": period, "first": rows["first"],
+        "w": weight(weights, own, rows, cells) / own, "total": rows.total, "assigned": rows.assigned,
     }  # fmt: skip
     key = {"key": rows.key} if "key" in rows.columns else {}
     values = rows.select(**columns, **key)
@@ -114,14 +114,6 @@ def _entries(source: TableRows, weights: Weights) -> Entries:
     else:
         entry, age, value = _events(source, loud, source.query.measure)
     return Entries(**joined, entry=entry, age=age, value=value)
-
-
-def _weight(source: TableRows, weights: Weights, own: ir.Column) -> ir.Column:
-    """Return the weight of each row over its probability; 1 over it in merged segments."""
-    w = {"sqrt": 1 / own.sqrt(), "propensity": own * 0 + 1, "uniform": 1 / own}[weights.name]
-    if not source.layout.merged:
-        return w
-    return (source.placed.place >= len(source.layout.labels) - 1).ifelse(1 / own, w)
 
 
 def _added_up(rows: ir.Table) -> ir.Table:
