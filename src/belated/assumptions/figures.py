@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LINE = 74
 
 #: A row of bounds, as `Bounds.to_dict` gives it: every value is a list of one.
-Row: TypeAlias = Mapping[str, Sequence[float]]
+BoundsRow: TypeAlias = Mapping[str, Sequence[float]]
 
 
 # ---------------------------------------------------------------- a diagnosis
@@ -69,8 +69,8 @@ class Curves(TypedDict):
         The unit for display.
     """
 
-    odds: Sequence[Row]
-    shift: Sequence[Row]
+    odds: Sequence[BoundsRow]
+    shift: Sequence[BoundsRow]
     odds_tipping: float
     shift_tipping: float
     sd: float
@@ -107,7 +107,7 @@ def sensitivity_figure(curves: Curves) -> Figure:
     return figure
 
 
-def _bands(axes: Axes, rows: Sequence[Row], size: Size, curves: Curves) -> None:
+def _bands(axes: Axes, rows: Sequence[BoundsRow], size: Size, curves: Curves) -> None:
     null, level, unit = curves["null"], curves["level"], curves["unit"]
     tipping = curves["odds_tipping"] if size == "gamma" else curves["shift_tipping"]
     tipping_unit: Unit = "points" if size == "delta" and unit != "number" else "number"

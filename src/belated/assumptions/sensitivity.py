@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.assumptions.mature_rows import Age, MatureRows, mature_rows
+from belated.assumptions.mature_rows import AgeLike, MatureRows, mature_rows
 from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odds, Shifted, bounds_columns, in_points
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
@@ -58,7 +58,7 @@ def sensitivity(
     *,
     gammas: Sequence[float] | None = None,
     level: float = 0.95,
-    mature: Age | None = None,
+    mature: AgeLike | None = None,
     null: float = 0.0,
     cap: float | None = None,
     segment: Label = None,

@@ -40,7 +40,7 @@ _MOST = 10_000_000
 
 #: A horizon, and the first and last replication; what a task returns: arrays by replication, and seconds.
 Piece = tuple[int, int, int]
-Part = tuple[tuple[Array, ...], float]
+PieceResult = tuple[tuple[Array, ...], float]
 
 
 def study(
@@ -129,7 +129,7 @@ def study(
     # all horizons progress together
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
-    task: Callable[[int, int, int], Part]
+    task: Callable[[int, int, int], PieceResult]
     if isinstance(bandit, ContextualBandit) or bandit.window is not None:
         if as_published:
             raise OptionError("`as_published` is for bandits without segments and events, as in the published code.")
@@ -196,7 +196,7 @@ class _Task:
     peek: bool
     wait: float
 
-    def __call__(self, horizon: int, start: int, stop: int) -> Part:
+    def __call__(self, horizon: int, start: int, stop: int) -> PieceResult:
         from belated.simulation.stage import Stage
 
         stage = Stage(self.bandit, self.policy, horizon)
