@@ -18,8 +18,8 @@ from made_by import made_by
 from scipy import special, stats
 
 import belated as bl
+from belated.base.multiplicity import joint_tail
 from belated.estimation.intervals import combine
-from belated.estimation.multiplicity import joint_tail
 from belated.simulation.arms import Arm
 from belated.simulation.policies import Policy
 

@@ -16,7 +16,7 @@ import numpy as np
 from made_by import made_by
 
 import belated as bl
-from belated.simulation.cells import Cell as Result
+from belated.simulation.performance import Performance
 
 #: A day has so many assignments, and the experiment so many days.
 DAY, DAYS = 200, 20
@@ -72,7 +72,7 @@ class Case(NamedTuple):
         rule = rule.batched(DAY)
         return rule.matured() if self.policy.endswith("matured") else rule
 
-    def results(self, runs: int, maturing: bool) -> list[Result]:
+    def results(self, runs: int, maturing: bool) -> list[Performance]:
         """Return how both arms and the contrast were answered in the runs."""
         targets = ["A", "B", ("B", "A")]
         days = min(self.as_of, DAYS)
@@ -115,7 +115,7 @@ def row(case: Case, runs: int) -> tuple[str, list[float]]:
     return f"| {' | '.join([*said, f'{widths[0] / widths[1]:.2f}'])} |", shares
 
 
-def median_width(result: Result) -> float:
+def median_width(result: Performance) -> float:
     """Return the median width of the intervals; an interval that does not exist is infinitely wide."""
     return float(np.median(np.nan_to_num(result.high - result.low, nan=math.inf)))
 

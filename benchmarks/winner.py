@@ -14,9 +14,9 @@ from made_by import made_by
 from scipy import special
 
 import belated as bl
+from belated.base.multiplicity import joint_tail
 from belated.estimation.estimators import ArmStatistics
 from belated.estimation.intervals import combine
-from belated.estimation.multiplicity import joint_tail
 from belated.estimation.winner import Rivalry, Winner, winner
 
 POLICIES = {

@@ -52,7 +52,7 @@ def ended(*, module="", at_end=False, ignored=False):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("module", ["belated.cli.app", "typer", "belated.base.stopping"])
+@pytest.mark.parametrize("module", ["belated.cli.app", "typer", "belated.base.files"])
 def test_stopping_while_it_is_loaded(module):
     assert ended(module=module) == (130, "", "")
 

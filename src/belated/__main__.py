@@ -2,7 +2,7 @@
 
 import sys
 
-from belated.base.leaving import finish, leave_at_once
+from belated.base.interrupts import finish, leave_at_once
 
 
 def main() -> None:

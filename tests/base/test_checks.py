@@ -17,6 +17,37 @@ def test_probabilities_of_more_arms_may_be_further_from_summing_to_one():
     assert [checks.tolerance(arms) for arms in (1, 2, 3, 40)] == pytest.approx([1e-6, 1e-6, 1.5e-6, 2e-5], rel=1e-6)
 
 
+def twelve(segments=False):
+    """Return a log of twelve arms or, if asked, of two arms in twelve segments."""
+    rng, of = np.random.default_rng(0), np.arange(1200) % 12
+    arm = rng.integers(2, size=1200) if segments else of
+    p = np.full((1200, 2), 1 / 2) if segments else np.full((1200, 12), 1 / 12)
+    return bl.Log(arm, rng.normal(size=1200), p, segment=of if segments else None)
+
+
+BANDIT = bl.Bandit({0: bl.arms.bernoulli(0.5)})
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda p: bl.Log(range(12), np.zeros(12), np.tile(p, (12, 1))),
+        lambda p: bl.Log(range(12), np.zeros(12), dict(enumerate(p))),
+        lambda p: bl.Ledger(range(12)).assign([0], [p]),
+        lambda p: bl.estimate(twelve()).policy(dict(enumerate(p))),
+        lambda p: bl.estimate(twelve(), target=np.tile(p, (1200, 1))),
+        lambda p: bl.estimate(twelve(segments=True)).standardised(dict(enumerate(p))),
+        lambda p: bl.policies.fixed(dict(enumerate(p))),
+        lambda p: bl.ContextualBandit(dict.fromkeys(range(12), BANDIT), shares=dict(enumerate(p))),
+    ],
+    ids=["log", "split", "ledger", "policy", "target", "shares", "fixed policy", "segments of a simulation"],
+)
+def test_probabilities_to_six_decimals_are_taken_everywhere(take):
+    take([0.083333] * 12)  # twelfths, which sum to 0.999996
+    with pytest.raises(ValueError, match="sum"):
+        take([0.08333] * 12)
+
+
 def test_outcomes_have_powers_that_are_numbers():
     assert checks.outcome_fault(-1e60) is None
     assert checks.outcome_fault(math.inf) == "is inf; it must be a finite number"

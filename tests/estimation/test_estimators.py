@@ -26,9 +26,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import belated as bl
-from belated.estimation.estimators import default_estimator
+from belated.estimation.estimators import MATURING, default_estimator, default_for
 from belated.kernels import jit
 from belated.kernels import rows as kernel
+from belated.log.events import MATURING_ESTIMATORS
 
 LABELS = {
     "text": ("A", "B", "C", "D", "E"),
@@ -303,6 +304,12 @@ def test_the_default_is_what_the_known_propensities_allow():
     arm, outcome = ["A", "B", "A"], [1.0, 2.0, 3.0]
     assert default_estimator(bl.Log(arm, outcome, np.full((3, 2), 0.5), arms=["A", "B"])) == "daipw"
     assert default_estimator(bl.Log(arm, outcome, np.full(3, 0.5), arms=["A", "B"])) == "dipw"
+
+
+def test_what_events_are_estimated_by_while_windows_are_open_is_said():
+    *most, last = map(repr, MATURING)
+    assert f" by {', '.join(most)} or {last}, which" in MATURING_ESTIMATORS
+    assert default_for(maturing=True) in MATURING
 
 
 def test_an_estimator_is_a_value():

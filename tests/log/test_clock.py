@@ -90,6 +90,10 @@ def test_numbers_and_datetimes_do_not_mix():
         log_of(assigned_at=assigned, arrived_at=assigned, as_of="yesterday")
 
 
+def test_a_second_has_a_thousand_times_as_many_of_each_finer_unit():
+    assert [Clock(unit).per_second for unit in (None, "s", "ms", "ns", "as")] == [1, 1, 10**3, 10**9, 10**18]
+
+
 def test_a_moment_becomes_a_number_and_comes_back():
     assert Clock().read("as_of", 3.9) == 3
     assert Clock().read("as_of", -np.inf) == NEVER + 1

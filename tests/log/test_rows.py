@@ -22,6 +22,13 @@ def test_a_log_does_not_change_with_the_arrays_it_was_given():
         log.outcome[0] = 2.0
 
 
+def test_rows_that_exist_are_in_order_of_assignment():
+    assert log_of().existing_rows.tolist() == [0, 1, 2, 3]
+    times = {"assigned_at": [5, 3, 8, 8], "arrived_at": [6, 3, 9, 12]}
+    assert log_of(**times).existing_rows.tolist() == [1, 0, 2, 3]
+    assert log_of(**times).at(7).existing_rows.tolist() == [1, 0]
+
+
 def test_times_of_some_rows_are_those_of_all():
     rows = np.array([3, 0])
     for log in (log_of(), log_of(assigned_at=[5, 3, 8, 8], arrived_at=[6, 3, 9, 12])):

@@ -8,7 +8,7 @@ from scipy import special
 
 from belated.base.errors import OptionError
 from belated.planning.goals import HalfWidth, Power, read_goal
-from belated.simulation.cells import Cell
+from belated.simulation.performance import Performance
 
 HALF_WIDTH, POWER = HalfWidth(asked=0.5, level=0.95), Power(asked=0.8, level=0.95)
 
@@ -16,7 +16,7 @@ HALF_WIDTH, POWER = HalfWidth(asked=0.5, level=0.95), Power(asked=0.8, level=0.9
 def cell(low, high, truth=1.0):
     low, high = np.array(low, dtype=float), np.array(high, dtype=float)
     middle = (low + high) / 2
-    return Cell(
+    return Performance(
         horizon=50,
         estimator="daipw",
         target="B - A",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belated.base.errors import OptionError
-from belated.reading.csv_texts import TextFormat, has_year_last, kind_of_texts, truths_of
+from belated.reading.csv_texts import TextFormat, has_year_last, kind_of_texts, truths_of, zones_of
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,19 @@ def test_the_first_option_that_was_given():
     assert TextFormat(decimal=",", date_format="day-first").given == "decimal"
     assert TextFormat(date_format="day-first").order == "day-first"
     assert TextFormat(date_format="%d.%m.%Y").pattern == "%d.%m.%Y"
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("2026-03-01 14:30:00+02:00", {True}), ("2026-03-01T14:30Z", {True}), ("2026-03-01 14:30:00.5 UTC", {True}),
+        ("2026-03-01 14:30-0200", {True}), ("2026-03-01", {False}), ("2026-03-01 14:30:00", {False}), ("NaT", set()),
+    ],
+)  # fmt: skip
+def test_the_zone_of_a_text(text, has):
+    assert zones_of([text], TextFormat()) == has
+
+
+def test_a_pattern_tells_whether_there_is_a_zone():
+    for pattern, has in (("%d %b %Y %H:%M %z", {True}), ("%d %b %Y %H:%M", {False})):
+        assert zones_of(["x"], TextFormat(date_format=pattern)) == has

@@ -254,3 +254,43 @@ def test_what_is_read_beside_a_database_file_is_all_that_can_be_read():
 def test_names_of_several_levels_are_refused():
     frame = pd.concat({"log": DRAWN.wide().to_pandas()}, axis=1)
     refused("column names of several levels; each column must have one name", frame)
+
+
+# ---------------------------------------------------------------- times of which some have a zone
+
+DAYS = 24
+SENT = pd.date_range("2026-03-01", periods=DAYS, freq="D")
+NOTE = "The times of `{}` have no time zone, unlike those of `{}`; they count as UTC."
+
+
+def dated(sent, came):
+    return pd.DataFrame(
+        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "sent_at": sent, "bought_at": came, "p": [0.5] * DAYS}
+    )
+
+
+def remarks(*tables, **options):
+    return [note for note in bl.read(*tables, **options).notes if "zone" in note]
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_times_without_a_zone_are_remarked_on_if_others_have_one(unit):
+    zoned = SENT.tz_localize("Europe/Berlin").as_unit(unit)
+    plain = SENT.as_unit(unit) + pd.Timedelta("3h")
+    assert remarks(dated(zoned, plain)) == [NOTE.format("bought_at", "sent_at")]
+    assert remarks(dated(SENT.as_unit(unit), zoned + pd.Timedelta("3h"))) == [NOTE.format("sent_at", "bought_at")]
+    assert remarks(dated(zoned, zoned)) == remarks(dated(SENT, plain)) == []
+
+
+def test_zones_of_files_and_of_two_tables():
+    zoned, later = SENT.tz_localize("UTC"), SENT + pd.Timedelta("3h")
+    dated(zoned, later).to_parquet("a.parquet")
+    write("a.csv", dated(zoned.astype(str), later).to_csv(index=False))
+    for path in ("a.parquet", "a.csv"):
+        assert remarks(path) == [NOTE.format("bought_at", "sent_at")]
+    both = dated(zoned, later).assign(id=range(DAYS))
+    two = both[["id", "arm", "sent_at", "p"]], both[["id", "outcome", "bought_at"]]
+    assert remarks(*two) == [NOTE.format("bought_at", "sent_at")]
+    some = [f"{time}Z" if row % 2 else str(time) for row, time in enumerate(SENT)]
+    write("b.csv", dated(some, later).to_csv(index=False))
+    assert remarks("b.csv") == ["Some times of `sent_at` have no time zone; they count as UTC."]

@@ -10,6 +10,8 @@ from html import unescape
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from browsers import BACKGROUND, HIDDEN, OUTSIDE, SMALLEST
 from commands import invoke
@@ -179,6 +181,19 @@ def table(ten_arms, tmp_path_factory):
 def test_the_command_and_the_library_write_the_same_page(table, tmp_path, arguments, options):
     page = undated(bl.report(bl.read(table), tmp_path / "r.html", **options).read_text())
     assert by_command(table, tmp_path, *arguments).split() == page.split()
+
+
+def test_policies_by_segment_are_those_of_the_command(tmp_path):
+    rng = np.random.default_rng(4)
+    arm, country = rng.choice(["A", "B"], 400), rng.choice(["DE", "FR"], 400)
+    columns = {"arm": arm, "outcome": rng.normal(size=400), "p_A": np.full(400, 0.5), "p_B": np.full(400, 0.5)}
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(columns | {"country": country}), path)
+    page = bl.report(
+        bl.read(path, segment="country"), tmp_path / "r.html", policies=[{"DE": "B", "FR": {"A": 0.5, "B": 0.5}}]
+    ).read_text()
+    by_segment = ("--segment", "country", "--policy", "DE:B;FR:A=0.5,B=0.5", "--by-segment")
+    assert by_command(path, tmp_path, *by_segment).split() == undated(page).split()
 
 
 def test_a_contrast_that_was_asked_for_is_shown_however_many_arms_there_are(ten_arms, tmp_path):

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from simulated_logs import played
 
-from belated.summaries.evidence import COARSE, ENOUGH, STRETCHES, FollowUp, grain_of, mean_and_sd, settled
+from belated.summaries.evidence import (
+    COARSE,
+    ENOUGH,
+    STRETCHES,
+    FollowUp,
+    grain_of,
+    mean_and_sd,
+    settled,
+    squares_about_mean,
+)
 
 
 def test_sums_by_arm_and_by_longer_stretches_are_the_same_sums():
@@ -54,6 +63,13 @@ def test_a_unit_is_the_greatest_common_divisor_unless_it_is_too_short_to_matter(
 
 def test_variances_that_are_0_but_for_rounding_are_0():
     assert settled(np.array([1e-9, 2e-6, 0.5]), 1000).tolist() == [0.0, 2e-6, 0.5]
+
+
+def test_squares_about_the_mean_of_equal_values_are_exactly_0():
+    values = np.array([[0.1] * 7, [0.1] * 6 + [0.2], [0.1 + 1e-10] * 7])
+    squares = squares_about_mean(np.full(3, 7.0), values.sum(axis=1), (values**2).sum(axis=1))
+    assert squares[[0, 2]].tolist() == [0.0, 0.0]
+    assert squares[1] == pytest.approx(values[1].var() * 7)
 
 
 def test_the_standard_deviation_of_equal_outcomes_is_taken_as_1():

@@ -110,7 +110,7 @@ class Diagnosis(Table):
 
     def plot(self) -> Figure:
         """Draw every check with its light and finding; a matplotlib figure, which notebooks show."""
-        from belated.assumptions.diagnosis_figure import diagnosis_figure
+        from belated.assumptions.figures import diagnosis_figure
 
         return diagnosis_figure(self)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.assumptions.maturity import Age, MatureRows, mature_rows
+from belated.assumptions.mature_rows import AgeLike, MatureRows, mature_rows
 from belated.assumptions.missing import Assumption, Bounds, MissingOutcomes, Odds, Shifted, bounds_columns, in_points
 from belated.base.checks import fraction, real
 from belated.base.columns import Array, Label
@@ -34,7 +34,7 @@ from belated.summaries.caps import Cap, capped_at, no_cap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from belated.assumptions.sensitivity_figure import Curves
+    from belated.assumptions.figures import Curves
 
 #: The factors G that a table shows by default.
 _GAMMAS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -58,7 +58,7 @@ def sensitivity(
     *,
     gammas: Sequence[float] | None = None,
     level: float = 0.95,
-    mature: Age | None = None,
+    mature: AgeLike | None = None,
     null: float = 0.0,
     cap: float | None = None,
     segment: Label = None,
@@ -337,7 +337,7 @@ class Sensitivity(Table):
 
     def plot(self) -> Figure:
         """Return a matplotlib figure of the bounds and intervals by G and by shift, with the tipping points."""
-        from belated.assumptions.sensitivity_figure import sensitivity_figure
+        from belated.assumptions.figures import sensitivity_figure
 
         return sensitivity_figure(self.plot_data())
 

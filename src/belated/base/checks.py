@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import SupportsFloat, SupportsIndex, TypeVar
@@ -14,11 +15,17 @@ from belated.base.text import shown
 #: How far rounding to 6 decimals takes a probability from what it was.
 ROUNDING = 0.5e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up
 
-#: How far one or two probabilities may be from summing to 1; see `tolerance` for more.
+#: How far one probability may be above 1, and two may be from summing to 1; `tolerance` is for sums of any number.
 TOLERANCE = 2 * ROUNDING
 
 #: The largest outcome, up or down: its fourth power, times any number of rows, is still a number.
 LARGEST_OUTCOME = 1e60
+
+#: The largest finite number.
+LARGEST_FLOAT = sys.float_info.max
+
+#: A difference below this share of what it is taken from is a rounding error: such values do not vary.
+NO_DIFFERENCE = 1e-12
 
 #: The least probability of what has happened: nobody sees less, and powers of its inverse are still numbers.
 LEAST_PROBABILITY = 1e-30

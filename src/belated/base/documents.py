@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -71,14 +70,20 @@ def plain(value: object) -> object:
 # ---------------------------------------------------------------- CSV
 
 
+class _Lines(list[str]):
+    """A list as a file: what is written is appended."""
+
+    write = list[str].append
+
+
 def csv_text(columns: Mapping[str, Iterable[object]], *, as_written: bool = False) -> str:
     """Return columns as CSV; None is an empty field.
 
     The result is safe for terminals and spreadsheets: in text, characters that are not printable are escaped, and an
     apostrophe precedes what could be a formula. With `as_written`, text is unchanged, to be read again.
     """
-    lines: list[str] = []
-    writer = csv.writer(SimpleNamespace(write=lines.append))  # it quotes only what is in its own ends of lines, \r\n
+    lines = _Lines()
+    writer = csv.writer(lines)  # it quotes only what is in its own ends of lines, \r\n
     write = _as_it_is if as_written else _harmless
     writer.writerow(map(write, columns))
     writer.writerows(map(write, row) for row in zip(*columns.values(), strict=True))

@@ -154,7 +154,7 @@ def analyze(
     from belated.base.checks import fraction, one_of
     from belated.base.errors import OptionError, argument
     from belated.base.files import check_page
-    from belated.base.text import printable
+    from belated.base.text import masked, printable
     from belated.estimation.by_segment import read_policy_by_segment
     from belated.estimation.intervals import INTERVALS
     from belated.estimation.target import find_arm, read_contrast, read_policy
@@ -196,17 +196,15 @@ def analyze(
         kind=one_of("kind", kind, KIND_OPTIONS),
         bounds=bounds,
     )
-    if report is not None:
-        log.hold()
-    analysis = analyse(log, questions)
-    for words in analysis.warnings:
-        typer.echo(f"Warning: {words}", err=True)
-    if report is not None:
-        from belated.base.text import masked
-        from belated.reports.rendering import write_report
+    if report is None:
+        analysis = analyse(log, questions)
+    else:
+        from belated.reports.rendering import report_on
 
         command = shlex.join(["belated", *map(masked, sys.argv[1:])])
-        write_report(analysis, report, title=title, command=command)
+        analysis = report_on(log, questions, report, title=title, command=command)
+    for words in analysis.warnings:
+        typer.echo(f"Warning: {words}", err=True)
     show(analysis, shown_as)
     if report is not None:
         typer.echo(f"Report: {printable(report)}", err=True)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from belated.base.stopping import listening
+from belated.base.interrupts import listening
 from belated.base.version import __version__
 from belated.cli.analyze import analyze
 from belated.cli.diagnose import diagnose

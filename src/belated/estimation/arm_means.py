@@ -17,7 +17,7 @@ from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, few_labels, one_line, percent, shown
 from belated.estimation.answers import Answer, answer_columns, make_answer
 from belated.estimation.estimators import ArmStatistics, Estimator, evaluate, observed_share
-from belated.estimation.intervals import ALTERNATIVES, Alternative, Combination, IntervalKind, combine
+from belated.estimation.intervals import ALTERNATIVES, KINDS, Alternative, Combination, IntervalKind, combine
 from belated.estimation.standardised import Population, cell_statistics, segment_notes
 from belated.estimation.target import Target
 from belated.summaries.caps import capped_at, quantity
@@ -257,11 +257,10 @@ class ArmMeans(Table):
 
     def _constant_words(self) -> str:
         """Return the end of the warning on arms whose outcomes are all equal."""
-        if self.interval == "wilson":
-            return "are equal; the interval treats them as rates of 0 or 1."
-        if self.interval != "score" or not (self.statistics.moments.pooled_second > 0).any():
+        rule, arms = KINDS[self.interval], self.statistics
+        if not (arms.constant & rule.knows_spread(arms)).any():
             return "are equal; their variance is unknown, so there is no interval."
-        return "are equal; the interval uses the variance of all arms together."
+        return f"are equal; the interval {rule.of_equal}."
 
     def _listed(self, chosen: Array) -> str:
         """Return the names of some arms, at most five."""

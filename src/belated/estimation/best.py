@@ -11,11 +11,11 @@ import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
+from belated.base.multiplicity import sidak_tail
 from belated.base.tables import RANGES, Column, Table, shown_limit
 from belated.base.text import Unit, count, first_few, one_line, percent, shorten_all, visible
 from belated.estimation.answers import Answer
 from belated.estimation.intervals import KINDS, Combination
-from belated.estimation.multiplicity import sidak_tail
 from belated.estimation.winner import Duels, Limits, LimitsAt, Rivalry, winner
 from belated.summaries.caps import capped_at
 

@@ -13,7 +13,7 @@ import numpy as np
 from belated.base import special
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
-from belated.base.sidak import sidak_level, sidak_p_value
+from belated.base.multiplicity import sidak_level, sidak_p_value
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import Unit, count, one_line, p_words, percent, visible
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer

@@ -14,7 +14,7 @@ from belated.base.tables import Column, Table
 from belated.base.text import percent
 from belated.estimation.answers import Answers, answer_columns
 from belated.estimation.estimate import Estimate
-from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName, needs_all_propensities
+from belated.estimation.estimators import ESTIMATORS, MATURING, SIDE_BY_SIDE, EstimatorName, needs_all_propensities
 from belated.estimation.intervals import INTERVALS, Interval, fallback_interval, resolve_interval
 from belated.log.data import Data, require_data
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: The estimators that events can have while windows are open, and what their names say when only closed ones count.
-MATURING: tuple[EstimatorName, ...] = ("dipw", "mean", "hajek")
+#: What names of estimators say when only closed windows count.
 CLOSED = "closed only"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from belated.base.checks import fraction, one_of
 from belated.base.columns import ByArm, Label
 from belated.base.errors import BelatedWarning, OptionError, argument
+from belated.base.multiplicity import joint_p_value, joint_tail
 from belated.estimation.answers import Answer, Contrasts
 from belated.estimation.arm_means import ArmMeans
 from belated.estimation.estimators import (
@@ -32,7 +33,6 @@ from belated.estimation.intervals import (
 )
 from belated.estimation.ledger import Ledger
 from belated.estimation.lift import Lift, find_lift
-from belated.estimation.multiplicity import joint_p_value, joint_tail
 from belated.estimation.standardised import Population
 from belated.estimation.target import Pair, Target, default_pairs
 from belated.log.data import Data, require_data

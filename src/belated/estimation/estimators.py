@@ -9,10 +9,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from belated.base.checks import one_of
+from belated.base.checks import NO_DIFFERENCE, one_of
 from belated.base.columns import Array
 from belated.base.errors import OptionError, PropensitiesNeededError
 from belated.log.data import Data
+from belated.summaries.evidence import squares_about_mean
 from belated.summaries.outcome_models import ModelLike, OutcomeModel, read_outcome_model
 from belated.summaries.pair_sums import PairSums
 from belated.summaries.sums import Sums
@@ -131,9 +132,22 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
 SIDE_BY_SIDE: tuple[EstimatorName, ...] = tuple(name for name in ESTIMATORS if name != "daipw_paper")
 
 
+#: The estimators that events can have while windows are open; `log.events.MATURING_ESTIMATORS` names them too.
+MATURING: tuple[EstimatorName, ...] = tuple(
+    name
+    for name in SIDE_BY_SIDE
+    if ESTIMATORS[name].outcome_model.name == "zero" and ESTIMATORS[name].normalisation == "hajek"
+)
+
+
 def default_estimator(log: Data) -> EstimatorName:
+    """Return the estimator that is used for a log if none is asked for."""
+    return default_for(all_propensities=log.has_all_propensities, maturing=log.is_maturing)
+
+
+def default_for(*, all_propensities: bool = True, maturing: bool = False) -> EstimatorName:
     """Return "daipw"; "dipw" if only the chosen arm's propensity is known, or for events whose windows are open."""
-    return "daipw" if log.has_all_propensities and not log.is_maturing else "dipw"
+    return "daipw" if all_propensities and not maturing else "dipw"
 
 
 def read_estimator(
@@ -245,10 +259,6 @@ class Moments(NamedTuple):
     pooled_fourth: Array
 
 
-#: Relative differences below this are rounding errors: equal outcomes may differ from the shift by rounding.
-_ROUNDING = 1e-12
-
-
 def leverage_slope(largest: Array | float) -> Array:
     """Return s such that 1 + l s equals 1 / (1 - l)^2 at the largest leverage l, and exceeds it below.
 
@@ -305,8 +315,7 @@ def _second_moment(zeroth: Array, first: Array, second: Array, about: Array) -> 
 
 def _spread(sums: Sums) -> Array:
     """Return the unweighted sum of (Y - mean)^2 over arrived outcomes; exactly 0 if they are equal."""
-    spread = sums["y2"] - sums["y"] ** 2 / sums["arrived"]
-    return np.where(spread > _ROUNDING * sums["y2"], spread, 0.0)
+    return squares_about_mean(sums["arrived"], sums["y"], sums["y2"])
 
 
 def _central_moments(n: Array, first: Array, second: Array, third: Array, fourth: Array) -> tuple[Array, ...]:
@@ -335,10 +344,14 @@ def moments(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> Moments
         own = [np.where(n > 0, moment, 0.0) for moment in (shift - anchor + mean, second, third, fourth)]
         d = own[0] - (share * own[0]).sum(axis=-1, keepdims=True)
         scale = np.max(np.where(n > 0, np.abs(shift - anchor) + np.abs(mean), 0.0), axis=-1, keepdims=True)
-        d = np.where(np.abs(d) > _ROUNDING * scale, d, 0.0)
+        d = np.where(np.abs(d) > NO_DIFFERENCE * scale, d, 0.0)
         about = (own[1] + d**2, own[2] + 3 * d * own[1] + d**3, own[3] + 4 * d * own[2] + 6 * d**2 * own[1] + d**4)
-        pooled = [n.sum(axis=-1, keepdims=True), *((share * moment).sum(axis=-1, keepdims=True) for moment in about)]
-    return Moments(second, third, fourth, -d, *(np.broadcast_to(each, shape) for each in pooled))
+        total = n.sum(axis=-1, keepdims=True)
+        pooled = [np.broadcast_to((share * moment).sum(axis=-1, keepdims=True), shape) for moment in about]
+    return Moments(
+        second=second, third=third, fourth=fourth, offset=-d, pooled_count=np.broadcast_to(total, shape),
+        pooled_second=pooled[0], pooled_third=pooled[1], pooled_fourth=pooled[2],
+    )  # fmt: skip
 
 
 def _hajek(sums: Sums, estimator: Estimator, shape: tuple[int, ...]) -> ArmStatistics:

@@ -86,6 +86,8 @@ class IntervalRule:
         A function from arms to the degrees of freedom of Student's t.
     knows_spread : callable
         A function from arms to whether their outcomes vary enough for an interval.
+    of_equal : str
+        What the interval does about outcomes that are all equal, in words, if they can be enough.
     """
 
     small_sample: bool = True
@@ -96,6 +98,7 @@ class IntervalRule:
     error_by_width: bool = False
     freedom: Callable[[ArmStatistics], Array] = student_degrees
     knows_spread: Callable[[ArmStatistics], Array] = _vary
+    of_equal: str = ""
 
     def fits(self, *, binary: bool, hajek: bool) -> bool:
         """Whether outcomes and estimator meet the requirements."""
@@ -134,7 +137,13 @@ def _wilson_reach(arms: ArmStatistics, coefficients: Array) -> ReachAt:
 KINDS: dict[IntervalKind, IntervalRule] = {
     "normal": IntervalRule(small_sample=False),
     "t": IntervalRule(),
-    "score": IntervalRule(reach=score_reach, needs_hajek=True, freedom=score_degrees, knows_spread=show_their_spread),
+    "score": IntervalRule(
+        reach=score_reach,
+        needs_hajek=True,
+        freedom=score_degrees,
+        knows_spread=show_their_spread,
+        of_equal="uses the variance of all arms together",
+    ),
     "wilson": IntervalRule(
         reach=_wilson_reach,
         needs_binary=True,
@@ -142,6 +151,7 @@ KINDS: dict[IntervalKind, IntervalRule] = {
         possible=(0.0, 1.0),
         error_by_width=True,
         knows_spread=_are_binary,
+        of_equal="treats them as rates of 0 or 1",
     ),
 }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE
+from belated.base.checks import tolerance
 from belated.base.columns import Array, numbers
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
@@ -30,7 +30,7 @@ def read_target_policy(target: Any, log: Log) -> Array:
     shape = (len(log.code), len(log.arms))
     if q.shape != shape:
         raise OptionError(f"{argument('target')} has shape {q.shape}; it must be (rows, arms) = {shape}.")
-    fault = ~((q >= 0).all(axis=1) & (np.abs(q.sum(axis=1) - 1) <= TOLERANCE))
+    fault = ~((q >= 0).all(axis=1) & (np.abs(q.sum(axis=1) - 1) <= tolerance(shape[1])))
     if fault.any():
         row = int(fault.argmax())
         raise OptionError(
@@ -65,7 +65,7 @@ def policy_value(log: Log, q: Array, weights: Weights, *, level: float, interval
         # outcomes vary with the unit, as the weights do, so that only the variance that follows the weights is right
         _, robust, _, _ = hajek_variances(cells, cells["wy"] / cells["w"], np.zeros(len(cells.arms)))
     statistics = replace(evaluate(cells, estimator), robust=np.where(cells["arrived"] >= 2, robust, np.nan))
-    rows, arms = np.arange(len(log.code))[log.schedule.existing], len(log.arms)
+    rows, arms = log.existing_rows, len(log.arms)
     n, segment = len(rows), (log.cell[rows].astype(np.intp) - log.code[rows]) // arms
     means = (
         np.stack([np.bincount(segment, q[rows, a], len(cells.arms) // arms) for a in range(arms)], axis=1).ravel() / n

@@ -21,10 +21,9 @@ import numpy as np
 
 from belated.base import special
 from belated.base.columns import Array
+from belated.base.multiplicity import joint_p_values_of_rivals, sidak_level, sidak_p_value, sidak_tail
 from belated.base.roots import find_root_each
-from belated.base.sidak import sidak_level, sidak_p_value
 from belated.estimation.intervals import Combination
-from belated.estimation.multiplicity import joint_p_values_of_rivals, sidak_tail
 
 #: A near tie: with a smaller lead, in standard errors, conditional and hybrid intervals lie below the estimate.
 NEAR_TIE = 0.1

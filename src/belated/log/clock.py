@@ -44,6 +44,11 @@ class Clock:
     unit: DatetimeUnit | None = None  # NumPy's datetime unit; None: plain numbers
     whole: bool = True
 
+    @property
+    def per_second(self) -> int:
+        """How many of the clock's units a second has; 1 if its times are plain numbers."""
+        return 1 if self.unit is None else 1000 ** _DATETIME_UNITS.index(self.unit)
+
     def read(self, name: str, moment: Any) -> int | float:
         """Return a time as a number of this clock."""
         is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
@@ -269,7 +274,7 @@ def _in_unit(array: Array, unit: DatetimeUnit) -> Array:
     dtype = np.dtype(f"datetime64[{unit}]")
     if array.dtype == dtype:
         return array
-    limit = _LAST // 1000 ** _DATETIME_UNITS.index(unit)
+    limit = _LAST // Clock(unit).per_second
     seconds = array.astype("datetime64[s]").view(np.int64)
     late, early = seconds >= limit, (seconds <= -limit) & (seconds != NEVER)
     within = array.copy()

@@ -253,7 +253,7 @@ class Ages(NamedTuple):
 def ages_of(log: Log) -> Ages:
     """Return the ages that rows have reached at the log's as-of time."""
     events = _events(log)
-    rows = np.sort(np.arange(len(log.code))[log.schedule.existing])
+    rows = np.sort(log.existing_rows)
     age = (log.last_look - events.lag - log.assigned_numbers[rows]).astype(float)
     rows, age = rows[age >= 0], np.minimum(age[age >= 0], float(events.window))
     place = np.full(len(log.code), -1)

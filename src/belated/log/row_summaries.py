@@ -442,7 +442,7 @@ def _pair_sums(log: Log, h: Array, model: Array, bins: kernel.Bins) -> Iterator[
 
 def _pairs_of_rows(log: Log, h: Array, m: Array, bins: kernel.Bins, chosen: Array) -> Iterator[PairSums]:
     """Return the same of some rows; `m` is minus the shifts of the arms."""
-    existing = np.arange(len(log.code))[log.schedule.existing]
+    existing = log.existing_rows
     begins = np.searchsorted(bins.edges, np.arange(len(existing)), side="right")
     arrived = existing[log.schedule.due[existing] >= 0]
     arrives = bins.arrival[arrived] if len(bins.arrival) else np.zeros(len(arrived), np.intp)

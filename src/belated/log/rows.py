@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from belated.base.checks import LARGEST_FLOAT
 from belated.base.columns import BLOCK, Array, Label, locked
 from belated.base.errors import LogError, argument
 from belated.kernels import jit
@@ -126,6 +127,11 @@ class LogRows(Data):
     def arrived(self) -> Array:
         """Whether the outcome of each row had arrived by `as_of`."""
         return self.schedule.due >= 0
+
+    @property
+    def existing_rows(self) -> Array:
+        """The positions of the rows that had been assigned by `as_of`, in order of assignment."""
+        return np.arange(len(self.code))[self.schedule.existing]
 
     @property
     def assigned_numbers(self) -> Array:
@@ -310,8 +316,7 @@ class LogRows(Data):
             latest: int | float = np.iinfo(np.int64).max if self.moment is None else math.floor(self.moment)
             return kernel.Times(assigned, arrived, latest, NEVER)
         # inf means never, also when everything that arrived counts
-        biggest = float(np.finfo(np.float64).max)
-        latest = biggest if self.moment is None else float(min(self.moment, biggest))
+        latest = LARGEST_FLOAT if self.moment is None else float(min(self.moment, LARGEST_FLOAT))
         return kernel.Times(assigned, arrived, latest, math.nan)
 
     @property

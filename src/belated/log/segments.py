@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LEAST_PROBABILITY
+from belated.base.checks import LEAST_PROBABILITY, NO_DIFFERENCE
 from belated.base.columns import Array, Label, as_array, is_missing, locked, numbers
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
@@ -18,9 +18,6 @@ from belated.summaries.segments import MISSING, Layout
 
 #: Different segments that a log may have, before small ones are merged; covariates that it may have.
 MOST_DIFFERENT, MOST_COVARIATES = 10_000, 100
-
-#: A covariate whose standard deviation is below this share of its size does not vary but for rounding.
-_ROUNDING = 1e-12
 
 
 class SegmentColumn(NamedTuple):
@@ -240,7 +237,7 @@ class Scaling(NamedTuple):
         kept: list[tuple[str, int, bool, float, float]] = []
         same = {}
         for i, (name, span) in enumerate(zip(names, spans, strict=True)):
-            if span.deviation > _ROUNDING * span.size:
+            if span.deviation > NO_DIFFERENCE * span.size:
                 kept.append((name, i, False, span.mean, span.deviation))
             else:
                 same[name] = span.mean if span.missing < 1 else math.nan

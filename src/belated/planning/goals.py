@@ -21,7 +21,7 @@ from belated.base.checks import fraction, positive
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
 from belated.base.text import Unit, in_unit, one_line, percent, shown
-from belated.simulation.cells import Cell
+from belated.simulation.performance import Performance
 
 #: So many simulated experiments must be expected to fall short of a share of experiments for it to be measured.
 _SHORT = 5
@@ -109,7 +109,7 @@ class Goal(ABC):
         return in_unit(float(f"{value:.3g}"), self.value_unit)
 
     @abstractmethod
-    def point(self, cell: Cell, wait: float) -> Point:
+    def point(self, cell: Performance, wait: float) -> Point:
         """Return the point of a cell of a study."""
 
     @abstractmethod
@@ -154,7 +154,7 @@ class HalfWidth(Goal):
     rough_runs = 200
     depends_on_truth = False
 
-    def point(self, cell: Cell, wait: float) -> Point:
+    def point(self, cell: Performance, wait: float) -> Point:
         """Return the half-width of a cell of a study."""
         runs = len(cell.low)
         widths = np.sort(np.where(cell.low <= cell.high, (cell.high - cell.low) / 2, np.inf))  # missing ones last
@@ -234,7 +234,7 @@ class Power(Goal):
     rough_runs = 800
     depends_on_truth = True
 
-    def point(self, cell: Cell, wait: float) -> Point:
+    def point(self, cell: Performance, wait: float) -> Point:
         """Return the power of a cell of a study."""
         runs = len(cell.low)
         excluded = cell.low > self.null if cell.truth > self.null else cell.high < self.null

@@ -67,7 +67,7 @@ def pilot(log: Data, *, per_day: float | None = None) -> Pilot:
     code, arrived = held.code[existing], held.arrived[existing]
     waited, pace = _waited(held, existing, arrived)
     dated = held.clock.unit is not None
-    day = _DAY * _per_second(held) if dated else None
+    day = _DAY * held.clock.per_second if dated else None
     daily = None if per_day is None else positive("per_day", per_day)
     if day is not None:
         daily = pace * day if daily is None else daily
@@ -197,30 +197,17 @@ def _window(events: Events, pace: float) -> int:
     return max(round(events.window * pace), 1)
 
 
-def _per_second(log: Log) -> float:
-    """Return the number of the clock's units in a second."""
-    return float(10 ** (3 * ("s", "ms", "us", "ns", "ps", "fs", "as").index(log.clock.unit or "s")))
-
-
 def _waited(log: Log, existing: Array | slice, arrived: Array) -> tuple[Array, float]:
     """Return each row's delay, or its age if the outcome is missing, in the clock's units; and assignments per unit."""
-    assigned, arrived_at = _numbers(log.assigned_at)[existing], log.arrived_at
-    first = assigned.min()
+    assigned, first = log.assigned_numbers[existing], log.first_assignment
     since = (assigned - first).astype(np.float64)
-    until = since.copy()
-    if arrived_at is not None:
-        until[arrived] = _numbers(arrived_at)[existing][arrived] - first
-    last = since.max()
-    look = max(last, until[arrived].max(initial=0.0)) if log.moment is None else float(log.moment - first)
-    waited = np.where(arrived, until, look) - since
+    until = np.full(len(since), float(log.last_look - first))
+    until[arrived] = log.arrived_numbers[existing][arrived] - first
+    waited, last = until - since, since.max()
     if last == 0 and (waited > 0).any():
         raise LogError("Every row was assigned at the same time; a plan needs the rate of assignments.")
     # the rate is rows before the last time over the time they took, as rows with the same time are a batch
     return waited, float((since < last).sum() / last) if last > 0 else 1.0
-
-
-def _numbers(times: Array) -> Array:
-    return times.view(np.int64) if times.dtype.kind == "M" else times
 
 
 def _delays(waited: Array, arrived: Array, pace: float) -> Array:

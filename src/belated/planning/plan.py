@@ -12,7 +12,7 @@ from belated.base.progress import Bar
 from belated.base.tables import Column
 from belated.base.text import one_line, shown
 from belated.estimation.estimate import estimate
-from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_estimator
+from belated.estimation.estimators import ESTIMATORS, EstimatorName, default_estimator, default_for
 from belated.estimation.intervals import INTERVALS, Interval
 from belated.estimation.target import Target
 from belated.log.data import Data
@@ -129,7 +129,7 @@ def plan(
         goal=goal,
         proxy=goal.proxy(distance),
         interval=one_of("interval", interval, INTERVALS),
-        estimator=one_of("estimator", estimator or ("dipw" if maturing else "daipw"), ESTIMATORS),
+        estimator=one_of("estimator", estimator or default_for(maturing=maturing), ESTIMATORS),
         maturing=maturing,
         seed=whole("seed", seed, least=0),
         replications=runs,

@@ -10,8 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from belated.base.errors import MissingLibraryError
@@ -32,11 +31,28 @@ def new_name(prefix: str = "belated") -> str:
     return f"{prefix}_{uuid4().hex}"
 
 
+class Namespace(NamedTuple):
+    """The database and the schema that a table is in; None: those of the connection."""
+
+    catalog: str | None = None
+    database: str | None = None
+
+
+class Place(NamedTuple):
+    """Where a table is, by the names that Ibis has for it; a query is nowhere."""
+
+    name: str | None = None
+    namespace: Namespace | None = None
+
+
+NOWHERE = Place()
+
+
 class EmbeddedTable:
     """A query of the embedded engine, and the columns of its result."""
 
     def __init__(
-        self, connection: Connection, sql: str, values: Mapping[str, Value | Type], place: SimpleNamespace | None = None
+        self, connection: Connection, sql: str, values: Mapping[str, Value | Type], place: Place = NOWHERE
     ) -> None:
         self.connection, self.sql, self._values, self._place = connection, sql, dict(values), place
         self.columns = tuple(values)
@@ -56,9 +72,9 @@ class EmbeddedTable:
         """Return the connection."""
         return self.connection
 
-    def op(self) -> SimpleNamespace:
+    def op(self) -> Place:
         """Return the name of a table that has one, and the database that it is in."""
-        return self._place or SimpleNamespace()
+        return self._place
 
     def schema(self) -> dict[str, Type]:
         """Return the columns' types."""
@@ -217,19 +233,14 @@ class Connection:
 
     def table(self, name: str, database: tuple[str, str] | None = None) -> EmbeddedTable:
         """Return a table by its name, and its database and schema."""
-        catalog, schema = database or (None, None)
-        place = SimpleNamespace(name=name, namespace=SimpleNamespace(catalog=catalog, database=schema))
+        place = Place(name, Namespace(*(database or ())))
         return self._of(".".join(sql_name(part) for part in (*(database or ()), name)), place)
 
     def read_parquet(self, paths: list[str], **options: Any) -> EmbeddedTable:
         """Return Parquet files as a table."""
         return self._of(f"read_parquet({_argument(paths)}{_arguments(options)})")
 
-    def read_csv(self, path: str, **options: Any) -> EmbeddedTable:
-        """Return a CSV file as a table."""
-        return self._of(f"read_csv({_argument([path])}{_arguments({**options, 'auto_detect': True})})")
-
-    def _of(self, source: str, place: SimpleNamespace | None = None) -> EmbeddedTable:
+    def _of(self, source: str, place: Place = NOWHERE) -> EmbeddedTable:
         sql = f"SELECT * FROM {source}"
         return EmbeddedTable(self, sql, self.types(sql), place)
 

@@ -22,7 +22,7 @@ from belated.reading.columns import floats, literal
 from belated.reading.engines import fetch, sentences
 from belated.reading.event_rows import rows_of_keys
 from belated.reading.evidence_query import length_between, span_of
-from belated.reading.sums_query import chosen
+from belated.reading.sums_query import CellColumns, chosen, weight
 from belated.summaries.caps import Cap
 from belated.summaries.cohorts import Exposed, cohort_scores
 from belated.summaries.evidence import CohortEvidence
@@ -89,13 +89,13 @@ def grouped_cohorts(source: TableRows) -> CohortEvidence:
 def _entries(source: TableRows, weights: Weights) -> Entries:
     """Return the rows of a source, those without events added up."""
     rows, arms = source.placed, len(source.arms)
-    own = chosen(rows, arms)
+    own, cells = chosen(rows, arms), CellColumns.of(source.layout)
     since = length_between(rows.assigned, literal(source.clock, source.span[0], rows.assigned))
     width = span_of(source, *source.span) / PERIODS
     period = (since / width).floor().cast("int32") if width > 0 else (since * 0).cast("int32")
     columns = {
-        "cell": rows.place * arms + rows.code, "since": since, "period": period, "w": _weight(source, weights, own),
-        "first": rows["first"], "total": rows.total, "assigned": rows.assigned,
+        "cell": rows.place * arms + rows.code, "since": since, "period": period, "first": rows["first"],
+        "w": weight(weights, own, rows, cells) / own, "total": rows.total, "assigned": rows.assigned,
     }  # fmt: skip
     key = {"key": rows.key} if "key" in rows.columns else {}
     values = rows.select(**columns, **key)
@@ -103,22 +103,17 @@ def _entries(source: TableRows, weights: Weights) -> Entries:
     loud = fetch(_with_age(values.filter(values["first"].notnull())))
     one = np.ones(loud.num_rows)
     w = floats(loud["w"])
-    singles = [floats(loud["cell"]), floats(loud["since"]), one, w, w**2, w**3, w]
-    names = ("cell", "since", "n", "w", "w2", "w3", "w_max")
-    joined = [np.concatenate([single, floats(groups[name])]) for single, name in zip(singles, names, strict=True)]
+    singles = {
+        "cell": floats(loud["cell"]), "since": floats(loud["since"]), "n": one, "w": w, "w2": w**2, "w3": w**3,
+        "w_max": w,
+    }  # fmt: skip
+    joined = {name: np.concatenate([single, floats(groups[name])]) for name, single in singles.items()}
+    joined["cell"] = joined["cell"].astype(np.intp)
     if source.query.deliveries is None or source.query.measure is None:
-        events = [np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])]
+        entry, age, value = np.arange(loud.num_rows), floats(loud["age"]), floats(loud["total"])
     else:
-        events = _events(source, loud, source.query.measure)
-    return Entries(joined[0].astype(np.intp), *joined[1:], *events)
-
-
-def _weight(source: TableRows, weights: Weights, own: ir.Column) -> ir.Column:
-    """Return the weight of each row over its probability; 1 over it in merged segments."""
-    w = {"sqrt": 1 / own.sqrt(), "propensity": own * 0 + 1, "uniform": 1 / own}[weights.name]
-    if not source.layout.merged:
-        return w
-    return (source.placed.place >= len(source.layout.labels) - 1).ifelse(1 / own, w)
+        entry, age, value = _events(source, loud, source.query.measure)
+    return Entries(**joined, entry=entry, age=age, value=value)
 
 
 def _added_up(rows: ir.Table) -> ir.Table:
@@ -135,13 +130,13 @@ def _with_age(rows: ir.Table) -> ir.Table:
     return rows.select(cell=rows.cell, since=rows.since, w=rows.w, total=rows.total, age=age, **key)
 
 
-def _events(source: TableRows, loud: pa.Table, measure: Measure) -> list[Array]:
+def _events(source: TableRows, loud: pa.Table, measure: Measure) -> tuple[Array, Array, Array]:
     """Return the row among `loud`, the age and the value of each event."""
     table = source.query.events()
     events = fetch(table.select("key", "value", age=length_between(table.when, table.assigned)))
     row, has_row = rows_of_keys(events["key"], loud["key"])
     known = Events.of(row, floats(events["age"])[has_row], floats(events["value"])[has_row], math.inf, measure)
-    return [known.row, known.age, known.value]
+    return known.row, known.age, known.value
 
 
 # ---------------------------------------------------------------- sums
@@ -238,7 +233,10 @@ class _Matured:
         labels = self.source.arms if self.cells == len(self.source.arms) and self.source.units is None else None
         if labels is None:
             labels = cell_labels(self.source.layout.labels, self.source.arms)
-        return Sums(labels, self.weights, read_outcome_model("zero"), shift, spread[0], own)
+        return Sums(
+            arms=labels, weights=self.weights, outcome_model=read_outcome_model("zero"), shift=shift, spread=spread[0],
+            own=own,
+        )  # fmt: skip
 
     def _maturity(
         self, moment: float, window: int | float, known: AgeReach, exposure: Exposure, entered: Array, events: Happened

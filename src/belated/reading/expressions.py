@@ -79,9 +79,6 @@ class Type(str):
     def is_timestamp(self) -> bool:
         return self.startswith("TIMESTAMP") and not self.is_array()
 
-    def is_temporal(self) -> bool:
-        return self.is_date() or self.is_timestamp() or (self.startswith("TIME") and not self.is_array())
-
     def is_interval(self) -> bool:
         return self == "INTERVAL"
 
@@ -143,6 +140,8 @@ class Value:
     sql : str
     table : Table or None
         None: it is of no table, as a literal is.
+    sides : (Value, Value) or None
+        The two values whose equality it is.
     """
 
     def __init__(
@@ -151,10 +150,13 @@ class Value:
         table: EmbeddedTable | None = None,
         kind: str | Callable[[], str] | None = None,
         name: str | None = None,
+        *,
+        operator: str = "",
+        sides: tuple[Value, Value] | None = None,
     ) -> None:
         self.sql, self.table = sql, table
-        self._kind, self._name, self._operator = kind, name, ""
-        self.sides: tuple[Value, Value] | None = None
+        self._kind, self._name, self._operator = kind, name, operator
+        self.sides = sides
 
     def type(self) -> Type:
         """Return its type."""
@@ -187,9 +189,17 @@ class Value:
             raise TypeError(f"{self.sql} is of no table.")
         return self.table
 
-    def _value(self, sql: str, *others: Any, kind: str | Callable[[], str] | None = None) -> Value:
+    def _value(
+        self,
+        sql: str,
+        *others: Any,
+        kind: str | Callable[[], str] | None = None,
+        operator: str = "",
+        sides: tuple[Value, Value] | None = None,
+    ) -> Value:
         tables = (value.table for value in (self, *others) if isinstance(value, Value))
-        return Value(sql, next((table for table in tables if table is not None), None), kind)
+        table = next((table for table in tables if table is not None), None)
+        return Value(sql, table, kind, operator=operator, sides=sides)
 
     # types
 
@@ -314,9 +324,8 @@ class Value:
     def _with(self, operator: str, other: Any, kind: str | Callable[[], str] | None = None) -> Value:
         # sums and the like of many are not nested: an engine bounds how deep expressions may be
         left = self.sql[1:-1] if operator == self._operator and operator in ("+", "AND", "OR") else self.sql
-        value = self._value(f"({left} {operator} {sql_of(other)})", other, kind=kind)
-        value._operator = operator
-        return value
+        sides = (self, other) if operator == "=" and isinstance(other, Value) else None
+        return self._value(f"({left} {operator} {sql_of(other)})", other, kind=kind, operator=operator, sides=sides)
 
     def _compared(self, operator: str, other: Any) -> Value:
         return self._with(operator, other, "BOOLEAN")
@@ -368,9 +377,7 @@ class Value:
         return self._compared(">=", other)
 
     def __eq__(self, other: Any) -> Value:  # type: ignore[override]
-        value = self._compared("=", other)
-        value.sides = (self, other) if isinstance(other, Value) else None
-        return value
+        return self._compared("=", other)
 
     def __ne__(self, other: Any) -> Value:  # type: ignore[override]
         return self._compared("<>", other)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from ibis.backends import BaseBackend
 
+    from belated.reading.roles import Roles
+
 
 #: Rows that are looked at before a file is read.
 FIRST_ROWS = 10_000
@@ -100,6 +102,23 @@ class Input:
 def _has_zone(kind: dt.DataType) -> bool:
     """Whether a type is that of times with a zone; Ibis does not know DuckDB's finest."""
     return getattr(kind, "timezone", None) is not None or str(getattr(kind, "raw_type", kind)) == "TIMESTAMPTZ_NS"
+
+
+def zone_notes(assignments: Input, deliveries: Input | None, roles: Roles) -> list[str]:
+    """Return that times without a zone count as UTC, if others have a zone."""
+    later = assignments if deliveries is None else deliveries
+    used = [(assignments, roles.assigned_at), (later, roles.arrived_at), (later, roles.recorded_at)]
+    zones = {column: table.zones(column) for table, column in used if column is not None}
+    zoned = [f"`{one_line(column)}`" for column, has in zones.items() if has == {True}]
+    notes = []
+    for column, has in zones.items():
+        if has == {True, False}:
+            notes.append(f"Some times of `{one_line(column)}` have no time zone; they count as UTC.")
+        elif has == {False} and zoned:
+            notes.append(
+                f"The times of `{one_line(column)}` have no time zone, unlike those of {zoned[0]}; they count as UTC."
+            )
+    return notes
 
 
 def is_url(text: str) -> bool:

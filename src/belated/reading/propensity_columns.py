@@ -88,10 +88,10 @@ def _wide(table: ir.Table, propensity: Propensity, held: Array, arms: Sequence[L
 
 def _nested(column: ir.Column, held: Array, arms: Sequence[Label] | None) -> _Columns:
     """Return propensities that are all in one column: a list, a struct, a map or JSON."""
-    from belated.reading import propensities
+    from belated.reading import packed_propensities as packed
 
     name = column.get_name()
-    known = propensities.keys(column)
+    known = packed.keys(column)
     if known is None:
         raise LogError(f"Column {one_line(repr(name))}, for {argument('propensity')}, is empty.", column="propensity")
     if isinstance(known, int):
@@ -99,8 +99,8 @@ def _nested(column: ir.Column, held: Array, arms: Sequence[Label] | None) -> _Co
         _, labels = encode(held, arms, size)
 
         def by_position(t: ir.Table) -> Mapping[str, ir.Column]:
-            right = propensities.length(t[name]) == size
-            return {f"p{k}": right.ifelse(p, None) for k, p in enumerate(propensities.columns(t[name], size))}
+            right = packed.length(t[name]) == size
+            return {f"p{k}": right.ifelse(p, None) for k, p in enumerate(packed.columns(t[name], size))}
 
         return labels, by_position
     if arms is None:
@@ -108,7 +108,7 @@ def _nested(column: ir.Column, held: Array, arms: Sequence[Label] | None) -> _Co
     _, labels = encode(held, arms, len(arms))
     names = [str(label) for label in labels]
     absent = None if column.type().is_struct() else 0.0
-    return labels, lambda t: {f"p{k}": p for k, p in enumerate(propensities.columns(t[name], names, absent=absent))}
+    return labels, lambda t: {f"p{k}": p for k, p in enumerate(packed.columns(t[name], names, absent=absent))}
 
 
 def _named_arms(column: str, names: list[str], values: list[Label]) -> list[Label]:

@@ -26,14 +26,13 @@ from belated.reading.event_rows import learned_lag
 from belated.reading.first_look import open_tables
 from belated.reading.formats import find_files, format_of, looks_like_a_file, read_files
 from belated.reading.guessing import find as find_roles
-from belated.reading.inputs import Input, arrow_table, is_url, path_of, table_beside
+from belated.reading.inputs import Input, arrow_table, is_url, path_of, table_beside, zone_notes
 from belated.reading.keys import with_alike_keys
 from belated.reading.live_logs import LiveLog, NamedFrame, find_live
 from belated.reading.parquet_files import ParquetFiles
 from belated.reading.roles import PROPENSITY_UNITS, PropensityUnit, Roles
 from belated.reading.rows_query import DUPLICATES, Duplicates, RowsQuery
 from belated.reading.source import Reading, Source
-from belated.reading.zones import zone_notes
 from belated.summaries.caps import read_cap
 from belated.summaries.maturing import MEASURES, Measure
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from belated.base.checks import LARGEST_FLOAT
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.files import FileVersion
 from belated.base.text import count, one_line
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 #: What to make of different outcomes for one key.
 Duplicates = Literal["error", "first", "last", "sum"]
 DUPLICATES: tuple[Duplicates, ...] = get_args(Duplicates)
-
-#: The largest finite number.
-_LARGEST = float(np.finfo(np.float64).max)
 
 #: Keys that a sentence lists.
 _LISTED = 5
@@ -196,7 +194,7 @@ class RowsQuery:
         """Return times of the common type; NaN and inf, as null, are never."""
         when = when.cast(self._clock_type)
         if self._clock_type.is_floating():
-            return when.between(-_LARGEST, _LARGEST).ifelse(when, None)
+            return when.between(-LARGEST_FLOAT, LARGEST_FLOAT).ifelse(when, None)
         return self._finite(when)
 
     def _finite(self, times: ir.Column) -> ir.Column:

@@ -26,12 +26,13 @@ _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 #: Seconds to wait before a query is told again to stop: it may have just begun.
 _AGAIN = 1.0
 
-Answer = list[tuple[Any, ...]]
+#: The rows that a query gives.
+Fetched = list[tuple[Any, ...]]
 
 
 def answers(
     connection: psycopg.Connection[Any], queries: Sequence[str], meanwhile: Callable[[], object] | None = None
-) -> list[Answer]:
+) -> list[Fetched]:
     """Return the rows that each query gives: every other one by a second connection, if there can be one.
 
     `meanwhile` may use the first connection, while the second one is still busy.
@@ -45,7 +46,7 @@ def answers(
             second = open_until_then.enter_context(_second(connection))
         except psycopg.Error:  # too many connections, or a server like PostgreSQL that cannot share what it sees
             return _in_turn(connection, queries)
-        rows: list[Answer] = [[] for _ in queries]
+        rows: list[Fetched] = [[] for _ in queries]
         with ThreadPoolExecutor(1) as pool:
             others = pool.submit(_in_turn, second, queries[1::2])
             try:
@@ -75,7 +76,7 @@ def _second(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[
             yield second
 
 
-def _in_turn(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list[Answer]:
+def _in_turn(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list[Fetched]:
     from psycopg.rows import tuple_row
 
     rows = []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from belated.base.checks import LARGEST_FLOAT
 from belated.base.columns import Array, Label, locked
 from belated.base.errors import BelatedError, LogError
 from belated.base.progress import PATIENCE, Bar
@@ -87,7 +88,7 @@ class Batch:
         """The rows' times, as kernels take them; every arrival counts."""
         if self.arrived.dtype.kind == "i":
             return kernel.Times(self.assigned, self.arrived, np.iinfo(np.int64).max, NEVER)
-        return kernel.Times(self.assigned, self.arrived, float(np.finfo(np.float64).max), math.nan)
+        return kernel.Times(self.assigned, self.arrived, LARGEST_FLOAT, math.nan)
 
     def check_times(self, before: int) -> None:
         """Refuse the first row without a time of assignment; `before` counts the rows that come before these."""

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.base.checks import LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
+from belated.base.checks import LARGEST_FLOAT, LARGEST_OUTCOME, LEAST_PROBABILITY, tolerance
 from belated.base.columns import Array
 from belated.kernels.fields import OWN_FIELDS, SPREAD_FIELDS, SumField
 from belated.log.clock import Clock
 from belated.reading.columns import literal
 from belated.reading.engines import engine_of, library_of
 from belated.summaries.covariates import Covariates, CovariateSums, pairs_of
+from belated.summaries.segments import Layout
 from belated.summaries.sums import Sums, SumsOf, empty_bins
 from belated.summaries.weights import Weights
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
-
-_LARGEST = float(np.finfo(np.float64).max)
 
 #: Sums that are asked for at once, about: engines bound how many columns an answer may have.
 _MOST_SUMS = 400
@@ -60,7 +59,7 @@ def _sound(rows: ir.Table, arms: int) -> ir.BooleanColumn:
     sound = sound & ((out & rows.outcome.isnull()) | (~out & fits & (rows.arrived >= rows.assigned)))
     sound = sound & rows.code.notnull() & rows.assigned.notnull()
     if rows.assigned.type().is_floating():
-        sound = sound & rows.assigned.between(-_LARGEST, _LARGEST)
+        sound = sound & rows.assigned.between(-LARGEST_FLOAT, LARGEST_FLOAT)
     return sound.fill_null(False)
 
 
@@ -83,7 +82,7 @@ def first_pass(rows: ir.Table, arms: int) -> ir.Table:
 def with_cap(rows: ir.Table, cap: float) -> ir.Table:
     """Return the rows with outcomes above the cap as the cap; what is not finite stays, to be refused."""
     number = _exact(cap, rows)
-    return rows.mutate(outcome=rows.outcome.between(number, _LARGEST).ifelse(number, rows.outcome))
+    return rows.mutate(outcome=rows.outcome.between(number, LARGEST_FLOAT).ifelse(number, rows.outcome))
 
 
 def above(rows: ir.Table, cap: float, cuts: Cuts | None = None) -> ir.Table:
@@ -124,6 +123,11 @@ class CellColumns(NamedTuple):
     segments: int = 1
     even_from: int = 1
 
+    @classmethod
+    def of(cls, layout: Layout) -> CellColumns:
+        """Return what sums are kept by if segments are told apart so."""
+        return cls(len(layout.labels), layout.even_from(1))
+
 
 def sums_tables(
     rows: ir.Table,
@@ -148,14 +152,14 @@ def sums_tables(
     rows = engine_of(rows).once(rows)
     known = range(arms) if "p0" in rows.columns or not weights.need_all_propensities else range(0)
     own = chosen(rows, arms)
-    h = _weight(weights, own, rows, cells)
+    h = weight(weights, own, rows, cells)
     centre = by_arm(_cell(rows, arms), shift)
     bins = _bins(rows, cuts)
     each = engine_of(rows).once(
         rows.select(
             **bins, code=rows.code, about=centre, has_arrived=rows.arrived.notnull(), h=h, w=_inverse(rows, h, own),
             y=rows.outcome - centre, nonbinary=(rows.outcome * (1 - rows.outcome)).abs(),
-            **{f"h{k}": _weight(weights, _chance(rows, k), rows, cells) for k in known},
+            **{f"h{k}": weight(weights, _chance(rows, k), rows, cells) for k in known},
             **({} if delay is None else {"l": delay(rows)}),
         )
     )  # fmt: skip
@@ -216,7 +220,8 @@ def _inverse(rows: ir.Table, h: ir.Column, own: ir.Column) -> ir.Column:
     return rows.arrived.notnull().ifelse(h / chance, None)
 
 
-def _weight(weights: Weights, pi: ir.Column, rows: ir.Table, cells: CellColumns) -> ir.Column:
+def weight(weights: Weights, pi: ir.Column, rows: ir.Table, cells: CellColumns) -> ir.Column:
+    """Return the weight h of rows for an arm whose probability is `pi`; 1 in merged segments."""
     one = library_of(pi).literal(1).cast("float64")
     h = {"sqrt": pi.sqrt(), "propensity": pi, "uniform": one}[weights.name]
     return h if cells.even_from >= cells.segments else (rows.place >= cells.even_from).ifelse(one, h)
@@ -238,7 +243,7 @@ def products_tables(
     cells = CellColumns() if cells is None else cells
     arms = len(about.arms) // cells.segments
     own = chosen(rows, arms)
-    w = _inverse(rows, _weight(about.weights, own, rows, cells), own)
+    w = _inverse(rows, weight(about.weights, own, rows, cells), own)
     y = rows.outcome - by_arm(_cell(rows, arms), shift)
     bins = _bins(rows, cuts)
     named = {f"x{i}": column for i, column in enumerate(x)}
@@ -323,11 +328,11 @@ def _learned(
         return rows.outcome - _cell(rows, arms).cases(*((k, _exact(v, rows)) for k, v in of_some.items()), else_=None)
 
     own = rows.p if "p" in rows.columns else rows.code.cases(*((k, rows[f"p{k}"]) for k in some), else_=None)
-    h = _weight(about.weights, own, rows, cells)
+    h = weight(about.weights, own, rows, cells)
     assigned = rows.select(
         **bins, code=rows.code, y=y(rows), h=h, w=_inverse(rows, h, own), moment=rows.assigned,
         turn=ibis.literal(1, type="int8"), arrival=ibis.null("int32"), value=ibis.null("float64"),
-        **{f"h{k}": _weight(about.weights, _chance(rows, k), rows, cells) for k in some},
+        **{f"h{k}": weight(about.weights, _chance(rows, k), rows, cells) for k in some},
     )  # fmt: skip
     is_later = each.arrived > each.assigned
     arrived = each.select(

@@ -379,8 +379,7 @@ class TableRows(Data):
         shift = self.anchors
         if plan.layout is not None and self.units is not None:
             rows, shift = self._weighed, self._cell_anchors
-            segments = len(plan.layout.labels)
-            cells = sums_query.CellColumns(segments, segments - 1 if plan.layout.merged else segments)
+            cells = sums_query.CellColumns.of(plan.layout)
         delay, sums = None, []
         if plan.layout is None and moments is None and self.within is None and self._scans.dependence is None:
             delay = partial(evidence_query.log_delay, self)  # `dependence` is asked for next

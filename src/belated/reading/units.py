@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from belated.base.checks import LEAST_PROBABILITY
+from belated.base.checks import LARGEST_FLOAT, LEAST_PROBABILITY
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError
 from belated.base.text import one_line
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Combinations of segment columns up to which the engine turns them into numbers.
 _FEW = 64
-
-_LARGEST = float(np.finfo(np.float64).max)
 
 
 def unit_columns(table: ir.Table, roles: Roles) -> dict[str, ir.Column]:
@@ -328,7 +326,7 @@ def _spans(query: RowsQuery, rows: ir.Table, names: Sequence[str]) -> list[Span]
             spans[name] = 1.0, 0.0
             continue
         if math.isinf(low) or math.isinf(high):
-            infinite = (~columns[name].between(-_LARGEST, _LARGEST)).fill_null(False)
+            infinite = (~columns[name].between(-LARGEST_FLOAT, LARGEST_FLOAT)).fill_null(False)
             raise _refused(query, rows, columns[name], infinite, partial(infinite_covariate, names[i]))
         spans[name] = max(abs(low), abs(high)) or 1.0, low / 2 + high / 2
     exact = _exact(rows)

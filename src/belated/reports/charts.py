@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from belated.base.columns import Array, Label
+from belated.base.figures import LARGEST
 from belated.base.tables import Column
 from belated.base.text import Unit, count, percent
 from belated.reports import svg
-from belated.reports.scales import HEIGHT, LARGEST, NARROW, WIDE, Across, Scale
+from belated.reports.scales import HEIGHT, NARROW, WIDE, Across, Scale
 from belated.reports.svg import fit, fit_all, width
 
 _MOST_LINES, _MOST_DESCRIBED = 60, 30

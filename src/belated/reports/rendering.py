@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from belated.assumptions.checks.check import LIGHTS
-from belated.base.columns import ByArm, Label
+from belated.base.columns import Label
 from belated.base.documents import page
 from belated.base.files import check_page, write_whole
 from belated.base.text import count, percent
@@ -14,6 +14,7 @@ from belated.estimation.estimators import Estimator
 from belated.estimation.intervals import Interval
 from belated.log.data import Data, require_data
 from belated.reports.analysis import Analysis, EstimatorOption, Questions, analyse
+from belated.reports.formats import PolicyAsked
 from belated.reports.gather import gather
 from belated.reports.narrative import answer, question
 from belated.reports.report import Report
@@ -29,7 +30,7 @@ def report(
     estimator: EstimatorOption | Estimator | None = None,
     baseline: Label | None = None,
     contrasts: Sequence[tuple[Label, Label]] = (),
-    policies: Sequence[ByArm[float] | str] = (),
+    policies: Sequence[PolicyAsked] = (),
     level: float = 0.95,
     interval: Interval = "auto",
     simultaneous: bool = False,
@@ -41,6 +42,8 @@ def report(
     cap: float | None = None,
 ) -> Path:
     """Write a report: one self-contained HTML file for readers who did not run the experiment.
+
+    If the log has segments, the report shows the main contrasts in each.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ def report(
     contrasts : sequence of (arm, arm)
         Further contrasts, the first arm minus the second.
     policies : sequence of dict, or "greedy"
-        Policies whose mean outcome is shown: a probability for each arm.
+        Policies whose mean outcome is shown: a probability for each arm; or, by segment, an arm or such probabilities.
     simultaneous : bool
         Whether the intervals of all contrasts hold together. If False, each holds by itself, and the report says so.
     lift : bool
@@ -74,8 +77,6 @@ def report(
     Path
         The path of the file.
     """
-    data = require_data(log, cap)
-    check_page(path, data.files)
     questions = Questions(
         estimator=estimator,
         baseline=baseline,
@@ -90,8 +91,19 @@ def report(
         kind=kind,
         bounds=bounds,
     )
-    data.hold()
-    return write_report(analyse(data, questions), path, title=title)
+    report_on(require_data(log, cap), questions, path, title=title)
+    return Path(path)
+
+
+def report_on(
+    log: Data, questions: Questions, path: str | Path, *, title: str | None = None, command: str | None = None
+) -> Analysis:
+    """Answer questions about a log, write the report, and return the answers; `command` is what makes it again."""
+    check_page(path, log.files)
+    log.hold()
+    analysis = analyse(log, questions)
+    write_report(analysis, path, title=title, command=command)
+    return analysis
 
 
 def write_report(analysis: Analysis, path: str | Path, *, title: str | None = None, command: str | None = None) -> Path:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from belated.base.columns import Array
+from belated.base.figures import LARGEST
 from belated.base.text import Unit
 from belated.reports.svg import width
 
-#: Beyond this, numbers are not drawn; lines are drawn in this many units across.
-LARGEST, WIDE = 1e100, 1000
+#: Lines are drawn in this many units across.
+WIDE = 1000
 #: Pixels: the width of a phone's page, and the height of a chart's lines.
 NARROW, HEIGHT = 320, 210
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -37,8 +37,8 @@ from belated.estimation.standardised import Population, cell_statistics, with_es
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.log.log import Log
-from belated.simulation.cells import Cell
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
+from belated.simulation.performance import Performance
 from belated.simulation.policies import Policy
 from belated.simulation.results import Study
 from belated.simulation.views import TargetLike, View
@@ -292,7 +292,7 @@ class AnsweredStudy(Study):
         """Raise: the study keeps answers only."""
         _not_kept("the statistics of its runs")
 
-    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: IntervalKind) -> Cell:
+    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: IntervalKind) -> Performance:
         kinds = kinds_of(self.kept)
         if target not in self.kept.targets:
             _not_kept(f"the target {target.name!r}")
@@ -301,7 +301,7 @@ class AnsweredStudy(Study):
         truth = self.truth(target)
         place = self.kept.targets.index(target), kinds.index((estimator, kind))
         value, std_error, low, high = self.answers[horizon][:, *place].T
-        return Cell(
+        return Performance(
             horizon=horizon,
             estimator=estimator,
             target=target.name,

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from belated.base.checks import TOLERANCE, real
+from belated.base.checks import real, tolerance
 from belated.base.columns import Array, ByArm, Label, is_missing
 from belated.base.errors import OptionError
 from belated.base.text import shown
@@ -196,7 +196,7 @@ def _check_shares(shares: object, segments: Mapping[Label, Bandit]) -> None:
             f"`shares` is {shown(shares)}; it must have a share for each of the segments {list(segments)!r}."
         )
     numbers = [real(f"shares[{label!r}]", share) for label, share in shares.items()]
-    if min(numbers) <= 0 or abs(sum(numbers) - 1) > TOLERANCE:
+    if min(numbers) <= 0 or abs(sum(numbers) - 1) > tolerance(len(numbers)):
         raise OptionError(f"`shares` is {shown(dict(shares))}; shares must be above 0 and sum to 1.")
 
 

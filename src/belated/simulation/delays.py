@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Delay(Constructed):
 
         All delays if they are bounded; otherwise the first thousand, after which a formula gives the tail.
         """
-        return _TABLES[self.name](self)
+        return _LAWS[self.name].table(self)
 
     def censored(self, never: float) -> Delay:
         """Return the same delays with a share of outcomes that never arrive."""
@@ -44,36 +44,23 @@ class Delay(Constructed):
     def quantile(self, share: float) -> float:
         """Return the delay, in steps, within which this share of the arriving outcomes arrives; perhaps infinite."""
         steps, cumulative = self.table
-        ends = self.name not in ("pareto", "geometric", "lognormal")
-        reached = cumulative >= share * (cumulative[-1] if ends and len(cumulative) else 1.0)
+        reached_after = _LAWS[self.name].reached_after
+        reached = cumulative >= share * (cumulative[-1] if reached_after is None and len(cumulative) else 1.0)
         if reached.any():
             return float(steps[reached.argmax()])
-        if ends or share >= 1:
+        if reached_after is None or share >= 1:
             return math.inf
-        first, second = (*self.parameters, 0.0)[:2]
         with np.errstate(over="ignore"):
-            if self.name == "pareto":
-                late = second * np.expm1(-np.log1p(-share) / first)
-            elif self.name == "geometric":
-                late = np.log1p(-share) / np.log1p(-first)
-            else:
-                late = np.exp(first + second * special.ndtri(share))
-        return max(float(np.ceil(late)) - 1.0, 0.0)
+            return max(float(np.ceil(reached_after(share, *self.parameters))) - 1.0, 0.0)
 
     def share_within(self, steps: float) -> float:
         """Return the share of outcomes that arrive within so many steps, of all including those that never do."""
+        within = _LAWS[self.name].within
+        if within is not None:
+            return float(within(np.floor(steps), *self.parameters)) * (1 - self.never)
         known, cumulative = self.table
-        first, second = (*self.parameters, 0.0, 0.0)[:2]
-        share = 0.0
-        if self.name == "lognormal":
-            share = float(special.ndtr((math.log(math.floor(steps) + 1) - first) / second))
-        elif self.name == "pareto":
-            share = 1 - (1 + (math.floor(steps) + 1) / second) ** -first
-        elif self.name == "geometric":
-            share = -math.expm1((math.floor(steps) + 1) * math.log1p(-first)) if first < 1 else 1.0
-        elif reached := int(np.searchsorted(known, steps, side="right")):
-            share = float(cumulative[reached - 1])
-        return share * (1 - self.never)
+        reached = int(np.searchsorted(known, steps, side="right"))
+        return float(cumulative[reached - 1]) * (1 - self.never) if reached else 0.0
 
     def __repr__(self) -> str:
         return super().__repr__() + (f".censored({self.never!r})" if self.never else "")
@@ -149,40 +136,62 @@ def empirical(values: Iterable[float]) -> Delay:
     return Delay(name="empirical", parameters=(), values=drawn)
 
 
+# ---------------------------------------------------------------- laws
+
+
+class DelayLaw(NamedTuple):
+    """What is known of delays of one kind; functions take what they say, and then the parameters.
+
+    Attributes
+    ----------
+    table : callable
+        Returns the possible delays and their cumulative distribution function, as `Delay.table` does.
+    within : callable or None
+        The share of delays of at most so many whole steps; None: the table has them all.
+    reached_after : callable or None
+        The time after which a share of the delays is over, before it is rounded; None: the table has them all.
+    beyond : callable or None
+        The probability that a delay is longer than so many steps, if it can be tabled only as far as that is above 0.
+    """
+
+    table: Callable[[Delay], tuple[Array, Array]]
+    within: Callable[..., Array] | None = None
+    reached_after: Callable[..., Array] | None = None
+    beyond: Callable[..., Array] | None = None
+
+
 def _listed(delay: Delay) -> tuple[Array, Array]:
-    values = delay.values if delay.name == "empirical" else np.array(delay.parameters or (0.0,))
+    values = delay.values if len(delay.values) else np.array(delay.parameters or (0.0,))
     finite, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     return finite, np.cumsum(counts) / len(values)
 
 
 def _head(delay: Delay) -> tuple[Array, Array]:
-    steps, a = np.arange(_HEAD, dtype=np.float64), delay.parameters
-    if delay.name == "pareto":  # P(P - scale < d + 1)
-        return steps, 1 - (1 + (steps + 1) / a[1]) ** -a[0]
-    return steps, -np.expm1((steps + 1) * math.log1p(-a[0])) if a[0] < 1 else np.ones(_HEAD)
+    """Tabulate the first delays of a law with a formula for all."""
+    steps, within = np.arange(_HEAD, dtype=np.float64), _LAWS[delay.name].within
+    return steps, np.ones(_HEAD) if within is None else within(steps, *delay.parameters)
 
 
 def _counted(delay: Delay) -> tuple[Array, Array]:
-    """Tabulate a Poisson or negative binomial distribution until the remaining probability is 0."""
+    """Tabulate delays until the remaining probability is 0."""
     end = 64
-    while _later(delay, np.array(float(end))) > _NOTHING:
+    while _beyond(delay, np.array(float(end))) > _NOTHING:
         end *= 2
     steps = np.arange(end, dtype=np.float64)
-    cumulative = 1 - _later(delay, steps)
+    cumulative = 1 - _beyond(delay, steps)
     kept = slice(np.searchsorted(cumulative, _NOTHING), np.searchsorted(cumulative, 1.0) + 1)
     return steps[kept], cumulative[kept]
 
 
-def _later(delay: Delay, steps: Array) -> Array:
-    """Return the probability that a Poisson or negative binomial delay exceeds `steps`."""
-    if delay.name == "poisson":
-        return np.asarray(special.pdtrc(steps, *delay.parameters))
-    return np.asarray(special.betaincc(delay.parameters[0], steps + 1.0, delay.parameters[1]))
+def _beyond(delay: Delay, steps: Array) -> Array:
+    """Return the probability that a delay exceeds `steps`; 0 if that is not known."""
+    beyond = _LAWS[delay.name].beyond
+    return np.zeros_like(steps) if beyond is None else np.asarray(beyond(steps, *delay.parameters))
 
 
 def _bounded(delay: Delay) -> Delay:
     """Return the delay, or raise if it is too long for a table."""
-    if not _later(delay, np.array(float(_MOST))) <= _NOTHING:
+    if not _beyond(delay, np.array(float(_MOST))) <= _NOTHING:
         raise OptionError(f"These delays are too long; they must be at most {_MOST:,} steps.")
     return delay
 
@@ -191,13 +200,29 @@ def _untabled(delay: Delay) -> tuple[Array, Array]:
     return np.empty(0), np.empty(0)
 
 
-_TABLES: dict[DelayName, Callable[[Delay], tuple[Array, Array]]] = {
-    "none": _listed,
-    "constant": _listed,
-    "empirical": _listed,
-    "pareto": _head,
-    "geometric": _head,
-    "poisson": _counted,
-    "negative_binomial": _counted,
-    "lognormal": _untabled,
+def _within_geometric(steps: Array, rate: float) -> Array:
+    return np.asarray(-np.expm1((steps + 1) * math.log1p(-rate)) if rate < 1 else np.ones_like(steps))
+
+
+_LAWS: dict[DelayName, DelayLaw] = {
+    "none": DelayLaw(_listed),
+    "constant": DelayLaw(_listed),
+    "empirical": DelayLaw(_listed),
+    "poisson": DelayLaw(_counted, beyond=lambda steps, mean: special.pdtrc(steps, mean)),
+    "negative_binomial": DelayLaw(_counted, beyond=lambda steps, size, rate: special.betaincc(size, steps + 1.0, rate)),
+    "geometric": DelayLaw(
+        _head,
+        within=_within_geometric,
+        reached_after=lambda share, rate: np.log1p(-share) / np.log1p(-rate),
+    ),
+    "pareto": DelayLaw(
+        _head,
+        within=lambda steps, shape, scale: 1 - (1 + (steps + 1) / scale) ** -shape,  # P(P - scale < steps + 1)
+        reached_after=lambda share, shape, scale: scale * np.expm1(-np.log1p(-share) / shape),
+    ),
+    "lognormal": DelayLaw(
+        _untabled,
+        within=lambda steps, location, scale: special.ndtr((np.log(steps + 1) - location) / scale),
+        reached_after=lambda share, location, scale: np.exp(location + scale * special.ndtri(share)),
+    ),
 }

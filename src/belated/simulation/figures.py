@@ -32,7 +32,7 @@ from belated.base.figures import (
 )
 from belated.base.text import count, one_line, percent
 from belated.estimation.intervals import Interval
-from belated.simulation.cells import Cell
+from belated.simulation.performance import Performance
 from belated.simulation.views import TargetLike, is_binary
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def study_panels(study: Study, target: TargetLike = None, interval: Interval | N
     horizons = sorted(study.horizons)
     cells = {e: [study.cell(e, wanted, kind, h) for h in horizons] for e in study.estimators}
 
-    def panel(value: Callable[[Cell], float]) -> dict[str, Array]:
+    def panel(value: Callable[[Performance], float]) -> dict[str, Array]:
         return {e: np.array([value(cell) for cell in row]) for e, row in cells.items()}
 
     criteria = {"bias": "bias", "standard deviation": "sd", "coverage": "coverage", "interval length": "length"}

@@ -28,9 +28,9 @@ from belated.estimation.intervals import (
 from belated.estimation.target import Target
 from belated.kernels.experiment import ARRIVED_ROWS, ASSIGNED_ROWS
 from belated.simulation import study_files
-from belated.simulation.cells import Cell
 from belated.simulation.contextual import AnyBandit, cell_arms
 from belated.simulation.moments import sums_of_runs
+from belated.simulation.performance import Performance
 from belated.simulation.policies import Policy
 from belated.simulation.views import TargetLike, View, is_binary, read_interval, read_known_target, true_value
 
@@ -75,7 +75,7 @@ class Study(Table):
     wait: float = 0.0
     maturing: bool = True
     _statistics: dict[tuple[int, str], ArmStatistics] = field(init=False, default_factory=dict)
-    _cells: dict[tuple[int, str, Target, Interval], Cell] = field(init=False, default_factory=dict)
+    _cells: dict[tuple[int, str, Target, Interval], Performance] = field(init=False, default_factory=dict)
 
     @property
     def estimators(self) -> tuple[EstimatorName, ...]:
@@ -157,7 +157,7 @@ class Study(Table):
 
     def cell(
         self, estimator: EstimatorName, target: TargetLike, interval: Interval | None = None, horizon: int | None = None
-    ) -> Cell:
+    ) -> Performance:
         """Return one estimator's performance for one target, with one kind of interval, at one horizon."""
         length, wanted = self._horizon(horizon), self.target(target)
         name = one_of("estimator", estimator, ESTIMATORS)
@@ -168,7 +168,7 @@ class Study(Table):
             self._cells[key] = self._new_cell(length, name, wanted, kind)
         return self._cells[key]
 
-    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: IntervalKind) -> Cell:
+    def _new_cell(self, horizon: int, estimator: EstimatorName, target: Target, kind: IntervalKind) -> Performance:
         if (horizon, estimator) not in self._statistics:
             self._statistics[horizon, estimator] = self.statistics(estimator, horizon)
         arms, tail, truth = self._statistics[horizon, estimator], (1 - self.level) / 2, self.truth(target)
@@ -176,7 +176,7 @@ class Study(Table):
             combination = combine(arms, target.coefficients, kind)
             error, std_error = combination.estimate - truth, combination.std_error
             low, high = combination.limits(tail)
-        return Cell(
+        return Performance(
             horizon=horizon,
             estimator=estimator,
             target=target.name,
@@ -199,7 +199,7 @@ class Study(Table):
         return self.cell(estimator, target, interval, horizon).coverage
 
     @property
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[Performance]:
         """Every cell of the table."""
         cells = [
             self.cell(estimator, target, interval, horizon)

@@ -17,7 +17,7 @@ from belated.base.checks import whole
 from belated.base.columns import Array
 from belated.base.errors import OptionError, argument
 from belated.base.text import shown
-from belated.estimation.estimators import ESTIMATORS, SIDE_BY_SIDE, EstimatorName
+from belated.estimation.estimators import MATURING, SIDE_BY_SIDE, EstimatorName
 from belated.estimation.intervals import Interval, check_interval
 from belated.simulation.answered_study import AnsweredStudy, AnswerTask
 from belated.simulation.bandits import Bandit
@@ -35,19 +35,12 @@ _TASK = 5e7
 STEP_COSTS = {"thompson_normal": 400, "thompson_beta": 400, "own": 20_000}
 _STEP_COST, LOG_COST = 10, 1000
 
-#: The estimators of events whose windows are open.
-MATURING = tuple(
-    name
-    for name in SIDE_BY_SIDE
-    if ESTIMATORS[name].outcome_model.name == "zero" and ESTIMATORS[name].normalisation == "hajek"
-)
-
 #: The largest number of replications; each stores half a kilobyte.
 _MOST = 10_000_000
 
 #: A horizon, and the first and last replication; what a task returns: arrays by replication, and seconds.
 Piece = tuple[int, int, int]
-Part = tuple[tuple[Array, ...], float]
+PieceResult = tuple[tuple[Array, ...], float]
 
 
 def study(
@@ -136,7 +129,7 @@ def study(
     # all horizons progress together
     pieces = merge(*(_pieces(horizon, runs, size) for horizon, size in sizes.items()), key=lambda piece: piece[1])
     total = sum(math.ceil(runs / size) for size in sizes.values())
-    task: Callable[[int, int, int], Part]
+    task: Callable[[int, int, int], PieceResult]
     if isinstance(bandit, ContextualBandit) or bandit.window is not None:
         if as_published:
             raise OptionError("`as_published` is for bandits without segments and events, as in the published code.")
@@ -203,7 +196,7 @@ class _Task:
     peek: bool
     wait: float
 
-    def __call__(self, horizon: int, start: int, stop: int) -> Part:
+    def __call__(self, horizon: int, start: int, stop: int) -> PieceResult:
         from belated.simulation.stage import Stage
 
         stage = Stage(self.bandit, self.policy, horizon)

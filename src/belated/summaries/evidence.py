@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from belated.base.checks import NO_DIFFERENCE
 from belated.base.columns import Array, Label
 from belated.summaries.contexts import Swings
 from belated.summaries.maturing import Measure
@@ -221,12 +222,17 @@ def grain_of(shortest: float, longest: float, remainder: Callable[[float], float
     return 0.0
 
 
+def squares_about_mean(n: Array, y: Array, y2: Array) -> Array:
+    """Return the sum of (y - mean)^2 from the sums of y and y^2 over `n` values; exactly 0 if they are equal."""
+    square = y2 - y**2 / n
+    return np.where(square > NO_DIFFERENCE * y2, square, 0.0)
+
+
 def mean_and_sd(totals: Mapping[str, Array]) -> tuple[Array, Array]:
     """Return, by arm, the mean about the shift and the standard deviation of `OutcomeShape`; 0 and 1 if no outcomes."""
     n = np.maximum(totals["arrived"], 1)
-    mean = totals["y"] / n
-    square = totals["y2"] - n * mean**2
-    return mean, np.where(square > 1e-12 * totals["y2"], np.sqrt(np.maximum(square, 0) / n), 1.0)
+    square = squares_about_mean(n, totals["y"], totals["y2"])
+    return totals["y"] / n, np.where(square > 0, np.sqrt(square / n), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,11 +160,6 @@ class Segments:
         """The number of rows of each segment."""
         return np.asarray(self.cells["assigned"].reshape(len(self.labels), self.arms).sum(axis=1))
 
-    @property
-    def is_real(self) -> bool:
-        """Whether the log has segments; without them, covariates have one segment, `ALL`."""
-        return self.labels != (ALL,)
-
     def total(self) -> Sums:
         """Return the sums by arm over all segments."""
         cells, (n, arms) = self.cells, (len(self.labels), self.arms)

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base import special
+from belated.base.checks import NO_DIFFERENCE
 from belated.base.columns import Array
-from belated.base.sidak import sidak_p_value
+from belated.base.multiplicity import sidak_p_value
 from belated.base.text import count, p_words
 from belated.summaries.contexts import Finding, Swings, contexts
-from belated.summaries.evidence import FEW, CovariateEvidence, Evidence, Recorded, settled
+from belated.summaries.evidence import FEW, CovariateEvidence, Evidence, Recorded, settled, squares_about_mean
 from belated.summaries.sums import Sums
 
 #: A p-value below this means that an assumption does not hold.
@@ -71,8 +72,8 @@ def outcome_dependence(moments: Array) -> tuple[float, Array]:
             np.stack([b**2, -2 * b, np.ones_like(b)], axis=1),
         )
         observed = np.einsum("ki,kij,kj->k", left, s, right)
-        late, outcome = s[:, 2, 0] - n * a**2, s[:, 0, 2] - n * b**2
-        usable = (n >= FEW) & (late > 1e-12 * n * (1 + a**2)) & (outcome > 1e-12 * n * b**2)
+        late, outcome = s[:, 2, 0] - n * a**2, squares_about_mean(n, s[:, 0, 1], s[:, 0, 2])
+        usable = (n >= FEW) & (late > NO_DIFFERENCE * n * (1 + a**2)) & (outcome > 0)
         variance = np.maximum(observed, late * outcome / (n - 1))
         z = np.where(usable, top / np.sqrt(np.where(usable, variance, 1.0)), math.nan)
     if not usable.any():
@@ -189,7 +190,7 @@ def drift(arrived: Array, y: Array, y2: Array, few: int = FEW) -> float:
         n = arrived[use, k]
         mean, own = y[use, k] / n, y2[use, k] - y[use, k] ** 2 / n
         whole = y2[use, k].sum() - y[use, k].sum() ** 2 / n.sum()
-        if not whole > 1e-12 * n.sum() * np.max(mean**2):
+        if not whole > NO_DIFFERENCE * n.sum() * np.max(mean**2):
             continue
         weight = n / np.maximum(own / (n - 1), whole / (n.sum() - 1))
         centre = np.sum(weight * mean) / weight.sum()
@@ -218,7 +219,7 @@ def trend(arrived: Array, y: Array, y2: Array) -> float:
             continue
         mean = y[:, k].sum() / n.sum()
         square = y2[:, k] - 2 * mean * y[:, k] + n * mean**2  # of each period about the arm's mean
-        if not square.sum() > 1e-12 * n.sum() * max(mean**2, 1e-300):
+        if not square.sum() > NO_DIFFERENCE * n.sum() * max(mean**2, 1e-300):
             continue
         variance = square.sum() / (n.sum() - 1)
         away = shapes - (shapes @ n / n.sum())[:, np.newaxis]
@@ -275,7 +276,7 @@ def arrival_by_covariates(covariates: CovariateEvidence) -> Array:
         mean = covariates.x / n
         variance = (covariates.x2 - n * mean**2) / (n - 1) * m * (n - m) / n
         step = covariates.x3 / covariates.x2 + np.abs(mean)
-        usable = (n > 1) & (variance > 1e-12 * covariates.x2)
+        usable = (n > 1) & (variance > NO_DIFFERENCE * covariates.x2)
     variance, step = np.where(usable, variance, 1.0), np.where(usable, step, 1.0)
     each = _skewed_p_value(np.where(usable, covariates.x_soon - m * mean, 0.0), variance, step)
     squares = np.where(usable, special.chdtri(1, each), 0.0).sum(axis=0)
@@ -351,8 +352,7 @@ def one_value(assigned: Array, arrived: Array, y: Array, y2: Array, shift: Array
     use = arrived > 0
     n, y, y2 = arrived[use], y[use], y2[use]
     values = shift[use] + y / n
-    spread = y2 - y**2 / n
-    if (spread > 1e-12 * y2).any() or np.ptp(values) > 1e-13 * abs(values[0]) or values[0] <= 0:
+    if squares_about_mean(n, y, y2).any() or np.ptp(values) > 1e-13 * abs(values[0]) or values[0] <= 0:
         return None
     return float(values[0])
 

@@ -161,8 +161,12 @@ class Sums:
         own[:, :, :W_MAX] = np.cumsum(own[:, :, :W_MAX], axis=0)
         own[:, :, W_MAX] = np.maximum.accumulate(own[:, :, W_MAX], axis=0)
         return [
-            cls(about.arms, about.weights, about.outcome_model, shift, spread[b], own[b]) for b in range(len(spread))
-        ]
+            cls(
+                arms=about.arms, weights=about.weights, outcome_model=about.outcome_model, shift=shift,
+                spread=spread[b], own=own[b],
+            )
+            for b in range(len(spread))
+        ]  # fmt: skip
 
     def recentred(self, shift: Array) -> Sums:
         """Return the same sums about another shift, computed exactly from the powers of `kernels.fields`.

@@ -31,18 +31,19 @@ WeightsLike: TypeAlias = "Weights | Given"
 
 
 class _WeightKind(NamedTuple):
-    """The properties of a kind of weights; its formula is in the kernel."""
+    """The properties of a kind of weights."""
 
     number: int  # in the kernel
+    formula: Callable[[Array], Array] | None = None  # from the propensity; None: it takes more than that
     need_all_propensities: bool = False  # for the weights of arms that were not chosen
     cumulative: bool = False  # whether a row's weight depends on the rows before it
     follows_units: bool = True  # whether a row's weight depends on its own propensities
 
 
 _KINDS: dict[WeightsName, _WeightKind] = {
-    "sqrt": _WeightKind(kernel.SQRT, need_all_propensities=True),
-    "uniform": _WeightKind(kernel.UNIFORM, follows_units=False),
-    "propensity": _WeightKind(kernel.PROPENSITY, need_all_propensities=True),
+    "sqrt": _WeightKind(kernel.SQRT, np.sqrt, need_all_propensities=True),
+    "uniform": _WeightKind(kernel.UNIFORM, np.ones_like, follows_units=False),
+    "propensity": _WeightKind(kernel.PROPENSITY, np.asarray, need_all_propensities=True),
     "two_point": _WeightKind(kernel.TWO_POINT, need_all_propensities=True, cumulative=True),
     # made before the kernel runs
     "past": _WeightKind(kernel.GIVEN_WEIGHTS, need_all_propensities=True, cumulative=True, follows_units=False),
@@ -88,7 +89,7 @@ class Weights:
     @property
     def needs_rows(self) -> bool:
         """Whether the weights need all rows in memory."""
-        return self.cumulative or self.name == "given"
+        return _KINDS[self.name].formula is None
 
     @property
     def needs_horizon(self) -> bool:
@@ -119,9 +120,10 @@ class Weights:
 
     def of_own(self, pi: Array) -> Array:
         """Return the weight of rows for their own arm, whose probability was `pi`; not for weights that need rows."""
-        if self.name == "sqrt":
-            return np.sqrt(pi)
-        return pi if self.name == "propensity" else np.ones_like(pi)
+        formula = _KINDS[self.name].formula
+        if formula is None:
+            raise OptionError(f"Weights {self.name!r} need all rows, not only the probability of each.")
+        return formula(pi)
 
     def _planned_rows(self, rows: int) -> float:
         """Return the horizon of the weights."""
@@ -185,7 +187,7 @@ def past_weights(rows: Array, inverse: Array, arms: int) -> Array:
 
 def past_of(log: Log) -> Array:
     """Return the weights of `past_weights` for every row of a log; rows of one time and segment count as one batch."""
-    arms, positions = len(log.arms), np.arange(len(log.code))[log.schedule.existing]
+    arms, positions = len(log.arms), log.existing_rows
     h = np.ones((len(log.code), arms))
     segment = (log.cell[positions].astype(np.intp) - log.code[positions]) // arms
     for s in np.unique(segment):  # rows of other segments do not count

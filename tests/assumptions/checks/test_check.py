@@ -44,6 +44,7 @@ def test_there_are_four_lights():
     with pytest.raises(bl.OptionError, match="`light` is 'blue'"):
         bl.Check("a", "b", "c", "blue", "d")
     assert [light_of(p) for p in (1e-4, 5e-3, 0.5, math.nan)] == ["red", "amber", "green", "green"]
+    assert [light_of(p, red=1e-4) for p in (9e-5, 1e-4, 0.5)] == ["red", "amber", "green"]
 
 
 def test_arms_in_sentences():

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from belated.base.checks import one_of
 from belated.base.columns import Label
+from belated.base.figures import GREY
 from belated.base.text import shorten_all
 from belated.summaries.evidence import Evidence
 from belated.summaries.signs import SURE
@@ -30,18 +31,20 @@ Light = Literal["green", "grey", "amber", "red"]
 
 
 class Meaning(NamedTuple):
-    """A light as a sign without colour, and in words."""
+    """A light as a sign without colour, in words, and as the colour and marker of figures."""
 
     sign: str
     words: str
+    colour: str
+    marker: str
 
 
 #: The lights, from best to worst.
 LIGHTS: dict[Light, Meaning] = {
-    "green": Meaning("✓", "no problem found"),
-    "grey": Meaning("?", "the log cannot tell"),
-    "amber": Meaning("!", "look at this"),
-    "red": Meaning("✗", "does not hold"),
+    "green": Meaning("✓", "no problem found", "#1A6B3C", "o"),
+    "grey": Meaning("?", "the log cannot tell", GREY, "."),
+    "amber": Meaning("!", "look at this", "#C77700", "^"),
+    "red": Meaning("✗", "does not hold", "#A11F0B", "X"),
 }
 
 
@@ -139,9 +142,9 @@ def known_within(evidence: Evidence) -> Verdict:
     return Verdict("green", f"Every outcome is known {evidence.within} after its assignment.")
 
 
-def light_of(p_value: float) -> Light:
-    """Return the light that a p-value gives."""
-    return "red" if p_value < SURE else "amber" if p_value < DOUBT else "green"
+def light_of(p_value: float, *, red: float = SURE) -> Light:
+    """Return the light that a p-value gives: amber below `DOUBT`, red below `red`."""
+    return "red" if p_value < red else "amber" if p_value < DOUBT else "green"
 
 
 def by_arm(evidence: Evidence, values: Iterable[float]) -> dict[Label, float]:

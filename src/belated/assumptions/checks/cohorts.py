@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from belated.assumptions.checks.check import DOUBT, Light, Measured, Verdict, arm_name, by_arm, check
+from belated.assumptions.checks.check import Light, Measured, Verdict, arm_name, by_arm, check, light_of
 from belated.base.text import p_words
 from belated.summaries.cohorts import CohortTest, changes
 from belated.summaries.evidence import FEW, CohortEvidence, Evidence
@@ -39,7 +39,7 @@ def same_build_up(evidence: Evidence) -> Verdict:
         if change.arm is not None or len(evidence.arms) == 1:
             z[change.arm or 0] = change.total
     numbers: dict[str, Measured] = {"p_value": p_value, "z": by_arm(evidence, z)}
-    light: Light = "red" if p_value < BLATANT else "amber" if p_value < DOUBT else "green"
+    light = light_of(p_value, red=BLATANT)
     p = f"p {p_words(p_value, 2)}"
     if light == "green":
         return Verdict(light, f"Events build up with age alike in rows assigned early and late ({p}).", numbers=numbers)

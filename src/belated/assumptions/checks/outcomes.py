@@ -22,7 +22,7 @@ from belated.assumptions.checks.check import (
 )
 from belated.base.columns import Array
 from belated.base.text import count, p_words
-from belated.summaries.evidence import AT_MEAN, FEW, Evidence, mean_and_sd
+from belated.summaries.evidence import AT_MEAN, FEW, Evidence, mean_and_sd, squares_about_mean
 from belated.summaries.signs import (
     drift,
     is_sparse,
@@ -132,7 +132,7 @@ def _only_successes(evidence: Evidence) -> int | None:
     totals, low = evidence.totals, evidence.low
     n, old, soon = totals["arrived"], totals["old"], totals["soon"]
     with np.errstate(invalid="ignore", divide="ignore"):
-        flat = (n >= FEW) & (totals["y2"] - totals["y"] ** 2 / n <= 1e-12 * totals["y2"])
+        flat = (n >= FEW) & (squares_about_mean(n, totals["y"], totals["y2"]) == 0)
         sparse = [is_sparse(old[k : k + 1], soon[k : k + 1]) for k in range(len(n))]
     suspects = np.flatnonzero(flat & (low > 0) & (low > np.nanmin(low)) & sparse)
     return int(suspects[0]) if len(suspects) else None
@@ -144,12 +144,11 @@ def _only_successes(evidence: Evidence) -> int | None:
 @check("variation", condition="practice", asks="An arm's outcomes vary.")
 def variation(evidence: Evidence) -> Verdict:
     """Judge whether an arm's outcomes are all equal."""
-    n, y2 = evidence.totals["arrived"], evidence.totals["y2"]
-    mean = evidence.totals["y"] / n
-    variance = np.maximum(y2 - n * mean**2, 0) / (n - 1)
+    n, y, y2 = (evidence.totals[name] for name in ("arrived", "y", "y2"))
+    mean, squares = y / n, squares_about_mean(n, y, y2)
     known = n >= 2
-    flat = known & (y2 - n * mean**2 <= 1e-12 * y2)
-    numbers = {"variance": by_arm(evidence, np.where(known, np.where(flat, 0.0, variance), math.nan))}
+    flat = known & (squares == 0)
+    numbers = {"variance": by_arm(evidence, np.where(known, squares / (n - 1), math.nan))}
     if not known.any():
         return Verdict("grey", "Every arm has fewer than two outcomes.", "Wait for outcomes.", numbers)
     if not flat.any():

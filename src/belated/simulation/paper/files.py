@@ -17,9 +17,9 @@ from belated.base.figures import save
 from belated.base.files import write_whole
 from belated.base.text import one_line
 from belated.simulation import figures as plots
-from belated.simulation.cells import share_limits
 from belated.simulation.figures import Panels
 from belated.simulation.paper.reproduction import CRITERIA, FIGURES, QUANTITIES, Difference, Figure, Paper, Row
+from belated.simulation.performance import share_limits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn

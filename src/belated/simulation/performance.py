@@ -1,4 +1,4 @@
-"""`Cell`: the performance of one estimator over the replications of a study."""
+"""`Performance`: how one estimator did over the replications of a study."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from belated.estimation.intervals import Interval
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class Performance:
     """The performance of one estimator for one target at one horizon; arrays have one entry per replication."""
 
     horizon: int

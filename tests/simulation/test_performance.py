@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import belated as bl
-from belated.simulation.cells import Cell, share_limits
+from belated.simulation.performance import Performance, share_limits
 
 PAPERS = bl.Bandit(
     {"A": bl.arms.normal(1.0), "B": bl.arms.normal(0.5)},
@@ -24,7 +24,7 @@ def test_coverage_keeps_its_promise():
 
 def cell(low, high, error=None):
     size = len(low)
-    return Cell(
+    return Performance(
         horizon=10,
         estimator="dipw",
         target="A",

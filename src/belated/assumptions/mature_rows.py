@@ -18,7 +18,7 @@ from belated.log.log import Log
 from belated.log.rows import LogColumns
 
 #: An age as users give it: a number in the log's unit of time, a duration, or either as text.
-Age = int | float | str | dt.timedelta | np.timedelta64
+AgeLike = int | float | str | dt.timedelta | np.timedelta64
 
 #: A row is mature at the age by which this share of the observed outcomes has arrived.
 _COME = 0.99
@@ -47,7 +47,7 @@ class MatureRows:
         return number_text(self.age)
 
 
-def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, MatureRows]:
+def mature_rows(log: Log, arms: Array, mature: AgeLike | None) -> tuple[Log, MatureRows]:
     """Return the rows that are old enough, with the outcomes that have arrived by the log's as-of time.
 
     Parameters
@@ -60,7 +60,7 @@ def mature_rows(log: Log, arms: Array, mature: Age | None) -> tuple[Log, MatureR
     """
     if not len(log):
         raise LogError("The log has no rows at its as-of time.")
-    rows = np.sort(np.arange(len(log.code))[log.schedule.existing])
+    rows = np.sort(log.existing_rows)
     age = log.last_look - log.assigned_numbers[rows]
     late: float | None = None
     if mature is None:
@@ -115,7 +115,7 @@ def _show_age(clock: Clock, age: float) -> Length:
     return clock.show_delay(age)
 
 
-def _read_age(clock: Clock, mature: Age) -> int | float:
+def _read_age(clock: Clock, mature: AgeLike) -> int | float:
     """Return an age as a number of the clock."""
     kind = "a duration such as '7d', because the log's times are datetimes" if clock.unit else "a number"
     wrong = OptionError(f"{argument('mature')} is {shown(mature)}; it must be {kind}, 0 or more.")

@@ -1,21 +1,62 @@
-"""Simultaneous inference: tail probabilities and p-values for several contrasts together, by Dunnett and Sidak."""
+"""Simultaneous inference: levels, tail probabilities and p-values for several questions, by Sidak and Dunnett."""
 
 from __future__ import annotations
+
+from typing import overload
 
 import numpy as np
 
 from belated.base import special
 from belated.base.columns import Array
 from belated.base.roots import find_root
-from belated.base.sidak import sidak_level, sidak_p_value
 
 #: With more contrasts, or more rivals of an arm, Sidak's bound replaces Dunnett's integral to save time.
 _MOST_CONTRASTS, _MOST_RIVALS = 64, 32
 
 
+# ---------------------------------------------------------------- independent tests, by Sidak
+
+
+@overload
+def sidak_level(together: float, questions: int) -> float: ...
+@overload
+def sidak_level(together: Array, questions: int) -> Array: ...
+def sidak_level(together: float | Array, questions: int) -> float | Array:
+    """Return the error rate of each of several independent tests whose joint error rate is `together`.
+
+    Examples
+    --------
+    >>> round(sidak_level(0.0975, 2), 6)
+    0.05
+    """
+    each = -np.expm1(np.log1p(-np.asarray(together)) / questions)
+    return each if isinstance(together, np.ndarray) else float(each)
+
+
+@overload
+def sidak_p_value(least: float, questions: int) -> float: ...
+@overload
+def sidak_p_value(least: Array, questions: int) -> Array: ...
+def sidak_p_value(least: float | Array, questions: int) -> float | Array:
+    """Return the probability that the smallest of several independent p-values is at most `least`.
+
+    Examples
+    --------
+    >>> round(sidak_p_value(0.05, 2), 6)
+    0.0975
+    """
+    p = np.asarray(least)
+    below = np.where(p < 1, p, 0.0)
+    joint = np.where(p < 1, -np.expm1(questions * np.log1p(-below)), 1.0)
+    return joint if isinstance(least, np.ndarray) else float(joint)
+
+
 def sidak_tail(miss: float, questions: int) -> float:
     """Return the tail probability of each of several independent intervals that jointly miss at rate `miss`."""
     return sidak_level(miss, questions) / 2
+
+
+# ---------------------------------------------------------------- correlated contrasts, by Dunnett
 
 
 def joint_tail(errors: Array, baseline_error: float | None, tail: float) -> float:

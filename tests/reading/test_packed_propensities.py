@@ -11,7 +11,7 @@ import pytest
 from engines import Engine, in_sql, only
 
 from belated.base.errors import LogError
-from belated.reading.propensities import columns, keys, length
+from belated.reading.packed_propensities import columns, keys, length
 
 NAN = float("nan")
 HOSTILE = [

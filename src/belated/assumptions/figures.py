@@ -1,11 +1,13 @@
-"""The figure of a sensitivity analysis."""
+"""Figures: a diagnosis, and a sensitivity analysis."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
+from belated.assumptions.checks.check import LIGHTS
 from belated.assumptions.missing import Size
 from belated.base.figures import COLOURS, INK, new_figure, safe_label, scale_in
 from belated.base.tables import RANGES, shown_limit
@@ -15,8 +17,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from belated.assumptions.diagnosis import Diagnosis
+
+#: Characters of a line of a finding.
+_LINE = 74
+
 #: A row of bounds, as `Bounds.to_dict` gives it: every value is a list of one.
-Row: TypeAlias = Mapping[str, Sequence[float]]
+BoundsRow: TypeAlias = Mapping[str, Sequence[float]]
+
+
+# ---------------------------------------------------------------- a diagnosis
+
+
+def diagnosis_figure(diagnosis: Diagnosis) -> Figure:
+    """Draw the checks one below the other: the light, the name, and the finding."""
+    findings = [textwrap.wrap(safe_label(check.finding, 400), _LINE)[:4] or [""] for check in diagnosis.checks]
+    lines = sum(len(finding) for finding in findings)
+    figure, (axes,) = new_figure([""], diagnosis._title(), (8.4, 0.9 + 0.19 * lines + 0.14 * len(findings)))
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(lines + 0.75 * len(findings), -0.75)
+    y = 0.0
+    for check, finding in zip(diagnosis.checks, findings, strict=True):
+        _, _, colour, marker = LIGHTS[check.light]
+        axes.plot([0.01], [y], marker=marker, color=colour, markersize=8, clip_on=False)
+        axes.text(0.035, y, safe_label(check.light, 8), color=colour, fontsize=9, va="center")
+        axes.text(0.105, y, safe_label(check.name, 24), color=INK, fontsize=9, va="center", fontweight="bold")
+        axes.text(0.33, y - 0.5, "\n".join(finding), color=INK, fontsize=8.5, va="top", linespacing=1.2)
+        y += len(finding) + 0.75
+    return figure
+
+
+# ---------------------------------------------------------------- a sensitivity analysis
 
 
 class Curves(TypedDict):
@@ -37,8 +69,8 @@ class Curves(TypedDict):
         The unit for display.
     """
 
-    odds: Sequence[Row]
-    shift: Sequence[Row]
+    odds: Sequence[BoundsRow]
+    shift: Sequence[BoundsRow]
     odds_tipping: float
     shift_tipping: float
     sd: float
@@ -75,7 +107,7 @@ def sensitivity_figure(curves: Curves) -> Figure:
     return figure
 
 
-def _bands(axes: Axes, rows: Sequence[Row], size: Size, curves: Curves) -> None:
+def _bands(axes: Axes, rows: Sequence[BoundsRow], size: Size, curves: Curves) -> None:
     null, level, unit = curves["null"], curves["level"], curves["unit"]
     tipping = curves["odds_tipping"] if size == "gamma" else curves["shift_tipping"]
     tipping_unit: Unit = "points" if size == "delta" and unit != "number" else "number"
