@@ -16,9 +16,9 @@ SENT = pd.date_range("2026-03-01", periods=ROWS, freq="D")
 NOTE = "The times of `{}` have no time zone, unlike those of `{}`; they count as UTC."
 
 
-def frame(sent, came):
+def frame(sent, bought):
     return pd.DataFrame(
-        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "sent_at": sent, "bought_at": came, "p": [0.5] * ROWS}
+        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "sent_at": sent, "bought_at": bought, "p": [0.5] * ROWS}
     )
 
 
