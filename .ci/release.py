@@ -18,8 +18,8 @@ UNRELEASED = "## [Unreleased]\n"
 
 def changelog(text: str, version: str, day: str) -> str:
     """Return the changelog with its unreleased changes under a version."""
-    _, found, rest = text.partition(UNRELEASED)
-    if not found:
+    _, heading, rest = text.partition(UNRELEASED)
+    if not heading:
         raise SystemExit(f"CHANGELOG.md has no line {UNRELEASED.strip()!r}; add it above the changes.")
     if not re.search(r"^- ", rest.split("\n## [")[0], re.MULTILINE):
         raise SystemExit("CHANGELOG.md lists no unreleased change; describe what this release changes.")

@@ -39,11 +39,11 @@ def fill(store: bl.live.Store, rows: int) -> bl.live.Experiment:
     rng = np.random.default_rng(0)
     for first in range(0, rows, BATCH):
         replies = exp.ask_many([f"unit-{i}" for i in range(first, min(first + BATCH, rows))])
-        told = rng.random(len(replies)) < 0.9
+        arrives = rng.random(len(replies)) < 0.9
         exp.tell_many(
             [
                 (each.unit, float(rng.random() < ARMS[each.arm]))
-                for each, known in zip(replies, told, strict=True)
+                for each, known in zip(replies, arrives, strict=True)
                 if known
             ]
         )
@@ -88,14 +88,14 @@ def measured(rows: int) -> list[str]:
             lines.append(f"| the cached answer, over HTTP | {own * 1e3:.1f} ms | 1.0 | | |")
             for path in PAGES:
                 whole, part = (f"{path}?experiment=subject+line{more}" for more in ("", "&part=content"))
-                found = [first_byte(served.port, whole, secret) for _ in range(TURNS)]
-                seconds = statistics.median(each for each, _ in found)
+                loads = [first_byte(served.port, whole, secret) for _ in range(TURNS)]
+                seconds = statistics.median(each for each, _ in loads)
                 size = first_byte(served.port, part, secret)[1] if path != "/changes" else 0
                 ratio = seconds / own
                 limit = "" if ratio <= 3 and size <= 50_000 else " **missed**"
                 shown = f"{size / 1000:.1f} kB" if size else "–"
                 lines.append(
-                    f"| {path} | {seconds * 1e3:.1f} ms | {ratio:.1f}{limit} | {found[0][1] / 1000:.1f} kB | {shown} |"
+                    f"| {path} | {seconds * 1e3:.1f} ms | {ratio:.1f}{limit} | {loads[0][1] / 1000:.1f} kB | {shown} |"
                 )
             lines.append(f"| the first answer with all its charts | {drawn:.1f} s | | | |")
             return lines

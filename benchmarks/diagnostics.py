@@ -424,9 +424,11 @@ def interleaved(segments: list[tuple], policy: bl.policies.Policy, rows: int, rn
         if not len(where):
             continue
         code[where], y[where], p[where], delay = Stage(bandit, policy, len(where)).rows(int(rng.integers(1 << 30)), 0)
-        seen = np.arange(len(where)) + np.ceil(delay)  # by which row of its segment
-        came = seen < len(where)
-        arrived[where[came]] = np.where(delay[came] < 1, where[came], where[seen[came].astype(int)]) + 1.0
+        known_by = np.arange(len(where)) + np.ceil(delay)  # by which row of its segment
+        in_time = known_by < len(where)
+        arrived[where[in_time]] = (
+            np.where(delay[in_time] < 1, where[in_time], where[known_by[in_time].astype(int)]) + 1.0
+        )
     return code, y, p, arrived
 
 
@@ -473,9 +475,9 @@ def print_units(pool: ProcessPoolExecutor, replications: int) -> None:
             shares = []
             for _ in sizes:
                 some = [next(results) for _ in range(len(inner) * len(segments))]
-                found, doubted, n = (sum(column) for column in zip(*some, strict=True))
-                red, amber, logs = red + found, amber + doubted, logs + n
-                shares.append(f"{100 * found / n:.3g}")
+                reds, ambers, n = (sum(column) for column in zip(*some, strict=True))
+                red, amber, logs = red + reds, amber + ambers, logs + n
+                shares.append(f"{100 * reds / n:.3g}")
             print(f"| {policy} | {widths[width]} | " + " | ".join(shares) + " |", flush=True)
         print(f"\nOf all {logs:,} logs {100 * red / logs:.2g} % are red, {100 * amber / logs:.2g} % amber.\n")
 
@@ -535,8 +537,8 @@ def cohorts(job: tuple) -> tuple[float, float, float]:
         columns = event_logs.experiment(rng, rows, (rate, 1.2 * rate), policy=policy, measure=measure, change=change)
         evidence = columns.log(as_of, measure).evidence()
         lights[same_build_up(evidence).light] += 1
-    found = replications - lights["grey"], lights["amber"] + lights["red"], lights["red"]
-    return tuple(100 * n / replications for n in found)
+    counts = replications - lights["grey"], lights["amber"] + lights["red"], lights["red"]
+    return tuple(100 * n / replications for n in counts)
 
 
 def print_cohorts(pool: ProcessPoolExecutor, replications: int) -> None:

@@ -69,8 +69,8 @@ def experiment(
         if not len(mine):
             continue
         now = at[mine[0]]
-        seen = np.unique(unit[at[unit] + age <= now])
-        count, ones = (np.bincount(arm[which], minlength=arms) for which in (slice(0, mine[0]), seen))
+        with_event = np.unique(unit[at[unit] + age <= now])
+        count, ones = (np.bincount(arm[which], minlength=arms) for which in (slice(0, mine[0]), with_event))
         propensity[mine] = _chances(policy, count, ones, rng)
         draw = rng.random((len(mine), 1))
         arm[mine] = (draw > propensity[mine].cumsum(axis=1)).sum(axis=1).clip(0, arms - 1)

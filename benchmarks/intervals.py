@@ -243,7 +243,7 @@ def grid() -> list[Experiment]:
 # ---------------------------------------------------------------- intervals
 
 
-class Found(NamedTuple):
+class Performance(NamedTuple):
     """What one kind of interval did for one target."""
 
     target: str
@@ -254,12 +254,12 @@ class Found(NamedTuple):
     width: float  # the median
 
 
-def found(study: bl.Study, target: str, question: object, kind: str) -> Found:
+def performance(study: bl.Study, target: str, question: object, kind: str) -> Performance:
     """Return what a kind of interval did for a target."""
     cell = study.cell("daipw", question, kind)
     known = cell.replications >= FEWEST
     coverage, width = (100 * cell.coverage, np.nanmedian(cell.high - cell.low)) if known else (math.nan, math.nan)
-    return Found(target, kind, coverage, cell.replications, 100 * cell.missing / len(cell.low), float(width))
+    return Performance(target, kind, coverage, cell.replications, 100 * cell.missing / len(cell.low), float(width))
 
 
 def percent(share: float) -> str:
@@ -267,7 +267,7 @@ def percent(share: float) -> str:
     return "-" if math.isnan(share) else f"{share:.1f}"
 
 
-def wider(t: Found, score: Found) -> float:
+def wider(t: Performance, score: Performance) -> float:
     """Return the width of `score` over that of `t`; NaN unless `t`, where `score` has an interval, holds in 94 %."""
     holds = score.given > 0 and t.given / score.given * t.coverage >= 94
     return score.width / t.width if holds else math.nan
@@ -285,7 +285,7 @@ def all_pairs_miss(study: bl.Study, arms: int) -> float:
     return float(100 * miss.mean())
 
 
-def table_of_intervals(cells: list[Experiment], most: int) -> tuple[list[tuple[Experiment, Found]], list[str]]:
+def table_of_intervals(cells: list[Experiment], most: int) -> tuple[list[tuple[Experiment, Performance]], list[str]]:
     """Print the table; return everything found, and the lines of the tests of contrasts."""
     everything, tests, levels = [], [], {0.8: [], 0.99: []}
     print("| outcomes | rows | arms | policy | delays | means | first arm | last arm | contrast | all arms | wilson "
@@ -297,11 +297,11 @@ def table_of_intervals(cells: list[Experiment], most: int) -> tuple[list[tuple[E
         )  # fmt: skip
         binary = cell.outcomes.startswith("0/1")
         kinds = ("score", "t", "normal", *(("wilson",) if binary else ()))
-        new = {(t, k): found(study, t, q, k) for t, q in cell.targets.items() for k in kinds}
+        new = {(t, k): performance(study, t, q, k) for t, q in cell.targets.items() for k in kinds}
         everything += [(cell, each) for each in new.values()]
         for level in levels:
-            seen = study.viewed(level=level)
-            levels[level] += [found(seen, t, q, "score").coverage for t, q in cell.targets.items()]
+            view = study.viewed(level=level)
+            levels[level] += [performance(view, t, q, "score").coverage for t, q in cell.targets.items()]
         shown = [" / ".join(percent(new[t, k].coverage) for k in kinds[:3]) for t in cell.targets]
         wilson = " / ".join(percent(new[t, "wilson"].coverage) for t in cell.targets) if binary else ""
         ratios = [wider(new[t, "t"], new[t, "score"]) for t in cell.targets]
@@ -320,11 +320,11 @@ def table_of_intervals(cells: list[Experiment], most: int) -> tuple[list[tuple[E
     return everything, tests
 
 
-def below(everything: list[tuple[Experiment, Found]]) -> None:
+def below(everything: list[tuple[Experiment, Performance]]) -> None:
     """Print the summary, and what is below 94 %."""
     by = {(cell, f.target, f.kind): f for cell, f in everything}
 
-    def surely(f: Found) -> bool:
+    def surely(f: Performance) -> bool:
         return bool(stats.binom.cdf(round(f.coverage / 100 * f.given), f.given, 0.94) < 0.01)
 
     print("\n## In short\n\n| | targets | below 94 % | refuted at 1 % | least |\n|:--|--:|--:|--:|--:|")
@@ -392,7 +392,7 @@ def small_logs(runs: int) -> None:
             seed=14_000 + i, progress=False,
         )  # fmt: skip
         views = [study.viewed(level=level) for level in (0.95, 0.99)]
-        missed = {t: [100 - found(v, t, q, "score").coverage for v in views] for t, q in targets.items()}
+        missed = {t: [100 - performance(v, t, q, "score").coverage for v in views] for t, q in targets.items()}
         for target, (often, rarely) in missed.items():
             before = most.get((cell.outcomes, target), (0.0, 0.0))
             most[cell.outcomes, target] = float(np.fmax(before[0], often)), float(np.fmax(before[1], rarely))
@@ -457,7 +457,7 @@ HEAD = """# Coverage
 The default interval `score`, compared with `t` and the paper's `normal`: how often a 95 % interval covers the true
 value, and how often decisions based on it are wrong. `daipw` on simulated logs; {runs:,} runs in each cell (Monte
 Carlo error
-{error:.1f} points), half as many with 34 arms and with 20,000 rows. {made}
+{error:.1f} points), half as many with 34 arms and with 20,000 rows. {made_by}
 
 Outcomes: `revenue p` is 0, or with probability p lognormal of mean 50 with that sigma; `gamma revenue` the same with
 exponential amounts; `price` is 0 or 9.99, `-1/1` is a rate in another coding, `counts` are Poisson. Distributions
@@ -506,7 +506,8 @@ def main() -> None:
     if options.small:
         small_logs(runs)
         return
-    print(HEAD.format(runs=runs, error=100 * (0.95 * 0.05 / runs) ** 0.5, sample=SAMPLE, fewest=FEWEST, made=made_by()))
+    error = 100 * (0.95 * 0.05 / runs) ** 0.5
+    print(HEAD.format(runs=runs, error=error, sample=SAMPLE, fewest=FEWEST, made_by=made_by()))
     everything, tests = table_of_intervals(grid()[: options.first], runs)
     below(everything)
     print("\n## Tests\n\nPercent of runs in which the contrast of the first two arms excludes the true value (its "

@@ -207,12 +207,12 @@ def asks(place: str, kind: str, share: float, woken: tuple[float, float], slower
         slow_down(exp._store, slower)
     insert(exp, BATCH)
     names = ("top", "few", "single", "tasks", "threads", "alone", "ask", "tell", "copy")
-    seen: dict[str, list[float]] = {name: [] for name in names}
+    figures: dict[str, list[float]] = {name: [] for name in names}
     used: dict[str, list[float]] = {"top": [], "tasks": [], "ask": [], "tell": []}
 
     def turn(name: str, rows: int, act: Callable[[], Any]) -> None:
         before = time.process_time()
-        seen[name].append(rows / timed(act))
+        figures[name].append(rows / timed(act))
         used.get(name, []).append((time.process_time() - before) / rows)
 
     for _ in range(TURNS):
@@ -222,18 +222,18 @@ def asks(place: str, kind: str, share: float, woken: tuple[float, float], slower
         turn("copy", 4 * BATCH, lambda: [insert(exp, BATCH, copied=True) for _ in range(4)])
         turn("few", 4 * CALLERS, lambda: [insert(exp, CALLERS) for _ in range(4)])
         before = time.process_time()
-        seen["tasks"].append(tasks(exp.ask_async))
+        figures["tasks"].append(tasks(exp.ask_async))
         used["tasks"].append((time.process_time() - before) / (CALLERS * EACH))
-        seen["threads"].append(threads(exp.ask))
+        figures["threads"].append(threads(exp.ask))
         turn("ask", 4 * BATCH, lambda parts=parts: [exp.ask_many(part) for part in parts])
         turn("tell", 4 * BATCH, lambda pairs=pairs: [exp.tell_many(part) for part in pairs])
-        seen["single"] += [timed(lambda: insert(exp, 1)) for _ in range(20)]
+        figures["single"] += [timed(lambda: insert(exp, 1)) for _ in range(20)]
         with ThreadPoolExecutor(1) as thread:  # as in a server
-            seen["alone"] += thread.submit(
+            figures["alone"] += thread.submit(
                 lambda: [timed(lambda unit=unit: exp.ask(unit)) for unit in units(20)]
             ).result()
     exp._store.close()
-    top, few, single, task, thread, alone, ask, tell, copy = (statistics.median(values) for values in seen.values())
+    top, few, single, task, thread, alone, ask, tell, copy = (statistics.median(values) for values in figures.values())
     ceiling, commit = f"{top:,.0f} rows/s, 1,000 a commit", f"{1000 * single:.2f} ms, one commit"
     lines: list[Line] = [
         (f"{kind}: {CALLERS} asyncio callers", f"{task:,.0f} asks/s", ceiling, task / top, f"at least {share}"),

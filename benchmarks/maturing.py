@@ -25,7 +25,7 @@ RATES = (0.01, 0.03, 0.1, 0.3)
 
 PAGE = """# Events whose windows are open: coverage, bias and width
 
-{made} {runs:,} runs a row, in one process, so that chance moves
+{made_by} {runs:,} runs a row, in one process, so that chance moves
 95 % by about {error:.1f} points. {rows:,} assignments in {days} days, two arms; events of B are 1.2 times as likely as
 those of A (`rate`) and come later: delays are geometric, with a mean of a fifth of the window for A and half of it for
 B. Policies decide once a day from the events so far: epsilon-greedy explores 30 %, Thompson sampling has a floor of
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
     error = 100 * math.sqrt(0.95 * 0.05 / runs)
-    print(PAGE.format(made=made_by(), runs=runs, error=error, rows=DAY * DAYS, days=DAYS))
+    print(PAGE.format(made_by=made_by(), runs=runs, error=error, rows=DAY * DAYS, days=DAYS))
     shares: list[float] = []
     tables = {
         "Whether there is an event": list(cases("indicator", ("greedy", "Thompson"))),

@@ -26,7 +26,7 @@ LEVEL = 0.95
 
 PAGE = """# Segments and covariates: coverage, in percent
 
-{made} Policies learn in each segment on its own. Means, delays
+{made_by} Policies learn in each segment on its own. Means, delays
 (Pareto) and the share of outcomes that never arrive (0 to 60 %) differ by segment and arm. 95 % score intervals, daipw,
 {runs:,} runs a row, so that chance moves 95 % by about {error:.1f} points.
 
@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     error = 100 * math.sqrt(LEVEL * (1 - LEVEL) / options.runs)
-    print(PAGE.format(runs=options.runs, error=error, made=made_by()))
+    print(PAGE.format(runs=options.runs, error=error, made_by=made_by()))
     grid = [
         Cell(outcomes, s, k, policy, rows)
         for outcomes in OUTCOMES

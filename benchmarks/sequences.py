@@ -137,8 +137,8 @@ def ever_wrong(job: tuple) -> tuple[np.ndarray, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", bl.BelatedWarning)
             for look in looks:
-                found = bl.sequence(log.at(look) if afresh else log, null=arm.mean, looks=1)
-                answers = [found.arm(0), found.arm(1), found.contrast(1, 0)]
+                sequence = bl.sequence(log.at(look) if afresh else log, null=arm.mean, looks=1)
+                answers = [sequence.arm(0), sequence.arm(1), sequence.contrast(1, 0)]
                 excluded |= [answer.excluded_at is not None for answer in answers]
         wrong += excluded
         finite += np.isfinite(answers[2].high) and answers[2].why is None
@@ -218,10 +218,10 @@ def wrong_over_segments(job: tuple) -> tuple[np.ndarray, float, float]:
     wrong, widths = np.zeros(3), []
     for r in range(replications):
         log = bl.simulate(bandit, LEARNING[choice], rows, 10 * segments + rows, r)
-        found = bl.sequence(log, null=bandit.means, looks=200)
-        answers = [found.arm("A"), found.arm("B"), found.contrast("B", "A")]
+        sequence = bl.sequence(log, null=bandit.means, looks=200)
+        answers = [sequence.arm("A"), sequence.arm("B"), sequence.contrast("B", "A")]
         wrong += [answer.excluded_at is not None for answer in answers]
-        one = found.fixed().contrast("B", "A")
+        one = sequence.fixed().contrast("B", "A")
         widths.append((answers[2].high - answers[2].low) / (one.high - one.low))
     finite = np.isfinite(widths)
     return (
@@ -264,13 +264,13 @@ def wrong_with_events(job: tuple) -> tuple[np.ndarray, float, float]:
     for _ in range(replications):
         columns = experiment(rng, rows, tuple(truth.values()), policy=policy, measure=measure, values=values)
         log = columns.log(4.0, measure)
-        found = bl.sequence(log, null=truth, looks=100)
-        wrong += [a.excluded_at is not None for a in (found.arm(0), found.arm(1), found.contrast(1, 0))]
-        at = next(look for look, moment in enumerate(found.moments) if moment >= 1.5)
-        threshold = found.design.threshold()
-        _, low, high = found._interval(at, 1, 0, threshold)
+        sequence = bl.sequence(log, null=truth, looks=100)
+        wrong += [a.excluded_at is not None for a in (sequence.arm(0), sequence.arm(1), sequence.contrast(1, 0))]
+        at = next(look for look, moment in enumerate(sequence.moments) if moment >= 1.5)
+        threshold = sequence.design.threshold()
+        _, low, high = sequence._interval(at, 1, 0, threshold)
         finite += np.isfinite(high - low) and high - low < 2
-        closed = bl.sequence(log.known_at_closing(), found.kind, looks=[found.moments[at]])
+        closed = bl.sequence(log.known_at_closing(), sequence.kind, looks=[sequence.moments[at]])
         _, bottom, top = closed._interval(0, 1, 0, threshold)
         widths.append((high - low) / (top - bottom) if max(high - low, top - bottom) < 2 else np.nan)
     known = np.array(widths)[np.isfinite(widths)]
@@ -313,7 +313,7 @@ def cell(job: tuple) -> dict:
     truth = {k: arm.mean for k, arm in bandit.arms.items()}
     rule = POLICIES[policy](arms)
     jit.compile_kernels()
-    found: dict = {kind: [] for kind in kinds}
+    facts_by_kind: dict = {kind: [] for kind in kinds}
     for r in range(replications):
         log = bl.simulate(bandit, rule, horizon, seed, r)
         with warnings.catch_warnings():
@@ -324,9 +324,9 @@ def cell(job: tuple) -> dict:
                 sequence = bl.sequence(log, kind, null=truth, looks=1, **options)
                 questions = [(sequence.arm(k), fixed.arm(k), paper.arm(k)) for k in (0, 1)]
                 questions.append((sequence.contrast(1, 0), fixed.contrast(1, 0), paper.contrast(1, 0)))
-                found[kind].append([_facts(*question) for question in questions])
+                facts_by_kind[kind].append([_facts(*question) for question in questions])
     summary = {}
-    for kind, rows in found.items():
+    for kind, rows in facts_by_kind.items():
         facts = np.array(rows)  # (replications, questions, facts)
         missed = facts[:, :, 0].mean(axis=0)
         with np.errstate(invalid="ignore"), warnings.catch_warnings():

@@ -91,8 +91,8 @@ while True:
 @contextlib.contextmanager
 def served(place: str, kind: str = "store", slower: float = 0.0, waiting: int = 10_000) -> Iterator[int]:
     """Serve a store from a process of its own; give its port once it is ready."""
-    command, here = [sys.executable, "-c", SERVER, place, kind, str(slower), str(waiting)], Path(__file__).parent
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=here) as process:  # noqa: S603
+    command, folder = [sys.executable, "-c", SERVER, place, kind, str(slower), str(waiting)], Path(__file__).parent
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:  # noqa: S603
         assert process.stdout is not None  # noqa: S101
         port = int(process.stdout.readline())
         PROCESSES[port] = process.pid
@@ -185,26 +185,26 @@ def asks(folder: str, slower: float = 0.0) -> list[Line]:
             note("in process", in_process(own))
     for each in (exp, stub, own):
         each._store.close()
-    found = {name: statistics.median(values) for name, values in names.items()}
+    medians = {name: statistics.median(values) for name, values in names.items()}
     disk = ", slow disk" if slower else ""
     lines: list[Line] = [
-        (f"/ask, {n} clients{disk}", f"{found[f'ask {n}']:,.0f}/s", f"{found[f'stub {n}']:,.0f}/s, not stored",
-         found[f"ask {n}"] / found[f"stub {n}"], "at least 0.6")
+        (f"/ask, {n} clients{disk}", f"{medians[f'ask {n}']:,.0f}/s", f"{medians[f'stub {n}']:,.0f}/s, not stored",
+         medians[f"ask {n}"] / medians[f"stub {n}"], "at least 0.6")
         for n in (16, 64)
     ]  # fmt: skip
-    wait, bare_wait = found["ask 64 p99"], found["stub 64 p99"]
+    wait, bare_wait = medians["ask 64 p99"], medians["stub 64 p99"]
     return [
         *lines,
-        (f"/ask-many by 100, one client{disk}", f"{found['many']:,.0f} units/s",
-         f"{found['in process']:,.0f}/s, in process", found["many"] / found["in process"], "at least 0.8"),
-        (f"/ask, 64 clients, p99{disk}", f"{1000 * wait:.1f} ms", f"{1000 * found['commit']:.2f} ms, one commit",
-         wait / found["commit"], "at most 6"),
+        (f"/ask-many by 100, one client{disk}", f"{medians['many']:,.0f} units/s",
+         f"{medians['in process']:,.0f}/s, in process", medians["many"] / medians["in process"], "at least 0.8"),
+        (f"/ask, 64 clients, p99{disk}", f"{1000 * wait:.1f} ms", f"{1000 * medians['commit']:.2f} ms, one commit",
+         wait / medians["commit"], "at most 6"),
         ("the same", f"{1000 * wait:.1f} ms", f"{1000 * bare_wait:.1f} ms, not stored", wait / bare_wait, "-"),
-        (f"/ask, 64 clients, the server's processor time{disk}", f"{1e6 * found['ask 64 used']:.0f} microseconds",
-         f"{1e6 * found['stub 64 used']:.0f} microseconds, not stored",
-         found["ask 64 used"] / found["stub 64 used"], "-"),
-        (f"/ask-many by 100, the server's processor time{disk}", f"{1e6 * found['many used']:.1f} microseconds a unit",
-         "-", None, "-"),
+        (f"/ask, 64 clients, the server's processor time{disk}", f"{1e6 * medians['ask 64 used']:.0f} microseconds",
+         f"{1e6 * medians['stub 64 used']:.0f} microseconds, not stored",
+         medians["ask 64 used"] / medians["stub 64 used"], "-"),
+        (f"/ask-many by 100, the server's processor time{disk}",
+         f"{1e6 * medians['many used']:.1f} microseconds a unit", "-", None, "-"),
     ]  # fmt: skip
 
 
@@ -268,11 +268,11 @@ def overloaded(folder: str) -> Line:
             for clients, waits in late.items():
                 others = sending(port, token, clients, seconds=2 * SECONDS)
                 units = [f"{turn}-{clients}-{probe}" for probe in range(PROBES)]
-                found = [*probes.map(lambda unit: asked(port, token, unit, 1.5 * SECONDS), units)]
+                probed = [*probes.map(lambda unit: asked(port, token, unit, 1.5 * SECONDS), units)]
                 others.communicate()
-                times = [each for accepted, _ in found for each in accepted]
+                times = [each for accepted, _ in probed for each in accepted]
                 waits.append(statistics.quantiles(times, n=100)[-1] if len(times) > 1 else float("inf"))
-                refused += sum(number for _, number in found) if clients == MANY else 0
+                refused += sum(number for _, number in probed) if clients == MANY else 0
     if not refused:
         raise SystemExit("Nobody was refused, so that this was no overload.")
     busy, usual = (statistics.median(late[clients]) for clients in (MANY, FEW))

@@ -43,10 +43,10 @@ def experiment(rows: int, arms: int, delays: str, seed: int = 0) -> dict[str, np
 def numpy_daipw(columns: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The same estimator in plain vectorised NumPy, as if every outcome came at once."""
     arm, y, pi = columns["arm"], np.nan_to_num(columns["outcome"]), columns["propensity"]
-    seen = ~np.isnan(columns["outcome"])
+    arrived = ~np.isnan(columns["outcome"])
     values, variances = [], []
     for k in range(pi.shape[1]):
-        own = (arm == k) & seen
+        own = (arm == k) & arrived
         n = np.cumsum(own) - own
         total = np.cumsum(own * y) - own * y
         model = np.divide(total, n, out=np.zeros(len(y)), where=n > 0)
@@ -86,8 +86,8 @@ def peak_beyond(rows: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         for name, column in experiment(rows, 2, "geometric").items():
             np.save(Path(folder) / f"{name}.npy", column)
-        here = str(Path(__file__).parent)
-        done = subprocess.run([sys.executable, "-c", code, here, folder], check=True, capture_output=True, text=True)  # noqa: S603
+        parent = str(Path(__file__).parent)
+        done = subprocess.run([sys.executable, "-c", code, parent, folder], check=True, capture_output=True, text=True)  # noqa: S603
     return float(done.stdout) / rows
 
 

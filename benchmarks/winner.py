@@ -181,11 +181,11 @@ def exact_draws(runs: int) -> None:
             print(f"| {arms} | {'∞' if np.isinf(nu) else f'{nu:.0f}'} | {name} | {shown} |", flush=True)
 
 
-def line(simple: float, found: dict[str, np.ndarray]) -> str:
+def line(simple: float, results: dict[str, np.ndarray]) -> str:
     """Return the figures of one line."""
-    shares = [simple, *(found[name].mean() for name in ("band", "conditional", "hybrid", "reported"))]
-    widths = [found["width"].max(), np.median(found["reported width"])]
-    texts = [f"{100 * s:.1f}" for s in shares] + [f"{w:.2f}" for w in widths] + [f"{100 * found['below'].mean():.1f}"]
+    shares = [simple, *(results[name].mean() for name in ("band", "conditional", "hybrid", "reported"))]
+    widths = [results["width"].max(), np.median(results["reported width"])]
+    texts = [f"{100 * s:.1f}" for s in shares] + [f"{w:.2f}" for w in widths] + [f"{100 * results['below'].mean():.1f}"]
     return " | ".join(texts)
 
 
@@ -207,13 +207,13 @@ def logs(runs: int, horizons: list[int], arms_of: list[int]) -> None:
         means = base + (np.zeros(arms) if equal else np.linspace(0, margin, arms))
         study = run(means, family, name, horizon, runs)
         statistics = study.statistics("daipw")
-        found = selected(statistics, means)
+        results = selected(statistics, means)
         what = family if family != "binary" else f"binary, {base}"
-        shown = line(naive(statistics, means), found)
+        shown = line(naive(statistics, means), results)
         print(f"| {horizon:,} | {arms} | {name} | {what} | {'equal' if equal else 'steps'} | {shown} |", flush=True)
         for which in ("hybrid", "reported"):
-            lows.setdefault((family, which), []).append(100 * found[which].mean())
-        wide = max(wide, found["width"].max())
+            lows.setdefault((family, which), []).append(100 * results[which].mean())
+        wide = max(wide, results["width"].max())
     print()
     for (family, which), values in lows.items():
         print(f"- lowest {which} coverage, {family} outcomes: {min(values):.1f}")

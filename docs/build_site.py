@@ -250,7 +250,7 @@ def check() -> list[str]:
             r'<(?:script|img|iframe|link rel="(?:stylesheet|preconnect)")[^>]*(?:src|href)="(https?:[^"]+)'
         )
         text = path.read_text(encoding="utf-8")
-        wrong += [f"{path.relative_to(SITE)} fetches {found}" for found in fetched.findall(text)]
+        wrong += [f"{path.relative_to(SITE)} fetches {url}" for url in fetched.findall(text)]
     return sorted(wrong)
 
 

@@ -79,14 +79,14 @@ def blocks(lines: list[str]) -> Iterator[Block]:
     """Find the fenced blocks of a page."""
     number, comments = 0, []
     while number < len(lines):
-        if found := COMMENT.match(lines[number]):
-            comments.append(found)
-        elif found := FENCE.match(lines[number]):
-            indent = found["indent"]
+        if comment := COMMENT.match(lines[number]):
+            comments.append(comment)
+        elif fence := FENCE.match(lines[number]):
+            indent = fence["indent"]
             end = next(i for i in range(number + 1, len(lines)) if lines[i].rstrip() == indent + "```")
-            title = re.search(r'title="([^"]+)"', found["rest"])
+            title = re.search(r'title="([^"]+)"', fence["rest"])
             block = Block(
-                language=found["language"],
+                language=fence["language"],
                 title=title[1] if title else None,
                 line=number,
                 end=end,
@@ -148,9 +148,9 @@ class Page:
         inside = {number for block in self.blocks for number in range(block.line, block.end + 1)}
         text = "\n".join(line for number, line in enumerate(self.lines) if number not in inside)
         return [
-            found["target"]
-            for found in LINK.finditer(text)
-            if bool(found["picture"]) == pictures and "://" not in found["target"]
+            link["target"]
+            for link in LINK.finditer(text)
+            if bool(link["picture"]) == pictures and "://" not in link["target"]
         ]
 
     def run(self) -> None:
@@ -158,19 +158,19 @@ class Page:
         for target in self.links(pictures=False):
             if Path(target).parent.name == "data":
                 shutil.copy(self.path.parent / target, Path(target).name)
-        found = self.blocks
+        page_blocks = self.blocks
         try:
-            self._run(found)
+            self._run(page_blocks)
         finally:
             for ending in filter(None, map(COMMENT.match, self.lines)):
                 if ending["kind"] == "at the end":
-                    self._command(ending["text"], found[-1], shown=[])
+                    self._command(ending["text"], page_blocks[-1], shown=[])
         for picture in self.links(pictures=True):
-            if found and not Path(Path(picture).name).exists() and not self._is_shared(picture):
+            if page_blocks and not Path(Path(picture).name).exists() and not self._is_shared(picture):
                 self.differences.append(f"no block makes the picture {picture}")
 
-    def _run(self, found: list[Block]) -> None:
-        for block, following in zip(found, [*found[1:], None], strict=False):
+    def _run(self, page_blocks: list[Block]) -> None:
+        for block, following in zip(page_blocks, [*page_blocks[1:], None], strict=False):
             if block.title is not None and block.not_run is None:
                 Path(block.title).parent.mkdir(parents=True, exist_ok=True)
                 Path(block.title).write_text(block.text, encoding="utf-8")

@@ -142,8 +142,8 @@ def duckdb_engine() -> Iterator[Engine]:
 
 
 def _postgres_binaries() -> Path | None:
-    found = shutil.which("postgres")
-    folders = [Path(found).resolve().parent] if found else []
+    binary = shutil.which("postgres")
+    folders = [Path(binary).resolve().parent] if binary else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda folder: -float(folder.parent.name))
     return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
@@ -314,8 +314,8 @@ def _parameter(name: str) -> Any:
 @pytest.fixture(scope="session", params=[_parameter(name) for name in ("duckdb", "postgres", "copied", "spark")])
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
-    found: Engine = request.getfixturevalue(f"{_SERVERS.get(request.param, request.param)}_engine")
-    return found
+    chosen: Engine = request.getfixturevalue(f"{_SERVERS.get(request.param, request.param)}_engine")
+    return chosen
 
 
 @pytest.fixture(autouse=True)

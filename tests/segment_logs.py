@@ -56,8 +56,8 @@ def contextual_experiments(runs, rows, means, *, seed=1, shares=(0.6, 0.4), neve
         propensity[each, t, average.argmax(axis=1)] += 1 - explore
         a = (draw[:, t, np.newaxis] > propensity[:, t].cumsum(axis=1)).sum(axis=1).clip(0, arms - 1)
         y = means[s, a] + noise[:, t]
-        here = ~gone[:, t]
-        count[each[here], s[here], a[here]] += 1
-        total[each[here], s[here], a[here]] += y[here]
-        arm[:, t], outcome[:, t] = a, np.where(here, y, np.nan)
+        arrived = ~gone[:, t]
+        count[each[arrived], s[arrived], a[arrived]] += 1
+        total[each[arrived], s[arrived], a[arrived]] += y[arrived]
+        arm[:, t], outcome[:, t] = a, np.where(arrived, y, np.nan)
     return segment, arm, outcome, propensity

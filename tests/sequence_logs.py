@@ -17,7 +17,7 @@ OPTIONS = {
 }
 
 
-def made_up(rng, rows, arms, kind, *, ties=False, batches=False):
+def random_columns(rng, rows, arms, kind, *, ties=False, batches=False):
     """Columns of a log: arms, outcomes, every propensity, assignment and arrival times (None: never)."""
     pi = rng.dirichlet(np.ones(arms), size=rows) * 0.9 + 0.1 / arms
     arm = np.array([rng.choice(arms, p=p / p.sum()) for p in pi])

@@ -87,13 +87,13 @@ class _Server(uvicorn.Server):
     """A server that ends as soon as it is told to: uvicorn looks every 0.1 s, three times over."""
 
     async def main_loop(self) -> None:
-        self._loop, self._told = asyncio.get_running_loop(), asyncio.Event()
+        self._loop, self._ending = asyncio.get_running_loop(), asyncio.Event()
         ticking = asyncio.create_task(super().main_loop())
-        await self._told.wait()
+        await self._ending.wait()
         ticking.cancel()
 
     def end(self) -> None:
-        self._loop.call_soon_threadsafe(self._told.set)
+        self._loop.call_soon_threadsafe(self._ending.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for each in [*self.servers, *(sockets or ())]:

@@ -31,15 +31,15 @@ def accepts(words: list[str]) -> None:
 def commands(text: str) -> list[list[str]]:
     """Find the commands of belated in lines of a shell; variables and what comes before do not matter."""
     joined = re.sub(r"\$+\([^)]*\)", "now", text.replace("\\\n", " "))
-    found = re.findall(r"(?:^|[\s/])belated (live [^\n|>;&']*)", joined)
-    return [shlex.split(each) for each in found]
+    matches = re.findall(r"(?:^|[\s/])belated (live [^\n|>;&']*)", joined)
+    return [shlex.split(each) for each in matches]
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 def test_systemd_accepts_the_units(tmp_path):
     for name in UNITS:
-        here = (DEPLOY / name).read_text().replace(INSTALLED, sys.executable)
-        (tmp_path / name).write_text(here)
+        unit = (DEPLOY / name).read_text().replace(INSTALLED, sys.executable)
+        (tmp_path / name).write_text(unit)
     check = ["systemd-analyze", "verify", "--man=no", *(tmp_path / name for name in UNITS)]
     done = subprocess.run(check, capture_output=True, text=True, timeout=60)
     complaints = [line for line in done.stderr.splitlines() if any(name in line for name in UNITS)]
@@ -49,9 +49,9 @@ def test_systemd_accepts_the_units(tmp_path):
 @pytest.mark.parametrize("name", [name for name in UNITS if name.endswith("service")])
 def test_the_units_run_commands_that_exist(name):
     lines = [line for line in (DEPLOY / name).read_text().splitlines() if line.startswith("ExecStart=")]
-    found = [words for line in lines for words in commands(line)]
-    assert len(found) == 1
-    accepts(found[0])
+    calls = [words for line in lines for words in commands(line)]
+    assert len(calls) == 1
+    accepts(calls[0])
 
 
 def test_the_backup_of_the_unit_makes_a_backup(tmp_path):
@@ -106,9 +106,9 @@ def test_compose_runs_commands_that_exist():
 def test_the_page_has_commands_that_exist():
     page = Page(ROOT / "docs" / "how-to" / "deploy.md")
     shells = [block.text for block in page.blocks if block.language in ("bash", "ini")]
-    found = [words for text in shells for words in commands(text)]
-    assert len(found) > 12
-    for words in found:
+    calls = [words for text in shells for words in commands(text)]
+    assert len(calls) > 12
+    for words in calls:
         accepts(words)
 
 

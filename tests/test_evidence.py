@@ -28,5 +28,5 @@ def test_a_page_names_its_script_and_its_machine(page):
 def test_the_makefile_makes_every_page():
     rules = (ROOT / "Makefile").read_text()
     loop = re.search(r"for each in ([\w ]+); do \\\n.*benchmarks/\$\$each", rules)
-    made = {*loop[1].split(), *re.findall(r"benchmarks/(\w+)\.py", rules)}
-    assert {script(page) for page in PAGES} - made == set()
+    scripts = {*loop[1].split(), *re.findall(r"benchmarks/(\w+)\.py", rules)}
+    assert {script(page) for page in PAGES} - scripts == set()

@@ -49,10 +49,11 @@ def metadata(wheel):
 
 def in_the_tree(*folders):
     files = (path for folder in folders for path in (ROOT / folder).rglob("*"))
-    return {path.relative_to(ROOT).as_posix() for path in files if path.is_file() and not _made(path.relative_to(ROOT))}
+    paths = (path.relative_to(ROOT) for path in files if path.is_file())
+    return {path.as_posix() for path in paths if not _is_compiled(path)}
 
 
-def _made(path):
+def _is_compiled(path):
     return any(part == "__pycache__" for part in path.parts) or path.suffix == ".pyc"
 
 
@@ -83,9 +84,9 @@ def test_the_metadata_is_complete(metadata):
 def test_each_supported_python_is_named(metadata):
     least = int(re.fullmatch(r">=3\.(\d+)", metadata["Requires-Python"])[1])
     named = [
-        int(found[1])
+        int(match[1])
         for line in metadata.get_all("Classifier")
-        if (found := re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", line))
+        if (match := re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", line))
     ]
     assert named == list(range(least, least + len(named)))
     assert len(named) >= 3
@@ -147,9 +148,11 @@ def release():
 
 def test_a_release_moves_unreleased_changes_under_its_version(release):
     text = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A.\n\n## [0.1.0] - 2026-01-01\n\n- B.\n"
-    made = release["changelog"](text, "0.2.0", "2026-02-03")
+    changelog = release["changelog"](text, "0.2.0", "2026-02-03")
     assert (
-        made.index("[Unreleased]") < made.index("## [0.2.0] - 2026-02-03\n\n### Added\n\n- A.") < made.index("[0.1.0]")
+        changelog.index("[Unreleased]")
+        < changelog.index("## [0.2.0] - 2026-02-03\n\n### Added\n\n- A.")
+        < changelog.index("[0.1.0]")
     )
 
 
@@ -160,15 +163,15 @@ def test_a_release_without_changes_is_refused(release):
 
 def test_a_release_writes_its_version_everywhere(release):
     edits = release["EDITS"]
-    made = {
+    texts = {
         name: edit((ROOT / name).read_text(encoding="utf-8"), "7.8.9", "2026-02-03") for name, edit in edits.items()
     }
-    cited = yaml.safe_load(made["CITATION.cff"])
+    cited = yaml.safe_load(texts["CITATION.cff"])
     assert (cited["version"], cited["date-released"]) == ("7.8.9", "2026-02-03")
-    (module,) = (node for node in ast.parse(made["src/belated/base/version.py"]).body if isinstance(node, ast.Assign))
+    (module,) = (node for node in ast.parse(texts["src/belated/base/version.py"]).body if isinstance(node, ast.Assign))
     assert ast.literal_eval(module.value) == "7.8.9"
-    assert "## [7.8.9] - 2026-02-03" in made["CHANGELOG.md"]
-    again = edits["CITATION.cff"](made["CITATION.cff"], "7.9.0", "2026-03-04")
+    assert "## [7.8.9] - 2026-02-03" in texts["CHANGELOG.md"]
+    again = edits["CITATION.cff"](texts["CITATION.cff"], "7.9.0", "2026-03-04")
     assert again.count("date-released") == 1
 
 

@@ -100,10 +100,11 @@ def test_few_and_no_outcomes():
 def test_a_window_answers_for_the_delays():
     rng = np.random.default_rng(4)
     rows = 900
-    made = {"id": np.arange(rows), "arm": ["A", "B"] * (rows // 2), "propensity": [0.5] * rows, "step": np.arange(rows)}
+    ids = np.arange(rows)
+    assignments = {"id": ids, "arm": ["A", "B"] * (rows // 2), "propensity": [0.5] * rows, "step": ids}
     who = rng.choice(rows, 150, replace=False)
     paid = {"id": who, "at": who + rng.integers(0, 40, 150)}
-    source = bl.read(pa.table(made), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows)
+    source = bl.read(pa.table(assignments), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows)
     diagnosis = bl.diagnose(source)
     for name in ("delay tail", "still out", "outcome and delay", "recorded outcomes"):
         assert (diagnosis[name].light, "20 steps" in diagnosis[name].finding) == ("green", True)
@@ -174,10 +175,10 @@ def test_the_command(tmp_path):
 def test_the_text_is_no_wider_than_the_screen(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     log = bl.simulate(bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(1)}), bl.policies.uniform(), 200, seed=1)
-    found = bl.diagnose(log)
-    lines = str(found).splitlines()[1 : -len(found._notes())]
+    diagnosis = bl.diagnose(log)
+    lines = str(diagnosis).splitlines()[1 : -len(diagnosis._notes())]
     assert max(map(len, lines)) <= columns
-    assert all(word in str(found) for check in found for word in check.finding.split())
+    assert all(word in str(diagnosis) for check in diagnosis for word in check.finding.split())
 
 
 def test_a_log_with_every_row_twice_is_named(tmp_path):
@@ -190,9 +191,9 @@ def test_a_log_with_every_row_twice_is_named(tmp_path):
     assert bl.diagnose(once).copies == 1
     assert "every row" not in bl.diagnose(once).to_text()
     for log in (twice, twice.log()):
-        found = bl.diagnose(log)
-        assert "The log contains every row twice." in found.to_text()
-        assert json.loads(found.to_json())["copies"] == 2
+        diagnosis = bl.diagnose(log)
+        assert "The log contains every row twice." in diagnosis.to_text()
+        assert json.loads(diagnosis.to_json())["copies"] == 2
 
 
 def test_a_log_with_an_invalid_row_is_refused(tmp_path):

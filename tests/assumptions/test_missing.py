@@ -119,12 +119,12 @@ def test_rows_that_surely_arrive_say_nothing_about_missing_ones(kind):
         else np.repeat([1.0, 0, 1, 0], [9, 91, 30, 70])
     )
     seldom = np.arange(200) < 100
-    came = ~seldom | (np.arange(200) % 2 == 1)
-    outcome, chance = np.where(came, y, math.nan), np.where(seldom, 0.5, 1.0)
+    arrived = ~seldom | (np.arange(200) % 2 == 1)
+    outcome, chance = np.where(arrived, y, math.nan), np.where(seldom, 0.5, 1.0)
     log = bl.Log(
         np.repeat(["A", "B"], 200), np.tile(outcome, 2), "uniform", arrival_probability=np.tile(chance, 2)
     )  # fmt: skip
-    unsure = ArmOutcomes(np.ones(100), came[seldom], outcome[seldom])
+    unsure = ArmOutcomes(np.ones(100), arrived[seldom], outcome[seldom])
     bounds = bl.sensitivity(log, "A", mature=0).at(3)
     for bound, up in ((bounds.bound_low, False), (bounds.bound_high, True)):
         assert bound == pytest.approx((Odds(3.0).of(unsure, up).value + np.mean(y[~seldom])) / 2)

@@ -59,12 +59,12 @@ def test_a_sensitivity_analysis_is_never_surer_than_the_estimate(what):
         answers = [(bl.sensitivity(log, (1, 0)), bl.estimate(log).contrast(1, 0))]
         if what == "segments":
             answers += [(bl.sensitivity(log, (1, 0), segment="x"), bl.estimate(log).segment("x").contrast(1, 0))]
-        for found, plain in answers:
-            at_1, unshifted = found.at(1), found.shift.at(0)
+        for sensitivity, plain in answers:
+            at_1, unshifted = sensitivity.at(1), sensitivity.shift.at(0)
             assert max(at_1.low, unshifted.low) <= plain.low
             assert min(at_1.high, unshifted.high) >= plain.high
-            surer += found.tipping_point > 1 and plain.p_value > 0.05
-            apart += found.tipping_point > 1
+            surer += sensitivity.tipping_point > 1 and plain.p_value > 0.05
+            apart += sensitivity.tipping_point > 1
     assert surer == 0 < apart
 
 
@@ -142,17 +142,17 @@ def test_what_an_arm_of_equal_outcomes_hides_cannot_be_told(others):
     y = np.where(code == 0, 0.0, np.where(rng.random(200) < 0.2, 50.0, 0.0) if others == "vary" else 0.0)
     y[rng.random(200) < 0.3] = math.nan
     log = bl.Log(code, y, [0.5] * 200)
-    for found in (bl.sensitivity(log, 0, null=1.5), bl.sensitivity(log, (1, 0), null=-3)):
-        assert math.isnan(found.tipping_point)
-        assert math.isnan(found.shift.tipping_point)
-        assert math.isnan(found.at(2).low)
-        assert math.isnan(found.at(2).high)
-        assert math.isfinite(found.at(2).bound_high)
-        assert found.conclusion.startswith("There is no interval: among the rows that count, all ")
-        assert "outcomes of 0" in found.conclusion
-        assert "that have arrived are equal" in found.to_text()
-        assert "however" not in found.to_text()
-        assert json.loads(found.to_json())["gamma"]["tipping_point"] is None
+    for sensitivity in (bl.sensitivity(log, 0, null=1.5), bl.sensitivity(log, (1, 0), null=-3)):
+        assert math.isnan(sensitivity.tipping_point)
+        assert math.isnan(sensitivity.shift.tipping_point)
+        assert math.isnan(sensitivity.at(2).low)
+        assert math.isnan(sensitivity.at(2).high)
+        assert math.isfinite(sensitivity.at(2).bound_high)
+        assert sensitivity.conclusion.startswith("There is no interval: among the rows that count, all ")
+        assert "outcomes of 0" in sensitivity.conclusion
+        assert "that have arrived are equal" in sensitivity.to_text()
+        assert "however" not in sensitivity.to_text()
+        assert json.loads(sensitivity.to_json())["gamma"]["tipping_point"] is None
 
 
 def test_of_outcomes_known_to_be_0_and_1_equal_ones_say_something():
@@ -160,10 +160,10 @@ def test_of_outcomes_known_to_be_0_and_1_equal_ones_say_something():
     code = rng.integers(0, 2, 400)
     y = np.where(code == 0, 0.0, rng.random(400) < 0.6)
     y[rng.random(400) < 0.3] = math.nan
-    found = bl.sensitivity(bl.Log(code, y, [0.5] * 400), (1, 0))
-    assert found.at(1).low > found.at(3).low
-    assert found.tipping_point > 1
-    assert "gamma does not change the bounds of that arm, only its interval" in found.to_text()
+    sensitivity = bl.sensitivity(bl.Log(code, y, [0.5] * 400), (1, 0))
+    assert sensitivity.at(1).low > sensitivity.at(3).low
+    assert sensitivity.tipping_point > 1
+    assert "gamma does not change the bounds of that arm, only its interval" in sensitivity.to_text()
 
 
 @pytest.mark.parametrize(
@@ -326,10 +326,10 @@ def test_a_shift_is_a_size_and_widens_the_bounds():
 def test_with_nothing_missing_the_sentence_says_so():
     bandit = bl.Bandit({"A": bl.arms.bernoulli(0.2), "B": bl.arms.bernoulli(0.6)})
     log = bl.simulate(bandit, bl.policies.uniform(), 400, seed=1)
-    found = bl.sensitivity(log, ("B", "A"))
-    assert found.nothing_missing
+    sensitivity = bl.sensitivity(log, ("B", "A"))
+    assert sensitivity.nothing_missing
     rows = "No outcome is missing among the 400 rows that count"
-    assert found.conclusion == f"B beats A. {rows}, so this cannot depend on which outcomes arrived."
+    assert sensitivity.conclusion == f"B beats A. {rows}, so this cannot depend on which outcomes arrived."
     equal = bl.simulate(bl.Bandit({arm: bl.arms.bernoulli(0.4) for arm in "AB"}), bl.policies.uniform(), 400, seed=1)
     assert bl.sensitivity(equal, ("B", "A")).conclusion.startswith("The interval includes 0. No outcome is missing")
 
@@ -337,12 +337,12 @@ def test_with_nothing_missing_the_sentence_says_so():
 def test_bounds_of_rates_are_shown_in_points_and_kept_as_they_are():
     bandit = bl.Bandit({"A": bl.arms.bernoulli(0.2), "B": bl.arms.bernoulli(0.6)}, bl.delays.constant(1).censored(0.3))
     log = bl.simulate(bandit, bl.policies.uniform(), 800, seed=1)
-    found = bl.sensitivity(log, ("B", "A"))
-    first = str(found).splitlines()[2].split()
-    assert "in percentage points" in str(found).splitlines()[0]
-    assert float(first[1]) == pytest.approx(100 * found.at(1).bound_low, abs=0.1)
-    assert found.to_dict()["low"][0] == found.at(1).low < 1
-    assert " points" in found.shift.conclusion
+    sensitivity = bl.sensitivity(log, ("B", "A"))
+    first = str(sensitivity).splitlines()[2].split()
+    assert "in percentage points" in str(sensitivity).splitlines()[0]
+    assert float(first[1]) == pytest.approx(100 * sensitivity.at(1).bound_low, abs=0.1)
+    assert sensitivity.to_dict()["low"][0] == sensitivity.at(1).low < 1
+    assert " points" in sensitivity.shift.conclusion
     assert bl.sensitivity(log, "B", null=0.4).conclusion.startswith("The mean of B is above 40%")
 
 
@@ -384,8 +384,8 @@ def test_merged_segments_alone_have_the_bounds_of_the_estimate_at_1():
     favours_b = segment % 2 == 1  # the policy looks at the segment, outcomes and their arrival depend on it
     p = np.where(favours_b, 0.85, 0.15)
     arm = (rng.random(rows) < p).astype(int)
-    came = rng.random(rows) < np.where(favours_b, 0.9, 0.4)
-    y = np.where(came, favours_b * arm + rng.normal(size=rows), np.nan)
+    arrived = rng.random(rows) < np.where(favours_b, 0.9, 0.4)
+    y = np.where(arrived, favours_b * arm + rng.normal(size=rows), np.nan)
     log = bl.Log(arm, y, np.column_stack([1 - p, p]), segment=segment)
     assert log.segments[-1] == "other"
     assert log.layout.arrival is not None
@@ -403,10 +403,10 @@ def test_given_probabilities_of_arrival_count():
     rows = 3000
     arm, x = rng.integers(0, 2, rows), rng.normal(size=rows)
     chance = np.clip(1 / (1 + np.exp(-0.3 - 1.2 * x)), 0.05, 1)
-    came = rng.random(rows) < chance
+    arrived = rng.random(rows) < chance
     y = 0.2 * arm + x * (1 - 2 * arm) + 0.5 * rng.normal(size=rows)  # without the chances, B - A seems to be -0.7
     log = bl.Log(
-        arm, np.where(came, y, np.nan), "uniform", delay=np.where(came, 1.0, np.nan), as_of=rows + 1,
+        arm, np.where(arrived, y, np.nan), "uniform", delay=np.where(arrived, 1.0, np.nan), as_of=rows + 1,
         arrival_probability=chance,
     )  # fmt: skip
     ours, theirs = bl.sensitivity(log, (1, 0), mature=0).at(1), bl.estimate(log, "dipw").contrast(1, 0)

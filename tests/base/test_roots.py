@@ -22,9 +22,9 @@ def curve(root, slope, power):
 @given(places, slopes, st.floats(0.5, 3), st.floats(0.01, 60), st.floats(0.01, 60), st.booleans())
 def test_a_root_is_found_wherever_it_lies_and_however_steep_the_function_is(root, slope, power, left, right, falls):
     function = curve(root, -slope if falls else slope, power)
-    found = find_root(function, root - left, root + right)
-    assert root - left <= found <= root + right
-    assert abs(function(found)) <= abs(function(root + 1e-9 + 1e-11 * abs(root))) + 1e-15
+    actual = find_root(function, root - left, root + right)
+    assert root - left <= actual <= root + right
+    assert abs(function(actual)) <= abs(function(root + 1e-9 + 1e-11 * abs(root))) + 1e-15
 
 
 @given(st.floats(0.001, 0.999))

@@ -199,15 +199,15 @@ def sent(tmp_path):
 def test_estimates_are_standardised_and_given_by_segment(call, sent):
     done = call("analyze", sent, "--segment", "country", "--covariates", "age", "--by-segment", "--format", "json")
     assert done.exit_code == 0
-    found = json.loads(done.stdout)
-    assert found["source"]["columns"]["segment"] == ["country"]
+    document = json.loads(done.stdout)
+    assert document["source"]["columns"]["segment"] == ["country"]
     assert "segment = country, covariates = age" in done.stderr
     estimate = bl.estimate(bl.read(str(sent), segment="country", covariates="age"))
-    assert [each["segment"] for each in found["segments"]] == list(estimate.segments) == ["DE", "other"]
-    assert {each["segment"]: each["share"] for each in found["segments"]} == pytest.approx(estimate.shares)
-    assert sum(each["assigned"] for each in found["segments"]) == 1200
-    assert found["merged_segments"] == ["FR", "IT"]
-    (answers,) = found["answers"]
+    assert [each["segment"] for each in document["segments"]] == list(estimate.segments) == ["DE", "other"]
+    assert {each["segment"]: each["share"] for each in document["segments"]} == pytest.approx(estimate.shares)
+    assert sum(each["assigned"] for each in document["segments"]) == 1200
+    assert document["merged_segments"] == ["FR", "IT"]
+    (answers,) = document["answers"]
     assert [arm["estimate"] for arm in answers["arms"]] == pytest.approx(list(estimate.values))
     own, (contrast,) = estimate.segment("DE"), answers["by_segment"][0]["contrasts"]
     assert (contrast["low"], contrast["p_value"]) == pytest.approx(
@@ -215,7 +215,7 @@ def test_estimates_are_standardised_and_given_by_segment(call, sent):
     )
     arms = answers["by_segment"][0]["arms"]
     assert [arm["estimate"] for arm in arms] == pytest.approx(list(own.values))
-    assert sum(arm["assigned"] for arm in arms) == found["segments"][0]["assigned"]
+    assert sum(arm["assigned"] for arm in arms) == document["segments"][0]["assigned"]
     test = estimate.heterogeneity("B", "A")
     assert answers["heterogeneity"] == [
         {"arm": "B", "baseline": "A", "statistic": pytest.approx(test.statistic),

@@ -42,16 +42,16 @@ class Tags(HTMLParser):
 
 def test_no_name_escapes_from_any_output():
     drawn = Drawn(NAMES, rows=200)
-    found = analyse(bl.read(drawn.table(), propensity=named(drawn)), Questions(policies=({NAMES[0]: 1.0},)))
-    arms = json.loads(found.to_json())["answers"][0]["arms"]
+    analysis = analyse(bl.read(drawn.table(), propensity=named(drawn)), Questions(policies=({NAMES[0]: 1.0},)))
+    arms = json.loads(analysis.to_json())["answers"][0]["arms"]
     assert [arm["arm"] for arm in arms] == list(NAMES)
-    rows = csv.DictReader(io.StringIO(found.to_csv(), newline=""))
+    rows = csv.DictReader(io.StringIO(analysis.to_csv(), newline=""))
     assert [row["question"] for row in rows if row["kind"] == "arm"] == list(map(printable, NAMES))
-    text, markdown = found.to_text(), found.to_markdown()
-    assert not re.search("[\0\x1b\u202e\r]", text + markdown + found.to_csv())
+    text, markdown = analysis.to_text(), analysis.to_markdown()
+    assert not re.search("[\0\x1b\u202e\r]", text + markdown + analysis.to_csv())
     assert not re.search(r"(?<!\\)<script", markdown)
     assert not re.search(r"(?<!\\)\]\(java", markdown)
-    write_report(found, "r.html", title=NAMES[3], command=f"belated {NAMES[3]}")
+    write_report(analysis, "r.html", title=NAMES[3], command=f"belated {NAMES[3]}")
     tags = Tags()
     tags.feed(Path("r.html").read_text(encoding="utf-8"))
     assert not tags.bad
@@ -67,15 +67,15 @@ def test_no_segment_escapes_from_any_output():
         "p_B": [0.5] * rows,
         "who": [hostile[k // 2 % len(hostile)] for k in range(rows)],
     }
-    found = analyse(bl.read(pa.table(columns), segment="who"), Questions(by_segment=True, lift=True))
-    segments = json.loads(found.to_json())["segments"]
+    analysis = analyse(bl.read(pa.table(columns), segment="who"), Questions(by_segment=True, lift=True))
+    segments = json.loads(analysis.to_json())["segments"]
     assert {each["segment"] for each in segments} == set(hostile)
-    table = list(csv.DictReader(io.StringIO(found.to_csv(), newline="")))
+    table = list(csv.DictReader(io.StringIO(analysis.to_csv(), newline="")))
     assert not any(re.match("[=+@]", row["segment"]) for row in table)
-    text, markdown = found.to_text(), found.to_markdown()
-    assert not re.search("[\0\x1b\u202e\r]", text + markdown + found.to_csv())
+    text, markdown = analysis.to_text(), analysis.to_markdown()
+    assert not re.search("[\0\x1b\u202e\r]", text + markdown + analysis.to_csv())
     assert not re.search(r"(?<!\\)<script", markdown)
-    write_report(found, "r.html")
+    write_report(analysis, "r.html")
     tags = Tags()
     tags.feed(Path("r.html").read_text(encoding="utf-8"))
     assert not tags.bad
@@ -118,10 +118,10 @@ def run(*arguments):
 def test_a_command_that_cannot_be(options, words):
     pa.parquet.write_table(DRAWN.wide(), "a.parquet")
     result = run("a.parquet", *options)
-    told = result.stderr.strip().splitlines()
+    lines = result.stderr.strip().splitlines()
     assert (result.exit_code, result.stdout) == (2, "")
-    assert told[-1].startswith("Error: ")
-    assert words in told[-1]
+    assert lines[-1].startswith("Error: ")
+    assert words in lines[-1]
     assert os.listdir() == ["a.parquet"]
 
 

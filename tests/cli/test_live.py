@@ -29,13 +29,13 @@ def test_an_experiment_from_creation_to_decision(call, live, shop, tmp_path):
     assert "61 asked, 61 told, 0 out, 1 corrected" in text
     assert "Emoji - Plain" in text
     assert "<html" in (tmp_path / "report.html").read_text()
-    found = json.loads(live("answer", "--format", "json"))
-    assert found["counts"]["asked"] == 61
-    assert found["contrasts"][0]["contrast"] == "Emoji - Plain"
+    answer = json.loads(live("answer", "--format", "json"))
+    assert answer["counts"]["asked"] == 61
+    assert answer["contrasts"][0]["contrast"] == "Emoji - Plain"
     live("log", "-o", tmp_path / "log.csv")
     for other in (bl.read(tmp_path / "log.csv"), bl.read(shop)):
         assert bl.estimate(other).contrast("Emoji", "Plain").estimate == pytest.approx(
-            found["contrasts"][0]["estimate"]
+            answer["contrasts"][0]["estimate"]
         )
     assert "customer" not in (tmp_path / "log.csv").read_text()
     live("stop", "--final", "Emoji", "--reason", "enough")
@@ -58,11 +58,12 @@ def test_every_result_has_every_format(call, live, shop, form):
         for unit, value in (("c1", 0), ("c2", 1), ("c3", 0), ("c4", 1)):
             live("tell", unit, value)
     if form == "json":
-        found = json.loads(live("status", "--format", "json"))
-        assert (found["state"], found["asked"], found["told"], found["problem"]) == ("running", 4, 4, None)
-        assert found["arms"][0] == {"arm": "Plain", "state": "offered", "probability": 0.5}
-        found = json.loads(call("live", "verify", shop, "--format", "json").stdout)
-        assert (found["clean"], found["findings"], found["decisions"], found["outcomes"]) == (True, [], 4, 4)
+        status = json.loads(live("status", "--format", "json"))
+        assert (status["state"], status["asked"], status["told"], status["problem"]) == ("running", 4, 4, None)
+        assert status["arms"][0] == {"arm": "Plain", "state": "offered", "probability": 0.5}
+        verification = json.loads(call("live", "verify", shop, "--format", "json").stdout)
+        assert (verification["clean"], verification["findings"]) == (True, [])
+        assert (verification["decisions"], verification["outcomes"]) == (4, 4)
     if form == "csv":
         (row,) = csv.DictReader(live("answer", "--format", "csv").splitlines())
         assert row["contrast"] == "Emoji - Plain"
@@ -74,9 +75,9 @@ def test_findings_are_json_too(call, live, shop):
         session.run("update decision set arm = 1 - arm")
     result = call("live", "verify", shop, "--format", "json")
     assert result.exit_code == 2
-    found = json.loads(result.stdout)
-    assert (found["clean"], found["versions"]) == (False, 1)
-    assert found["findings"] == ["'subject line': 1 decision that its unit and the salt do not give"]
+    verification = json.loads(result.stdout)
+    assert (verification["clean"], verification["versions"]) == (False, 1)
+    assert verification["findings"] == ["'subject line': 1 decision that its unit and the salt do not give"]
 
 
 @pytest.mark.parametrize(

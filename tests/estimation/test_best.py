@@ -59,9 +59,9 @@ def test_the_smallest_is_the_largest_of_the_negatives():
 
 def test_limits_of_exactly_0_are_explained():
     log = log_of([0, 0, 2, 1])
-    found = bl.estimate(log).contrasts("best")
-    assert 0 in [answer.high for answer in found.answers]
-    assert "By Hsu's method, every interval includes 0 or has it as a limit" in str(found).splitlines()[-1]
+    contrasts = bl.estimate(log).contrasts("best")
+    assert 0 in [answer.high for answer in contrasts.answers]
+    assert "By Hsu's method, every interval includes 0 or has it as a limit" in str(contrasts).splitlines()[-1]
     assert "Hsu" not in str(bl.estimate(log).contrasts(0))
 
 

@@ -76,12 +76,12 @@ CELLS = {
 def test_default_intervals_cover(cell):
     study = cell.study()
     for target in study.targets:
-        found = study.cell("daipw", target, "auto")
-        assert found.interval == "score"
-        assert found.replications > 0.8 * cell.runs
+        result = study.cell("daipw", target, "auto")
+        assert result.interval == "score"
+        assert result.replications > 0.8 * cell.runs
         # at least 94 %: refuted only if so few hits would be a one in ten thousand accident
-        hits = round(found.coverage * found.replications)
-        assert stats.binom.cdf(hits, found.replications, 0.94) > 1e-4, (target.name, found.coverage)
+        hits = round(result.coverage * result.replications)
+        assert stats.binom.cdf(hits, result.replications, 0.94) > 1e-4, (target.name, result.coverage)
 
 
 def test_other_intervals_fall_short():

@@ -246,8 +246,8 @@ def test_labels_of_every_kind(experiment, kind, form):
     arm = [labels[a] for a in experiment.arm]
     if form != "list":
         arm = np.array(arm, dtype=object if form == "objects" or kind == "mixed" else None)
-    found = kind == "numbers" or (kind == "text" and len(set(experiment.arm)) == experiment.k)
-    for arms in (labels, None) if found else (labels,):
+    inferred = kind == "numbers" or (kind == "text" and len(set(experiment.arm)) == experiment.k)
+    for arms in (labels, None) if inferred else (labels,):
         est = ask(replace(experiment, arm=arm).log(arms=arms))
         assert est.arms == labels
         assert [type(label) for label in est.arms] == [type(label) for label in labels]

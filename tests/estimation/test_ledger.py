@@ -78,8 +78,8 @@ def shared(ledger, threads, batches, rows):
         for batch in range(batches):
             keys = ledger.assign(["A", "B"] * (rows // 2), [HALF] * rows)
             given += keys
-            seen = ledger.sums
-            assert seen["assigned"].sum() % rows == seen["arrived"].sum() % rows == 0
+            sums = ledger.sums
+            assert sums["assigned"].sum() % rows == sums["arrived"].sum() % rows == 0
             ledger.land(keys, outcomes[thread, batch])
         return given
 

@@ -16,7 +16,7 @@ from belated.estimation.lift import _crossing
 EXPONENTIAL = bl.Bandit({"A": bl.arms.exponential(2.0), "B": bl.arms.exponential(2.5)}, bl.delays.geometric(5))
 
 
-def made(outcome, code=None, arms=2):
+def coin_log(outcome, code=None, arms=2):
     """Return a log without delays, its arms chosen by a fair coin."""
     rows = len(outcome)
     code = np.arange(rows) % arms if code is None else code
@@ -67,7 +67,7 @@ def test_it_leaves_out_0_exactly_when_the_contrast_does(outcomes):
             "revenue": rng.lognormal([1.0, 2.6], 1.0, (rows // 2, 2)) * rng.binomial(1, 0.5, (rows // 2, 2)),
             "negative": rng.normal([-2.0, -1.4], 1.0, (rows // 2, 2)),
         }[outcomes]
-        est = quietly(made(y.ravel().astype(float)))
+        est = quietly(coin_log(y.ravel().astype(float)))
         for alternative in ("two-sided", "greater", "less"):
             contrast, lift = est.contrast(1, 0, alternative=alternative), est.lift(1, 0, alternative=alternative)
             assert lift.p_value == contrast.p_value or math.isnan(contrast.p_value)
@@ -82,8 +82,8 @@ def test_it_leaves_out_0_exactly_when_the_contrast_does(outcomes):
 
 def test_units_and_names_change_nothing_and_a_shift_does():
     y = np.random.default_rng(8).exponential([2.0, 2.5], (150, 2)).ravel()
-    lift, scaled, shifted = (bl.estimate(made(values)).lift(1, 0) for values in (y, 3e6 * y, y + 2))
-    swapped = bl.estimate(made(y, code=1 - np.arange(300) % 2)).lift(0, 1)
+    lift, scaled, shifted = (bl.estimate(coin_log(values)).lift(1, 0) for values in (y, 3e6 * y, y + 2))
+    swapped = bl.estimate(coin_log(y, code=1 - np.arange(300) % 2)).lift(0, 1)
     for other in (scaled, swapped):
         assert (other.estimate, other.low, other.high, other.p_value) == pytest.approx(
             (lift.estimate, lift.low, lift.high, lift.p_value), rel=1e-8
@@ -94,10 +94,10 @@ def test_units_and_names_change_nothing_and_a_shift_does():
 def test_of_a_baseline_below_0_the_sign_is_still_that_of_the_difference():
     rng = np.random.default_rng(1)
     y = rng.normal([5.0, 6.0], 1.0, (200, 2)).ravel()
-    above, below = bl.estimate(made(y)).lift(1, 0), bl.estimate(made(-y)).lift(1, 0)
+    above, below = bl.estimate(coin_log(y)).lift(1, 0), bl.estimate(coin_log(-y)).lift(1, 0)
     assert below.estimate == pytest.approx(-above.estimate)
     assert (below.low, below.high) == pytest.approx((-above.high, -above.low), rel=1e-8)
-    greater = bl.estimate(made(-y)).lift(1, 0, alternative="less")
+    greater = bl.estimate(coin_log(-y)).lift(1, 0, alternative="less")
     assert greater.p_value < 1e-4
     assert greater.low == -math.inf
     assert greater.high < 0
@@ -105,7 +105,7 @@ def test_of_a_baseline_below_0_the_sign_is_still_that_of_the_difference():
 
 def test_a_baseline_that_may_be_0_has_no_lift():
     y = np.random.default_rng(2).normal([0.0, 3.0], 1.0, (50, 2)).ravel()
-    est = bl.estimate(made(y))
+    est = bl.estimate(coin_log(y))
     lift, contrast = est.lift(1, 0), est.contrast(1, 0)
     assert lift.why == "The mean of '0' does not differ significantly from 0, so the relative difference has no bounds."
     assert np.isnan([lift.low, lift.high]).all()
@@ -117,18 +117,18 @@ def test_a_baseline_that_may_be_0_has_no_lift():
 
 
 def test_an_arm_without_an_interval_has_no_lift():
-    est = quietly(made(np.array([1.0, 2.0, 3.0, 4.0]), code=[0, 0, 0, 1]), estimator="mean")
+    est = quietly(coin_log(np.array([1.0, 2.0, 3.0, 4.0]), code=[0, 0, 0, 1]), estimator="mean")
     lift = est.lift(1, 0)
     assert lift.estimate == pytest.approx(1.0)
     assert math.isnan(lift.low)
     assert lift.why == "The difference has no interval, so the relative difference has no bounds."
-    assert math.isnan(quietly(made(np.array([0.0, 1.0, 0.0, 2.0]))).lift(1, 0).estimate)
+    assert math.isnan(quietly(coin_log(np.array([0.0, 1.0, 0.0, 2.0]))).lift(1, 0).estimate)
 
 
 def test_a_mean_of_0_is_a_lift_of_minus_1():
     y = np.random.default_rng(5).normal([5.0, 0.0], 1.0, (100, 2))
     y[:, 1] -= y[:, 1].mean()
-    est = bl.estimate(made(y.ravel()), "mean")
+    est = bl.estimate(coin_log(y.ravel()), "mean")
     lift = est.lift(1, 0)
     assert lift.estimate == pytest.approx(-1.0)
     assert lift.low < -1 < lift.high < 0
@@ -164,7 +164,7 @@ def test_limits_that_are_infinite_unknown_or_out_of_reach():
 
 def test_lifts_that_hold_together_are_wider_and_agree_with_their_contrasts():
     y = np.random.default_rng(4).normal([5.0, 5.3, 5.6], 1.0, (100, 3)).ravel()
-    est = bl.estimate(made(y, arms=3))
+    est = bl.estimate(coin_log(y, arms=3))
     for baseline in (None, 1):
         apart = est.contrasts(baseline, lift=True)
         joint = est.contrasts(baseline, lift=True, simultaneous=True)

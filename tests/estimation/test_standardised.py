@@ -18,7 +18,7 @@ CONTRASTS = ([1, 0], [0, 1], [-1, 1], [0.3, 0.7])
 GIVEN = {"DE": 0.5, "FR": 0.2, "IT": 0.3}
 
 
-def made(arm, outcome, propensity, segment, x=None, labels=LABELS, **options):
+def log_of(arm, outcome, propensity, segment, x=None, labels=LABELS, **options):
     covariates = None if x is None or not x.shape[1] else named(x)
     return bl.Log(arm, outcome, propensity, segment=np.array(labels)[segment], covariates=covariates, **options)
 
@@ -28,7 +28,7 @@ def made(arm, outcome, propensity, segment, x=None, labels=LABELS, **options):
 @pytest.mark.parametrize("population", ["own", "given", "one"])
 def test_the_formulas_row_by_row(covariates, c, population):
     arm, outcome, propensity, segment, x = columns(150, covariates=covariates)
-    est = bl.estimate(made(arm, outcome, propensity, segment, x), "dipw", interval="t")
+    est = bl.estimate(log_of(arm, outcome, propensity, segment, x), "dipw", interval="t")
     assert est.segments == LABELS[:3]
     est, shares = {
         "own": (est, None),
@@ -47,7 +47,7 @@ def test_arms_with_few_outcomes_share_slopes_and_their_error():
     arm, outcome, propensity, segment, x = columns(240, segments=2, covariates=4)
     for s in range(2):  # 9 outcomes in each of 2 cells, for 4 covariates
         outcome[np.flatnonzero((arm == 1) & (segment == s) & ~np.isnan(outcome))[9:]] = np.nan
-    est = bl.estimate(made(arm, outcome, propensity, segment, x), "dipw", interval="t")
+    est = bl.estimate(log_of(arm, outcome, propensity, segment, x), "dipw", interval="t")
     assert len(est.segments) == 2
     for c in CONTRASTS:
         value, variance = naive.standardised(arm, outcome, propensity, segment, [c] * 2, x=x)
@@ -58,7 +58,7 @@ def test_arms_with_few_outcomes_share_slopes_and_their_error():
 
 def test_a_policy_by_segment_row_by_row():
     arm, outcome, propensity, segment, _ = columns(150)
-    est = bl.estimate(made(arm, outcome, propensity, segment), "dipw", interval="t")
+    est = bl.estimate(log_of(arm, outcome, propensity, segment), "dipw", interval="t")
     policy = {"DE": 1, "FR": {0: 0.2, 1: 0.8}, "IT": 0}
     value, variance = naive.standardised(arm, outcome, propensity, segment, [[0, 1], [0.2, 0.8], [1, 0]])
     answer = est.policy(policy)
@@ -117,18 +117,18 @@ def test_given_shares_are_known_so_that_the_interval_is_narrower():
 
 def test_a_covariate_that_explains_outcomes_narrows_intervals_and_a_useless_one_does_not():
     arm, outcome, propensity, segment, x = columns(3000, covariates=1)
-    without, with_x = (bl.estimate(made(arm, outcome, propensity, segment, v)).contrast(1, 0) for v in (None, x))
+    without, with_x = (bl.estimate(log_of(arm, outcome, propensity, segment, v)).contrast(1, 0) for v in (None, x))
     assert with_x.std_error == pytest.approx(without.std_error * math.sqrt(0.5), rel=0.05)
     useless = np.random.default_rng(5).normal(size=(3000, 1))
-    noise = bl.estimate(made(arm, outcome, propensity, segment, useless)).contrast(1, 0)
+    noise = bl.estimate(log_of(arm, outcome, propensity, segment, useless)).contrast(1, 0)
     assert noise.std_error == pytest.approx(without.std_error, rel=0.02)
 
 
 def test_covariates_that_say_the_same_change_nothing():
     arm, outcome, propensity, segment, x = columns(covariates=1)
-    one = bl.estimate(made(arm, outcome, propensity, segment, x))
+    one = bl.estimate(log_of(arm, outcome, propensity, segment, x))
     copies = np.hstack([x, 3 * x - 7, segment[:, np.newaxis].astype(float)])  # a copy, and a constant of each segment
-    other = bl.estimate(made(arm, outcome, propensity, segment, copies))
+    other = bl.estimate(log_of(arm, outcome, propensity, segment, copies))
     assert other.values == pytest.approx(one.values, rel=1e-9)
     assert other.std_errors == pytest.approx(one.std_errors, rel=0.02)
 
@@ -137,8 +137,8 @@ def test_covariates_that_say_the_same_change_nothing():
 def test_the_scale_of_a_covariate_does_not_matter(change):
     arm, outcome, propensity, segment, x = columns(covariates=1)
     x = np.round(x, 2) * (1 if change(1.0) > 1e-320 else 1e4)
-    one = bl.estimate(made(arm, outcome, propensity, segment, x))
-    other = bl.estimate(made(arm, outcome, propensity, segment, change(x)))
+    one = bl.estimate(log_of(arm, outcome, propensity, segment, x))
+    other = bl.estimate(log_of(arm, outcome, propensity, segment, change(x)))
     assert other.values == pytest.approx(one.values, rel=1e-8)
     assert other.std_errors == pytest.approx(one.std_errors, rel=1e-8)
 
@@ -155,8 +155,8 @@ def test_many_covariates_and_few_rows_do_not_make_intervals_narrow(many):
 
 def test_segments_whose_means_lie_far_apart_keep_their_digits():
     arm, outcome, propensity, segment, _ = columns(900)
-    near = bl.estimate(made(arm, outcome, propensity, segment))
-    far = bl.estimate(made(arm, outcome + np.array([0, 1e9, -1e9])[segment], propensity, segment))
+    near = bl.estimate(log_of(arm, outcome, propensity, segment))
+    far = bl.estimate(log_of(arm, outcome + np.array([0, 1e9, -1e9])[segment], propensity, segment))
     for one, other in ((near, far), (near.segment("FR"), far.segment("FR"))):
         a, b = one.contrast(1, 0), other.contrast(1, 0)
         assert b.estimate == pytest.approx(a.estimate, abs=1e-6)
@@ -173,12 +173,12 @@ def changes(draw):
 def test_shifts_scales_and_names_go_through(change, estimator, covariates):
     shift, scale, order, swap = change
     arm, outcome, propensity, segment, x = columns(120, covariates=covariates)
-    est = bl.estimate(made(arm, outcome, propensity, segment, x), estimator)
+    est = bl.estimate(log_of(arm, outcome, propensity, segment, x), estimator)
     one, level = est.contrast(1, 0), est.arm(1)
     labels = [LABELS[i] for i in order]
     if swap:
         arm, propensity = 1 - arm, propensity[:, ::-1]
-    changed = bl.estimate(made(arm, shift + scale * outcome, propensity, segment, x, labels), estimator)
+    changed = bl.estimate(log_of(arm, shift + scale * outcome, propensity, segment, x, labels), estimator)
     first, second = (0, 1) if swap else (1, 0)
     other = changed.contrast(first, second)
     slack = 1e-9 * (abs(shift) + scale)
@@ -203,7 +203,7 @@ def test_an_interval_excludes_0_exactly_if_the_p_value_is_small(interval, covari
 def test_rates_by_segment_have_wilson_intervals():
     arm, outcome, propensity, segment, _ = columns(600)
     outcome = np.where(np.isnan(outcome), np.nan, outcome > 1)
-    est = bl.estimate(made(arm, outcome, propensity, segment), interval="wilson")
+    est = bl.estimate(log_of(arm, outcome, propensity, segment), interval="wilson")
     assert est.unit == "percent"
     for answer in est.arm_answers:
         assert 0 <= answer.low < answer.estimate < answer.high <= 1
@@ -225,7 +225,7 @@ def test_an_arm_without_outcomes_in_some_segments_has_no_estimate():
     arm, outcome, propensity, segment, _ = columns(600, arms=3)
     outcome[np.flatnonzero(arm == 2)[3:]] = np.nan
     with pytest.warns(bl.BelatedWarning, match="In a segment no outcome of arm 2 has arrived"):
-        est = bl.estimate(made(arm, outcome, propensity, segment))
+        est = bl.estimate(log_of(arm, outcome, propensity, segment))
     assert np.isnan(est.values).tolist() == [False, False, True]
 
 

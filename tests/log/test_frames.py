@@ -83,13 +83,13 @@ def test_arms_with_a_common_beginning_are_matched():
 
 
 def test_types_people_have():
-    made = pd.to_datetime(["2026-01-01T00:00", "2026-01-01T06:00"]).tz_localize("Europe/Paris")
+    sent_at = pd.to_datetime(["2026-01-01T00:00", "2026-01-01T06:00"]).tz_localize("Europe/Paris")
     frame = pd.DataFrame({
         "arm": pd.Categorical(["x", "y"]),
         "outcome": [Decimal("1.5"), None],
         "propensity": pd.array([0.5, 0.5], dtype="Float64"),
-        "sent_at": made,
-        "paid_at": [made[0] + pd.Timedelta(hours=1), pd.NaT],
+        "sent_at": sent_at,
+        "paid_at": [sent_at[0] + pd.Timedelta(hours=1), pd.NaT],
     })  # fmt: skip
     log = bl.Log.from_frame(frame, assigned_at="sent_at", arrived_at="paid_at")
     assert log.outcome[0] == 1.5

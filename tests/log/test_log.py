@@ -87,8 +87,8 @@ def test_an_empty_log_is_refused():
 
 def test_masked_values_are_missing():
     mask = [False, True, False, True]
-    came = np.ma.masked_array([1, 2, 3, 4], mask)
-    log = log_of(outcome=np.ma.masked_array([1.0, 9.0, 2.0, 9.0], mask), arrived_at=came)
+    arrived_at = np.ma.masked_array([1, 2, 3, 4], mask)
+    log = log_of(outcome=np.ma.masked_array([1.0, 9.0, 2.0, 9.0], mask), arrived_at=arrived_at)
     assert log.arrived.tolist() == [True, False, True, False]
     assert np.isnan(log.outcome[1])
 

@@ -172,12 +172,12 @@ def test_equal_delays_and_no_delays_show_no_unit():
 
 
 def test_doubts_and_checks_share_their_sums(monkeypatch):
-    made, dependence = [], RowEvidence.dependence
-    monkeypatch.setattr(RowEvidence, "dependence", lambda rows: made.append(rows) or dependence(rows))
+    calls, dependence = [], RowEvidence.dependence
+    monkeypatch.setattr(RowEvidence, "dependence", lambda rows: calls.append(rows) or dependence(rows))
     log = played(300, 3)
     log.doubts()
     np.testing.assert_array_equal(log.evidence().dependence, dependence(RowEvidence(log)))
-    assert len(made) == 1
+    assert len(calls) == 1
 
 
 def test_many_moments_of_many_arms_are_worth_compiling(monkeypatch):

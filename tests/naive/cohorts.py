@@ -15,7 +15,7 @@ def terms(rows, events, edges):
     edges : sequence of float
         The ages at which the bins end.
     """
-    found = np.zeros((len(rows), len(edges)))
+    by_bin = np.zeros((len(rows), len(edges)))
 
     def bin_of(age):
         return next(b for b, edge in enumerate(edges) if age <= edge)
@@ -29,7 +29,7 @@ def terms(rows, events, edges):
                 continue
             xs = at_risk(cell, age)
             if row == i:
-                found[i, bin_of(age)] += value * (x - np.mean(xs))
+                by_bin[i, bin_of(age)] += value * (x - np.mean(xs))
             if reached >= age:
-                found[i, bin_of(age)] -= value * (x - np.mean(xs)) / len(xs)
-    return found
+                by_bin[i, bin_of(age)] -= value * (x - np.mean(xs)) / len(xs)
+    return by_bin

@@ -38,12 +38,12 @@ def contextual_run(bandit, policy, horizon, seed, replication=0):
         if step <= burn_in:
             p = [1 / len(arms)] * len(arms)
         elif (step - burn_in - 1) % policy.batch == 0:
-            seen = [
+            arrived = [
                 r
                 for s, r in enumerate(rows, start=1)
                 if s + max(r.delay, 1) <= t and (not policy.by_segment or r.segment == segment)
             ]
-            p = decided[group] = probabilities(policy, seen, step, len(arms))
+            p = decided[group] = probabilities(policy, arrived, step, len(arms))
         else:
             p = decided[group]
         u, arm = rng.random(), 0
@@ -87,10 +87,10 @@ def delay(rng, law, change):
     return math.floor(scale * (1 - v / arrives) ** (-1 / shape) - scale)
 
 
-def probabilities(policy, seen, step, n_arms):
+def probabilities(policy, arrived, step, n_arms):
     """Return the probabilities of epsilon-greedy, or of Thompson sampling with two arms."""
     c, decay, noise, prior = policy.parameters
-    own = [[r.outcome for r in seen if r.arm == k] for k in range(n_arms)]
+    own = [[r.outcome for r in arrived if r.arm == k] for k in range(n_arms)]
     if policy.name == "epsilon_greedy":
         means = [sum(each) / len(each) if each else 0.0 for each in own]
         eps = min(c * step**-decay, (n_arms - 1) / n_arms)

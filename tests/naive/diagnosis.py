@@ -118,13 +118,13 @@ def naive_covariate_arrival(log):
             total, degrees = 0.0, 0
             for s in range(len(log.segments)):
                 mine = (segment == s) & (log.code == k)
-                x, came = log.covariates.values[mine & old, i], log.covariates.values[mine & soon, i]
-                n, m = len(x), len(came)
+                x, x_soon = log.covariates.values[mine & old, i], log.covariates.values[mine & soon, i]
+                n, m = len(x), len(x_soon)
                 if not (0 < m < n and np.std(x) > 1e-9):
                     continue
                 variance = np.var(x, ddof=1) * m * (n - m) / n
                 step = np.sum(np.abs(x) ** 3) / np.sum(x**2) + abs(x.mean())
-                p = _poisson_tail(came.sum() - m * x.mean(), variance, step)
+                p = _poisson_tail(x_soon.sum() - m * x.mean(), variance, step)
                 total += stats.chi2.isf(p, 1)
                 degrees += 1
             if degrees:

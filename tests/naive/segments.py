@@ -147,7 +147,7 @@ def adaptively_weighted_value(arm, outcome, propensity, q, group, *, stable):
     depend on the history and not on the row's own unit.
     """
     n, k = len(arm), len(q[0])
-    count, total, seen, latest = {}, {}, {}, {}
+    count, total, size, latest = {}, {}, {}, {}
     scores, weights = [], []
     for t in range(n):
         g = group[t]
@@ -156,11 +156,11 @@ def adaptively_weighted_value(arm, outcome, propensity, q, group, *, stable):
             sum(q[t][a] * mu[a] for a in range(k)) + q[t][arm[t]] / propensity[t][arm[t]] * (outcome[t] - mu[arm[t]])
         )
         if stable and t > 0:
-            needed = {g: sum(p * p / e for p, e in zip(*latest[g], strict=True)) for g in seen}
-            weights.append((sum(seen[g] * needed[g] for g in seen) / t) ** -0.5)
+            needed = {g: sum(p * p / e for p, e in zip(*latest[g], strict=True)) for g in size}
+            weights.append((sum(size[g] * needed[g] for g in size) / t) ** -0.5)
         else:
             weights.append(1.0)
-        seen[g], latest[g] = seen.get(g, 0) + 1, (q[t], propensity[t])
+        size[g], latest[g] = size.get(g, 0) + 1, (q[t], propensity[t])
         count[g, arm[t]] = count.get((g, arm[t]), 0) + 1
         total[g, arm[t]] = total.get((g, arm[t]), 0.0) + outcome[t]
     value = sum(w * s for w, s in zip(weights, scores, strict=True)) / sum(weights)

@@ -47,10 +47,10 @@ def test_the_plan_says_which_target_it_took(tmp_path):
 
 def test_the_half_width_of_rates_is_in_points():
     bandit = bl.Bandit({"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.4)})
-    found = bl.plan(bandit, UNIFORM, ("B", "A"), half_width=0.1, replications=50)
-    assert found.words.endswith("has a mean half-width of 10 points.")
-    assert "goal: 10 points" in str(found.curve)
-    assert found.goal.asked == 0.1
+    plan = bl.plan(bandit, UNIFORM, ("B", "A"), half_width=0.1, replications=50)
+    assert plan.words.endswith("has a mean half-width of 10 points.")
+    assert "goal: 10 points" in str(plan.curve)
+    assert plan.goal.asked == 0.1
 
 
 def test_the_command_plans_from_a_pilot(tmp_path):

@@ -13,8 +13,8 @@ UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 def test_a_plan_is_drawn(goal):
     from belated.planning.figure import plan_data
 
-    found = bl.plan(bl.Bandit(PROMPT.arms, bl.delays.constant(200)), UNIFORM, **goal)
-    data = plan_data(found)
-    assert data["chosen"] == (found.wait, found.horizon)
+    plan = bl.plan(bl.Bandit(PROMPT.arms, bl.delays.constant(200)), UNIFORM, **goal)
+    data = plan_data(plan)
+    assert data["chosen"] == (plan.wait, plan.horizon)
     assert {0, 200} <= set(data["waits"])
-    assert len(found.plot().axes) == 2
+    assert len(plan.plot().axes) == 2

@@ -16,9 +16,9 @@ UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 
 @given(rows=st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=40))
 def test_delays_of_a_pilot_follow_kaplan_and_meier(rows):
-    waited, here = np.array([w for w, _ in rows], dtype=float), np.array([came for _, came in rows])
-    drawn = _delays(waited, here, 1.0)
-    curve = kaplan_meier(waited.tolist(), here.tolist())
+    waited, arrived = np.array([w for w, _ in rows], dtype=float), np.array([has_arrived for _, has_arrived in rows])
+    drawn = _delays(waited, arrived, 1.0)
+    curve = kaplan_meier(waited.tolist(), arrived.tolist())
     for at in range(14):
         expected = max((share for d, share in curve.items() if d <= at), default=0.0)
         assert (drawn <= at).mean() == pytest.approx(expected, abs=1 / 2000)
@@ -29,14 +29,14 @@ def test_a_pilot_recovers_the_bandit_behind_it():
         {"A": bl.arms.bernoulli(0.3), "B": bl.arms.bernoulli(0.6)},
         {"A": bl.delays.geometric(500).censored(0.3), "B": bl.delays.constant(40)},
     )
-    found = bl.pilot(bl.simulate(truth, UNIFORM, 10_000, seed=2))
-    assert found.bandit.means["B"] == pytest.approx(0.6, abs=0.03)
-    assert found.bandit.arms["A"].name == "bernoulli"
-    assert found.bandit.delay("A").quantile(0.5) == pytest.approx(500 * math.log(2), rel=0.1)
-    assert np.isinf(found.bandit.delay("A").values).mean() == pytest.approx(0.3, abs=0.03)
-    assert found.bandit.delay("B").quantile(0.01) == found.bandit.delay("B").quantile(0.99) == 40
-    assert found.policy.shares == {"A": pytest.approx(0.5), "B": pytest.approx(0.5)}
-    assert "never to arrive" in repr(found)
+    pilot = bl.pilot(bl.simulate(truth, UNIFORM, 10_000, seed=2))
+    assert pilot.bandit.means["B"] == pytest.approx(0.6, abs=0.03)
+    assert pilot.bandit.arms["A"].name == "bernoulli"
+    assert pilot.bandit.delay("A").quantile(0.5) == pytest.approx(500 * math.log(2), rel=0.1)
+    assert np.isinf(pilot.bandit.delay("A").values).mean() == pytest.approx(0.3, abs=0.03)
+    assert pilot.bandit.delay("B").quantile(0.01) == pilot.bandit.delay("B").quantile(0.99) == 40
+    assert pilot.policy.shares == {"A": pytest.approx(0.5), "B": pytest.approx(0.5)}
+    assert "never to arrive" in repr(pilot)
 
 
 def test_dates_become_steps_by_the_pace_of_assignments():
@@ -46,9 +46,9 @@ def test_dates_become_steps_by_the_pace_of_assignments():
         rng.integers(0, 2, 960), rng.normal(size=960), np.full(960, 0.5), assigned_at=at,
         delay=np.full(960, np.timedelta64(6, "h")), as_of=at[-1] + np.timedelta64(1, "D"),
     )  # fmt: skip
-    found = bl.pilot(log)
-    assert found.per_day == pytest.approx(96)
-    assert found.bandit.delay(0).quantile(0.5) == 24
+    pilot = bl.pilot(log)
+    assert pilot.per_day == pytest.approx(96)
+    assert pilot.bandit.delay(0).quantile(0.5) == 24
     assert bl.pilot(log, per_day=960).bandit.delay(0).quantile(0.5) == 240
     planned = bl.plan(log, half_width=0.2)
     assert planned.per_day == pytest.approx(96)

@@ -15,26 +15,26 @@ UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 
 
 def test_a_plan_for_equal_shares_is_the_textbooks():
-    found = bl.plan(PROMPT, UNIFORM, ("B", "A"), half_width=0.1)
+    plan = bl.plan(PROMPT, UNIFORM, ("B", "A"), half_width=0.1)
     textbook = 4 * (special.ndtri(0.975) / 0.1) ** 2
-    assert found.horizon == pytest.approx(textbook, rel=0.02)
-    assert found.low <= found.horizon <= found.high
-    assert found.wait == 0
-    assert found.reached
-    assert "mean half-width of 0.1" in repr(found)
+    assert plan.horizon == pytest.approx(textbook, rel=0.02)
+    assert plan.low <= plan.horizon <= plan.high
+    assert plan.wait == 0
+    assert plan.reached
+    assert "mean half-width of 0.1" in repr(plan)
 
 
 def test_power_for_equal_shares_is_the_textbooks():
-    found = bl.plan(PROMPT, UNIFORM, power=0.8)
+    plan = bl.plan(PROMPT, UNIFORM, power=0.8)
     textbook = 4 * ((special.ndtri(0.975) + special.ndtri(0.8)) / 0.3) ** 2
-    assert found.horizon == pytest.approx(textbook, rel=0.08)
-    assert "excludes 0 in 80% of experiments" in found.words
+    assert plan.horizon == pytest.approx(textbook, rel=0.08)
+    assert "excludes 0 in 80% of experiments" in plan.words
 
 
 @pytest.mark.parametrize("policy", [UNIFORM, GREEDY])
 def test_fresh_experiments_reach_what_was_promised(policy):
-    found = bl.plan(LATE, policy, ("B", "A"), half_width=0.3)
-    widths, _ = half_widths(LATE, policy, ("B", "A"), found.horizon, found.wait, 60, seed=99)
+    plan = bl.plan(LATE, policy, ("B", "A"), half_width=0.3)
+    widths, _ = half_widths(LATE, policy, ("B", "A"), plan.horizon, plan.wait, 60, seed=99)
     assert np.mean(widths) == pytest.approx(0.3, rel=0.08)
 
 

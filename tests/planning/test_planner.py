@@ -12,49 +12,49 @@ UNIFORM, GREEDY = bl.policies.uniform(), bl.policies.epsilon_greedy()
 
 def test_half_that_never_come_take_twice_as_many_and_waiting_is_no_help():
     half = bl.Bandit(PROMPT.arms, bl.delays.none().censored(0.5))
-    found = bl.plan(half, UNIFORM, half_width=0.2)
+    plan = bl.plan(half, UNIFORM, half_width=0.2)
     full = bl.plan(half, UNIFORM, half_width=0.2, wait="full")
-    assert found.horizon == pytest.approx(8 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.06)
-    assert found.wait == full.wait == 0
-    assert len(found.options) == 1
+    assert plan.horizon == pytest.approx(8 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.06)
+    assert plan.wait == full.wait == 0
+    assert len(plan.options) == 1
 
 
 def test_slow_outcomes_are_waited_for_as_long_as_it_pays():
     slow = bl.Bandit(PROMPT.arms, bl.delays.constant(500))
-    found = bl.plan(slow, UNIFORM, half_width=0.2)
-    assert found.wait == 500
-    assert found.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.05)
-    by_wait = {option.wait: option.horizon for option in found.options}
-    assert by_wait[0] > found.horizon + 450
-    assert found.total == found.horizon + 500
+    plan = bl.plan(slow, UNIFORM, half_width=0.2)
+    assert plan.wait == 500
+    assert plan.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.2) ** 2, rel=0.05)
+    by_wait = {option.wait: option.horizon for option in plan.options}
+    assert by_wait[0] > plan.horizon + 450
+    assert plan.total == plan.horizon + 500
     at_once = bl.plan(slow, UNIFORM, half_width=0.2, wait=0)
     assert at_once.wait == 0
     assert at_once.horizon == pytest.approx(by_wait[0], rel=0.05)
 
 
 def test_an_assurance_is_reached_in_that_share_of_experiments():
-    found = bl.plan(PROMPT, GREEDY, half_width=0.3, assurance=0.8)
-    cell = bl.study(PROMPT, GREEDY, found.horizon, 1000, seed=5).cell("daipw", ("B", "A"))
+    plan = bl.plan(PROMPT, GREEDY, half_width=0.3, assurance=0.8)
+    cell = bl.study(PROMPT, GREEDY, plan.horizon, 1000, seed=5).cell("daipw", ("B", "A"))
     assert ((cell.high - cell.low) / 2 <= 0.3).mean() == pytest.approx(0.8, abs=0.06)
-    assert found.horizon > bl.plan(PROMPT, GREEDY, half_width=0.3).horizon
+    assert plan.horizon > bl.plan(PROMPT, GREEDY, half_width=0.3).horizon
 
 
 def test_the_interval_of_the_horizon_holds_the_one_of_very_many_runs():
     short = bl.Bandit({"A": N(0), "B": N(0.6)})
     sure = bl.plan(short, UNIFORM, power=0.8, replications=5_000, seed=1000).horizon
     plans = [bl.plan(short, UNIFORM, power=0.8, replications=300, seed=seed) for seed in range(20)]
-    held = sum(found.low <= sure <= found.high for found in plans)
+    held = sum(plan.low <= sure <= plan.high for plan in plans)
     assert held >= 16  # 95 % of 20: fewer than 16 in 0.3 % of the time
 
 
 def test_a_plan_for_a_segment_needs_as_many_rows_of_it_as_a_plan_for_it_alone():
     slow = bl.Bandit({"A": N(0), "B": N(0.3)}, bl.delays.constant(50))
     bandit = bl.ContextualBandit({"DE": PROMPT, "FR": slow}, {"DE": 0.75, "FR": 0.25})
-    found = bl.plan(bandit, UNIFORM, bl.in_segment("FR", ("B", "A")), half_width=0.4, wait="full", replications=100)
+    plan = bl.plan(bandit, UNIFORM, bl.in_segment("FR", ("B", "A")), half_width=0.4, wait="full", replications=100)
     alone = bl.plan(slow, UNIFORM, ("B", "A"), half_width=0.4, wait="full")
-    assert found.wait == alone.wait == 50
-    assert found.horizon == pytest.approx(4 * alone.horizon, rel=0.1)
-    assert found.target == "B - A in FR"
+    assert plan.wait == alone.wait == 50
+    assert plan.horizon == pytest.approx(4 * alone.horizon, rel=0.1)
+    assert plan.target == "B - A in FR"
 
 
 def test_events_need_fewer_assignments_if_open_windows_count_and_none_more_if_all_are_waited_for():

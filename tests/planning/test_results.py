@@ -15,11 +15,11 @@ UNIFORM = bl.policies.uniform()
 
 
 def test_what_cannot_be_reached_is_said():
-    found = bl.plan(PROMPT, UNIFORM, half_width=0.01, max_horizon=2000)
-    assert not found.reached
-    assert found.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.01) ** 2, rel=0.2)
-    assert "not reached within 2,000 assignments" in found.words
-    assert json.loads(found.to_json())["reached"] is False
+    plan = bl.plan(PROMPT, UNIFORM, half_width=0.01, max_horizon=2000)
+    assert not plan.reached
+    assert plan.horizon == pytest.approx(4 * (special.ndtri(0.975) / 0.01) ** 2, rel=0.2)
+    assert "not reached within 2,000 assignments" in plan.words
+    assert json.loads(plan.to_json())["reached"] is False
     never = bl.plan(
         bl.Bandit(PROMPT.arms, {"B": bl.delays.none().censored(1.0)}), UNIFORM, half_width=1, max_horizon=99
     )
@@ -28,21 +28,21 @@ def test_what_cannot_be_reached_is_said():
 
 
 def test_a_plan_is_never_rounded_to_nothing(monkeypatch):
-    found = bl.plan(PROMPT, UNIFORM, half_width=0.4, replications=100)
-    monkeypatch.setattr(type(found), "_width", 1e6)  # far less sure than the horizon is long
-    assert re.match(r"About [1-9][\d,]* assignments \([1-9]", found.words)
+    plan = bl.plan(PROMPT, UNIFORM, half_width=0.4, replications=100)
+    monkeypatch.setattr(type(plan), "_width", 1e6)  # far less sure than the horizon is long
+    assert re.match(r"About [1-9][\d,]* assignments \([1-9]", plan.words)
 
 
 def test_a_plan_goes_everywhere():
     odd = bl.Bandit({"<b>": N(0), "B\n|": N(0.5)}, bl.delays.constant(300))
-    found = bl.plan(odd, UNIFORM, half_width=0.25, per_day=100)
-    assert "\n|" not in found.words
-    assert "<b>" not in found.to_html()
-    assert "days" in found.words
-    assert found.to_pandas()["horizon"][0] > found.horizon
-    about = json.loads(found.to_json())
+    plan = bl.plan(odd, UNIFORM, half_width=0.25, per_day=100)
+    assert "\n|" not in plan.words
+    assert "<b>" not in plan.to_html()
+    assert "days" in plan.words
+    assert plan.to_pandas()["horizon"][0] > plan.horizon
+    about = json.loads(plan.to_json())
     assert about["wait"] == 300
     assert about["curve"][0]["half_width"] > 0.25 > about["curve"][-1]["half_width"]
     assert [row["choice"] for row in about["waits"] if row["wait"] in (0, 300)] == ["", "planned"]
-    widths = found.curve.to_dict()["half_width"]
+    widths = plan.curve.to_dict()["half_width"]
     assert widths == sorted(widths, reverse=True)

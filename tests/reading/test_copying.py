@@ -47,11 +47,11 @@ def test_values_come_as_they_are(postgres_engine: Engine, compiled: bool, monkey
     else:
         for name in records.KERNELS:
             monkeypatch.setattr(records, name, getattr(getattr(records, name), "py_func", getattr(records, name)))
-    found = copied(postgres_engine.table(ROWS))
+    table = copied(postgres_engine.table(ROWS))
     for name in ROWS.column_names:
         expected = [None if x is None else float(x) if name == "decimal" else x for x in ROWS[name].to_pylist()]
-        np.testing.assert_equal(found[name].to_pylist(), expected)
-    assert found["instant"].type.tz == "UTC"
+        np.testing.assert_equal(table[name].to_pylist(), expected)
+    assert table["instant"].type.tz == "UTC"
 
 
 def test_many_pieces_are_one_table(postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,16 +95,16 @@ def test_a_connection_can_be_used_after_a_copy_that_failed(postgres_engine: Engi
 def test_a_log_says_whether_it_was_copied(postgres_engine: Engine) -> None:
     drawn = Drawn(NAMES[:3], rows=90)
     table = postgres_engine.table(drawn.table().set_column(0, "arm", pa.array([drawn.labels[k] for k in drawn.code])))
-    here = bl.read(table, propensity=named(drawn), copy_limit=90)
-    there = bl.read(table, propensity=named(drawn), copy_limit=89)
-    for source in (here, there):
+    by_copy = bl.read(table, propensity=named(drawn), copy_limit=90)
+    by_engine = bl.read(table, propensity=named(drawn), copy_limit=89)
+    for source in (by_copy, by_engine):
         assert source.engine == "postgres"
         same(source, drawn)
-    assert dict(here.how_read)["engine"] == "postgres, rows copied once, streamed through the compiled kernel"
-    assert dict(there.how_read)["engine"] == "postgres, sums computed by the engine"
+    assert dict(by_copy.how_read)["engine"] == "postgres, rows copied once, streamed through the compiled kernel"
+    assert dict(by_engine.how_read)["engine"] == "postgres, sums computed by the engine"
     assert (
         "postgres computes the sums, because its rows are not copied: there are more than 89 rows (`copy_limit`)."
-        in there.notes
+        in by_engine.notes
     )
     with pytest.raises(bl.OptionError, match="`copy_limit` is -1"):
         bl.read(table, copy_limit=-1)

@@ -26,11 +26,11 @@ def columns():
     p = rng.dirichlet([5, 5, 5], ROWS)
     arm = np.array([rng.choice(3, p=row) for row in p])
     step = np.arange(1, ROWS + 1)
-    came = step + rng.geometric(0.05, ROWS)
+    arrived_at = step + rng.geometric(0.05, ROWS)
     out = rng.random(ROWS) < 0.2
     return {
         "id": step, "arm": np.array(["A", "it's", 'C"'])[arm], "p": p, "assigned_at": step,
-        "arrived_at": pa.array(came, mask=out), "outcome": pa.array(rng.normal(arm, 1.0), mask=out),
+        "arrived_at": pa.array(arrived_at, mask=out), "outcome": pa.array(rng.normal(arm, 1.0), mask=out),
     }  # fmt: skip
 
 

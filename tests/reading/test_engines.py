@@ -47,14 +47,14 @@ VALUES = pa.table(
 )
 
 
-def _told_apart(value: object) -> object:
+def _comparable(value: object) -> object:
     """Give a value in which NaN is equal to itself and to nothing else."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if isinstance(value, dict):
-        return {key: _told_apart(item) for key, item in value.items()}
+        return {key: _comparable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_told_apart(item) for item in value]
+        return [_comparable(item) for item in value]
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC).isoformat()
     return value
@@ -63,9 +63,9 @@ def _told_apart(value: object) -> object:
 @in_sql
 def test_a_table_comes_back_as_it_went_in(engine: Engine) -> None:
     names = [name for name in VALUES.column_names if name not in ("struct", "map")]
-    found = engine.read(_values(engine).order_by("row").select(*names))
+    read = engine.read(_values(engine).order_by("row").select(*names))
     for name in names:
-        assert _told_apart(found[name].to_pylist()) == _told_apart(VALUES[name].to_pylist()), name
+        assert _comparable(read[name].to_pylist()) == _comparable(VALUES[name].to_pylist()), name
 
 
 @in_sql
@@ -77,7 +77,7 @@ def test_structs_and_maps_come_back_as_they_went_in(engine: Engine) -> None:
         maps = [text and json.loads(text) for text in read["map"].to_pylist()]
     else:
         read = engine.read(table.select("struct", "map"))
-        assert _told_apart(read["struct"].to_pylist()) == _told_apart(VALUES["struct"].to_pylist())
+        assert _comparable(read["struct"].to_pylist()) == _comparable(VALUES["struct"].to_pylist())
         maps = [None if pairs is None else dict(pairs) for pairs in read["map"].to_pylist()]
     assert maps == [{"A": 0.2, "B": 0.8}, None, {"A": None}, {}]
 
@@ -120,7 +120,7 @@ def test_each_engine_is_known_by_ibis_s_name_for_it(engine: Engine) -> None:
 @in_sql
 def test_nan_and_null_stay_apart_when_fetched(engine: Engine) -> None:
     table = engine.table({"row": [0, 1, 2], "x": [1.0, NAN, None]}).order_by("row")
-    assert [_told_apart(value) for value in fetch(table)["x"].to_pylist()] == [1.0, "NaN", None]
+    assert [_comparable(value) for value in fetch(table)["x"].to_pylist()] == [1.0, "NaN", None]
     batches = list(engine_of(table).batches(table))
     assert sum(len(batch) for batch in batches) == 3
 

@@ -54,12 +54,12 @@ def in_memory(sent: pa.Table, bought: pa.Table, **more: Any) -> bl.Log:
 @pytest.mark.parametrize("measure", ["indicator", "count", "sum"])
 def test_a_table_says_what_arrays_say(measure: Any) -> None:
     sent, bought = tables()
-    read, made = bl.read(sent, bought, **options(events=measure)), in_memory(sent, bought, measure=measure)
-    ours, theirs = bl.estimate(read), bl.estimate(made)
+    read, log = bl.read(sent, bought, **options(events=measure)), in_memory(sent, bought, measure=measure)
+    ours, theirs = bl.estimate(read), bl.estimate(log)
     np.testing.assert_allclose(ours.values, theirs.values, rtol=1e-12)
     np.testing.assert_allclose(ours.std_errors, theirs.std_errors, rtol=1e-12)
     closed = bl.read(sent, bought, **options(events=measure, maturing=False))
-    np.testing.assert_allclose(bl.estimate(closed).values, bl.estimate(made.closed()).values, rtol=1e-12)
+    np.testing.assert_allclose(bl.estimate(closed).values, bl.estimate(log.closed()).values, rtol=1e-12)
     np.testing.assert_allclose(bl.estimate(read.closed()).values, bl.estimate(closed).values, rtol=1e-12)
     assert bl.estimate(closed).std_errors[0] > 1.1 * ours.std_errors[0]
 

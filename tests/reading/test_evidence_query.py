@@ -102,10 +102,12 @@ def test_nanoseconds_since_1970_are_not_rounded():
     at = np.arange(rows) * 3
 
     def evidence(start):
-        came = start + at + rng.integers(0, 5, rows)
+        arrived_at = start + at + rng.integers(0, 5, rows)
         table = {"arm": ["A", "B"] * (rows // 2), "outcome": rng.normal(size=rows), "assigned_at": start + at,
-                 "arrived_at": came, "p_A": np.full(rows, 0.5), "p_B": np.full(rows, 0.5)}  # fmt: skip
-        log = bl.Log(table["arm"], table["outcome"], np.full((rows, 2), 0.5), assigned_at=start + at, arrived_at=came)
+                 "arrived_at": arrived_at, "p_A": np.full(rows, 0.5), "p_B": np.full(rows, 0.5)}  # fmt: skip
+        log = bl.Log(
+            table["arm"], table["outcome"], np.full((rows, 2), 0.5), assigned_at=start + at, arrived_at=arrived_at
+        )
         return bl.read(pa.table(table)).evidence(), log.evidence()
 
     got, wanted = evidence(1_767_225_600_000_000_000)

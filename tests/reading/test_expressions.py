@@ -21,22 +21,22 @@ def table():
 def test_types_are_known_or_asked_for(table):
     assert table.schema() == {"i": "INTEGER", "x": "DOUBLE", "s": "VARCHAR"}
     chosen = (table.i > 1).ifelse(table.x, None)
-    made = table.select(a=table.i + 1, b=table.x * 2, c=table.i / 2, d=chosen, e=table.i.sum())
-    assert made.schema() == {"a": "INTEGER", "b": "DOUBLE", "c": "DOUBLE", "d": "DOUBLE", "e": "HUGEINT"}
+    selected = table.select(a=table.i + 1, b=table.x * 2, c=table.i / 2, d=chosen, e=table.i.sum())
+    assert selected.schema() == {"a": "INTEGER", "b": "DOUBLE", "c": "DOUBLE", "d": "DOUBLE", "e": "HUGEINT"}
 
 
 def test_names_and_text_are_only_that(table):
     hostile = """x"; DROP TABLE t; --'"""
     named = table.select(**{hostile: table.s})
-    found = named.filter(named[hostile] == "a'b").to_pyarrow()
-    assert found.to_pydict() == {hostile: ["a'b"]}
+    matches = named.filter(named[hostile] == "a'b").to_pyarrow()
+    assert matches.to_pydict() == {hostile: ["a'b"]}
     assert table.filter(table.s.isin(["'", 'c"d'])).to_pyarrow()["i"].to_pylist() == [2]
 
 
 def test_numbers_arrive_to_the_last_digit(table):
     numbers = [0.1 + 0.2, 1e308, 5e-324, -0.0, float("inf"), 2**53 + 1, np.int64(7), np.float64(1 / 3)]
-    made = table.select(**{f"n{k}": expressions.literal(number) for k, number in enumerate(numbers)})
-    assert list(made.limit(1).to_pyarrow().to_pylist()[0].values()) == numbers
+    selected = table.select(**{f"n{k}": expressions.literal(number) for k, number in enumerate(numbers)})
+    assert list(selected.limit(1).to_pyarrow().to_pylist()[0].values()) == numbers
 
 
 def test_sums_of_many_terms_are_not_nested(table):

@@ -24,8 +24,8 @@ def test_an_arm_that_is_missing(arm):
 
 
 def at(values, start=dt.datetime(2026, 1, 1), unit="us", zone=None):
-    made = [None if v is None else start + dt.timedelta(hours=int(v)) for v in values]
-    return pa.array(made, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+    times = [None if v is None else start + dt.timedelta(hours=int(v)) for v in values]
+    return pa.array(times, pa.timestamp("us")).cast(pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
 
 
 ARRIVED = [None if out else int(t + d) for t, d, out in zip(DRAWN.t, DRAWN.delay, DRAWN.out, strict=True)]

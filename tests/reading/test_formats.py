@@ -164,9 +164,9 @@ def test_files_that_are_not_what_they_are_named():
     whole, arrow = Path("a.parquet").read_bytes(), Path("a.feather").read_bytes()
     packed = gzip.compress(DRAWN.csv().encode())
     noise = np.random.default_rng(1).bytes(2000)
-    told = {"parquet": "not a Parquet file", "feather": "not an Arrow file", "duckdb": "not a DuckDB database",
-            "csv.gz": "not a GZIP file", "csv": "not text in UTF-8|cannot be read as CSV"}  # fmt: skip
-    for form, words in told.items():
+    messages = {"parquet": "not a Parquet file", "feather": "not an Arrow file", "duckdb": "not a DuckDB database",
+                "csv.gz": "not a GZIP file", "csv": "not text in UTF-8|cannot be read as CSV"}  # fmt: skip
+    for form, words in messages.items():
         for content in (b"", b"hello, you\n" * 30, noise, whole, whole[:700], arrow[:1500], packed[:900]):
             is_text = content in (b"", b"hello, you\n" * 30)
             if not (form == "csv" and is_text) and not (form == "parquet" and content == whole):
@@ -188,7 +188,7 @@ def test_a_damaged_file_is_refused_or_read_but_never_more_than_that():
     # the first of each made DuckDB read memory that was not its own
     known = {"plain.arrow": [(831, 239)], "packed.arrow": [(1018, 98)], "coded.arrow": [(1158, 98)]}
     for name in ("plain.arrow", "packed.arrow", "coded.arrow", "plain.parquet"):
-        whole, told = Path(name).read_bytes(), 0
+        whole, refusals = Path(name).read_bytes(), 0
         drawn = [(int(rng.integers(len(whole))), int(rng.integers(1, 256))) for _ in range(9)]
         for place, change in known.get(name, []) + drawn:
             damaged = bytearray(whole)
@@ -196,8 +196,8 @@ def test_a_damaged_file_is_refused_or_read_but_never_more_than_that():
             try:
                 bl.estimate(bl.read(write(f"damaged-{name}", bytes(damaged))))
             except bl.BelatedError:
-                told += 1
-        assert told > 1
+                refusals += 1
+        assert refusals > 1
 
 
 def test_a_damaged_duckdb_database_never_gives_another_answer():
@@ -213,13 +213,13 @@ def test_a_damaged_duckdb_database_never_gives_another_answer():
         whole[:place] + bytes([whole[place] ^ int(rng.integers(1, 256))]) + whole[place + 1 :]
         for place in (*rng.choice(used, 12), *rng.integers(len(whole), size=4))
     ]
-    told = 0
+    refusals = 0
     for content in damaged:
         try:
             np.testing.assert_array_equal(bl.estimate(bl.read(write("damaged.duckdb", content))).values, wanted)
         except bl.BelatedError:
-            told += 1
-    assert told > 14
+            refusals += 1
+    assert refusals > 14
 
 
 def test_offsets_that_lead_out_of_an_arrow_file_are_refused():
@@ -240,10 +240,10 @@ def test_tables_without_rows():
     pa.csv.write_csv(none, "a.csv")
     for source in ("a.parquet", "a.csv", none, none.to_pandas(), write("b.csv", "")):
         refused("has no rows", source)
-    made = DRAWN.wide().drop(["outcome", "arrived_at"]).append_column("id", pa.array(range(ROWS)))
-    pa.csv.write_csv(made, "made.csv")
-    write("came.csv", "id,outcome,arrived_at\n")
-    assert np.isnan(bl.estimate(bl.read("made.csv", "came.csv")).values).all()
+    assignments = DRAWN.wide().drop(["outcome", "arrived_at"]).append_column("id", pa.array(range(ROWS)))
+    pa.csv.write_csv(assignments, "assignments.csv")
+    write("outcomes.csv", "id,outcome,arrived_at\n")
+    assert np.isnan(bl.estimate(bl.read("assignments.csv", "outcomes.csv")).values).all()
 
 
 def late(rows, **columns):

@@ -198,10 +198,10 @@ VIEWS = (
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_of_a_database_file_are_not_looked_into(view):
-    made = ["CREATE TABLE t AS FROM given", "CREATE TABLE gone AS FROM given"]
-    made += [f"CREATE VIEW v AS {view}", "DROP TABLE gone"]
-    database("a.duckdb", DRAWN.wide(), *made)
-    database("b.duckdb", DRAWN.wide(), *made, "DROP TABLE t")
+    statements = ["CREATE TABLE t AS FROM given", "CREATE TABLE gone AS FROM given"]
+    statements += [f"CREATE VIEW v AS {view}", "DROP TABLE gone"]
+    database("a.duckdb", DRAWN.wide(), *statements)
+    database("b.duckdb", DRAWN.wide(), *statements, "DROP TABLE t")
     same(bl.read("a.duckdb"))
     for name in ("v", "main.v"):
         refused("`v` is a view; only stored tables of a database file are read", "a.duckdb", table=name)
@@ -213,8 +213,8 @@ def test_views_of_a_database_file_are_not_looked_into(view):
 
 def test_generated_columns_of_a_database_file_are_not_computed():
     slow = "CASE WHEN current_setting('lock_configuration')::VARCHAR = 'true' THEN error('computed') ELSE 1 END"
-    made = f"CREATE TABLE g (arm VARCHAR, outcome DOUBLE GENERATED ALWAYS AS ({slow}), p_A DOUBLE, p_B DOUBLE)"
-    database("a.duckdb", DRAWN.wide(), "CREATE TABLE t AS FROM given", made, "INSERT INTO g VALUES ('A', 0.5, 0.5)")
+    create = f"CREATE TABLE g (arm VARCHAR, outcome DOUBLE GENERATED ALWAYS AS ({slow}), p_A DOUBLE, p_B DOUBLE)"
+    database("a.duckdb", DRAWN.wide(), "CREATE TABLE t AS FROM given", create, "INSERT INTO g VALUES ('A', 0.5, 0.5)")
     for options in ({"table": "g"}, {"outcomes": "g", "table": "t"}):
         refused("`g` has a generated column; only stored values of a database file are read", "a.duckdb", **options)
     same(bl.read("a.duckdb", table="t"))
@@ -222,19 +222,19 @@ def test_generated_columns_of_a_database_file_are_not_computed():
 
 def test_what_is_read_beside_a_database_file_is_all_that_can_be_read():
     rows = DRAWN.wide().append_column("id", pa.array(range(ROWS)))
-    made, came = rows.drop(["outcome", "arrived_at"]), rows.select(["id", "outcome", "arrived_at"])
-    came = came.filter(came["outcome"].is_valid())
-    database("made.duckdb", made)
-    database("came.duckdb", came)
+    assignments, outcomes = rows.drop(["outcome", "arrived_at"]), rows.select(["id", "outcome", "arrived_at"])
+    outcomes = outcomes.filter(outcomes["outcome"].is_valid())
+    database("assignments.duckdb", assignments)
+    database("outcomes.duckdb", outcomes)
     Path("fol'der [x]*").mkdir()
-    path = "fol'der [x]*/came[1].{}"
-    pa.csv.write_csv(came, path.format("csv"))
-    pa.parquet.write_table(came, path.format("parquet"))
-    pa.feather.write_feather(came, path.format("feather"))
-    pa.csv.write_csv(made, "made.csv")
+    path = "fol'der [x]*/outcomes[1].{}"
+    pa.csv.write_csv(outcomes, path.format("csv"))
+    pa.parquet.write_table(outcomes, path.format("parquet"))
+    pa.feather.write_feather(outcomes, path.format("feather"))
+    pa.csv.write_csv(assignments, "assignments.csv")
     write("secret.txt", "secret")
-    for first in ("made.duckdb", "made.csv", made):
-        for second in ("came.duckdb", came, *map(path.format, ("csv", "parquet", "feather"))):
+    for first in ("assignments.duckdb", "assignments.csv", assignments):
+        for second in ("outcomes.duckdb", outcomes, *map(path.format, ("csv", "parquet", "feather"))):
             source = bl.read(first, second)
             same(source)
             connection = source.rows.get_backend().con
@@ -263,9 +263,9 @@ SENT = pd.date_range("2026-03-01", periods=DAYS, freq="D")
 NOTE = "The times of `{}` have no time zone, unlike those of `{}`; they count as UTC."
 
 
-def dated(sent, came):
+def dated(sent, bought):
     return pd.DataFrame(
-        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "sent_at": sent, "bought_at": came, "p": [0.5] * DAYS}
+        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "sent_at": sent, "bought_at": bought, "p": [0.5] * DAYS}
     )
 
 

@@ -26,7 +26,7 @@ OUT = [i % 5 == 4 for i in range(ROWS)]
 BOUGHT = [i % 7 in (0, 3) for i in range(ROWS)]
 START = dt.datetime(2026, 3, 20)
 SENT = [START + dt.timedelta(days=i) for i in range(ROWS)]  # into April, so that some days are above 12
-CAME = [when + dt.timedelta(days=i % 4) for i, when in enumerate(SENT)]
+ARRIVED = [when + dt.timedelta(days=i % 4) for i, when in enumerate(SENT)]
 
 
 def columns(outcome=("True", "False"), missing="", when="%Y-%m-%d", share="{}"):
@@ -35,7 +35,7 @@ def columns(outcome=("True", "False"), missing="", when="%Y-%m-%d", share="{}"):
         "arm": list(ARM),
         "outcome": [missing if out else outcome[not bought] for bought, out in zip(BOUGHT, OUT, strict=True)],
         "assigned_at": [each.strftime(when) for each in SENT],
-        "arrived_at": [missing if out else each.strftime(when) for each, out in zip(CAME, OUT, strict=True)],
+        "arrived_at": [missing if out else each.strftime(when) for each, out in zip(ARRIVED, OUT, strict=True)],
         "p_A": [share.format(p) for p in P_A],
         "p_B": [share.format(1 - p) for p in P_A],
     }
@@ -51,7 +51,7 @@ def text_of(table, separator=",", end="\n"):
 def in_memory():
     return bl.Log(
         ARM, [np.nan if out else float(b) for b, out in zip(BOUGHT, OUT, strict=True)], [[p, 1 - p] for p in P_A],
-        assigned_at=SENT, arrived_at=[None if out else when for when, out in zip(CAME, OUT, strict=True)],
+        assigned_at=SENT, arrived_at=[None if out else when for when, out in zip(ARRIVED, OUT, strict=True)],
     )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def test_durations_as_pandas_writes_them():
 
 
 def test_numbers_as_times_are_steps():
-    since = [[int(each.timestamp() * 1000) for each in times] for times in (SENT, CAME)]  # milliseconds since 1970
+    since = [[int(each.timestamp() * 1000) for each in times] for times in (SENT, ARRIVED)]  # milliseconds since 1970
     steps = {"assigned_at": since[0], "arrived_at": ["" if out else t for t, out in zip(since[1], OUT, strict=True)]}
     is_right(write("a.csv", text_of({**columns(), **steps})))
     days = {"assigned_at": [46_100 + i + 0.5 for i in range(ROWS)],

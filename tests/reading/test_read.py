@@ -87,13 +87,13 @@ def test_columns_of_any_name():
 def test_columns_of_any_name_in_two_tables(key):
     table = DRAWN.table()
     ids = pa.array(range(ROWS))
-    made = table.select(["arm", "assigned_at", "p0", "p1"]).rename_columns(["code", "total", "arrived", "p"])
-    came = table.select(["outcome", "arrived_at"]).rename_columns(["conflict", "assigned"])
-    came = came.append_column(key, ids).filter(pc.is_valid(table["outcome"]))
+    assignments = table.select(["arm", "assigned_at", "p0", "p1"]).rename_columns(["code", "total", "arrived", "p"])
+    outcomes = table.select(["outcome", "arrived_at"]).rename_columns(["conflict", "assigned"])
+    outcomes = outcomes.append_column(key, ids).filter(pc.is_valid(table["outcome"]))
     same(
         bl.read(
-            made.append_column(key, ids), came, key=(key, key), arm="code", assigned_at="total", outcome="conflict",
-            arrived_at="assigned", propensity={"A": "arrived", "B": "p"},
+            assignments.append_column(key, ids), outcomes, key=(key, key), arm="code", assigned_at="total",
+            outcome="conflict", arrived_at="assigned", propensity={"A": "arrived", "B": "p"},
         )
     )  # fmt: skip
 

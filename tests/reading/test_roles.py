@@ -27,10 +27,10 @@ NUMBERS = table(s="arm", n="y p_A p_B p_C p_value prob_A prob_B")
     ],
 )
 def test_propensities_by_option(given, labels, extra):
-    found = find(NUMBERS, None, {"propensity": given}).settled(["A", "B"]).propensity
-    assert (found.kind, found.labels, found.extra) == ("wide", labels, extra)
+    propensity = find(NUMBERS, None, {"propensity": given}).settled(["A", "B"]).propensity
+    assert (propensity.kind, propensity.labels, propensity.extra) == ("wide", labels, extra)
     swapped = given == "B = p_A, A = p_B"
-    assert found.columns[0] == ("p_B" if swapped else "prob_A" if given == "prob_*" else "p_A")
+    assert propensity.columns[0] == ("p_B" if swapped else "prob_A" if given == "prob_*" else "p_A")
 
 
 def test_propensities_that_fit_no_arm():
@@ -56,8 +56,8 @@ def test_every_arm_is_worth_more_than_the_chosen_one():
     kinds = table(s="arm", n="y propensity x_A x_B")
     assert find(kinds).settled(["A", "B"]).propensity == Propensity("chosen", ("propensity",))
     kinds |= table(n="p_A p_B p_C p_value")
-    found = find(kinds).settled(["A", "B"]).propensity
-    assert (found.columns, found.labels, found.extra) == (("p_A", "p_B"), ("A", "B"), {"C": "p_C"})
+    propensity = find(kinds).settled(["A", "B"]).propensity
+    assert (propensity.columns, propensity.labels, propensity.extra) == (("p_A", "p_B"), ("A", "B"), {"C": "p_C"})
     assert find(kinds).settled(["A", "D"]).propensity.kind == "chosen"
     assert find(kinds | {"propensities": "struct"}).propensity == Propensity("column", ("propensities",))
 
@@ -82,7 +82,7 @@ def test_the_guess_is_shown_on_one_line():
 
 
 @pytest.mark.parametrize(
-    ("columns", "arms", "found", "extra"),
+    ("columns", "arms", "expected", "extra"),
     [
         ("p_1 p_11 p_111", [1, 11], "p_1 p_11", {111: "p_111"}),
         ("p_A p_AA p_B", ["A", "AA"], "p_A p_AA", {"B": "p_B"}),
@@ -110,8 +110,8 @@ def test_the_guess_is_shown_on_one_line():
         ("p_A", ["A"], "p_A", {}),
     ],
 )
-def test_wide(columns, arms, found, extra):
-    assert wide(columns.split(), arms) == (dict(zip(arms, found.split(), strict=True)), extra)
+def test_wide(columns, arms, expected, extra):
+    assert wide(columns.split(), arms) == (dict(zip(arms, expected.split(), strict=True)), extra)
 
 
 @pytest.mark.parametrize(

@@ -664,20 +664,20 @@ def test_many_keys_are_cut_short():
 
 
 @pytest.mark.parametrize(
-    ("sent", "came", "words"),
+    ("sent", "arrived", "words"),
     [
         ("DATE '2026-01-01' + i", "'infinity'", "has no arrival time"),
         ("'-infinity'", "DATE '2026-01-01' + i", "`assigned_at` in row 0 is missing"),
         ("'infinity'", "'infinity'", "`assigned_at` in row 0 is missing"),
     ],
 )
-def test_infinite_timestamps_are_no_times(tmp_path, sent, came, words):
+def test_infinite_timestamps_are_no_times(tmp_path, sent, arrived, words):
     import duckdb
 
     with duckdb.connect(tmp_path / "a.duckdb") as connection:
         connection.execute(
             "CREATE TABLE log AS SELECT ['A', 'B'][i % 2 + 1] AS arm, i % 2 AS outcome, "  # noqa: S608
-            f"({sent})::TIMESTAMP AS sent_at, ({came})::TIMESTAMP AS arrived_at FROM "
+            f"({sent})::TIMESTAMP AS sent_at, ({arrived})::TIMESTAMP AS arrived_at FROM "
             "range(20) AS t(n), (SELECT n::INTEGER AS i)"
         )
     with pytest.raises(bl.LogError, match=words):

@@ -41,9 +41,9 @@ def test_queries_run_at_the_same_time_and_see_the_same_rows(own: Connection, mon
         return in_turn(connection, queries)
 
     monkeypatch.setattr(side_by_side, "_in_turn", after_a_write)
-    (first,), (there,), (again,), (here,), (last,) = (rows[0] for rows in answers(own, [WHO, WHO, WHO, COUNT, COUNT]))
+    (first,), (there,), (again,), (count,), (last,) = (rows[0] for rows in answers(own, [WHO, WHO, WHO, COUNT, COUNT]))
     assert first == again != there
-    assert here == last == 1
+    assert count == last == 1
     assert in_turn(own, [COUNT]) == [[(3,)]]
 
 
@@ -95,8 +95,8 @@ def test_nothing_is_written_and_no_setting_stays(own: Connection) -> None:
     before = own.execute("SHOW work_mem").fetchone()
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         answers(own, ["SELECT 1", "CREATE TABLE written ()"])
-    here, there = answers(own, ["SHOW work_mem"] * 2)
-    assert here == there == [("64MB",)]
+    first, second = answers(own, ["SHOW work_mem"] * 2)
+    assert first == second == [("64MB",)]
     assert own.execute("SHOW work_mem").fetchone() == before
     assert own.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
     assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE

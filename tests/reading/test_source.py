@@ -54,16 +54,16 @@ class Experiment:
         )  # fmt: skip
 
     def times(self, kind):
-        came = self.assigned + self.delay
+        arrived_at = self.assigned + self.delay
         if kind == "steps":
-            return self.assigned.tolist(), [None if np.isnan(c) else int(c) for c in came]
+            return self.assigned.tolist(), [None if np.isnan(c) else int(c) for c in arrived_at]
         if kind == "numbers":
-            return (self.assigned / 4).tolist(), [None if np.isnan(c) else c / 4 for c in came]
+            return (self.assigned / 4).tolist(), [None if np.isnan(c) else c / 4 for c in arrived_at]
         step = dt.timedelta(hours=7, microseconds=1)
         zone = dt.UTC if kind == "zoned" else None
         start = START.replace(tzinfo=zone)
         assigned = [start + int(a) * step for a in self.assigned]
-        return assigned, [None if np.isnan(c) else start + int(c) * step for c in came]
+        return assigned, [None if np.isnan(c) else start + int(c) * step for c in arrived_at]
 
     def columns(self, form="wide", times="steps", seed=0):
         assigned, arrived = self.times(times)
@@ -164,11 +164,11 @@ def test_an_arm_that_was_never_chosen_has_a_column_too():
 def test_a_report_from_every_engine(engine, tmp_path):
     experiment = Experiment.drawn(7, rows=600)
     table = experiment.columns(times="dates")
-    source, here = bl.read(engine.table(table)), bl.read(table)
+    source, in_memory = bl.read(engine.table(table)), bl.read(table)
     page = bl.report(source, tmp_path / "report.html", baseline="A").read_text()
     assert "When outcomes arrive" in page
     assert "Assumptions, and what the log shows" in page
-    got, wanted = source.evidence(), here.evidence()
+    got, wanted = source.evidence(), in_memory.evidence()
     names = "dependence excess variance log_p p p2 p_min h h_max chance low rarest unlikeliest"
     for name in names.split():
         np.testing.assert_allclose(getattr(got, name), getattr(wanted, name), rtol=1e-9, atol=1e-6)
@@ -176,7 +176,7 @@ def test_a_report_from_every_engine(engine, tmp_path):
         np.testing.assert_allclose(got.sums[name], table, rtol=1e-9, atol=1e-6)
     np.testing.assert_array_equal(got.arrivals.counts, wanted.arrivals.counts)
     assert got.grain == wanted.grain
-    assert bl.diagnose(source).to_dict()["checks"][6] == bl.diagnose(here).to_dict()["checks"][6]
+    assert bl.diagnose(source).to_dict()["checks"][6] == bl.diagnose(in_memory).to_dict()["checks"][6]
 
 
 def test_the_engines_own_sums_on_duckdb(duckdb_engine):

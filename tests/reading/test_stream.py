@@ -148,13 +148,13 @@ pytestmark = [
 def test_faults_of_joined_tables_name_the_key():
     table = DRAWN.wide()
     keys = pa.array([f"k'{i}\n" for i in range(ROWS)])
-    made = table.drop(["outcome", "arrived_at"]).append_column("id", keys)
-    came = table.select(["outcome", "arrived_at"]).append_column("id", keys).filter(pc.is_valid(table["outcome"]))
-    same(bl.read(made, came))
-    rows = came.to_pylist()
+    assignments = table.drop(["outcome", "arrived_at"]).append_column("id", keys)
+    outcomes = table.select(["outcome", "arrived_at"]).append_column("id", keys).filter(pc.is_valid(table["outcome"]))
+    same(bl.read(assignments, outcomes))
+    rows = outcomes.to_pylist()
     for change, words in (({"arrived_at": -9}, "is -9, before"), ({"outcome": np.inf}, "is inf")):
         bad = pa.Table.from_pylist([*rows[:5], {**rows[5], **change}, *rows[6:]])
-        refused(rf"in the row of key .k'{DRAWN.arrived[5]}\\n. {words}", made, bad)
+        refused(rf"in the row of key .k'{DRAWN.arrived[5]}\\n. {words}", assignments, bad)
 
 
 def batch(**changes):

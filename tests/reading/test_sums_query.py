@@ -33,8 +33,8 @@ def test_codes_and_the_chosen_arm_s_propensity():
     assert in_order(CODED)["code"].to_pylist() == [0, 1, 0, 1]
     own = in_order(CODED.mutate(own=chosen(CODED, 2)))["own"].to_pylist()
     assert own == pytest.approx([0.5, 0.2, 0.4, 0.9])
-    found = first_pass(CODED, 2).order_by("code").to_pyarrow().to_pydict()
-    assert (found["anchor"], found["faulty"]) == ([1.0, 5.0], [0, 0])
+    by_arm = first_pass(CODED, 2).order_by("code").to_pyarrow().to_pydict()
+    assert (by_arm["anchor"], by_arm["faulty"]) == ([1.0, 5.0], [0, 0])
     wrong = first_pass(CODED.mutate(arrived=CODED.arrived - 1), 2).order_by("code")
     assert wrong.to_pyarrow()["faulty"].to_pylist() == [1, 1]
 
@@ -74,8 +74,8 @@ def test_what_arrives_after_the_last_assignment_is_seen_by_no_row_and_left_out()
     about = SumsOf(LOG.arms, read_weights("sqrt"), read_outcome_model("running_mean"), full=True, plain=True)
     rows = CODED.mutate(arrived=(CODED.assigned == 4).ifelse(9, CODED.arrived))
     tables = [sums_tables(rows, about, np.array([1.0, 5.0]), last=last)[-1] for last in (None, 4)]
-    all_, seen = (fetch(table).sort_by("k").to_pydict() for table in tables)
-    assert all_ == seen
+    all_, needed = (fetch(table).sort_by("k").to_pydict() for table in tables)
+    assert all_ == needed
     assert ["<= 4" in ibis.to_sql(table) for table in tables] == [False, True]
 
 

@@ -11,9 +11,9 @@ import belated as bl
 @pytest.mark.parametrize("two", [False, True])
 def test_nan_is_not_nothing(engine, two):
     """Null is an outcome that has not come; NaN is refused where nothing else says whether it has."""
-    made = {"id": [1, 2, 3, 4], "arm": ["A", "B"] * 2, "propensity": [0.5] * 4, "assigned_at": [1, 2, 3, 4]}
-    came = {"id": [1, 2, 3], "outcome": [1.0, float("nan"), 2.0]}
-    tables = [made, came] if two else [{**made, "outcome": [1.0, float("nan"), 2.0, None]}]
+    assignments = {"id": [1, 2, 3, 4], "arm": ["A", "B"] * 2, "propensity": [0.5] * 4, "assigned_at": [1, 2, 3, 4]}
+    outcomes = {"id": [1, 2, 3], "outcome": [1.0, float("nan"), 2.0]}
+    tables = [assignments, outcomes] if two else [{**assignments, "outcome": [1.0, float("nan"), 2.0, None]}]
     with pytest.raises(bl.LogError, match=r"`outcome` is NaN in 1 row; it must be a number, or null"):
         bl.read(*(engine.table(table) for table in tables))
 

@@ -19,17 +19,17 @@ pytestmark = [
 
 ROWS = 24
 SENT = [dt.datetime(2026, 3, 20, 9, 30) + dt.timedelta(days=i) for i in range(ROWS)]
-CAME = [when + dt.timedelta(days=2) for when in SENT]
+ARRIVED = [when + dt.timedelta(days=2) for when in SENT]
 
 
-def frame(sent, came):
+def frame(sent, arrived):
     return pd.DataFrame(
-        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "p": 0.5, "assigned_at": sent, "arrived_at": came}
+        {"arm": ["A", "B"] * 12, "outcome": [1, 0, 0] * 8, "p": 0.5, "assigned_at": sent, "arrived_at": arrived}
     )
 
 
-def csv_of(sent, came):
-    return write("a.csv", frame(sent, came).to_csv(index=False))
+def csv_of(sent, arrived):
+    return write("a.csv", frame(sent, arrived).to_csv(index=False))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_dates_without_marks(texts, pattern):
 
 @pytest.mark.parametrize("pattern", ["%Y%m%d", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
 def test_dates_without_marks_are_dates_in_a_csv_file(pattern):
-    texts = [[each.strftime(pattern) for each in times] for times in (SENT, CAME)]
+    texts = [[each.strftime(pattern) for each in times] for times in (SENT, ARRIVED)]
     texts[1][3] = None
     table = frame(*texts)
     table["outcome"] = table["outcome"].astype("Int64").where(table.index != 3)
@@ -71,15 +71,15 @@ def test_a_late_line_that_is_no_date_is_named():
 
 
 def test_numbers_that_look_like_dates_are_refused_elsewhere():
-    dates = [[int(each.strftime("%Y%m%d")) for each in times] for times in (SENT, CAME)]
+    dates = [[int(each.strftime("%Y%m%d")) for each in times] for times in (SENT, ARRIVED)]
     refused("`assigned_at` is 20260320 to 20260412, whole numbers that look like dates", frame(*dates))
 
 
 @pytest.mark.parametrize("read", [frame, csv_of])
-@pytest.mark.parametrize(("sent", "came"), [(1, 10**3), (10**3, 1), (10**9, 10**6)])
-def test_times_in_different_units_are_refused(read, sent, came):
-    seconds = [[int(each.timestamp()) for each in times] for times in (SENT, CAME)]
-    given = read([each * sent for each in seconds[0]], [each * came for each in seconds[1]])
+@pytest.mark.parametrize(("sent", "arrived"), [(1, 10**3), (10**3, 1), (10**9, 10**6)])
+def test_times_in_different_units_are_refused(read, sent, arrived):
+    seconds = [[int(each.timestamp()) for each in times] for times in (SENT, ARRIVED)]
+    given = read([each * sent for each in seconds[0]], [each * arrived for each in seconds[1]])
     refused("since 1970, .*; both must be in one unit|before its assignment", given)
 
 

@@ -271,8 +271,8 @@ def test_spark_makes_the_same_sums_when_it_compiles_its_queries(engine):
             session.conf.set(option, value)
 
 
-def assert_sums(made, options, parts, moments=(100, 200, 400), **limit):
-    """Fail unless the sums and the evidence of a table, as `made` makes it, are those of a log in memory."""
+def assert_sums(convert, options, parts, moments=(100, 200, 400), **limit):
+    """Fail unless the sums and the evidence of a table, as `convert` returns it, are those of a log in memory."""
     rng = np.random.default_rng(2)
     rows = 300
     hostile = ["'; DROP TABLE t; --", '"quoted"', "=cmd", "a\\b'c"]
@@ -286,7 +286,7 @@ def assert_sums(made, options, parts, moments=(100, 200, 400), **limit):
     table |= {"outcome": [None if t is None else y for t, y in zip(late, table["outcome"], strict=True)]}
     table = pa.table({**table, "assigned_at": list(range(rows)), "arrived_at": late})
     times = {"assigned_at": "assigned_at", "arrived_at": "arrived_at"}
-    source = bl.read(made(table), **times, **options, **limit)
+    source = bl.read(convert(table), **times, **options, **limit)
     log = in_memory(table, **times, **options)
     assert source.segments == log.segments
     assert (

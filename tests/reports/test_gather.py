@@ -94,10 +94,11 @@ def test_without_delays_there_is_nothing_to_show():
 def test_of_events_it_shows_when_they_happen(tmp_path):
     rng = np.random.default_rng(4)
     rows = 400
-    made = {"id": np.arange(rows), "arm": ["A", "B"] * (rows // 2), "propensity": [0.5] * rows, "step": np.arange(rows)}
+    ids = np.arange(rows)
+    assignments = {"id": ids, "arm": ["A", "B"] * (rows // 2), "propensity": [0.5] * rows, "step": ids}
     who = rng.choice(rows, 150, replace=False)
     paid = {"id": who, "at": who + rng.integers(0, 40, 150)}
-    source = bl.read(pa.table(made), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows,
+    source = bl.read(pa.table(assignments), pa.table(paid), arrived_at="at", events="indicator", window=20, as_of=rows,
                      maturing=False)  # fmt: skip
     shown = arrivals_of(source)
     first = {int(i): int(at - i) for i, at in zip(paid["id"], paid["at"], strict=True) if at - i <= 20}
@@ -150,9 +151,9 @@ def test_an_engine_is_asked_one_question_after_another(monkeypatch, most):
     def slowly(source):
         events.append("evidence of memory" if source._held is not None else "evidence")
         time.sleep(0.05)
-        found = evidence(source)
+        result = evidence(source)
         events.append("done")
-        return found
+        return result
 
     def comparing(*arguments, **options):
         events.append("compare")

@@ -35,18 +35,18 @@ def test_excluded_exactly_when_some_interval_leaves_it_out(seed, kind, rows, tie
     null = dict(enumerate(rng.choice([0.0, 0.1, 0.5, 0.9, 1.0, 2.5, 5.0, -3.0], k)))
     level, looks = float(rng.choice([0.5, 0.8, 0.95])), np.unique([0, *log.arrived_at])
     with without_warnings():
-        found = bl.sequence(log, kind, level=level, null=null, looks=looks.tolist(), **OPTIONS[kind])
+        sequence = bl.sequence(log, kind, level=level, null=null, looks=looks.tolist(), **OPTIONS[kind])
         bare = bl.sequence(log, kind, level=level, null=null, looks=1, **OPTIONS[kind])
-    several = found.design.n_contrasts
+    several = sequence.design.n_contrasts
     questions = [(a, None, together) for a in range(k) for together in (1, k)]
     questions += [(a, b, together) for a in range(k) for b in range(k) if a != b for together in (1, several, 7)]
     for a, b, together in questions:
         answers = [
             s.arm(a, simultaneous=together > 1) if b is None else s.contrast(a, b, together=together)
-            for s in ((found, bare) if together != 7 else (found,))
+            for s in ((sequence, bare) if together != 7 else (sequence,))
         ]
-        track = intervals(found._history, a, b, found.design.threshold(together))
-        tested = found.design.null_of(a, b)
+        track = intervals(sequence._history, a, b, sequence.design.threshold(together))
+        tested = sequence.design.null_of(a, b)
         outside = [moment for moment, (_, low, high) in zip(looks, track, strict=True) if not low <= tested <= high]
         for answer in answers:
             assert answer.excluded_at == (outside[0] if outside else None)
@@ -78,8 +78,8 @@ def test_the_coding_of_outcomes_is_nothing_to_an_asymptotic_sequence(seed, unit,
 def test_a_value_that_bounds_leave_out_is_excluded_from_the_beginning(delay):
     log = bl.Log([0, 1, 0, 1], [2.0, 3.0, 2.0, 3.0], [0.5] * 4, delay=[delay] * 4)
     for looks, began in ((100, 1), (1, 1), ([2, 4], 1), ([0, 2], 0)):
-        found = bl.sequence(log, bounds=(1, 5), looks=looks)
-        answer, track = found.arm(0), found.track(0)
+        sequence = bl.sequence(log, bounds=(1, 5), looks=looks)
+        answer, track = sequence.arm(0), sequence.track(0)
         assert (answer.low, answer.excluded_at, answer.p_value) == (1, began, 0)
         assert track.low.min() == 1
         assert track.excluded_at == began
@@ -93,6 +93,6 @@ def test_a_rate_above_1_is_excluded_in_segments_from_the_first_look():
         rng.integers(0, 2, 100), 1.0 * (rng.random(100) < 0.4), np.full((100, 2), 0.5), arms=[0, 1],
         segment=rng.choice(["x", "y"], 100), delay=np.full(100, 5),
     )  # fmt: skip
-    found = bl.sequence(log, null=2, looks=[3, 100])
-    answer, track = found.arm(0), found.track(0)
-    assert (found.kind, track.high[0], answer.excluded_at, answer.p_value) == ("beta_binomial", 1, 3, 0)
+    sequence = bl.sequence(log, null=2, looks=[3, 100])
+    answer, track = sequence.arm(0), sequence.track(0)
+    assert (sequence.kind, track.high[0], answer.excluded_at, answer.p_value) == ("beta_binomial", 1, 3, 0)

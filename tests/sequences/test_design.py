@@ -77,8 +77,8 @@ def test_0_and_1_are_a_kind_once_both_have_been_seen():
 
 
 def test_a_kind_stays():
-    found = bl.sequence(bl.Log(["A", "B"] * 5, np.zeros(10), np.full(10, 0.5)))
-    assert found.update("A", 1.0, 0.5).kind == "asymptotic"
+    sequence = bl.sequence(bl.Log(["A", "B"] * 5, np.zeros(10), np.full(10, 0.5)))
+    assert sequence.update("A", 1.0, 0.5).kind == "asymptotic"
     rates = bl.sequence(bl.Log(["A", "B"] * 5, np.arange(10) % 2, np.full(10, 0.5)))
     with pytest.raises(bl.LogError, match="An outcome is 2, but a beta-binomial sequence needs"):
         rates.update("A", 2.0, 0.5)

@@ -33,8 +33,8 @@ def test_equal_rates_are_told_apart_no_more_often_than_promised(rows):
     for run in range(runs):
         rng = np.random.default_rng([rows, run])
         arm, outcome = rng.integers(0, 2, rows), (rng.random(rows) < 0.3).astype(float)
-        found = bl.sequence(bl.Log(arm, outcome, np.full((rows, 2), 0.5), arms=[0, 1]), looks=1)
-        excluded += found.contrast(1, 0).excluded_at is not None
+        sequence = bl.sequence(bl.Log(arm, outcome, np.full((rows, 2), 0.5), arms=[0, 1]), looks=1)
+        excluded += sequence.contrast(1, 0).excluded_at is not None
     assert stats.binomtest(excluded, runs, 0.05, alternative="greater").pvalue > 0.001
 
 
@@ -62,8 +62,8 @@ def test_the_truth_is_excluded_no_more_often_than_promised(metric, rows, looks):
         excluded = np.zeros(3, bool)
         for look in range(1, looks + 1):
             n = rows * look // looks
-            found = bl.sequence(bl.Log(arm[:n], outcome[:n], np.full(n, 0.5), arms=[0, 1]), null=truth, looks=1)
-            answers = (found.arm(0), found.arm(1), found.contrast(1, 0))
+            sequence = bl.sequence(bl.Log(arm[:n], outcome[:n], np.full(n, 0.5), arms=[0, 1]), null=truth, looks=1)
+            answers = (sequence.arm(0), sequence.arm(1), sequence.contrast(1, 0))
             excluded |= [answer.excluded_at is not None for answer in answers]
         wrong += excluded
     for n in wrong:
@@ -71,9 +71,9 @@ def test_the_truth_is_excluded_no_more_often_than_promised(metric, rows, looks):
 
 
 def test_outcomes_that_are_all_0_bound_nothing():
-    found = bl.sequence(bl.Log(["A", "B"] * 200, np.zeros(400), np.full(400, 0.5)))
-    answer = found.arm("A")
-    assert (found.kind, answer.low, answer.high) == ("asymptotic", -np.inf, np.inf)
+    sequence = bl.sequence(bl.Log(["A", "B"] * 200, np.zeros(400), np.full(400, 0.5)))
+    answer = sequence.arm("A")
+    assert (sequence.kind, answer.low, answer.high) == ("asymptotic", -np.inf, np.inf)
     assert answer.why.startswith("All 200 arrived outcomes of arm 'A' are 0, so their variance is unknown.")
     assert "kind='beta_binomial'" in answer.why
     declared = bl.sequence(bl.Log(["A", "B"] * 200, np.zeros(400), np.full(400, 0.5)), "beta_binomial")

@@ -10,14 +10,14 @@ import belated as bl
 def test_it_is_drawn(tmp_path):
     name = "<b>$\\frac$\nB"
     log = bl.Log([name, "A"] * 300, np.random.default_rng(0).normal(size=600), np.full(600, 0.5))
-    found = bl.sequence(log, looks=20)
-    for figure in (found.plot(name, "A"), found.plot("A")):
+    sequence = bl.sequence(log, looks=20)
+    for figure in (sequence.plot(name, "A"), sequence.plot("A")):
         figure.savefig(tmp_path / "band.png")
         assert (tmp_path / "band.png").stat().st_size > 5000
-    (axes,) = found.plot(name, "A").axes
+    (axes,) = sequence.plot(name, "A").axes
     low, high = axes.get_ylim()
-    assert high - low < 10 * (found.contrast(name, "A").high - found.contrast(name, "A").low)
-    assert "&lt;b&gt;" in found.to_html()
-    assert len(found.track("A")) == 20
+    assert high - low < 10 * (sequence.contrast(name, "A").high - sequence.contrast(name, "A").low)
+    assert "&lt;b&gt;" in sequence.to_html()
+    assert len(sequence.track("A")) == 20
     empty = bl.sequence(log.at(3), looks=2)
     empty.plot("A").savefig(tmp_path / "empty.png")

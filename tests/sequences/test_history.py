@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sequence_logs import OPTIONS, as_log, events_of, made_up
+from sequence_logs import OPTIONS, as_log, events_of, random_columns
 
 import belated as bl
 
@@ -17,23 +17,23 @@ def test_outcomes_recorded_only_when_they_happen_say_nothing():
     y = np.where(np.arange(200) % 3 == 0, 1.0, math.nan)
     log = bl.Log(np.arange(200) % 2, y, np.full(200, 0.5))
     with pytest.warns(bl.BelatedWarning, match="only events are recorded"):
-        found = bl.sequence(log)
-    assert found.arm(0).p_value == 1
-    assert found.contrast(1, 0).excluded_at is None
-    assert (found.arm(0).low, found.arm(0).high) == (-math.inf, math.inf)
-    assert "only events are recorded" in found.arm(0).why
+        sequence = bl.sequence(log)
+    assert sequence.arm(0).p_value == 1
+    assert sequence.contrast(1, 0).excluded_at is None
+    assert (sequence.arm(0).low, sequence.arm(0).high) == (-math.inf, math.inf)
+    assert "only events are recorded" in sequence.arm(0).why
 
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_beside_it_stands_the_interval_of_a_single_look(binary):
     arms = {k: bl.arms.bernoulli(0.3 + 0.1 * k) if binary else bl.arms.normal(k) for k in range(3)}
     log = bl.simulate(bl.Bandit(arms, bl.delays.geometric(30).censored(0.2)), bl.policies.ucb(), 600, seed=4)
-    found = bl.sequence(log, looks=[100, 333])
-    track = found.track(2, 0)
+    sequence = bl.sequence(log, looks=[100, 333])
+    track = sequence.track(2, 0)
     for i, moment in enumerate(track.moments):
         fixed = bl.estimate(log.at(moment), "dipw").contrast(2, 0)
         assert (track.fixed_low[i], track.fixed_high[i]) == pytest.approx((fixed.low, fixed.high))
-    assert found.arm(2).estimate == pytest.approx(
+    assert sequence.arm(2).estimate == pytest.approx(
         log.outcome[(log.code == 2) & log.arrived].mean() if binary else bl.estimate(log, "dipw").values[2]
     )
 
@@ -42,7 +42,7 @@ def test_beside_it_stands_the_interval_of_a_single_look(binary):
 @given(st.integers(0, 2**32), st.sampled_from(sorted(OPTIONS)), st.booleans())
 def test_growing_is_the_same_as_building(seed, kind, ties):
     rng = np.random.default_rng(seed)
-    columns = made_up(rng, 90, 2, kind, ties=ties)
+    columns = random_columns(rng, 90, 2, kind, ties=ties)
     events = events_of(*columns)
     whole_log = as_log(*columns, chosen=True)
     whole = bl.sequence(whole_log, kind, target=100, **OPTIONS[kind])
@@ -81,24 +81,24 @@ def test_what_cannot_be_grown_is_refused():
     rng = np.random.default_rng(3)
     arm, y = rng.integers(0, 2, 60), rng.normal(size=60)
     log = bl.Log(arm, y, np.full(60, 0.5), assigned_at=np.arange(60))
-    found = bl.sequence(log.at(30), "sub_gaussian", sigma=1)
+    sequence = bl.sequence(log.at(30), "sub_gaussian", sigma=1)
     changed = y.copy()
     changed[10] += 1
     with pytest.raises(bl.LogError, match="not a later version"):
-        found.update(bl.Log(arm, changed, np.full(60, 0.5), assigned_at=np.arange(60)))
+        sequence.update(bl.Log(arm, changed, np.full(60, 0.5), assigned_at=np.arange(60)))
     with pytest.raises(bl.OptionError, match="before the last look"):
-        found.update(0, 1.0, 0.5, at=3)
+        sequence.update(0, 1.0, 0.5, at=3)
     with pytest.raises(bl.OptionError, match="must not decrease"):
-        found.update([0, 1], [1.0, 2.0], [0.5, 0.5], at=[40, 35])
+        sequence.update([0, 1], [1.0, 2.0], [0.5, 0.5], at=[40, 35])
     with pytest.raises(bl.OptionError, match="propensity"):
-        found.update(0, 1.0, 0.0)
+        sequence.update(0, 1.0, 0.0)
     with pytest.raises(bl.OptionError, match="not below 1e-30"):
-        found.update(0, 1.0, 1e-31)
+        sequence.update(0, 1.0, 1e-31)
     with pytest.raises(bl.OptionError, match="row 0 is nan; it must be a finite number"):
-        found.update(0, math.nan, 0.5)
+        sequence.update(0, math.nan, 0.5)
     with pytest.raises(bl.UnknownArmError):
-        found.update(7, 1.0, 0.5)
+        sequence.update(7, 1.0, 0.5)
     binary = bl.sequence(bl.Log([0, 1], [0, 1], [0.5, 0.5]))
     with pytest.raises(bl.LogError, match="0 or 1"):
         binary.update(0, 0.5, 0.5)
-    assert found.update(log).moments[-1] == 59
+    assert sequence.update(log).moments[-1] == 59

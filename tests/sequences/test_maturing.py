@@ -42,11 +42,11 @@ def test_intervals_and_p_values_are_those_of_the_twin(measure):
         track = sequence.track(*pair)
         for look, now in enumerate(looks):
             expected = twin.interval(now, *pair)
-            found = track.estimate[look], track.low[look], track.high[look]
+            actual = track.estimate[look], track.low[look], track.high[look]
             finite += math.isfinite(expected[1])
             if measure == "indicator" and not math.isfinite(expected[1]):
                 expected = expected[0], *((0, 1) if len(pair) == 1 else (-1, 1))
-            assert found == pytest.approx(expected, rel=1e-6)
+            assert actual == pytest.approx(expected, rel=1e-6)
         answer = sequence.arm(*pair) if len(pair) == 1 else sequence.contrast(*pair)
         tested = null[pair[0]] - (null[pair[1]] if len(pair) == 2 else 0)
         smallest = twin.p_value(looks, tested, *pair)
@@ -65,8 +65,8 @@ def test_a_lag_makes_rows_younger():
         given.arm, given.propensity, events, window=1.0, assigned_at=given.at, as_of=2.0, lag=0.2, measure="indicator",
         arms=[0, 1],
     )  # fmt: skip
-    found = bl.sequence(log, level=0.9, target=500).arm(1)
-    assert (found.estimate, found.low, found.high) == pytest.approx(
+    answer = bl.sequence(log, level=0.9, target=500).arm(1)
+    assert (answer.estimate, answer.low, answer.high) == pytest.approx(
         twin_of(given, "indicator", 500, lag=0.2).interval(2.0, 1), rel=1e-6
     )
 
@@ -104,9 +104,9 @@ def test_over_segments_only_closed_windows_count():
         segment=np.where(np.arange(1500) % 2, "DE", "FR"), arms=[0, 1],
     )  # fmt: skip
     assert there.sum() < 1500
-    found = bl.sequence(log)
-    assert found.basis == "Only rows whose window of 1 step has closed count."
-    assert found.arm(0).estimate == pytest.approx(bl.sequence(log.known_at_closing()).arm(0).estimate)
+    sequence = bl.sequence(log)
+    assert sequence.basis == "Only rows whose window of 1 step has closed count."
+    assert sequence.arm(0).estimate == pytest.approx(bl.sequence(log.known_at_closing()).arm(0).estimate)
     assert isinstance(bl.sequence(log, segment="DE"), MaturingSequence)
 
 
@@ -163,7 +163,7 @@ def test_intervals_are_hardly_ever_wrong_at_any_look(measure, rate):
     truth = {0: rate, 1: 1.2 * rate}
     for _ in range(runs):
         log = experiment(rng, 500, tuple(truth.values()), measure=measure).log(4.0, measure)
-        found = bl.sequence(log, null=truth, looks=25)
-        wrong += [each.excluded_at is not None for each in (found.arm(0), found.arm(1), found.contrast(1, 0))]
+        sequence = bl.sequence(log, null=truth, looks=25)
+        wrong += [each.excluded_at is not None for each in (sequence.arm(0), sequence.arm(1), sequence.contrast(1, 0))]
     # P(more) < 0.001 if one in twenty is wrong
     assert (wrong <= stats.binom.ppf(0.999, runs, 0.05)).all()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sequence_logs import OPTIONS, as_log, events_of, made_up
+from sequence_logs import OPTIONS, as_log, events_of, random_columns
 
 import belated as bl
 from belated.kernels import jit
@@ -15,7 +15,7 @@ from belated.sequences.record import ArrivedRows, Record
 
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_in_parts_or_at_once(kind):
-    log = as_log(*made_up(np.random.default_rng(4), 900, 3, kind, ties=True))
+    log = as_log(*random_columns(np.random.default_rng(4), 900, 3, kind, ties=True))
     design = bl.sequence(log, kind, **OPTIONS[kind]).design
     arrivals = ArrivedRows.of(log)
     middle, last = arrivals.moments(np.array([len(arrivals) // 2, -1]))
@@ -30,7 +30,7 @@ def test_in_parts_or_at_once(kind):
 
 
 def test_nothing_new_changes_nothing():
-    log = as_log(*made_up(np.random.default_rng(4), 90, 2, "asymptotic"))
+    log = as_log(*random_columns(np.random.default_rng(4), 90, 2, "asymptotic"))
     record, arrivals = Record(bl.sequence(log).design), ArrivedRows.of(log)
     before = record.add(arrivals, np.array([arrivals.last_moment]))
     again = record.add(arrivals.after(len(arrivals)), np.array([arrivals.last_moment] * 2))
@@ -41,7 +41,7 @@ def test_nothing_new_changes_nothing():
 @pytest.mark.parametrize("rows", [60, 2000])
 @pytest.mark.parametrize("shape", [{}, {"ties": True}, {"batches": True}, {"ties": True, "batches": True}])
 def test_the_order_is_that_of_sorting(rows, shape):
-    columns = made_up(np.random.default_rng(rows), rows, 2, "asymptotic", **shape)
+    columns = random_columns(np.random.default_rng(rows), rows, 2, "asymptotic", **shape)
     events = events_of(*columns)
     arrivals = ArrivedRows.of(as_log(*columns))
     assert len(arrivals) == len(events)
@@ -55,7 +55,7 @@ def test_the_order_is_that_of_sorting(rows, shape):
 
 
 def test_the_order_is_the_same_in_threads(monkeypatch):
-    columns = made_up(np.random.default_rng(0), 3000, 2, "asymptotic", ties=True)
+    columns = random_columns(np.random.default_rng(0), 3000, 2, "asymptotic", ties=True)
     whole = ArrivedRows.of(as_log(*columns)).columns.arrived
     jit.compile_kernels()
     monkeypatch.setattr(jit, "LONG", 1000)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 from commands import invoke
-from sequence_logs import as_log, made_up
+from sequence_logs import as_log, random_columns
 
 import belated as bl
 
@@ -41,7 +41,7 @@ def test_bad_options_are_one_sentence(options, words):
 
 def test_a_baseline_and_all_pairs_agree():
     rng = np.random.default_rng(2)
-    log = as_log(*made_up(rng, 400, 4, "asymptotic"))
+    log = as_log(*random_columns(rng, 400, 4, "asymptotic"))
     every, few = bl.sequence(log, sigma=0.5), bl.sequence(log, sigma=0.5, baseline=2)
     for k in (0, 1, 3):
         assert every.contrast(k, 2).to_dict() == pytest.approx(few.contrast(k, 2).to_dict())
@@ -58,15 +58,15 @@ def test_datetimes_one_arm_and_a_moment_before_anything():
     assigned = start + np.arange(300) * np.timedelta64(1, "h")
     y = np.random.default_rng(0).normal(3, size=300)
     log = bl.Log(["only"] * 300, y, np.ones(300), assigned_at=assigned, arrived_at=assigned + np.timedelta64(90, "m"))
-    found = bl.sequence(log)
-    assert isinstance(found.arm("only").excluded_at, np.datetime64)
-    assert found.arm("only").low > 2
+    sequence = bl.sequence(log)
+    assert isinstance(sequence.arm("only").excluded_at, np.datetime64)
+    assert sequence.arm("only").low > 2
     with pytest.raises(bl.OptionError, match="two arms"):
-        found.contrasts()
+        sequence.contrasts()
     with pytest.raises(bl.OptionError, match="datetimes"):
-        found.update("only", 1.0, 1.0)
-    found.update("only", 1.0, 1.0, at="2026-04-01")
-    assert found.moments[-1] == np.datetime64("2026-04-01")
+        sequence.update("only", 1.0, 1.0)
+    sequence.update("only", 1.0, 1.0, at="2026-04-01")
+    assert sequence.moments[-1] == np.datetime64("2026-04-01")
     early = bl.sequence(log.at(start))
     assert early.arm("only").why == "No outcome of arm 'only' has arrived."
     assert "–" in str(early)
@@ -89,16 +89,16 @@ def test_the_command_line(tmp_path):
     def call(*more):
         return invoke(["analyze", str(path), *names, *more])
 
-    found = bl.sequence(log, target=1200)
+    sequence = bl.sequence(log, target=1200)
     done = call("--sequential", "--target", "1200")
     assert done.exit_code == 0, done.stderr
-    assert str(found) in done.stdout
-    assert str(found.contrasts()) in done.stdout
+    assert str(sequence) in done.stdout
+    assert str(sequence.contrasts()) in done.stdout
     assert "| B - A |" in call("--sequential", "--format", "markdown").stdout
-    made = json.loads(call("--sequential", "--target", "1200", "--format", "json").stdout)["sequence"]
-    assert (made["kind"], made["target"]) == ("beta_binomial", 1200)
-    wanted = found.contrast("B", "A")
-    (contrast,) = made["contrasts"]
+    document = json.loads(call("--sequential", "--target", "1200", "--format", "json").stdout)["sequence"]
+    assert (document["kind"], document["target"]) == ("beta_binomial", 1200)
+    wanted = sequence.contrast("B", "A")
+    (contrast,) = document["contrasts"]
     assert [contrast[n] for n in ("estimate", "low", "high", "p_value")] == pytest.approx(
         [wanted.estimate, wanted.low, wanted.high, wanted.p_value]
     )
@@ -178,5 +178,5 @@ def test_updates_are_capped_too():
 
 def test_outcomes_whose_powers_vanish_have_no_interval():
     outcome = 1e-100 * np.random.default_rng(1).normal(size=200)
-    found = bl.sequence(bl.Log(["A", "B"] * 100, outcome, np.full(200, 0.5)))
-    assert math.isinf(found.arm("A").high - found.arm("A").low)
+    sequence = bl.sequence(bl.Log(["A", "B"] * 100, outcome, np.full(200, 0.5)))
+    assert math.isinf(sequence.arm("A").high - sequence.arm("A").low)

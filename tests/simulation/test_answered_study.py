@@ -125,8 +125,8 @@ def test_the_policy_table_has_regret_by_segment():
 
 def test_what_is_not_kept_is_refused_in_a_sentence(tmp_path):
     study = bl.study(TRAP, GREEDY, 200, 4, targets=["A", ("B", "A")], estimators=["daipw", "mean"])
-    seen = study.viewed(targets=[("B", "A")], estimators=["mean"], intervals=["auto"])
-    assert len(seen.cells) == 1
+    view = study.viewed(targets=[("B", "A")], estimators=["mean"], intervals=["auto"])
+    assert len(view.cells) == 1
     for ask in (
         lambda: study.viewed(targets=["B"]),
         lambda: study.viewed(estimators=["hajek"]),

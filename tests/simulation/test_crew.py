@@ -71,12 +71,12 @@ class LastTasks(Interrupted):
 
 
 def test_stopped_in_its_last_tasks_it_is_stopped(monkeypatch):
-    seen = []
+    waits = []
 
     def wait(futures, **options):
-        if seen:
+        if waits:
             raise KeyboardInterrupt
-        seen.append(len(futures))
+        waits.append(len(futures))
         return futures_wait(futures, **options)
 
     futures_wait = crew.wait

@@ -30,11 +30,11 @@ def always(arm, delay=None, seed=0, steps=40_000):
 def test_delays_are_what_they_say(delay, twin):
     log = always(bl.arms.normal(), delay.censored(0.25))
     late = (log.arrived_at - log.assigned_at).astype(float)
-    came = np.isfinite(late)
-    assert came.mean() == pytest.approx(0.75, abs=0.01)
-    assert late[came].mean() == pytest.approx(twin.mean(), abs=5 * twin.std() / math.sqrt(came.sum()) + 1e-9)
+    arrived = np.isfinite(late)
+    assert arrived.mean() == pytest.approx(0.75, abs=0.01)
+    assert late[arrived].mean() == pytest.approx(twin.mean(), abs=5 * twin.std() / math.sqrt(arrived.sum()) + 1e-9)
     for q in (0.2, 0.5, 0.8):
-        below, at_most = (late[came] < twin.ppf(q)).mean(), (late[came] <= twin.ppf(q)).mean()
+        below, at_most = (late[arrived] < twin.ppf(q)).mean(), (late[arrived] <= twin.ppf(q)).mean()
         assert below - 0.015 <= q <= at_most + 0.015
 
 

@@ -70,7 +70,7 @@ SAMPLES = {
 }
 
 
-def made(module):
+def any_of(module):
     kind = module.__name__.rpartition(".")[2]
     special = COMMON | {"values": SAMPLES.get(kind), "function": st.just(lambda count, total, t: [0.5, 0.5])}
     special |= {"mean": REAL} if kind == "arms" else {"steps": st.integers(0, 50)}
@@ -84,16 +84,16 @@ def made(module):
     return st.one_of([one(name, make) for name, make in makers if name != "events"])
 
 
-LATE = st.builds(Delay.censored, made(delays), st.just(0.0) | SHARE)
+LATE = st.builds(Delay.censored, any_of(delays), st.just(0.0) | SHARE)
 
 
-POLICIES = st.builds(policies.Policy.batched, made(policies), st.integers(1, 20))
+POLICIES = st.builds(policies.Policy.batched, any_of(policies), st.integers(1, 20))
 
 
 @st.composite
 def bandits(draw):
     window = draw(st.none() | st.integers(1, 999))
-    of = draw(st.dictionaries(LABELS, made(arms), min_size=1, max_size=4))
+    of = draw(st.dictionaries(LABELS, any_of(arms), min_size=1, max_size=4))
     if window is not None:
         valued = draw(st.booleans())
         of = {k: arms.events(draw(SHARE), value if valued else None, draw(ABOVE_0)) for k, value in of.items()}
@@ -167,9 +167,9 @@ def test_one_delay_for_the_arms_without_their_own():
 
 def test_labels_that_are_not_text():
     rows = [{"label": label, "outcome": {"name": "bernoulli", "rate": 0.5}} for label in (1, 2.5, False, "1")]
-    found = description_from(ONE | {"arms": rows, "targets": ["1", 1, [False, 2.5], {"2.5": 1}]})
-    assert same_labels(found.bandit.arms, (1, 2.5, False, "1"))
-    assert found.targets == ("1", 1, (False, 2.5), {2.5: 1.0})
+    description = description_from(ONE | {"arms": rows, "targets": ["1", 1, [False, 2.5], {"2.5": 1}]})
+    assert same_labels(description.bandit.arms, (1, 2.5, False, "1"))
+    assert description.targets == ("1", 1, (False, 2.5), {2.5: 1.0})
     bandit = Bandit({np.int64(1): arms.normal(), np.str_("B"): arms.normal()})
     assert same_labels(bandit_from(through_json(bandit_to(bandit))).arms, (1, "B"))
 
@@ -405,9 +405,9 @@ arms.B = { outcome = { name = "normal", mean = -0.2 }, delay = { name = "none", 
 
 def test_segments_and_covariates_from_a_file(tmp_path):
     (tmp_path / "x.toml").write_text(CONTEXTUAL)
-    found, half = read(tmp_path / "x.toml"), arms.normal(0.5)
+    description, half = read(tmp_path / "x.toml"), arms.normal(0.5)
     late = delays.none()
-    assert found.bandit == ContextualBandit(
+    assert description.bandit == ContextualBandit(
         {
             "DE": Bandit({"A": half, "B": arms.normal(1.0)}, delays.poisson(5)),
             "FR": Bandit({"A": half, "B": arms.normal(-0.2)}, {"A": late, "B": late.censored(0.3)}),
@@ -417,15 +417,13 @@ def test_segments_and_covariates_from_a_file(tmp_path):
         {"age": {"A": 0.05}},
         {"age": 0.02},
     )
-    assert found.targets == (
+    assert description.targets == (
         "B", ("B", "A"), in_segment("DE", ("B", "A")), {"DE": "B", "FR": {"A": 0.8, "B": 0.2}},
     )  # fmt: skip
-    assert found.policy == policies.thompson_normal(c=0.3).pooled()
-    assert policy_to(found.policy)["by_segment"] is False
-    assert (
-        len(View.read(found.bandit, estimators=["daipw"], targets=found.targets, intervals=["t"], level=0.9).targets)
-        == 4
-    )
+    assert description.policy == policies.thompson_normal(c=0.3).pooled()
+    assert policy_to(description.policy)["by_segment"] is False
+    bandit, targets = description.bandit, description.targets
+    assert len(View.read(bandit, estimators=["daipw"], targets=targets, intervals=["t"], level=0.9).targets) == 4
 
 
 def test_labels_that_are_numbers_are_found_by_their_text():
@@ -438,10 +436,10 @@ def test_labels_that_are_numbers_are_found_by_their_text():
         "horizon": 5,
         "targets": [{"7": "1", "8": {"1": 0.5, "2": 0.5}}, {"segment": "8", "target": "2"}],
     }
-    found = description_from(table)
-    assert found.bandit.labels == (7, 8)
-    assert found.bandit.slope_matrix.tolist() == [[0.5], [0.0]]
-    assert found.targets == ({7: 1, 8: {1: 0.5, 2: 0.5}}, in_segment(8, 2))
+    description = description_from(table)
+    assert description.bandit.labels == (7, 8)
+    assert description.bandit.slope_matrix.tolist() == [[0.5], [0.0]]
+    assert description.targets == ({7: 1, 8: {1: 0.5, 2: 0.5}}, in_segment(8, 2))
 
 
 SEGMENT = {"arms": {"A": {"outcome": {"name": "normal"}}}}

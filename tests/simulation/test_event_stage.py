@@ -78,15 +78,15 @@ def test_events_differ_by_segment():
 
 
 def test_a_policy_knows_the_events_so_far():
-    seen = []
+    known = []
 
     def greedy(count, total, t):
-        seen.append((count.tolist(), total.tolist()))
+        known.append((count.tolist(), total.tolist()))
         return [0.5, 0.5]
 
     log = bl.simulate(SHOP, bl.policies.own(greedy), 200, seed=1)
     happened = np.asarray(log.assigned_at)[log.events.row] + np.maximum(log.events.age, 1)
-    for t, (count, total) in enumerate(seen, start=1):
+    for t, (count, total) in enumerate(known, start=1):
         assert count == [(log.code[: t - 1] == k).sum() for k in (0, 1)]
         assert total == [(log.code[log.events.row[happened <= t]] == k).sum() for k in (0, 1)]
 

@@ -42,12 +42,12 @@ def test_a_studys_replications_are_the_logs_that_simulate_makes(bandit, policy):
     logs = {r: bl.simulate(bandit, policy, horizon, 9, replication=r) for r in (0, 3)}
     for (r, log), name in itertools.product(logs.items(), bl.ESTIMATORS):
         ours, theirs = study.statistics(name), bl.estimate(log, name, interval="normal").statistics
-        for expected, found in zip(theirs.moments, ours.moments, strict=True):
-            np.testing.assert_allclose(found[r], expected, rtol=1e-8, atol=1e-10, err_msg=f"{name} moments")
+        for expected, actual in zip(theirs.moments, ours.moments, strict=True):
+            np.testing.assert_allclose(actual[r], expected, rtol=1e-8, atol=1e-10, err_msg=f"{name} moments")
         for part in (f.name for f in fields(theirs) if f.name not in ("constant", "moments")):
-            expected, found = getattr(theirs, part), getattr(ours, part)
+            expected, actual = getattr(theirs, part), getattr(ours, part)
             if expected is not None:
-                np.testing.assert_allclose(found[r], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name} {part}")
+                np.testing.assert_allclose(actual[r], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name} {part}")
 
 
 @pytest.mark.parametrize("values", [[9.99] * 3 + [0.0] * 97, [-1.0] * 19 + [1.0], [0.0] * 97 + [3.7, 12.1, 0.3]])

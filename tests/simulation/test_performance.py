@@ -38,12 +38,12 @@ def cell(low, high, error=None):
 
 
 def test_replications_without_an_interval_count_nowhere_else():
-    seen = cell([0.0, 0.5, 2.0, math.nan], [2.0, 1.0, 3.0, math.nan], [0.1, -0.1, 0.3, 99.0])
-    assert (seen.replications, seen.missing) == (3, 1)
-    assert seen.coverage == pytest.approx(2 / 3)
-    assert seen.length == pytest.approx((2.0 + 0.5 + 1.0) / 3)
-    assert seen.bias == pytest.approx(0.1)
-    np.testing.assert_allclose(seen.studentised, [0.2, -0.2, 0.6])
+    result = cell([0.0, 0.5, 2.0, math.nan], [2.0, 1.0, 3.0, math.nan], [0.1, -0.1, 0.3, 99.0])
+    assert (result.replications, result.missing) == (3, 1)
+    assert result.coverage == pytest.approx(2 / 3)
+    assert result.length == pytest.approx((2.0 + 0.5 + 1.0) / 3)
+    assert result.bias == pytest.approx(0.1)
+    np.testing.assert_allclose(result.studentised, [0.2, -0.2, 0.6])
 
 
 def test_no_interval_at_all_is_no_number():

@@ -47,8 +47,8 @@ def test_what_the_policy_did():
     table = study.policy_table.to_dict()
     assert table["regret"] == pytest.approx([np.mean([0.5 * (log.code == 1).sum() for log in logs])])
     assert table["chosen A"] == pytest.approx([np.mean([(log.code == 0).mean() for log in logs])])
-    came = sum((log.arrived & (log.code == 0)).sum() for log in logs) / sum((log.code == 0).sum() for log in logs)
-    assert table["observed A"] == pytest.approx([came])
+    observed = sum((log.arrived & (log.code == 0)).sum() for log in logs) / sum((log.code == 0).sum() for log in logs)
+    assert table["observed A"] == pytest.approx([observed])
     assert table["cpu_seconds"][0] > 0
 
 

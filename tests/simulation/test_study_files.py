@@ -93,7 +93,7 @@ def saved(tmp_path_factory):
 def test_whatever_is_altered_in_a_study_is_told_or_does_no_harm(saved, tmp_path):
     path, content = saved
     used(path)
-    about, rng, told = json.loads(str(content["about"])), np.random.default_rng(2), 0
+    about, rng, refusals = json.loads(str(content["about"])), np.random.default_rng(2), 0
     places = list(alterations(about))
     cases = [(place, ...) for place in places if place]
     cases += [(places[int(rng.integers(len(places)))], ODD[int(rng.integers(len(ODD)))]) for _ in range(150)]
@@ -105,12 +105,12 @@ def test_whatever_is_altered_in_a_study_is_told_or_does_no_harm(saved, tmp_path)
         try:
             used(other)
         except bl.OptionError as error:
-            told += 1
+            refusals += 1
             sentence = str(error)
         else:
             sentence = ""
         assert "\n" not in sentence
-    assert told > len(cases) / 2
+    assert refusals > len(cases) / 2
 
 
 @pytest.mark.parametrize("level", [5, 0, 1, -0.5, "0.95", None, True, math.nan])

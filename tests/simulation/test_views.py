@@ -23,11 +23,11 @@ def test_by_default_every_arm_and_every_contrast_with_the_first():
 
 
 def test_what_is_asked_twice_is_shown_once():
-    seen = view(estimators=["dipw", "daipw", "dipw"], targets=["A", "A"], intervals=["wilson", "t", "wilson"])
-    assert seen.estimators == ("dipw", "daipw")
-    assert seen.intervals == ("wilson", "t")
-    assert [target.name for target in seen.targets] == ["A"]
-    assert seen == view(estimators=["dipw", "daipw"], targets=[Target.arm(("A", "B"), "A")], intervals=["wilson", "t"])
+    shown = view(estimators=["dipw", "daipw", "dipw"], targets=["A", "A"], intervals=["wilson", "t", "wilson"])
+    assert shown.estimators == ("dipw", "daipw")
+    assert shown.intervals == ("wilson", "t")
+    assert [target.name for target in shown.targets] == ["A"]
+    assert shown == view(estimators=["dipw", "daipw"], targets=[Target.arm(("A", "B"), "A")], intervals=["wilson", "t"])
 
 
 @pytest.mark.parametrize("option", ["estimators", "targets", "intervals"])

@@ -151,11 +151,11 @@ def test_everything_printed_says_so(log):
 
 def test_documents_say_so(log):
     n, arrived = int(log.capped(CAP).above_cap().sum()), int(log.arrived.sum())
-    told = {"cap": CAP, "capped": n, "capped_share": pytest.approx(n / arrived)}
-    for cap, expected in ((CAP, told), (None, {"cap": None, "capped": None, "capped_share": None})):
+    with_cap = {"cap": CAP, "capped": n, "capped_share": pytest.approx(n / arrived)}
+    for cap, expected in ((CAP, with_cap), (None, {"cap": None, "capped": None, "capped_share": None})):
         for answer in (bl.diagnose(log, cap=cap), bl.sensitivity(log, ("B", "A"), cap=cap)):
             document = json.loads(answer.to_json())
-            assert {name: document[name] for name in told} == expected
+            assert {name: document[name] for name in with_cap} == expected
 
 
 def test_sums_merge_if_their_caps_agree(log):
@@ -175,8 +175,8 @@ def test_sums_merge_if_their_caps_agree(log):
             parts[0] + other
     with pytest.raises(bl.LogError, match="the same `cap`"):
         halves[0].capped(CAP).joined([halves[1]])
-    seen = bl.Sums.of(halves[1].capped(CAP), history=halves[0].capped(CAP))
-    assert seen.cap.above.tolist() == parts[1].cap.above.tolist()
+    later = bl.Sums.of(halves[1].capped(CAP), history=halves[0].capped(CAP))
+    assert later.cap.above.tolist() == parts[1].cap.above.tolist()
 
 
 def _recapped(sums):

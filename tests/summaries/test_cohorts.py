@@ -13,7 +13,7 @@ from belated.summaries.evidence import FEW, CohortEvidence
 from belated.summaries.maturing import Happened
 
 
-def made_up(seed, rows=90, events=140, cells=4, ties=True):
+def random_rows(seed, rows=90, events=140, cells=4, ties=True):
     """Return rows and events of cells, the values of both signs, with ties among ages."""
     rng = np.random.default_rng(seed)
     age = rng.uniform(0, 10, rows).clip(0, 7)
@@ -33,8 +33,8 @@ def text(age):
 @pytest.mark.parametrize("ties", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_are_those_of_the_formula(seed, ties):
-    rows, events = made_up(seed, ties=ties)
-    found = cohort_scores(rows, events, (2, 2), text)
+    rows, events = random_rows(seed, ties=ties)
+    evidence = cohort_scores(rows, events, (2, 2), text)
     n = len(rows.cell)
     x = np.argsort(np.argsort(rows.since)) / n + 0.5 / n - 0.5
     edges = np.unique(np.quantile(events.age, np.linspace(0, 1, min(len(events.age) // FEW, BINS) + 1)[1:]))
@@ -43,12 +43,12 @@ def test_scores_are_those_of_the_formula(seed, ties):
     terms = naive.terms(
         list(zip(rows.cell, x, rows.age, strict=True)), list(zip(events.entry, events.age, value, strict=True)), edges
     )
-    assert found.ages == tuple(map(text, edges))
+    assert evidence.ages == tuple(map(text, edges))
     for arm in (0, 1):
         own = terms[rows.cell % 2 == arm]
-        np.testing.assert_allclose(found.score[arm], own.sum(axis=0), atol=1e-10)
-        np.testing.assert_allclose(found.spread[arm], own.T @ own, atol=1e-10)
-        assert found.events[arm] == (rows.cell[events.entry] % 2 == arm).sum()
+        np.testing.assert_allclose(evidence.score[arm], own.sum(axis=0), atol=1e-10)
+        np.testing.assert_allclose(evidence.spread[arm], own.T @ own, atol=1e-10)
+        assert evidence.events[arm] == (rows.cell[events.entry] % 2 == arm).sum()
 
 
 def test_rows_without_events_may_be_counted_in_groups():
@@ -69,23 +69,23 @@ def test_rows_without_events_may_be_counted_in_groups():
 
 
 def test_without_events_there_is_nothing_to_test():
-    rows, _ = made_up(0)
+    rows, _ = random_rows(0)
     none = Happened(np.zeros(0, int), np.zeros(0), np.zeros(0))
-    found = cohort_scores(rows, none, (2, 2), text)
-    assert found.score.shape == (2, 1)
-    assert changes(found) == []
+    evidence = cohort_scores(rows, none, (2, 2), text)
+    assert evidence.score.shape == (2, 1)
+    assert changes(evidence) == []
 
 
 def test_an_arm_with_few_events_is_only_tested_with_the_others():
     score, spread = np.array([[3.0, 1.0], [2.0, 0.0]]), np.stack([np.eye(2), np.eye(2)])
-    found = changes(CohortEvidence(("1", "2"), np.array([FEW - 1, FEW]), score, spread))
-    assert [change.arm for change in found] == [None, 1]
-    assert found[0].total == pytest.approx(6 / 2)
-    np.testing.assert_allclose(found[0].z, [5 / math.sqrt(2), 1 / math.sqrt(2)])
+    results = changes(CohortEvidence(("1", "2"), np.array([FEW - 1, FEW]), score, spread))
+    assert [change.arm for change in results] == [None, 1]
+    assert results[0].total == pytest.approx(6 / 2)
+    np.testing.assert_allclose(results[0].z, [5 / math.sqrt(2), 1 / math.sqrt(2)])
     # twice the smaller of P(chi2_1 > 9) and P(chi2_2 > 13)
-    assert found[0].p_value == pytest.approx(2 * min(0.0026998, math.exp(-13 / 2)), rel=1e-4)
+    assert results[0].p_value == pytest.approx(2 * min(0.0026998, math.exp(-13 / 2)), rel=1e-4)
 
 
 def test_one_arm_is_tested_once():
-    found = changes(CohortEvidence(("1",), np.array([FEW]), np.array([[1.0]]), np.ones((1, 1, 1))))
-    assert [change.arm for change in found] == [None]
+    results = changes(CohortEvidence(("1",), np.array([FEW]), np.array([[1.0]]), np.ones((1, 1, 1))))
+    assert [change.arm for change in results] == [None]

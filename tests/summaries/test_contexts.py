@@ -15,10 +15,10 @@ import belated as bl
 from belated.log.row_summaries import glimpse
 from belated.summaries import contexts
 
-FOUND = ("quiet", "loud", "outcomes")
+DETECTED = ("quiet", "loud", "outcomes")
 
 
-def found(log):
+def contexts_of(log):
     return contexts.contexts(contexts.swings(glimpse(log)))
 
 
@@ -72,9 +72,9 @@ def test_a_policy_that_does_not_is_not(policy, delay):
     bandit = bl.Bandit({"A": bl.arms.normal(1.0), "B": bl.arms.normal(1.0)}, delay)
     for rows in (150, 1000):
         log = bl.simulate(bandit, policy, rows, seed=3)
-        assert found(log) == "none"
+        assert contexts_of(log) == "none"
         for width in (5, 60):
-            assert found(coarse(log, width)) == "none"
+            assert contexts_of(coarse(log, width)) == "none"
 
 
 def test_monte_carlo_probabilities_jitter():
@@ -108,7 +108,7 @@ def test_outcomes_that_follow_the_probabilities_tell_where_order_does_not():
         log.propensity[shuffled],
         assigned_at=shuffled // 50,
     )
-    assert found(mixed) == "outcomes"
+    assert contexts_of(mixed) == "outcomes"
 
 
 def test_short_logs_cannot_tell():
@@ -128,7 +128,7 @@ def test_a_long_log_is_looked_at_in_places():
     p[:20_000] = 0.5
     code = (rng.random(60_000) < p).astype(int)
     log = bl.Log(code, rng.normal(size=60_000), np.column_stack([1 - p, p]))
-    assert found(log) == "loud"
+    assert contexts_of(log) == "loud"
 
 
 def test_a_table_shows_what_memory_does():
@@ -157,7 +157,7 @@ def test_probabilities_whose_powers_vanish_are_compared():
 def test_a_policy_by_segment_is_not_finer_than_segments(policy, batch):
     for seed, (rows, segments, delay) in enumerate([(300, 2, 0), (1000, 5, 0), (1000, 3, 20), (300, 5, 20)]):
         log = contextual(rows, segments, policy=policy, batch=batch, delay=delay, seed=seed).log
-        assert found(log) not in FOUND
+        assert contexts_of(log) not in DETECTED
         assert log.contexts() == []
 
 
@@ -181,8 +181,8 @@ def test_a_policy_finer_than_segments_is_found(policy, delay):
         bl.estimate(log, weights="past")
     chosen_only = log.propensity[np.arange(len(log.code)), log.code]
     names = np.array(log.segment_column.labels)[log.segment_column.code]
-    told = bl.Log(log.code, log.outcome, chosen_only, assigned_at=log.assigned_at, segment=names)
-    assert contexts.swings(glimpse(told)).segmented
+    chosen_log = bl.Log(log.code, log.outcome, chosen_only, assigned_at=log.assigned_at, segment=names)
+    assert contexts.swings(glimpse(chosen_log)).segmented
 
 
 def test_rows_of_merged_segments_are_not_judged():
@@ -194,8 +194,8 @@ def test_rows_of_merged_segments_are_not_judged():
     p, segment = p[order], segment[order]
     log = bl.Log((rng.random(400) < p).astype(int), rng.normal(size=400), np.c_[1 - p, p], segment=segment)
     assert log.segments == ("big", "other")
-    seen = contexts.swings(glimpse(log))
-    assert (seen.rows, contexts.contexts(seen)) == (200, "none")
+    swings = contexts.swings(glimpse(log))
+    assert (swings.rows, contexts.contexts(swings)) == (200, "none")
 
 
 @pytest.mark.parametrize("traits", [1, 2])

@@ -96,10 +96,10 @@ def test_merging_is_associative_and_commutative(experiment, seed, weights):
         a, b, c = (sums + [bl.Sums.empty(range(experiment.k), weights, model)] * 2)[:3]
         one = a + (b + c)
         for other in ((a + b) + c, c + (b + a), (c + a) + b):
-            there = other.recentred(one.shift)
+            recentred = other.recentred(one.shift)
             for total, names in SUMS.items():
                 for name in names:
-                    assert_close(there[name], one[name], 1e-12 * one[total])
+                    assert_close(recentred[name], one[name], 1e-12 * one[total])
 
 
 @given(experiments(outcomes=["normal", "binary"], tiny=False), st.floats(-5, 5))
@@ -107,9 +107,9 @@ def test_merging_is_associative_and_commutative(experiment, seed, weights):
 def test_the_shift_does_not_matter(experiment, distance):
     for name in HAJEK:
         sums = bl.Sums.of(experiment.log(), *bl.ESTIMATORS[name].parts)
-        here, there = (ask(part, name) for part in (sums, sums.recentred(sums.shift + distance)))
-        assert_close(there.values, here.values, 1e-11)
-        assert_close(there.variances, here.variances, 1e-11)
+        original, recentred = (ask(part, name) for part in (sums, sums.recentred(sums.shift + distance)))
+        assert_close(recentred.values, original.values, 1e-11)
+        assert_close(recentred.variances, original.variances, 1e-11)
 
 
 def test_sums_of_no_rows_add_nothing():

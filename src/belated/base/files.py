@@ -66,7 +66,7 @@ class FileVersion(NamedTuple):
 
 def versions_of(paths: Iterable[str]) -> tuple[FileVersion, ...]:
     """Return files as they are now; raise if one is not there, or if one is there twice."""
-    found: dict[tuple[int, int], str] = {}
+    paths_by_inode: dict[tuple[int, int], str] = {}
     versions = []
     for path in paths:
         check_file(path)
@@ -75,7 +75,7 @@ def versions_of(paths: Iterable[str]) -> tuple[FileVersion, ...]:
         except OSError as error:
             why = "it is a link to a file that is not there" if os.path.islink(path) else error.strerror
             raise OptionError(f"`{one_line(path, 200)}` cannot be read: {why}.") from None
-        same = found.setdefault((state.st_dev, state.st_ino), path)
+        same = paths_by_inode.setdefault((state.st_dev, state.st_ino), path)
         if same != path:
             raise OptionError(
                 f"`{one_line(same, 200)}` and `{one_line(path, 200)}` are the same file, whose rows would count twice; "

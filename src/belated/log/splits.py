@@ -41,7 +41,7 @@ def shares_of(
     ----------
     split : mapping or "uniform"
         A probability for each arm; as text, labels need not be of the arms' type.
-    found : sequence
+    labels : sequence
         The arms that rows have.
     arms : sequence or None
         All arms, if the user named them: only then an arm may have a share and no row.

@@ -97,8 +97,8 @@ def plan(
     --------
     >>> import belated as bl
     >>> bandit = bl.Bandit({"A": bl.arms.normal(0), "B": bl.arms.normal(0.3)}, bl.delays.constant(100))
-    >>> found = bl.plan(bandit, bl.policies.uniform(), ("B", "A"), half_width=0.1)
-    >>> 1500 < found.horizon < 1600, found.wait
+    >>> plan = bl.plan(bandit, bl.policies.uniform(), ("B", "A"), half_width=0.1)
+    >>> 1500 < plan.horizon < 1600, plan.wait
     (True, 100.0)
     """
     source = _source(bandit, policy, per_day)

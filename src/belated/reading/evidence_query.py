@@ -242,8 +242,8 @@ def _grain(source: TableRows) -> float:
         def remainder(unit: float) -> float | None:
             off = (late.delay - (late.delay / unit + 0.5).floor() * unit).abs()
             least = (off > UNIT_ROUNDING * unit).ifelse(off, None).min()
-            found: float | None = fetch(late.aggregate(least=least)).to_pylist()[0]["least"]
-            return found
+            smallest: float | None = fetch(late.aggregate(least=least)).to_pylist()[0]["least"]
+            return smallest
 
         return grain_of(ends["shortest"] or 0.0, ends["longest"] or 0.0, remainder)
 

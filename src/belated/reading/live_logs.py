@@ -117,7 +117,7 @@ class LiveRows:
         bounds = (experiment, self.watermark, watermark)
         names = ("key", "arm", "version", "assigned", *(("segment",) if segmented else ()))
         decided = run(_DECIDED_BY_SEGMENT if segmented else _DECIDED, *bounds)
-        told = run(
+        outcomes = run(
             "select decision, key, revision, value, happened_at, arrived_at from outcome where experiment = ? "
             "and id >= ? and id < ? order by id", *bounds,
         )  # fmt: skip
@@ -129,16 +129,16 @@ class LiveRows:
                 setattr(self, name, np.concatenate([getattr(self, name), column]))
             self.outcome = np.concatenate([self.outcome, np.full(len(new), np.nan)])
             self.arrived = np.concatenate([self.arrived, np.full(len(new), NEVER)])
-        self.corrected += sum(row[2] == 1 for row in told)
+        self.corrected += sum(row[2] == 1 for row in outcomes)
         if events:
-            self.events += told
-        elif told:
-            self._tell(told)
+            self.events += outcomes
+        elif outcomes:
+            self._tell(outcomes)
         self.watermark = watermark
-        return bool(decided or told)
+        return bool(decided or outcomes)
 
-    def _tell(self, told: list[tuple[Any, ...]]) -> None:
-        decision, _, revision, value, _, arrived = zip(*told, strict=True)
+    def _tell(self, outcomes: list[tuple[Any, ...]]) -> None:
+        decision, _, revision, value, _, arrived = zip(*outcomes, strict=True)
         place = np.searchsorted(self.key, np.array(decision, np.int64))
         self.outcome, self.arrived = self.outcome.copy(), self.arrived.copy()  # logs that were made keep theirs
         self.outcome[place] = value  # in order: the last of several stays

@@ -79,7 +79,7 @@ def parquet_files(connection: Connection, files: Sequence[str], name: str, *, pa
     table = connection.read_parquet(paths, union_by_name=len(paths) > 1, hive_partitioning=partitioned)
     _check_names(connection, paths, table.columns)
     units = _units(connection, paths, table)
-    unlike = {column: found for column, by_file in units.items() if (found := _unlike(by_file)) is not None}
+    unlike = {column: conflict for column, by_file in units.items() if (conflict := _unlike(by_file)) is not None}
     table = _with_durations(table, {column: next(iter(by_file.values())) for column, by_file in units.items()})
     mixed = _mixed(connection, files, table) if len(files) > 1 else {}
     chunks = chunks_with_checksums(connection, paths)

@@ -123,8 +123,8 @@ def kernel_arms(given: Iterable[Arm]) -> experiment.Arms:
 
 def kernel_delays(delays: Sequence[Delay]) -> experiment.Delays:
     """Return tables of delays, each followed by its tail and by the share that never arrives."""
-    made = {delay: _table(delay) for delay in set(delays)}
-    tables = [made[delay] for delay in delays]
+    table_of = {delay: _table(delay) for delay in set(delays)}
+    tables = [table_of[delay] for delay in delays]
     parameters = np.zeros((2, len(delays)))
     for k, delay in enumerate(delays):
         parameters[: len(delay.parameters), k] = delay.parameters[:2]

@@ -29,8 +29,8 @@ def test_a_check_holds_what_it_asks_and_how_it_ended():
 
 
 def test_a_check_is_shown_in_a_line_without_its_numbers():
-    seen = bl.Check("rows", "A3", "There are rows.", "amber", "There are 50.", "Wait.", {"rows": 50.0})
-    assert repr(seen) == "! amber  rows (A3): There are 50. To do: Wait."
+    amber = bl.Check("rows", "A3", "There are rows.", "amber", "There are 50.", "Wait.", {"rows": 50.0})
+    assert repr(amber) == "! amber  rows (A3): There are 50. To do: Wait."
     assert all(len(repr(each)) < 500 for each in bl.diagnose(played(50, labels=range(12))))
 
 

@@ -57,14 +57,14 @@ def test_few_events_cannot_tell():
 
 @pytest.mark.parametrize("policy", ["eps-greedy", "thompson"])
 def test_healthy_logs_are_hardly_ever_amber(policy):
-    rng, runs, found = np.random.default_rng(5), 60, []
+    rng, runs, lights = np.random.default_rng(5), 60, []
     for measure in ("indicator", "sum"):
         for rows, rate in ((300, 0.3), (1500, 0.05)):
             columns = (experiment(rng, rows, (rate, 1.2 * rate), policy=policy, measure=measure) for _ in range(runs))
-            found += [light(each.log(1.5, measure)) for each in columns]
-    assert "red" not in found
+            lights += [light(each.log(1.5, measure)) for each in columns]
+    assert "red" not in lights
     # P(more) < 0.001 if one in a hundred is amber
-    assert found.count("amber") <= stats.binom.ppf(0.999, len(found), 0.01)
+    assert lights.count("amber") <= stats.binom.ppf(0.999, len(lights), 0.01)
 
 
 def test_changes_in_opposite_directions_are_found_by_arm():

@@ -87,10 +87,10 @@ def lights(draw, rows, logs=40, arms=2):
     """Return the light of the largest outcomes in logs of coin tosses."""
     rng = np.random.default_rng(7)
     half = np.full((rows, arms), 1 / arms)
-    found = [
+    diagnoses = [
         bl.diagnose(bl.Log(rng.integers(arms, size=rows), draw(rng, rows), half, arms=range(arms))) for _ in range(logs)
     ]
-    return [diagnosis["largest outcomes"].light for diagnosis in found]
+    return [diagnosis["largest outcomes"].light for diagnosis in diagnoses]
 
 
 def revenue(rng, rows, share=0.1, sigma=1.0):

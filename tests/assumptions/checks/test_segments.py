@@ -93,9 +93,9 @@ def test_segments_that_differ_are_no_drift_and_no_dependence():
 
 def test_p_values_agree_with_a_slow_twin():
     log = contextual(500, 3, 3, columns=some_covariates, never=0.6, seed=4).log
-    seen = log.evidence().covariates
-    np.testing.assert_allclose(arrival_by_covariates(seen), naive_covariate_arrival(log), rtol=1e-8)
-    np.testing.assert_allclose(choice_by_covariates(seen), naive_covariate_choice(log), rtol=1e-8)
+    covariates = log.evidence().covariates
+    np.testing.assert_allclose(arrival_by_covariates(covariates), naive_covariate_arrival(log), rtol=1e-8)
+    np.testing.assert_allclose(choice_by_covariates(covariates), naive_covariate_choice(log), rtol=1e-8)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.6])
@@ -122,5 +122,5 @@ def test_a_covariate_that_predicts_the_choice_is_pointed_out():
     assert check.light == "red"
     assert "The covariate 'clicks' predicts that arm" in check.finding
     chosen = log.propensity[np.arange(2000), log.code]
-    told = replaced(log, arrived_at=None, covariates=after, propensity=chosen)
-    assert bl.diagnose(told)["covariates, choice"].light == "grey"
+    chosen_only = replaced(log, arrived_at=None, covariates=after, propensity=chosen)
+    assert bl.diagnose(chosen_only)["covariates, choice"].light == "grey"

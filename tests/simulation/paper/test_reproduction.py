@@ -66,13 +66,13 @@ def test_a_running_mean_that_peeks_by_hand():
             count[log.code[t]] += 1
             total[log.code[t]] += log.outcome[t]
         model[t] = total / np.maximum(count, 1)
-    found = bl.study(bandit, policy, 300, 2, seed=4, as_published=True).statistics("daipw_paper")
+    statistics = bl.study(bandit, policy, 300, 2, seed=4, as_published=True).statistics("daipw_paper")
     h, arrived = np.sqrt(log.propensity), np.isfinite(log.outcome)
     for k in range(2):
         w = np.where(arrived & (log.code == k), h[:, k] / log.propensity[:, k], 0.0)
         y = np.nan_to_num(log.outcome)
         value = (w * (y - model[:, k])).sum() / w.sum() + (h[:, k] * model[:, k]).sum() / h[:, k].sum()
-        assert found.value[0, k] == pytest.approx(value, rel=1e-10)
+        assert statistics.value[0, k] == pytest.approx(value, rel=1e-10)
 
 
 def test_the_published_mean_is_hajeks_with_a_variance_about_dipw(published):
