@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 from belated.base.files import WRITING
 from belated.base.leaving import is_ours
@@ -27,7 +27,7 @@ def listening(last_words: Callable[[], object], code: int) -> Iterator[None]:
         return
     heard = threading.Event()
 
-    def hear(number: int, frame: Any) -> None:
+    def hear(number: int, frame: FrameType | None) -> None:
         heard.set()
         raise KeyboardInterrupt
 
