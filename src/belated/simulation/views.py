@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from belated.base.text import one_line, shown
 from belated.estimation.by_segment import is_by_segment, policy_by_segment
 from belated.estimation.estimators import ESTIMATORS, EstimatorName
 from belated.estimation.intervals import INTERVALS, Interval, check_interval
-from belated.estimation.target import Target, read_target
+from belated.estimation.target import PolicyChoice, Target, read_target
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.summaries.segments import segment_index
 
 #: A target as users give it: an arm, a pair of arms, coefficients by arm, a policy by segment, or a `Target`.
-TargetLike = Label | Sequence[Label] | ByArm[Any]
+TargetLike = Label | Sequence[Label] | ByArm[float] | ByArm[PolicyChoice]
 
 T = TypeVar("T")
 
