@@ -18,6 +18,9 @@ Array = np.ndarray[Any, Any]
 #: Rows of a column that are looked at together; few enough to stay in the processor's cache.
 BLOCK = 1 << 15
 
+#: A row that a database gives; the types of its values are those of the statement's columns.
+Row: TypeAlias = tuple[Any, ...]
+
 #: The label of an arm: text, a number, or any other hashable value.
 Label = Hashable
 

@@ -176,7 +176,7 @@ class Data(ABC):
         return []
 
     @property
-    def columns(self) -> Mapping[str, str | list[str]]:
+    def columns(self) -> Mapping[str, object]:
         """The column for each role; empty for arrays."""
         return {}
 

@@ -15,8 +15,8 @@ from belated.base.errors import LogError, argument
 from belated.log.splits import UNIFORM, is_split
 
 #: Narwhals' name for a dataframe of any library, and for a column of it.
-_Table: TypeAlias = nw.DataFrame[Any]
-_Series: TypeAlias = nw.Series[Any]
+NarwhalsFrame: TypeAlias = nw.DataFrame[Any]
+NarwhalsSeries: TypeAlias = nw.Series[Any]
 
 
 def read_frame(
@@ -78,7 +78,7 @@ def named_matrix(frame: object, arm: Array, arms: Sequence[Label] | None) -> tup
     return _matrix([table.get_column(name) for name in names]), arms
 
 
-def _table(frame: Any) -> _Table:
+def _table(frame: Any) -> NarwhalsFrame:
     try:
         native = nw.from_native(frame)
         table = native.collect() if isinstance(native, nw.LazyFrame) else native
@@ -90,7 +90,7 @@ def _table(frame: Any) -> _Table:
     return table
 
 
-def _column(table: _Table, role: str, name: str | None) -> _Series:
+def _column(table: NarwhalsFrame, role: str, name: str | None) -> NarwhalsSeries:
     if name is None or name not in table.columns:
         near = nearest(name, table.columns)
         hint = f" Did you mean {near!r}?" if near else ""
@@ -99,7 +99,7 @@ def _column(table: _Table, role: str, name: str | None) -> _Series:
     return table.get_column(name)
 
 
-def _values(series: _Series) -> Array:
+def _values(series: NarwhalsSeries) -> Array:
     dtype = series.dtype
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
@@ -114,7 +114,7 @@ def _values(series: _Series) -> Array:
     return np.asarray(series.to_numpy())
 
 
-def _matrix(series: Sequence[_Series]) -> Array:
+def _matrix(series: Sequence[NarwhalsSeries]) -> Array:
     matrix = np.empty((len(series[0]) if series else 0, len(series)))
     for k, column in enumerate(series):
         try:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+from belated.base.columns import Row
 
 if TYPE_CHECKING:
     import psycopg
 
 #: Connections that nobody else has set anything for, so that another one would do the same.
-OWN: WeakSet[psycopg.Connection[Any]] = WeakSet()
+OWN: WeakSet[psycopg.Connection[Row]] = WeakSet()
 
 #: For one transaction: memory in which half a million rows are sorted, unless there is more. A server like PostgreSQL
 #: that does not have the setting is left as it is.
@@ -26,11 +28,11 @@ _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 #: Seconds to wait before a query is told again to stop: it may have just begun.
 _AGAIN = 1.0
 
-Answer = list[tuple[Any, ...]]
+Answer = list[Row]
 
 
 def answers(
-    connection: psycopg.Connection[Any], queries: Sequence[str], meanwhile: Callable[[], object] | None = None
+    connection: psycopg.Connection[Row], queries: Sequence[str], meanwhile: Callable[[], object] | None = None
 ) -> list[Answer]:
     """Return the rows that each query gives: every other one by a second connection, if there can be one.
 
@@ -62,7 +64,7 @@ def answers(
 
 
 @contextmanager
-def _second(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
+def _second(connection: psycopg.Connection[Row]) -> Iterator[psycopg.Connection[Row]]:
     """Have another connection to the same database; until its end, both see what is there now."""
     import psycopg
 
@@ -75,7 +77,7 @@ def _second(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[
             yield second
 
 
-def _in_turn(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list[Answer]:
+def _in_turn(connection: psycopg.Connection[Row], queries: Sequence[str]) -> list[Answer]:
     from psycopg.rows import tuple_row
 
     rows = []
