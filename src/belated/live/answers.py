@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from belated.base.columns import Label
-from belated.base.documents import json_text, plain
+from belated.base.documents import JsonObject, json_text, plain
 from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -217,7 +217,7 @@ class LiveAnswer(Table):
             *self.warnings,
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the answer as values that JSON has."""
         content: dict[str, Any] = {
             "experiment": self.name, "as_of": self.as_of.isoformat(), "watermark": self.watermark,

@@ -62,14 +62,16 @@ class Imported(NamedTuple):
         return exp
 
 
-def import_log(store: Store, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+def import_log(
+    store: Store, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
+) -> Experiment:
     """Read a table as a running experiment, as `Store.import_table` describes it, and store it."""
     return read_import(name, source, policy=policy, outcome=outcome, **options).add(store)
 
 
 def read_import(
     name: str,
-    source: Any,
+    source: object,
     *,
     policy: Policy,
     outcome: Outcome,
@@ -121,7 +123,7 @@ def _check_outcomes(log: Log, rows: list[int], outcome: Outcome) -> None:
 
 
 def _read(
-    source: Any, unit: str | None, segment: str | Sequence[str] | None, columns: dict[str, Any]
+    source: object, unit: str | None, segment: str | Sequence[str] | None, columns: dict[str, Any]
 ) -> tuple[Log, list[int], list[str]]:
     """Return the log, the table's row of each of its rows, and the table's units."""
     import pyarrow as pa

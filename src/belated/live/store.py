@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from belated.live.design import snapshot
 from belated.live.errors import StorageError
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome
-from belated.live.records import Version
+from belated.live.records import State, Version
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Clock, Session, Storage
 from belated.live.ticker import Ticker
@@ -202,7 +202,9 @@ class Store:
             [0 if about.version is None else about.version.step - 1 for about in snapshots],
         )
 
-    def import_table(self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+    def import_table(
+        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
+    ) -> Experiment:
         """Go on with a running experiment of a table that has every arm's probability in each row.
 
         Parameters
@@ -285,10 +287,10 @@ class Store:
 class Experiments(Table):
     """The experiments of a store; iterates over their names."""
 
-    def __init__(self, names: list[str], states: list[Any], arms: list[int], asked: list[int]) -> None:
+    def __init__(self, names: list[str], states: list[State], arms: list[int], asked: list[int]) -> None:
         self.names, self._values = names, (states, arms, asked)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
     def __len__(self) -> int:

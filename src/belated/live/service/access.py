@@ -6,7 +6,7 @@ import asyncio
 import datetime as dt
 import hmac
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from functools import lru_cache
 from hashlib import blake2b
@@ -214,7 +214,7 @@ class Rates:
         self._left[token.id] = left - 1, now
 
 
-def headers_of(scope: Any) -> Headers:
+def headers_of(scope: Mapping[str, Any]) -> Headers:
     """Return the headers of a request by their names; raise if one that may be there once is there again."""
     given = scope["headers"]
     headers: Headers = dict(given)
