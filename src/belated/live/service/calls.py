@@ -55,7 +55,7 @@ class Call:
         What the path names: an experiment, or a token's number.
     token : Token or None
         Whose request it is; None on routes that are open.
-    content : Any
+    content : msgspec.Struct or None
         The body, as the type that the route takes.
     """
 
