@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -37,7 +37,6 @@ class ColumnLike(Protocol):
     def __iter__(self) -> Iterator[object]: ...
 
 
-@runtime_checkable
 class Frame(Protocol):
     """A dataframe of any library."""
 
@@ -51,6 +50,11 @@ class Frame(Protocol):
 
 #: Columns by name, as users give them.
 TableLike: TypeAlias = Mapping[str, ColumnLike] | Frame
+
+
+def is_table(given: object) -> TypeGuard[TableLike]:
+    """Whether columns by name are given, not one column."""
+    return isinstance(given, Mapping) or hasattr(given, "columns")
 
 
 def numbers(name: str, values: object, *, dimensions: tuple[int, ...] = (1,)) -> Array:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME
-from belated.base.columns import Array, Frame, as_array, locked, numbers
+from belated.base.columns import Array, as_array, is_table, locked, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock, read_times
@@ -121,7 +121,7 @@ def read_events(
 
 def _columns(events: object, names: Sequence[str]) -> dict[str, object]:
     """Return the columns that there are of these names."""
-    if not isinstance(events, (Mapping, Frame)):
+    if not is_table(events):
         raise LogError(
             f"`events` is of type {type(events).__name__}; it must be a dataframe or a mapping with `unit`, `age` or "
             "`time`, and perhaps `value`.",

@@ -84,7 +84,7 @@ def _labels(arm: object) -> Array:
     if array.dtype.kind in "Mm":
         array = array.astype(f"{array.dtype.kind}8[us]").astype(object)
     if array.ndim != 1:  # labels that are themselves sequences
-        rows = list(arm) if isinstance(arm, Iterable) else []
+        rows = list(arm if isinstance(arm, Iterable) else array)
         array = np.empty(len(rows), dtype=object)
         array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in rows]
     if array.dtype.kind == "O" and set(map(type, array.tolist())) == {int} and max(map(abs, array)) < 2**63:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from belated.base.checks import LEAST_PROBABILITY
-from belated.base.columns import Array, Frame, Label, TableLike, as_array, is_missing, locked, numbers
+from belated.base.columns import Array, Label, TableLike, as_array, is_missing, is_table, locked, numbers
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
 from belated.summaries.covariates import Covariates
@@ -36,7 +36,7 @@ class SegmentColumn(NamedTuple):
 
 def read_segments(segment: object, rows: int) -> SegmentColumn:
     """Return the segments of rows from a column, or the combinations of several: a mapping or a dataframe."""
-    if isinstance(segment, (Mapping, Frame)):
+    if is_table(segment):
         names = list(segment if isinstance(segment, Mapping) else segment.columns)
         if not names:
             raise LogError(f"{argument('segment')} has no columns; it needs at least one.", column="segment")
@@ -166,7 +166,7 @@ def read_covariates(covariates: object, rows: int) -> Covariates:
     A missing value counts as the mean, with an indicator of its own: 1 where the covariate is missing. Covariates that
     do not vary are left out.
     """
-    if not isinstance(covariates, (Mapping, Frame)):
+    if not is_table(covariates):
         raise LogError(
             f"{argument('covariates')} is of type {type(covariates).__name__}; it must map names to columns, such as "
             "{'age': [31, 45]}.",

@@ -183,7 +183,7 @@ def read_arrivals(history: History, arm: object, outcome: object, propensity: ob
             f"{argument('propensity')}, or a later version of the log."
         )
     y, pi = (
-        numbers(name, np.atleast_1d(np.asarray(x))) for name, x in (("outcome", outcome), ("propensity", propensity))
+        numbers(name, np.atleast_1d(np.asanyarray(x))) for name, x in (("outcome", outcome), ("propensity", propensity))
     )
     code = np.array([arm_index(arms, label) for label in _labels(arm, arms)], dtype=np.int64)
     if not len(code) == len(y) == len(pi):
