@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,12 @@ _FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping fro
 #: The positions of two arms; a contrast is the first minus the second.
 Pair = tuple[Label, Label]
 
-#: What a policy does in a segment: it chooses an arm, or has a probability for each arm.
-PolicyChoice: TypeAlias = Label | ByArm[float]
+#: What a policy does in a segment: it chooses an arm, or has a probability for each arm. Type checkers take any Mapping
+#: for hashable, and so for a label; dict, which is not, has to be named.
+PolicyChoice: TypeAlias = Label | dict[Any, float]
 
 #: A policy: a probability for each arm or, by segment, what it does there.
-PolicyLike: TypeAlias = ByArm[float] | ByArm[PolicyChoice]
+PolicyLike: TypeAlias = ByArm[PolicyChoice]
 
 _Arm = TypeVar("_Arm")
 

@@ -126,9 +126,8 @@ class Protocol(HttpToolsProtocol):
         limit = _LARGEST_HEAD
         if self.part == "body":
             self.loose -= len(cycle.body) - held
-            limit = (
-                self.app.service.settings.batch_body if cycle.response_complete else limit
-            )  # it is not kept any more
+            # after the reply, a body is not kept any more
+            limit = self.app.service.settings.batch_body if cycle.response_complete else limit
         if self.loose > limit:
             self._refuse(_large())
 
