@@ -15,8 +15,6 @@ from belated.base.version import __version__
 
 TYPE_CHECKING = False  # not typing's: the command hears Ctrl-C as it should only after this module is loaded
 if TYPE_CHECKING:
-    from typing import Any
-
     from belated import live
     from belated.assumptions.checks.check import Check
     from belated.assumptions.diagnosis import Diagnosis, diagnose
@@ -165,11 +163,11 @@ _MODULES = {
 _MODULE_OF = {name: f"belated.{module}" for module, names in _MODULES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'belated' has no attribute {name!r}")
     module = import_module(_MODULE_OF[name])
-    value = getattr(module, name, module)  # arms, delays, policies and live are modules themselves
+    value: object = getattr(module, name, module)  # arms, delays, policies and live are modules themselves
     globals()[name] = value
     return value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from belated.assumptions.checks import cohorts, delays, outcomes, probabilities,
 from belated.assumptions.checks.check import LIGHTS, Check, Light
 from belated.base.checks import one_of
 from belated.base.columns import Label
-from belated.base.documents import csv_text, json_text
+from belated.base.documents import JsonObject, csv_text, json_text
 from belated.base.tables import Column, Table, screen_width
 from belated.base.text import count, one_line
 from belated.log.data import Data, require_data
@@ -150,7 +150,7 @@ class Diagnosis(Table):
             lines += [" " * len(head) + line for line in (*first[1:], *then)]
         return "\n".join([*lines, *self._notes()])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the diagnosis as plain values: the worst light, and a list of checks."""
         return {"worst": self.worst, "checks": [check.to_dict() for check in self.checks]}
 

@@ -7,10 +7,13 @@ import operator
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import SupportsFloat, SupportsIndex, TypeVar
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, TypeVar
 
 from belated.base.errors import OptionError, argument
 from belated.base.text import shown
+
+#: Options of a function by name, to be passed on to it: each has a type of its own, which the function checks.
+Options: TypeAlias = dict[str, Any]
 
 #: How far rounding to 6 decimals takes a probability from what it was.
 ROUNDING = 0.5e-6 * (1 + 1e-9)  # a sum of 1.000001 passes, in whichever order it was added up

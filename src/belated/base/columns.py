@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
 from belated.base.errors import LogError, argument
 from belated.base.text import shown
 
+#: An array of any shape and type: columns have the types that users gave them.
 Array = np.ndarray[Any, Any]
 
 #: Rows of a column that are looked at together; few enough to stay in the processor's cache.
 BLOCK = 1 << 15
+
+#: A row that a database gives; the types of its values are those of the statement's columns.
+Row: TypeAlias = tuple[Any, ...]
 
 #: The label of an arm: text, a number, or any other hashable value.
 Label = Hashable
@@ -25,7 +29,35 @@ _Value = TypeVar("_Value")
 ByArm = Mapping[Any, _Value]
 
 
-def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Array:
+class ColumnLike(Protocol):
+    """A column as users give it: a list, an array, or a series of any library."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[object]: ...
+
+
+class Frame(Protocol):
+    """A dataframe of any library."""
+
+    @property
+    def columns(self) -> Iterable[str]:
+        """The names of the columns."""
+        ...
+
+    def __getitem__(self, name: str, /) -> object: ...
+
+
+#: Columns by name, as users give them.
+TableLike: TypeAlias = Mapping[str, ColumnLike] | Frame
+
+
+def is_table(given: object) -> TypeGuard[TableLike]:
+    """Whether columns by name are given, not one column."""
+    return isinstance(given, Mapping) or hasattr(given, "columns")
+
+
+def numbers(name: str, values: object, *, dimensions: tuple[int, ...] = (1,)) -> Array:
     """Return `values` as a float64 array; None and missing values become NaN."""
     array = as_array(name, values)
     if array.dtype.kind == "O" and array.ndim == 1 and 2 in dimensions:
@@ -39,7 +71,7 @@ def numbers(name: str, values: Any, *, dimensions: tuple[int, ...] = (1,)) -> Ar
     return array
 
 
-def as_array(name: str, values: Any) -> Array:
+def as_array(name: str, values: object) -> Array:
     """Return `values` as an array, if they are a column."""
     if isinstance(values, np.ma.MaskedArray):
         mask, values = np.ma.getmaskarray(values), values.data.astype(object)
@@ -47,8 +79,9 @@ def as_array(name: str, values: Any) -> Array:
     try:
         array = np.asarray(values)
     except ValueError:  # rows of uneven length
-        array = np.empty(len(values), dtype=object)
-        array[:] = list(values)
+        rows = list(values) if isinstance(values, Iterable) else [values]
+        array = np.empty(len(rows), dtype=object)
+        array[:] = rows
         if any(_is_deep(value) for value in array):
             what = "contains lists of lists of lists; it must have one value for every row"
             raise LogError(f"{argument(name)} {what}.", column=name) from None
@@ -61,7 +94,7 @@ def as_array(name: str, values: Any) -> Array:
     return array
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: object) -> bool:
     """Whether a value contains lists of lists."""
     for _ in range(2):
         if not isinstance(value, (list, tuple)):
@@ -105,7 +138,7 @@ def kind_of(array: Array) -> str:
     return kinds.get(array.dtype.kind, str(array.dtype))
 
 
-def is_missing(x: Any) -> bool:
+def is_missing(x: object) -> bool:
     """Whether `x` is None, NaN, NaT or pandas' NA."""
     if x is None or type(x).__name__ in ("NAType", "NaTType"):
         return True
@@ -114,7 +147,7 @@ def is_missing(x: Any) -> bool:
     return bool(x != x) if isinstance(x, (float, np.floating, np.datetime64, np.timedelta64)) else False
 
 
-def sample(name: str, values: Any, *, infinite: bool = False) -> Array:
+def sample(name: str, values: object, *, infinite: bool = False) -> Array:
     """Return a sample to draw from: a column of numbers, not empty, finite unless `infinite` is allowed."""
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
         raise LogError(f"{argument(name)} is {shown(values)}; it must be a sample of numbers.", column=name)

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 #: The kinds of JSON documents.
 Document = Literal["analysis", "diagnosis", "live", "plan", "sensitivity", "status", "study", "verification"]
+
+#: The values of a result by name, or a JSON object that was read. Each name has a type of its own, which only those
+#: who ask for it know.
+JsonObject: TypeAlias = dict[str, Any]
 
 #: Cells that begin so are formulas in spreadsheets; some treat full-width signs as the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -228,7 +228,7 @@ def cut_height(axes: Axes, low: Array, high: Array, estimate: Array) -> None:
         axes.set_ylim(bottom - reach, top + reach)
 
 
-def moment_to_draw(moment: object) -> Any:
+def moment_to_draw(moment: object) -> Any:  # matplotlib's types know no datetimes
     """Return a moment as matplotlib takes it."""
     return moment.astype("datetime64[us]").astype(object) if isinstance(moment, np.datetime64) else moment
 

@@ -5,14 +5,16 @@ Loading it takes as long as a whole command that decides for a unit, which needs
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Any]:  # SciPy has no types
     """Return a function, and keep it."""
     if name.startswith("__"):
         raise AttributeError(name)
     from scipy import special
 
-    function = globals()[name] = getattr(special, name)
+    function: Callable[..., Any] = getattr(special, name)
+    globals()[name] = function
     return function

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import takewhile
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree
 
@@ -209,7 +210,7 @@ class Table:
         """Return the columns of the table by name, unrounded."""
         return self._unrounded()
 
-    def _unrounded(self) -> dict[str, list[Any]]:
+    def _unrounded(self) -> dict[str, list[object]]:
         return {column.name: list(column.values) for column in self._columns()}
 
     def to_csv(self) -> str:
@@ -345,7 +346,7 @@ def _lines(columns: Sequence[Column], *, every: bool) -> list[str]:
 # ---------------------------------------------------------------- libraries and labels
 
 
-def _library(name: str) -> Any:
+def _library(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:

@@ -117,8 +117,9 @@ class _Remarks:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+    def __getattr__(self, name: str) -> object:
+        value: object = getattr(self._stream, name)
+        return value
 
     def write(self, text: str) -> int:
         with suppress(OSError):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from belated.base.checks import one_of
+from belated.base.checks import Options, one_of
 from belated.base.errors import OptionError, argument
 from belated.base.text import count, printable, shown
 from belated.cli.options import option
@@ -168,7 +168,7 @@ def create(
 
     form = check_format(format)
     declared = read_outcome(outcome)
-    options: dict[str, Any] = {
+    options: Options = {
         "arms": _names(arms), "policy": read_policy(policy, declared), "outcome": declared,
         "segments": None if segments is None else _names(segments), "baseline": baseline, "planned_rows": planned,
         "level": level, "kind": kind, "target": target, "every": every, "author": author, "reason": reason,
@@ -485,7 +485,7 @@ def _store(place: str) -> Iterator[Store]:
         yield store
 
 
-def commands() -> dict[tuple[str, ...], Any]:
+def commands() -> dict[tuple[str, ...], Callable[..., None]]:
     """Return every command by its words, in the order of the help."""
     from belated.cli.live_asking import ask, tell
     from belated.cli.live_runs import demo, import_, simulate

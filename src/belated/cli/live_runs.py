@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from belated.base.checks import Options
 from belated.base.text import printable
 from belated.cli import options
 from belated.cli.live import (
@@ -63,7 +64,7 @@ def simulate(
         typer.echo(f"In {printable(str(segment))} they are {_means(means)}.")
 
 
-def _means(means: Mapping[Any, float]) -> str:
+def _means(means: Mapping[Hashable, float]) -> str:
     return ", ".join(f"{printable(str(label))} {mean:g}" for label, mean in means.items())
 
 
@@ -106,8 +107,8 @@ def import_(
 
     form = check_format(format)
     declared = read_outcome(outcome)
-    given: dict[str, Any] = {"kind": kind, "target": target, "every": every, "author": author, "reason": reason}
-    columns: dict[str, Any] = {
+    given: Options = {"kind": kind, "target": target, "every": every, "author": author, "reason": reason}
+    columns: Options = {
         "table": table, "arm": arm, "propensity": propensity, "propensity_unit": propensity_unit,
         "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay, "outcome_column": outcome_column,
     }  # fmt: skip

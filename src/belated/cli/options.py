@@ -25,12 +25,12 @@ QUESTIONS = "Analysis"
 ANSWERS = "Output"
 
 
-def option(help_: str, panel: str | None = None, *, least: int | None = None) -> Any:
+def option(help_: str, panel: str | None = None, *, least: int | None = None) -> object:
     """Return an option whose help text describes its default."""
     return typer.Option(help=help_, show_default=False, rich_help_panel=panel, min=least)
 
 
-def _format(panel: str | None) -> Any:
+def _format(panel: str | None) -> object:
     return typer.Option("--format", help="The format: table, markdown, csv or json.", rich_help_panel=panel)
 
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of, real
 from belated.base.columns import Array, Label
-from belated.base.documents import rows_text
+from belated.base.documents import JsonObject, rows_text
 from belated.base.errors import OptionError
 from belated.base.tables import RANGES, CellKind, Column, Table, shown_limit
 from belated.base.text import Unit, estimate_text, in_unit, percent, with_unit
@@ -152,7 +152,7 @@ class Answer(Table):
     def _columns(self) -> list[Column]:
         return answer_columns([self], test=True)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the values of the answer by name."""
         names = ("name", "estimate", "std_error", "low", "high", "level", "statistic", "p_value", "null",
                  "alternative", "interval")  # fmt: skip

@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from belated.estimation.estimators import ArmStatistics, Estimator, evaluate, ob
 from belated.estimation.intervals import ALTERNATIVES, KINDS, Alternative, Combination, IntervalKind, combine
 from belated.estimation.standardised import Population, cell_statistics, segment_notes
 from belated.estimation.target import Target
+from belated.log.durations import WindowLike
 from belated.summaries.caps import capped_at, quantity
 from belated.summaries.maturing import WELL_COVERED, Age, Maturity
 from belated.summaries.segments import NO_SEGMENTS
@@ -208,7 +209,7 @@ class ArmMeans(Table):
             )
         return self.sums.maturing
 
-    def window(self, window: Any) -> Self:
+    def window(self, window: WindowLike | Age) -> Self:
         """Return the estimate of what happens within a shorter window, such as ``"3d"``."""
         maturity = self._maturing
         length = window.length if isinstance(window, Age) else maturity.length(window)

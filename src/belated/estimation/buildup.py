@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from belated.base.errors import OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, percent
 from belated.estimation.answers import Answer, Answers, answer_columns
+from belated.log.durations import WindowLike
 from belated.summaries.maturing import Age
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Windows(Table):
         ]
 
 
-def estimates_within(estimate: Estimate, windows: Sequence[Any]) -> Windows:
+def estimates_within(estimate: Estimate, windows: Sequence[WindowLike | Age]) -> Windows:
     """Return the estimates for several windows."""
     if isinstance(windows, (str, bytes)) or not windows:
         raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")

@@ -6,18 +6,19 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeGuard
 
 import numpy as np
 
 from belated.base import special
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
+from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
 from belated.base.multiplicity import sidak_level, sidak_p_value
 from belated.base.tables import CellKind, Column, Table
 from belated.base.text import Unit, count, one_line, p_words, percent, visible
 from belated.estimation.answers import Answer, Contrasts, answer_columns, make_answer
-from belated.estimation.target import Pair, Target, find_arm, read_policy
+from belated.estimation.target import Pair, PolicyChoice, Target, find_arm, read_policy
 from belated.summaries.caps import capped_at
 from belated.summaries.segments import NO_SEGMENTS, segment_index
 
@@ -119,7 +120,7 @@ class Heterogeneity(Table):
         answers = list(self.contrasts.answers)
         return [Column("segment", [answer.segment for answer in answers], "label"), *answer_columns(answers, test=True)]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the values of the test by name."""
         left_out = [str(label) for label in self.left_out]
         names = ("statistic", "degrees", "p_value")
@@ -201,6 +202,19 @@ def _welch(values: Array, errors: Array, degrees: Array) -> tuple[float, float, 
 # ---------------------------------------------------------------- the mix
 
 
+#: The names of a segment's values.
+_MixName: TypeAlias = Literal["segment", "share", "assigned", "arrived"]
+
+
+class MixRow(TypedDict):
+    """A segment of a log: its share of the population, its rows and its outcomes."""
+
+    segment: Label
+    share: float
+    assigned: int
+    arrived: int
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Mix(Table):
     """The segments of a log: the share of each in the population of the estimate, its rows and its outcomes."""
@@ -208,7 +222,7 @@ class Mix(Table):
     estimate: Estimate
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[MixRow]:
         """The values of each segment by name."""
         segments = self.estimate.sums.segments
         if segments is None:
@@ -227,7 +241,12 @@ class Mix(Table):
     @property
     def columns(self) -> list[Column]:
         """The values of the segments, as columns to show."""
-        kinds: dict[str, CellKind] = {"segment": "label", "share": "share", "assigned": "count", "arrived": "count"}
+        kinds: dict[_MixName, CellKind] = {
+            "segment": "label",
+            "share": "share",
+            "assigned": "count",
+            "arrived": "count",
+        }
         shown = {} if self.estimate.maturity is None else {"arrived": "closed"}
         return [Column(shown.get(name, name), [row[name] for row in self.rows], kind) for name, kind in kinds.items()]
 
@@ -238,7 +257,9 @@ class Mix(Table):
 # ---------------------------------------------------------------- policies by segment
 
 
-def is_by_segment(policy: Any, segments: tuple[Label, ...], arms: tuple[Label, ...]) -> bool:
+def is_by_segment(
+    policy: object, segments: tuple[Label, ...], arms: tuple[Label, ...]
+) -> TypeGuard[ByArm[PolicyChoice]]:
     """Whether a policy is given by segment: its keys are segments, or its values are not numbers."""
     if not segments or not isinstance(policy, Mapping):
         return False
@@ -247,7 +268,7 @@ def is_by_segment(policy: Any, segments: tuple[Label, ...], arms: tuple[Label, .
     return True
 
 
-def policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], policy: Mapping[Any, Any]) -> Target:
+def policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], policy: ByArm[PolicyChoice]) -> Target:
     """Return the mean outcome under a policy that has an arm, or a probability for each arm, in every segment."""
     table, names = np.zeros((len(segments), len(arms))), []
     for segment, choice in policy.items():
@@ -263,7 +284,9 @@ def policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], poli
     return Target(name=_joined(names), coefficients=table)
 
 
-def read_policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...], text: str) -> dict[Label, Any] | None:
+def read_policy_by_segment(
+    arms: tuple[Label, ...], segments: tuple[Label, ...], text: str
+) -> dict[Label, PolicyChoice] | None:
     """Return a policy by segment from text such as DE:B,FR:A or DE:B;FR:A=0.2,B=0.8; None if it is not one."""
     names = {str(segment): segment for segment in segments}
     choices: list[tuple[Label, int, int]] = []  # the segment, and where its name and its choice begin
@@ -284,7 +307,7 @@ def read_policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...],
         return None
     stops = [start for _, start, _ in choices[1:]] + [len(text)]
     by_text = {str(arm): arm for arm in arms}
-    policy: dict[Label, Any] = {}
+    policy: dict[Label, PolicyChoice] = {}
     for (segment, _, start), stop in zip(choices, stops, strict=True):
         choice = text[start:stop].strip().rstrip(",;").strip()
         if segment in policy:
@@ -293,7 +316,7 @@ def read_policy_by_segment(arms: tuple[Label, ...], segments: tuple[Label, ...],
     return policy
 
 
-def _choice(arms: tuple[Label, ...], text: str) -> Label | dict[Label, float]:
+def _choice(arms: tuple[Label, ...], text: str) -> PolicyChoice:
     """Return an arm, or a probability for each arm, from text."""
     return read_policy(arms, text) if "=" in text else find_arm(arms, text)
 

@@ -16,6 +16,7 @@ from belated.estimation.answers import Answers, answer_columns
 from belated.estimation.estimate import Estimate
 from belated.estimation.estimators import ESTIMATORS, MATURING, SIDE_BY_SIDE, EstimatorName, needs_all_propensities
 from belated.estimation.intervals import INTERVALS, Interval, fallback_interval, resolve_interval
+from belated.estimation.target import PolicyLike
 from belated.log.data import Data, require_data
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Comparison(Table):
         """Return every estimator's answer for one contrast."""
         return Answers("estimator", {name: e.contrast(arm, baseline) for name, e in self.estimates.items()})
 
-    def policy(self, policy: ByArm[float] | str) -> Answers:
+    def policy(self, policy: PolicyLike | str) -> Answers:
         """Return every estimator's answer for one policy."""
         return Answers("estimator", {name: e.policy(policy) for name, e in self.estimates.items()})
 

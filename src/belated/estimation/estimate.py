@@ -6,12 +6,12 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of
-from belated.base.columns import ByArm, Label
+from belated.base.columns import ByArm, ColumnLike, Label, TableLike
 from belated.base.errors import BelatedWarning, OptionError, argument
 from belated.base.multiplicity import joint_p_value, joint_tail
 from belated.estimation.answers import Answer, Contrasts
@@ -34,9 +34,11 @@ from belated.estimation.intervals import (
 from belated.estimation.ledger import Ledger
 from belated.estimation.lift import Lift, find_lift
 from belated.estimation.standardised import Population
-from belated.estimation.target import Pair, Target, default_pairs
+from belated.estimation.target import Pair, PolicyLike, Target, default_pairs
 from belated.log.data import Data, require_data
+from belated.log.durations import WindowLike
 from belated.log.labels import arm_index
+from belated.summaries.maturing import Age
 from belated.summaries.outcome_models import ModelLike
 from belated.summaries.sums import Sums
 from belated.summaries.weights import WeightsLike, read_weights
@@ -60,7 +62,7 @@ def estimate(
     level: float = 0.95,
     interval: Interval = "auto",
     cap: float | None = None,
-    arrival_probability: Any = None,
+    arrival_probability: ColumnLike | str | None = None,
     target: None = None,
 ) -> Estimate: ...
 
@@ -73,8 +75,8 @@ def estimate(
     level: float = 0.95,
     interval: Interval = "auto",
     cap: float | None = None,
-    arrival_probability: Any = None,
-    target: Any,
+    arrival_probability: ColumnLike | str | None = None,
+    target: ColumnLike | TableLike | str,
 ) -> Answer: ...
 
 
@@ -88,8 +90,8 @@ def estimate(
     level: float = 0.95,
     interval: Interval = "auto",
     cap: float | None = None,
-    arrival_probability: Any = None,
-    target: Any = None,
+    arrival_probability: ColumnLike | str | None = None,
+    target: ColumnLike | TableLike | str | None = None,
 ) -> Estimate | Answer:
     """Estimate every arm's mean outcome from an experiment with late and missing outcomes.
 
@@ -168,7 +170,7 @@ def estimate(
     return result
 
 
-def _policy_value(log: Data, target: Any, weights: WeightsLike | None, level: float, interval: Interval) -> Answer:
+def _policy_value(log: Data, target: object, weights: WeightsLike | None, level: float, interval: Interval) -> Answer:
     """Return the mean outcome of a target policy."""
     from belated.estimation.off_policy import policy_value, read_target_policy
 
@@ -243,7 +245,7 @@ class Estimate(ArmMeans):
 
     # ---------------------------------------------------------------- events
 
-    def windows(self, windows: Sequence[Any]) -> Windows:
+    def windows(self, windows: Sequence[WindowLike | Age]) -> Windows:
         """Return the estimates for several windows, such as ``["1d", "7d", "30d"]``."""
         from belated.estimation.buildup import estimates_within
 
@@ -283,7 +285,7 @@ class Estimate(ArmMeans):
         numbers = (arm_index(self.arms, pair[0]), arm_index(self.arms, pair[1]))
         return find_lift(self.combination, self.arms, answer, pair=numbers, tail=tail)
 
-    def policy(self, policy: ByArm[Any] | str, *, alternative: Alternative = "two-sided") -> Answer:
+    def policy(self, policy: PolicyLike | str, *, alternative: Alternative = "two-sided") -> Answer:
         """Return the estimate, interval and test of the mean outcome under a policy, given as a probability per arm.
 
         Parameters

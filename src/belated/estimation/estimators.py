@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -194,7 +194,7 @@ class ArmStatistics:
         common = None if self.common is None else self.common.subset(arms)
         return replace(self._changed(lambda values: values[..., arms]), shared=shared, common=common)
 
-    def at(self, index: Any) -> ArmStatistics:
+    def at(self, index: int | Array) -> ArmStatistics:
         """Return the statistics at an index of their arrays, for example one experiment of many."""
         return self._changed(lambda values: values[index])
 

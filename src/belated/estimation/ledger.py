@@ -7,13 +7,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from belated.base.checks import outcome_fault
-from belated.base.columns import Array, Label, numbers
+from belated.base.columns import Array, ColumnLike, Label, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import shown
 from belated.kernels import jit
@@ -123,19 +121,19 @@ class Ledger:
         with self._lock:
             return self._sums if self._by_segment is None else self._by_segment.sums()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         with self._lock:  # a copy gets its own lock
             state = self.__dict__ | {name: copy(getattr(self, name)) for name in _CHANGING}
         return {name: value for name, value in state.items() if name != "_lock"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
 
     def assign(
         self,
         arm: Iterable[Label],
-        propensity: ArrayLike,
+        propensity: ColumnLike,
         keys: Iterable[Hashable] | None = None,
         segment: Iterable[Label] | None = None,
     ) -> list[Hashable]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LEAST = 0.75
 
 
-def read_target_policy(target: Any, log: Log) -> Array:
+def read_target_policy(target: object, log: Log) -> Array:
     """Return the target's probability of every arm in every row; raise if they are none."""
     q = numbers("target", target, dimensions=(2,))
     shape = (len(log.code), len(log.arms))

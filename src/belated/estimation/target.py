@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,13 @@ _FORMS = "it must be an arm, a pair of arms such as ('B', 'A'), or a mapping fro
 
 #: The positions of two arms; a contrast is the first minus the second.
 Pair = tuple[Label, Label]
+
+#: What a policy does in a segment: it chooses an arm, or has a probability for each arm. Type checkers take any Mapping
+#: for hashable, and so for a label; dict, which is not, has to be named.
+PolicyChoice: TypeAlias = Label | dict[Any, float]
+
+#: A policy: a probability for each arm or, by segment, what it does there.
+PolicyLike: TypeAlias = ByArm[PolicyChoice]
 
 _Arm = TypeVar("_Arm")
 
@@ -91,7 +98,7 @@ class Target:
         return cls(name=contrast_name(*pair), coefficients=_by_arm(arms, {arm: 1.0, baseline: -1.0}), parts=pair)
 
     @classmethod
-    def policy(cls, arms: tuple[Label, ...], shares: ByArm[float] | str, *, option: str = "policy") -> Target:
+    def policy(cls, arms: tuple[Label, ...], shares: PolicyLike | str, *, option: str = "policy") -> Target:
         """Return the mean outcome under a policy, given as a probability per arm."""
         weights = _numbers(option, shares)
         if any(share < 0 for share in weights.values()) or abs(sum(weights.values()) - 1) > tolerance(len(weights)):

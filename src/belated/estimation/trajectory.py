@@ -24,6 +24,7 @@ from belated.estimation.estimators import (
     read_estimator,
 )
 from belated.estimation.intervals import INTERVALS, Interval, resolve_interval
+from belated.estimation.target import PolicyLike
 from belated.log.clock import Moment, MomentLike
 from belated.log.data import Data, require_data
 from belated.summaries.outcome_models import ModelLike
@@ -133,7 +134,7 @@ class Trajectory(Table):
         """Return the answer for one contrast at each time."""
         return self._follow(lambda e: e.contrast(arm, baseline))
 
-    def policy(self, policy: ByArm[float] | str) -> Answers:
+    def policy(self, policy: PolicyLike | str) -> Answers:
         """Return the answer for one policy at each time."""
         return self._follow(lambda e: e.policy(policy))
 

@@ -64,7 +64,7 @@ from belated.kernels.thompson import GRID, clipped_probabilities
 #: Sums in any order of addition: vector registers, as wide as the machine's.
 _VECTORS = {"reassoc", "contract", "nsz", "nnan"}
 
-_index: Any = np.uint32
+_index: Any = np.uint32  # numba's cast; NumPy's type would forbid sums with other integers
 
 _ONE_BITS = np.float64(1.0).view(np.int64)
 _MINUS_ZERO_BITS = np.float64(-0.0).view(np.int64)
@@ -256,7 +256,7 @@ def play(stream, start, stop, experiment, own_policy, two, desk, calendar, rows)
                 arm = _index(arm - 1)
             h = root[arm]
         y = first[arm] + second[arm] * block[b + _index(NOISE)] if all_normal else draw_outcome(stream, arms, arm)
-        late: Any = np.int64(0)
+        late: Any = np.int64(0)  # numba infers its type
         v = block[b + _index(LATENESS)]
         if calendar is None:
             counts = 1.0 if v < comes[arm] else 0.0

@@ -17,7 +17,7 @@ from belated.base.progress import note
 _CAN_LOAD_ALONE = numba.__version__.startswith("0.68.")
 
 
-def compiled(function: Any = None, *, cache: bool = True, **options: Any) -> Any:
+def compiled(function: Callable[..., object] | None = None, *, cache: bool = True, **options: Any) -> Any:
     """Compile a function, keeping the result for the next process if any folder can hold it.
 
     Functions that are handed a user's own function must not be kept: the cache would name its
@@ -28,8 +28,8 @@ def compiled(function: Any = None, *, cache: bool = True, **options: Any) -> Any
     return _with(cache, options)(function)
 
 
-def _with(cache: bool, options: dict[str, Any]) -> Callable[[Any], Any]:
-    def compile_(function: Any) -> Any:
+def _with(cache: bool, options: dict[str, Any]) -> Callable[[Callable[..., object]], Any]:
+    def compile_(function: Callable[..., object]) -> Any:
         dispatcher = numba.njit(**options)(function)
         if cache:
             with suppress(RuntimeError, OSError):  # no folder that could hold it: compile for this process only
@@ -45,7 +45,7 @@ class OnlyACache(FunctionCache):
     Files may be cut short, name what another version had, or be in a folder that is full or was taken away.
     """
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
+    def load_overload(self, sig: object, target_context: object) -> object:
         """Return what was kept for a signature; None if nothing was, or nothing that can be used."""
         kept = None
         try:
@@ -58,7 +58,7 @@ class OnlyACache(FunctionCache):
             _say_once()
         return kept
 
-    def _load_alone(self, sig: Any, target_context: Any) -> Any:
+    def _load_alone(self, sig: object, target_context: object) -> object:
         """Return what was kept, without all that only compiling needs, SciPy's linear algebra included.
 
         Numba loads that first, which takes longer than many answers; compiling loads it by itself.
@@ -67,7 +67,7 @@ class OnlyACache(FunctionCache):
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: object, data: object) -> None:
         """Keep what was compiled for a signature, if that can be."""
         with suppress(Exception):
             super().save_overload(sig, data)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from belated.base.columns import Label
-from belated.base.documents import json_text, plain
+from belated.base.documents import JsonObject, json_text, plain
 from belated.base.errors import LogError, OptionError, recorded_warnings
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -217,9 +217,9 @@ class LiveAnswer(Table):
             *self.warnings,
         ]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the answer as values that JSON has."""
-        content: dict[str, Any] = {
+        content: JsonObject = {
             "experiment": self.name, "as_of": self.as_of.isoformat(), "watermark": self.watermark,
             "counts": vars(self.counts), "warnings": list(self.warnings),
             "exclusions": {name: at.isoformat() for name, at in self.exclusions.items()},

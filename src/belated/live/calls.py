@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.text import shown
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from belated.live.design import Setup
     from belated.live.outcomes import Outcome
 
+_Item = TypeVar("_Item")
+
 #: Acknowledgements of outcomes that cannot be, by their place among the others.
 Refused = dict[int, Told]
 
 
-def several(name: str, values: Iterable[Any]) -> Iterable[Any]:
+def several(name: str, values: Iterable[_Item]) -> Iterable[_Item]:
     """Return values that are given together; raise if they are one value, or none."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise OptionError(f"{argument(name)} is of type {type(values).__name__}; it must be a list.")
@@ -65,7 +67,7 @@ def decisions(replies: list[Decision | BelatedError]) -> list[Decision]:
     return list(map(decided, replies))
 
 
-def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> tuple[list[Tell], Refused]:
+def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[object, ...]]) -> tuple[list[Tell], Refused]:
     """Return the tells whose parts are all possible, and why the others are refused."""
     tells: list[Tell] = []
     refused: Refused = {}
@@ -85,7 +87,7 @@ def read_tells(outcome: Outcome, outcomes: Iterable[Tell | tuple[Any, ...]]) -> 
 
 
 def read_tell(
-    outcome: Outcome, unit: str, value: float, key: str = "", happened_at: Any = None, correct: bool = False
+    outcome: Outcome, unit: object, value: object, key: object = "", happened_at: object = None, correct: object = False
 ) -> Tell:
     """Return a tell whose parts are all possible; raise if one is not."""
     name, number = read_unit(unit), outcome.read(value)

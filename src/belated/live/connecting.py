@@ -12,10 +12,11 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
 
 from belated.base.checks import positive, whole
+from belated.base.documents import JsonObject
 from belated.base.errors import LogError, OptionError, PolicyError, argument
 from belated.base.text import one_line
 from belated.live.errors import (
@@ -29,6 +30,9 @@ from belated.live.errors import (
     StorageError,
     UnknownExperimentError,
 )
+
+if TYPE_CHECKING:
+    import socket
 
 #: Where a token is looked for if none is given.
 VARIABLE = "BELATED_TOKEN"
@@ -74,12 +78,13 @@ class ServiceReply(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> Any:
+    def json(self) -> JsonObject:
         """Return the body as what JSON has."""
         try:
-            return json.loads(self.body)
+            content: JsonObject = json.loads(self.body)
         except ValueError:
             raise StorageError("The service's reply is not JSON; is it belated that answers there?") from None
+        return content
 
 
 class _UnsentError(Exception):
@@ -133,7 +138,7 @@ class ServiceConnection:
         self,
         method: str,
         path: str,
-        content: Any = None,
+        content: object = None,
         *,
         repeatable: bool = True,
         timeout: float | None = None,
@@ -245,7 +250,7 @@ def _read(response: http.client.HTTPResponse, file: BinaryIO | None) -> bytes:
     return b""
 
 
-def _has_news(sock: Any) -> bool:
+def _has_news(sock: socket.socket) -> bool:
     """Whether the other side has said something unasked: that it closes the connection."""
     if not hasattr(select, "poll"):
         return bool(select.select([sock], [], [], 0)[0])

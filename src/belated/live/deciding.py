@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from belated.base.checks import tolerance
+from belated.base.columns import Array
 from belated.base.errors import OptionError, PolicyError, argument
 from belated.base.text import one_line
 from belated.live.errors import legible
@@ -130,7 +130,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
         )
     try:
         returned = answer_of(policy.function, np.array(counts, float), np.array(totals, float), step)
-        answer: Any = np.asarray(returned, dtype=np.float64)
+        answer: Array = np.asarray(returned, dtype=np.float64)
     except PolicyError:
         raise
     except (Exception, SystemExit) as error:  # whatever a user's function does

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from belated.base.checks import fraction, one_of, positive, whole
+from belated.base.checks import Options, fraction, one_of, positive, whole
+from belated.base.columns import Row
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
 from belated.live.errors import StorageError, UnknownExperimentError, legible
@@ -82,13 +83,13 @@ class Setup:
             return cls(**{**table, "outcome": outcome_from(table["outcome"])})
 
     @property
-    def sequence_options(self) -> dict[str, Any]:
+    def sequence_options(self) -> Options:
         """The options with which `bl.sequence` makes the experiment's confidence sequence."""
         _, bounds = self.outcome.sequence
-        options: dict[str, Any] = {"level": self.level, "target": self.target, "baseline": self.baseline}
+        options: Options = {"level": self.level, "target": self.target, "baseline": self.baseline}
         return {"kind": self.kind, **options, **({} if bounds is None else {"bounds": bounds})}
 
-    def segment_options(self, segments: int) -> dict[str, Any]:
+    def segment_options(self, segments: int) -> Options:
         """Return the options with which `bl.sequence` follows one of several segments: narrowest at its share."""
         kind = self.outcome.sequence[0] if self.kind == "auto" else self.kind
         return {**self.sequence_options, "kind": kind, "target": max(self.target // segments, 1)}
@@ -156,7 +157,7 @@ def read_unit(value: object) -> str:
     return text
 
 
-def read_units(values: list[Any]) -> list[str]:
+def read_units(values: list[str]) -> list[str]:
     """Return units as `read_unit` does; those that are plain text, as most are, are checked together."""
     if set(map(type, values)) == {str} and all(values) and max(map(len, values)) <= LONGEST_UNIT:
         together = "".join(values)
@@ -256,20 +257,20 @@ def snapshot(session: Session, name: str) -> Snapshot:
 
 
 #: What an experiment serves from: its arms, its segments and its latest version.
-_Served = tuple[tuple[ArmRow, ...], tuple[str, ...], Version | None]
+Served = tuple[tuple[ArmRow, ...], tuple[str, ...], Version | None]
 
 
-def _served(session: Session, key: int, latest: int | None, state: State, *, segmented: bool) -> _Served:
+def _served(session: Session, key: int, latest: int | None, state: State, *, segmented: bool) -> Served:
     """Return what is served; arms and segments of a running experiment change only with a new version."""
     memory = session.known if state == "running" else None
     place = (key, latest or 0)
     if memory is not None and place in memory:
-        known: _Served = memory[place]
+        known: Served = memory[place]
         return known
     rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
     if not rows:
         raise StorageError("The store is damaged: an experiment has no arms; restore a backup.")
-    segments: list[Any] = []
+    segments: list[Row] = []
     if segmented:
         segments = session.run("select label from segment where experiment = ? order by number", key)
     versions = [] if latest is None else session.run(_ONE, key, latest)
@@ -305,7 +306,7 @@ def add_version(session: Session, experiment: int, version: Version) -> bool:
 _NUMBERS, _LISTS = 5, (int, float, float, float, int)
 
 
-def _version(row: tuple[Any, ...]) -> Version:
+def _version(row: Row) -> Version:
     with legible("a version of the policy"):
         number, rule, step, watermark, made_at = map(int, row[:_NUMBERS])
         offered, probabilities, counts, totals, steps = (

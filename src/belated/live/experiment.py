@@ -6,7 +6,7 @@ import datetime as dt
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +21,12 @@ from belated.live.deciding import check_policy
 from belated.live.design import Snapshot, read_text, read_unit, snapshot
 from belated.live.erasing import erase
 from belated.live.logs import LogState
-from belated.live.records import Change, Decision, Tell, Told, Version, moment
+from belated.live.records import ArmState, Change, Decision, Tell, Told, Version, moment
 from belated.live.sqlite import SQLiteStorage
 from belated.live.status import Changes, Status
 from belated.live.storage import Session
 from belated.live.verifying import replay
+from belated.log.clock import Moment
 from belated.reading.live_logs import LiveRows
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Experiment:
         self.name, self.setup = about.name, about.setup
         self._lock = threading.Lock()
         self._rows, self._grown = LiveRows(), 0
-        self._answer: tuple[Any, LiveAnswer] | None = None
+        self._answer: tuple[tuple[object, ...], LiveAnswer] | None = None
 
     def __repr__(self) -> str:
         return f"Experiment({self.name!r})"
@@ -123,7 +124,7 @@ class Experiment:
         """Do what `tell` does, for callers of an event loop; if one is cancelled, its outcome is stored anyway."""
         return taken((await self.tell_many_async([Tell(unit, value, key, happened_at, correct)]))[0])
 
-    def tell_many(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+    def tell_many(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Store several outcomes in one transaction; return an acknowledgement of each.
 
         Parameters
@@ -134,7 +135,7 @@ class Experiment:
         tells, refused = read_tells(self.setup.outcome, outcomes)
         return acknowledgements(self._store.submit("tell", self.name, tells), refused)
 
-    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Do what `tell_many` does, for callers of an event loop."""
         tells, refused = read_tells(self.setup.outcome, outcomes)
         return acknowledgements(await self._store.submit_async("tell", self.name, tells), refused)
@@ -282,7 +283,7 @@ class Experiment:
     def _author(self, author: str | None, reason: str) -> Author:
         return author_of(author, reason, self._changes)
 
-    def _set_arm(self, arm: str, state: Any, author: str | None, reason: str) -> None:
+    def _set_arm(self, arm: str, state: ArmState, author: str | None, reason: str) -> None:
         with self._store.storage.writing() as session:
             changing.set_arm(session, self.name, arm, state, self._store.find_policy, self._author(author, reason))
 
@@ -347,5 +348,5 @@ class Experiment:
             return self._exclusions(session)
 
 
-def _microseconds(time: Any) -> int:
-    return int(np.datetime64(time, "us").astype(np.int64))
+def _microseconds(time: Moment) -> int:
+    return int(np.asarray(time, "datetime64[us]").astype(np.int64))

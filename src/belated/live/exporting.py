@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from belated.base.columns import Array
 from belated.base.documents import csv_text
 from belated.base.errors import OptionError
 from belated.base.files import check_place, write_whole
 from belated.log.log import Log
 
 
-def log_columns(log: Log) -> dict[str, Any]:
+def log_columns(log: Log) -> dict[str, Sequence[object]]:
     """Return the columns that `bl.read` guesses the roles of."""
     arrived = log.arrived
-    columns: dict[str, Any] = {"arm": [str(log.arms[k]) for k in log.code.tolist()]}
+    columns: dict[str, Sequence[object]] = {"arm": [str(log.arms[k]) for k in log.code.tolist()]}
     columns |= {f"p_{arm}": log.propensity_matrix[:, k].tolist() for k, arm in enumerate(log.arms)}
     if log.segment_column is not None:
         labels, code = log.segment_column
@@ -30,7 +31,7 @@ def log_columns(log: Log) -> dict[str, Any]:
     return columns
 
 
-def _times(times: Any) -> list[str]:
+def _times(times: Array) -> list[str]:
     return [str(each) for each in np.datetime_as_string(times, unit="us")]
 
 

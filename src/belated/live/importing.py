@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.checks import Options
+from belated.base.columns import Array, ByArm
 from belated.base.errors import LogError, OptionError, argument
 from belated.live.creating import Creation, plan_creation
 from belated.live.design import Setup, add_version, read_text, read_unit, snapshot
@@ -62,14 +63,16 @@ class Imported(NamedTuple):
         return exp
 
 
-def import_log(store: Store, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+def import_log(
+    store: Store, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
+) -> Experiment:
     """Read a table as a running experiment, as `Store.import_table` describes it, and store it."""
     return read_import(name, source, policy=policy, outcome=outcome, **options).add(store)
 
 
 def read_import(
     name: str,
-    source: Any,
+    source: object,
     *,
     policy: Policy,
     outcome: Outcome,
@@ -121,7 +124,7 @@ def _check_outcomes(log: Log, rows: list[int], outcome: Outcome) -> None:
 
 
 def _read(
-    source: Any, unit: str | None, segment: str | Sequence[str] | None, columns: dict[str, Any]
+    source: object, unit: str | None, segment: str | Sequence[str] | None, columns: Options
 ) -> tuple[Log, list[int], list[str]]:
     """Return the log, the table's row of each of its rows, and the table's units."""
     import pyarrow as pa
@@ -181,7 +184,7 @@ def _segments(log: Log) -> list[str] | None:
     return [str(label) for label in labels]
 
 
-def _chances(opened: Source) -> Any:
+def _chances(opened: Source) -> str | ByArm[str] | ByArm[float] | None:
     """Return where the probabilities are: a column for each arm, or one with all of them."""
     role = opened.roles.propensity
     if role is None or role.kind != "wide" or role.labels is None:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from belated.live.answers import LiveAnswer
 from belated.live.design import Setup
@@ -53,7 +53,7 @@ class LiveExperiment(Protocol):
     ) -> Told:
         """Store the outcome of a unit; told again, it changes nothing."""
 
-    def tell_many(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+    def tell_many(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Store several outcomes; return an acknowledgement of each."""
 
     async def ask_async(self, unit: str, segment: str | None = None) -> Decision:
@@ -73,7 +73,7 @@ class LiveExperiment(Protocol):
     ) -> Told:
         """Do what `tell` does, without blocking an event loop."""
 
-    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Do what `tell_many` does, without blocking an event loop."""
 
     def tick(self) -> Version | None:
@@ -166,7 +166,7 @@ class LiveStore(Protocol):
         """Return the names and states of all experiments."""
 
     def import_table(
-        self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any
+        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: object
     ) -> LiveExperiment:
         """Go on with a running experiment of a table that has every arm's probability in each row."""
 

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
+from belated.base.columns import Row
 from belated.base.errors import argument
 from belated.base.text import one_line
 from belated.live import schema
@@ -26,7 +26,7 @@ from belated.live.storage import Session, Storage
 _BATCH = 50_000
 
 _Erased = dict[str, dict[bytes, int]]
-_Rows = list[tuple[Any, ...]]
+_Rows = list[Row]
 
 
 def backup(storage: Storage, path: Path) -> Path:
@@ -247,7 +247,7 @@ def _copy(old: Session, new: Session) -> None:
         new.run("update meta set value = ? where key = 'transaction'", str((highest >> PLACES) + 1))
 
 
-def _batches(session: Session, table: str) -> Iterator[list[tuple[Any, ...]]]:
+def _batches(session: Session, table: str) -> Iterator[list[Row]]:
     columns = ", ".join(COLUMNS[table])
     if COLUMNS[table][0] != "id":
         rows = session.run(f"select {columns} from {table}")

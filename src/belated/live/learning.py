@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from belated.base.columns import Row
 from belated.live.outcomes import Outcome
 from belated.live.records import Version
 from belated.live.storage import Session
@@ -153,20 +153,20 @@ def _learned_at(session: Session, experiment: int, version: Version) -> int:
 _LEARNING = ("start", "tick")
 
 
-def _events(session: Session, decisions: list[int]) -> dict[int, list[tuple[Any, ...]]]:
+def _events(session: Session, decisions: list[int]) -> dict[int, list[Row]]:
     """Return the events of some decisions: number, key, value and when each happened."""
     rows = session.run(
         "select decision, id, key, value, coalesce(happened_at, arrived_at) from outcome where decision in (?*) "
         "order by id",
         decisions,
     )
-    events: dict[int, list[tuple[Any, ...]]] = {}
+    events: dict[int, list[Row]] = {}
     for decision, *event in rows:
         events.setdefault(decision, []).append(tuple(event))
     return events
 
 
-def _measured(events: Iterable[tuple[Any, ...]], outcome: Outcome, assigned_at: int, below: int) -> float:
+def _measured(events: Iterable[Row], outcome: Outcome, assigned_at: int, below: int) -> float:
     """Return what the events in a window amount to, of those that were known at a watermark; one of value 0 is none."""
     latest: dict[str, tuple[float, int]] = {}
     for number, key, value, happened in events:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Row
+from belated.base.documents import JsonObject
 from belated.live.answers import Counts, LiveAnswer
 from belated.live.design import Setup
 from belated.live.errors import StorageError, unharmed
@@ -85,13 +86,13 @@ class LogState:
     def _live(self) -> LiveLog:
         return live_log(self.rows, self.name, list(self.labels), self._table(), self.now, segments=self.segments)
 
-    def _table(self) -> dict[str, Any]:
-        table: dict[str, Any] = json.loads(self.setup.to_json())
+    def _table(self) -> JsonObject:
+        table: JsonObject = json.loads(self.setup.to_json())
         return table
 
     # ---------------------------------------------------------------- as a stream
 
-    def stream(self, **about: Any) -> Iterator[bytes]:
+    def stream(self, **about: object) -> Iterator[bytes]:
         """Give the log as a stream of Arrow's, in parts.
 
         A row has the decision's number, its arm, version, time and segment, the probability of every arm, the outcome
@@ -133,7 +134,7 @@ class _Sink:
         self._parts: list[bytes] = []
         self.closed = False
 
-    def write(self, part: Any) -> int:
+    def write(self, part: bytes | pa.Buffer) -> int:
         self._parts.append(bytes(part))
         return len(self._parts[-1])
 
@@ -163,7 +164,7 @@ def _nested(keys: Array, events: pa.Table) -> pa.Array:
 # ---------------------------------------------------------------- of a stream
 
 
-def read_stream(content: bytes) -> tuple[LogState, Mapping[str, Any]]:
+def read_stream(content: bytes) -> tuple[LogState, JsonObject]:
     """Return the state that a stream was made of, and what the stream says about it."""
     import pyarrow as pa
 
@@ -182,7 +183,7 @@ def read_stream(content: bytes) -> tuple[LogState, Mapping[str, Any]]:
         raise StorageError("The service sent a log that cannot be read; is it belated of the same version?") from None
 
 
-def _rows(frame: pa.Table, about: Mapping[str, Any], *, events: bool) -> LiveRows:
+def _rows(frame: pa.Table, about: JsonObject, *, events: bool) -> LiveRows:
     """Return the rows of a stream."""
     rows = LiveRows(
         corrected=int(about["corrected"]), chances=[np.array(p, float) for p in about["chances"]],
@@ -215,7 +216,7 @@ def _stamps(column: pa.ChunkedArray) -> tuple[Array, Array]:
     return column.cast(pa.int64()).fill_null(0).to_numpy(), valid
 
 
-def _flat(keys: Array, nested: pa.ListArray) -> list[tuple[Any, ...]]:
+def _flat(keys: Array, nested: pa.ListArray) -> list[Row]:
     """Return events as `LiveRows` has them, in the order of their numbers, which tell them apart."""
     import pyarrow as pa
 

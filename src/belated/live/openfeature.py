@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from belated.base.errors import MissingLibraryError
 from belated.live.errors import LiveError, UnknownExperimentError
@@ -128,7 +128,7 @@ class Provider(AbstractProvider):
             value = read(decision.arm)
         except (KeyError, ValueError):
             raise TypeMismatchError("The arm's name is no value of this type; ask for a flag of text.") from None
-        about: dict[str, Any] = {"logged": decision.logged, "version": decision.version}
+        about: dict[str, bool | int | float | str] = {"logged": decision.logged, "version": decision.version}
         reason = Reason.SPLIT if decision.logged else Reason.DEFAULT
         return FlagResolutionDetails(value, reason=reason, variant=decision.arm, flag_metadata=about)
 

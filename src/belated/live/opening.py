@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from belated.base.errors import OptionError, argument
 from belated.live import store as stores
@@ -79,7 +80,7 @@ def open(  # noqa: A001
     return stores.open(place, make=make, ticking=ticking, clock=clock, limit=limit)
 
 
-def _check_unused(options: dict[str, Any], why: str) -> None:
+def _check_unused(options: Mapping[str, object], why: str) -> None:
     for name, value in options.items():
         if value is not None:
             raise OptionError(f"{argument(name)} {why}; leave it out.")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME, one_of
 from belated.base.checks import real as finite
+from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
-from belated.log.durations import read_duration
+from belated.log.durations import WindowLike, read_duration
 
 if TYPE_CHECKING:
     from belated.sequences.design import SequenceKind
@@ -73,7 +74,7 @@ class Outcome:
             raise OptionError(f"{argument('value')} is {number:g}; it must lie between {self.low:g} and {self.high:g}.")
         return number
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the outcome as a table, from which `outcome_from` makes it again."""
         if self.is_events:
             return {"kind": self.kind, "window": self.window, "measure": self.measure}
@@ -106,7 +107,7 @@ def bounded(low: float, high: float) -> Outcome:
     return Outcome("bounded", least, most)
 
 
-def events(window: Any, measure: Measure = "indicator") -> Outcome:
+def events(window: WindowLike, measure: Measure = "indicator") -> Outcome:
     """Declare events, which are told when they happen; a unit without any has outcome 0 when its window closes.
 
     Parameters
@@ -119,7 +120,7 @@ def events(window: Any, measure: Measure = "indicator") -> Outcome:
     return Outcome("events", window=read_duration(window).text, measure=one_of("measure", measure, MEASURES))
 
 
-def outcome_from(table: dict[str, Any]) -> Outcome:
+def outcome_from(table: JsonObject) -> Outcome:
     """Return the outcome of a table that `Outcome.to_dict` made."""
     kind = one_of("kind", table["kind"], KINDS)
     if kind == "events":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from psycopg.adapt import Dumper
 
 
 class Packed(bytes):
@@ -32,7 +35,7 @@ _KINDS = {
 _MISSING = (-1).to_bytes(4, signed=True)
 
 
-def pack(kind: str, values: Sequence[Any]) -> Packed:
+def pack(kind: str, values: Sequence[object]) -> Packed:
     """Return values, of which some may be None, as an array of a type."""
     number, to_bytes, dtype = _KINDS[kind]
     missing = None in values
@@ -48,7 +51,7 @@ def pack(kind: str, values: Sequence[Any]) -> Packed:
 
 
 @lru_cache(maxsize=1)
-def dumper() -> type[Any]:
+def dumper() -> type[Dumper]:
     """Return what makes psycopg send packed arrays as they are."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
@@ -56,7 +59,7 @@ def dumper() -> type[Any]:
     class PackedDumper(Dumper):
         format = Format.BINARY
 
-        def dump(self, obj: Any) -> bytes:
+        def dump(self, obj: Packed) -> bytes:
             return bytes(obj)
 
     return PackedDumper

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 from belated.base.errors import PolicyError
+
+_Values = TypeVarTuple("_Values")
+_Result = TypeVar("_Result")
 
 #: Seconds that a function may take: less than other processes wait for one that writes, and enough to compile one.
 SECONDS = 30.0
@@ -16,7 +19,7 @@ SECONDS = 30.0
 _stuck: dict[int, threading.Thread] = {}
 
 
-def answer_of(function: Callable[..., Any], *values: Any) -> Any:
+def answer_of(function: Callable[[*_Values], _Result], *values: *_Values) -> _Result:
     """Return what a function returns, and raise what it raises.
 
     Raises
@@ -28,7 +31,7 @@ def answer_of(function: Callable[..., Any], *values: Any) -> Any:
     if before is not None and before.is_alive():
         raise PolicyError("The policy has not answered when it was last called, and is still running.")
     _stuck.pop(id(function), None)
-    said: list[Any] = []
+    said: list[_Result] = []
     raised: list[BaseException] = []
 
     def work() -> None:

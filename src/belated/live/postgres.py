@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from belated.base.checks import Options
+from belated.base.columns import Row
 from belated.base.errors import MissingLibraryError
 from belated.base.text import masked, one_line
 from belated.live.errors import CrossedError, StorageError
@@ -20,6 +22,8 @@ from belated.reading.live_logs import SCHEMA
 
 if TYPE_CHECKING:
     import psycopg
+
+    from belated.live.design import Served
 
 _TYPES = {"ID": "bigint primary key", "BYTES": "bytea", "REAL": "double precision"}
 
@@ -55,7 +59,7 @@ _LOCK = 0x626C7464
 
 #: Text is UTF-8 whatever the database's encoding is. psycopg prepares nothing by itself: on another connection of a
 #: pool, its names could mean other statements.
-_OPTIONS: dict[str, Any] = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
+_OPTIONS: Options = {"connect_timeout": 15, "prepare_threshold": None, "client_encoding": "utf8"}
 
 _LISTED = "unnest(%b::text[]) with ordinality l (value, place)"
 _FOUND = "select * from decision where experiment = %s and unit = l.value limit 1"
@@ -109,7 +113,7 @@ _ABOUT = _plan(EXPERIMENT + " where e.id = $1")
 class PostgresSession(Session):
     """A transaction of PostgreSQL; rows are numbered by it, so that a slow commit is never below the watermark."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self._connection = connection
         self.now = system_clock()
 
@@ -128,17 +132,17 @@ class PostgresSession(Session):
         rows = [row for _ in experiments if cursor.nextset() for row in cursor.fetchall()]
         self.experiments = {row[1]: row for row in rows}
 
-    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def run(self, statement: str, *values: object) -> list[Row]:
         """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
         cursor = self._connection.execute(_translated(statement), values)
         return cursor.fetchall() if cursor.description else []
 
-    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[tuple[Any, ...]]:
+    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
         """Return the place among the units and columns of each decision that is there; `limit` keeps it a look-up."""
         statement = f"select l.place - 1, {columns} from {_LISTED}, lateral ({_FOUND}) d"
         return self._connection.execute(statement.encode(), [pack("text", units), experiment]).fetchall()
 
-    def add(self, table: str, rows: Sequence[tuple[Any, ...]], *, unless: str | None = None) -> int:
+    def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
         """Insert rows by one statement; wait for those who are about to insert the same."""
         if not rows:
             return 0
@@ -187,7 +191,7 @@ def _insert(table: str, arrays: tuple[bool, ...], unless: str | None) -> bytes:
     return f"insert into {table} ({', '.join(COLUMNS[table])}) select {selected}{source}{end}".encode()
 
 
-def _varies(place: int, column: Sequence[Any]) -> bool:
+def _varies(place: int, column: Sequence[object]) -> bool:
     """Return whether a column is sent as an array: the first of several rows, and whatever is not the same in all."""
     if len(column) == 1:
         return False
@@ -213,13 +217,13 @@ class PostgresStorage(Storage):
         self._url, self.clock = url, clock
         self.name = "the database"
         self._locks = {True: threading.RLock(), False: threading.RLock()}
-        self._known: dict[tuple[int, int], Any] = {}
+        self._known: dict[tuple[int, int], Served] = {}
         self._numbers: dict[str, int] = {}
         self._planned = True
-        self._connections: dict[bool, psycopg.Connection[Any]] = {}
+        self._connections: dict[bool, psycopg.Connection[Row]] = {}
         self._prepare(make=make, upgrade=upgrade)
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def _connect(self) -> psycopg.Connection[Row]:
         try:
             import psycopg
         except ImportError:
@@ -276,14 +280,14 @@ class PostgresStorage(Storage):
             if missing > 0:
                 session.run("update meta set value = (value::bigint + ?)::text where key = 'offset'", missing)
 
-    def _connection(self, *, writes: bool) -> psycopg.Connection[Any]:
+    def _connection(self, *, writes: bool) -> psycopg.Connection[Row]:
         connection = self._connections.get(writes)
         if connection is None or connection.closed or connection.broken:
             connection = self._connect()
             self._keep(connection, writes=writes)
         return connection
 
-    def _keep(self, connection: psycopg.Connection[Any], *, writes: bool) -> None:
+    def _keep(self, connection: psycopg.Connection[Row], *, writes: bool) -> None:
         _prepare_plans(connection, writes=writes)
         self._connections[writes] = connection
 
@@ -299,7 +303,7 @@ class PostgresStorage(Storage):
             connection.execute("rollback")
             session.begin(self.clock, numbers, writes=writes, planned=False)
 
-    def _numbers_of(self, connection: psycopg.Connection[Any], names: Collection[str]) -> list[int]:
+    def _numbers_of(self, connection: psycopg.Connection[Row], names: Collection[str]) -> list[int]:
         """Return the numbers of experiments, which they keep."""
         new = [name for name in names if name not in self._numbers]
         if new:
@@ -324,11 +328,11 @@ class PostgresStorage(Storage):
                     connection.execute("rollback")
                 raise
 
-    def writing(self, experiments: Collection[str] = ()) -> Any:
+    def writing(self, experiments: Collection[str] = ()) -> AbstractContextManager[Session]:
         """Return a transaction that writes."""
         return self._session(experiments, writes=True)
 
-    def reading(self) -> Any:
+    def reading(self) -> AbstractContextManager[Session]:
         """Return a transaction that sees one state of the database."""
         return self._session(writes=False)
 
@@ -344,7 +348,7 @@ class PostgresStorage(Storage):
                 connection.close()
 
 
-def _prepare_plans(connection: psycopg.Connection[Any], *, writes: bool) -> None:
+def _prepare_plans(connection: psycopg.Connection[Row], *, writes: bool) -> None:
     from psycopg.errors import DuplicatePreparedStatement
 
     for plan in (_STARTS[writes][1], _ABOUT):

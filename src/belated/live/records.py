@@ -6,7 +6,9 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from belated.base.documents import JsonObject
 
 State = Literal["draft", "running", "stopped", "closed"]
 ArmState = Literal["offered", "paused", "dropped"]
@@ -60,7 +62,7 @@ class Decision(NamedTuple):
     logged: bool = True
     segment: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the reply as values that JSON has."""
         unit, arm, probabilities, version, at, repeated, logged, segment = self
         return {
@@ -115,9 +117,9 @@ class Tell(NamedTuple):
 
 
 #: The same from a tuple of all fields, in half the time: for the loops over batches.
-make_decision: Callable[[tuple[Any, ...]], Decision] = partial(tuple.__new__, Decision)
-make_told: Callable[[tuple[Any, ...]], Told] = partial(tuple.__new__, Told)
-make_tell: Callable[[tuple[Any, ...]], Tell] = partial(tuple.__new__, Tell)
+make_decision: Callable[[tuple[object, ...]], Decision] = partial(tuple.__new__, Decision)
+make_told: Callable[[tuple[object, ...]], Told] = partial(tuple.__new__, Told)
+make_tell: Callable[[tuple[object, ...]], Tell] = partial(tuple.__new__, Tell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from belated.base.checks import Options
 from belated.base.columns import Array, Label
 from belated.base.errors import OptionError, argument
 from belated.kernels.experiment import NEVER
@@ -168,7 +168,7 @@ def rehearsal(
         raise OptionError(f"{argument('bandit')} has events; a rehearsal needs outcomes, such as arms.bernoulli(0.1).")
     check(bandit, policy)
     check_horizon("rows", rows)
-    options: dict[str, Any] = {
+    options: Options = {
         "arms": [str(label) for label in bandit.arms], "policy": policy, "outcome": outcome_of(bandit),
         "baseline": baseline, "planned_rows": rows, "every": every,
         "segments": segments_of(bandit) or None, "reason": "a rehearsal",

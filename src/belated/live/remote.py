@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
+from belated.base.documents import JsonObject
 from belated.base.errors import LogError, OptionError
 from belated.live.answers import LiveAnswer
 from belated.live.calls import acknowledgements, read_asks, read_tells, taken
@@ -143,7 +144,7 @@ class RemoteStore:
         return understood(read_experiments, self.get("/v1/experiments"))
 
     def import_table(
-        self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any
+        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: object
     ) -> RemoteExperiment:
         """Refuse: a table is imported where the store is, by `belated live import` or `Store.import_table`."""
         raise OptionError(
@@ -183,7 +184,7 @@ class RemoteStore:
         """Return the fallback arm of an experiment, None if it has none."""
         return self._fallback.get(name) if isinstance(self._fallback, Mapping) else self._fallback
 
-    def ask(self, path: str, content: Any, *, patient: bool) -> Any:
+    def ask(self, path: str, content: Mapping[str, object], *, patient: bool) -> JsonObject:
         """Return the reply to an ask; unless it is patient, do not wait for a service that has just failed."""
         if not patient and time.monotonic() - self._failed_at < _REST:
             raise StorageError(f"The service {self._connection.name} has just failed.")
@@ -195,7 +196,7 @@ class RemoteStore:
         self._failed_at = -1e9
         return reply
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str) -> JsonObject:
         """Return what is at a path."""
         return self._connection.call("GET", path).json()
 
@@ -203,6 +204,10 @@ class RemoteStore:
     def patience(self) -> float:
         """Seconds for what may take long."""
         return max(self._connection.timeout, _PATIENCE)
+
+
+#: Sends what is asked to a path of the experiment, and returns the reply.
+_Send: TypeAlias = Callable[[str, Mapping[str, object]], JsonObject]
 
 
 class RemoteExperiment:
@@ -264,14 +269,14 @@ class RemoteExperiment:
         """
         wanted = read_asks(self._setup, units, segments)
 
-        def send(ask: Callable[[str, Any], Any]) -> list[Decision]:
+        def send(ask: _Send) -> list[Decision]:
             replies = [ask("ask-many", asks_table(batch))["decisions"] for batch in batches(wanted)]
             return [read_decision(each) for reply in replies for each in reply]
 
         return self._ask(wanted, fallback, send)
 
     def _ask(
-        self, asks: Sequence[Ask], fallback: str | None, send: Callable[[Callable[[str, Any], Any]], list[Decision]]
+        self, asks: Sequence[Ask], fallback: str | None, send: Callable[[_Send], list[Decision]]
     ) -> list[Decision]:
         """Return decisions of the service; if it fails and there is a fallback arm, that one, which is not logged."""
         arm = self._store.fallback(self.name) if fallback is None else read_text("fallback", fallback)
@@ -299,7 +304,7 @@ class RemoteExperiment:
             return taken(refused[0])
         return understood(read_told, self._post("tell", tell_table(tells[0])))
 
-    def tell_many(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+    def tell_many(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Store several outcomes, as `Experiment.tell_many` does; up to 10,000 in one transaction."""
         tells, refused = read_tells(self.setup.outcome, outcomes)
         acknowledged: list[Told] = []
@@ -330,7 +335,7 @@ class RemoteExperiment:
         """Do what `tell` does in a thread, for callers in an event loop."""
         return await asyncio.to_thread(self.tell, unit, value, key=key, happened_at=happened_at, correct=correct)
 
-    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[Any, ...]]) -> list[Told]:
+    async def tell_many_async(self, outcomes: Iterable[Tell | tuple[object, ...]]) -> list[Told]:
         """Do what `tell_many` does in a thread, for callers in an event loop."""
         return await asyncio.to_thread(self.tell_many, outcomes)
 
@@ -435,11 +440,11 @@ class RemoteExperiment:
 
     # ---------------------------------------------------------------- parts
 
-    def _change(self, what: str, author: str | None, reason: str, **content: Any) -> None:
+    def _change(self, what: str, author: str | None, reason: str, **content: object) -> None:
         whole = {"what": what, **content, **who_table(author, reason)}
         self._connection.call("POST", self._path("changes"), whole, repeatable=False)
 
-    def _post(self, act: str, content: Any) -> Any:
+    def _post(self, act: str, content: Mapping[str, object]) -> JsonObject:
         return self._connection.call("POST", self._path(act), content).json()
 
     def _path(self, act: str = "") -> str:

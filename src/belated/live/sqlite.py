@@ -7,18 +7,22 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from belated.base.columns import Row
 from belated.base.files import check_file
 from belated.base.text import one_line
 from belated.live.errors import StorageError, unharmed
 from belated.live.schema import COLUMNS, META, PLACES, check_schema, migrate, schema_of
 from belated.live.storage import Clock, Session, Storage, system_clock
 from belated.reading.live_logs import APPLICATION, has_programs, is_sqlite
+
+if TYPE_CHECKING:
+    from belated.live.design import Served
 
 #: Seconds to wait while another process writes.
 _PATIENCE = 60
@@ -48,17 +52,17 @@ class SQLiteSession(Session):
             rows = self.run("select value from meta where key = 'transaction'")
             self.transaction, self.watermark = -1, (int(rows[0][0]) + 1) << PLACES
 
-    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def run(self, statement: str, *values: object) -> list[Row]:
         """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
         bound = [json.dumps(value) if isinstance(value, list) else value for value in values]
         return self._run.execute(_translated(statement), bound).fetchall()
 
-    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[tuple[Any, ...]]:
+    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
         """Return the place among the units and columns of each decision that is there; a cross join keeps its order."""
         statement = f"select l.key, {columns} from json_each(?) l cross join decision d " + _FOUND
         return self._run.execute(statement, (json.dumps(units), experiment)).fetchall()
 
-    def add(self, table: str, rows: Sequence[tuple[Any, ...]], *, unless: str | None = None) -> int:
+    def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
         """Insert rows, many by one statement: that is quicker than one by one, and others can run meanwhile."""
         before, place = self._run.total_changes, 0
         for size in _SIZES:
@@ -119,7 +123,7 @@ class SQLiteStorage(Storage):
         self.name = f"`{one_line(self.path.name or self.path)}`"
         _check_place(self.path, self.name, make=make)
         self._locks = {True: threading.RLock(), False: threading.RLock()}
-        self._known: dict[tuple[int, int], Any] = {}
+        self._known: dict[tuple[int, int], Served] = {}
         with _sentences(self.name):
             self._connections = {writes: self._connect(writes=writes) for writes in (True, False)}
         try:
@@ -175,11 +179,11 @@ class SQLiteStorage(Storage):
                 session.begin(writes=writes)
                 yield session
 
-    def writing(self, experiments: Collection[str] = ()) -> Any:
+    def writing(self, experiments: Collection[str] = ()) -> AbstractContextManager[Session]:
         """Return a transaction that writes; others wait for it."""
         return self._session("begin immediate", writes=True)
 
-    def reading(self) -> Any:
+    def reading(self) -> AbstractContextManager[Session]:
         """Return a transaction that sees one state of the file."""
         return self._session("begin", writes=False)
 

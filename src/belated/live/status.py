@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from belated.base.documents import json_rows, json_text
+from belated.base.documents import JsonObject, json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.design import Snapshot
@@ -60,7 +60,7 @@ class Status(Table):
             tuple(rows) if about.segments else (),
         )  # fmt: skip
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the status as values that JSON has."""
         made_at = None if self.made_at is None else self.made_at.isoformat()
         return {
@@ -116,7 +116,7 @@ class Changes(Table):
     def __init__(self, name: str, changes: list[Change]) -> None:
         self.name, self._changes = name, changes
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Change]:
         return iter(self._changes)
 
     def __len__(self) -> int:
@@ -157,7 +157,7 @@ def _in_words(detail: str) -> str:
 _TOLD = ("arm", "arms", "segment", "segments", "policy", "final")
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if isinstance(value, dict):
         return str(value["name"])
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -8,10 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
+from belated.base.columns import Row
 from belated.live.errors import StorageError
 from belated.live.schema import PLACES
+
+if TYPE_CHECKING:
+    from belated.live.design import Served
 
 #: A clock: microseconds since 1970 in UTC.
 Clock = Callable[[], int]
@@ -41,31 +45,31 @@ class Session(ABC):
     watermark: int
     transaction: int
     #: What does not change while a version is the latest, by experiment and version; None if this may be undone.
-    known: dict[tuple[int, int], Any] | None = None
+    known: dict[tuple[int, int], Served] | None = None
     #: Rows of `schema.EXPERIMENT` that were read when the transaction began, by name.
-    experiments: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
+    experiments: Mapping[str, Row] = MappingProxyType({})
     _place: int = 0
 
     @abstractmethod
-    def run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def run(self, statement: str, *values: object) -> list[Row]:
         """Run a statement with `?` for each value and `in (?*)` for a list; return its rows."""
 
     @abstractmethod
-    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[tuple[Any, ...]]:
+    def find_decisions(self, experiment: int, units: list[str], columns: str) -> list[Row]:
         """Return the place among the units, from 0, and columns of table `d` of each decision that is there.
 
         It looks each unit up in the index, however few decisions the engine believes an experiment to have.
         """
 
     @abstractmethod
-    def add(self, table: str, rows: Sequence[tuple[Any, ...]], *, unless: str | None = None) -> int:
+    def add(self, table: str, rows: Sequence[Row], *, unless: str | None = None) -> int:
         """Insert rows of all columns of a table, unless these columns of a row are there; return how many were."""
 
     @abstractmethod
     def own_types(self, statement: str) -> str:
         """Return a statement with the engine's own types for ID, BYTES and REAL."""
 
-    def add_new(self, table: str, rows: Sequence[tuple[Any, ...]], unless: str) -> set[int]:
+    def add_new(self, table: str, rows: Sequence[Row], unless: str) -> set[int]:
         """Insert numbered rows, unless these columns of one are there; return the numbers of those that were not new.
 
         Other transactions that are about to insert the same are waited for.
@@ -132,7 +136,7 @@ class Storage(ABC):
     clock: Clock | None
     _process: int
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         """Remember which process opens it: connections are not for its children."""
         storage = super().__new__(cls)
         storage._process = os.getpid()

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from belated.base.checks import whole
-from belated.base.errors import OptionError, argument
+from belated.base.errors import BelatedError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, shown
 from belated.live import changing, keeping
+from belated.live.asking import Ask
 from belated.live.creating import plan_creation
 from belated.live.design import snapshot
 from belated.live.errors import StorageError
 from belated.live.experiment import Experiment
 from belated.live.outcomes import Outcome
-from belated.live.records import Version
+from belated.live.records import Decision, State, Tell, Told, Version
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Clock, Session, Storage
 from belated.live.ticker import Ticker
 from belated.live.ticking import tick
 from belated.live.verifying import Verification, verify
-from belated.live.writer import Load, Writer
+from belated.live.writer import Item, Kind, Load, Writer
 from belated.simulation.policies import Policy, PolicyFunction
 
 if TYPE_CHECKING:
@@ -202,7 +203,9 @@ class Store:
             [0 if about.version is None else about.version.step - 1 for about in snapshots],
         )
 
-    def import_table(self, name: str, source: Any, *, policy: Policy, outcome: Outcome, **options: Any) -> Experiment:
+    def import_table(
+        self, name: str, source: object, *, policy: Policy, outcome: Outcome, **options: Any
+    ) -> Experiment:
         """Go on with a running experiment of a table that has every arm's probability in each row.
 
         Parameters
@@ -244,15 +247,37 @@ class Store:
 
     # ---------------------------------------------------------------- for experiments
 
-    def submit(self, kind: Any, name: str, items: Sequence[Any]) -> list[Any]:
+    @overload
+    def submit(self, kind: Literal["ask"], name: str, items: Sequence[Ask]) -> list[Decision | BelatedError]: ...
+
+    @overload
+    def submit(self, kind: Literal["tell"], name: str, items: Sequence[Tell]) -> list[Told]: ...
+
+    def submit(self, kind: Kind, name: str, items: Sequence[Item]) -> Sequence[object]:
         """Have items stored together with those of other callers; see `Writer`."""
         return self._writer.submit(kind, name, items)
 
-    def submit_async(self, kind: Any, name: str, items: Sequence[Any]) -> asyncio.Future[list[Any]]:
+    @overload
+    def submit_async(
+        self, kind: Literal["ask"], name: str, items: Sequence[Ask]
+    ) -> asyncio.Future[list[Decision | BelatedError]]: ...
+
+    @overload
+    def submit_async(self, kind: Literal["tell"], name: str, items: Sequence[Tell]) -> asyncio.Future[list[Told]]: ...
+
+    def submit_async(self, kind: Kind, name: str, items: Sequence[Item]) -> Awaitable[object]:
         """Do the same without a thread that waits; if the caller is cancelled, the items are stored all the same."""
         return self._writer.submit_async(kind, name, items)
 
-    def submit_one_async(self, kind: Any, name: str, item: Any) -> asyncio.Future[Any]:
+    @overload
+    def submit_one_async(
+        self, kind: Literal["ask"], name: str, item: Ask
+    ) -> asyncio.Future[Decision | BelatedError]: ...
+
+    @overload
+    def submit_one_async(self, kind: Literal["tell"], name: str, item: Tell) -> asyncio.Future[Told]: ...
+
+    def submit_one_async(self, kind: Kind, name: str, item: Item) -> Awaitable[object]:
         """Do the same for one item, whose result is the future's own."""
         return self._writer.submit_one_async(kind, name, item)
 
@@ -285,10 +310,10 @@ class Store:
 class Experiments(Table):
     """The experiments of a store; iterates over their names."""
 
-    def __init__(self, names: list[str], states: list[Any], arms: list[int], asked: list[int]) -> None:
+    def __init__(self, names: list[str], states: list[State], arms: list[int], asked: list[int]) -> None:
         self.names, self._values = names, (states, arms, asked)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
     def __len__(self) -> int:

@@ -6,10 +6,9 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from belated.base.checks import tolerance
-from belated.base.documents import json_text
+from belated.base.documents import JsonObject, json_text
 from belated.base.errors import BelatedError, PolicyError
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -57,7 +56,7 @@ class Verification(Table):
         """Return text for a terminal: one line if every rule holds."""
         return self._title() if self.clean else super().to_text(every=every)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the result as values that JSON has."""
         return {
             "clean": self.clean, "findings": list(self.findings), "decisions": self.decisions,
@@ -126,7 +125,7 @@ class _Noted:
     final: str | None = None
     setup: Setup | None = None
 
-    def take(self, what: str, detail: dict[str, Any]) -> None:
+    def take(self, what: str, detail: JsonObject) -> None:
         """Take note of a change."""
         if what == "create":
             self.arms = dict.fromkeys(detail["arms"], "offered")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
+from belated.base.documents import JsonObject
 from belated.base.errors import BelatedError, OptionError, argument
 from belated.live.changing import Author
 from belated.live.connecting import problem_error
@@ -27,6 +28,7 @@ _MANY, _LARGE = 10_000, 4 << 20
 
 _Read = TypeVar("_Read")
 _Item = TypeVar("_Item")
+_Reply = TypeVar("_Reply")
 
 
 def path_of(name: str, act: str = "") -> str:
@@ -38,7 +40,7 @@ def path_of(name: str, act: str = "") -> str:
 # ---------------------------------------------------------------- what is sent
 
 
-def policy_table(policy: Policy) -> dict[str, Any]:
+def policy_table(policy: Policy) -> JsonObject:
     """Return a policy as a table; one that is a Python function stays here."""
     from belated.simulation.description import policy_to
 
@@ -49,7 +51,7 @@ def policy_table(policy: Policy) -> dict[str, Any]:
     return policy_to(policy)
 
 
-def asks_table(asks: Sequence[Ask]) -> dict[str, Any]:
+def asks_table(asks: Sequence[Ask]) -> JsonObject:
     """Return what is asked as a table: units or, if they have segments, both."""
     pairs = [ask for ask in asks if not isinstance(ask, str)]
     if not pairs:
@@ -57,9 +59,9 @@ def asks_table(asks: Sequence[Ask]) -> dict[str, Any]:
     return {"units": [unit for unit, _ in pairs], "segments": [segment for _, segment in pairs]}
 
 
-def tell_table(tell: Tell) -> dict[str, Any]:
+def tell_table(tell: Tell) -> JsonObject:
     """Return an outcome as a table, without what is usual."""
-    table: dict[str, Any] = {"unit": tell.unit, "value": tell.value}
+    table: JsonObject = {"unit": tell.unit, "value": tell.value}
     if tell.key:
         table["key"] = tell.key
     if tell.happened_at is not None:
@@ -92,7 +94,7 @@ def batches(items: Sequence[_Item]) -> Iterator[list[_Item]]:
 # ---------------------------------------------------------------- what comes back
 
 
-def understood(read: Callable[[Any], _Read], reply: Any) -> _Read:
+def understood(read: Callable[[_Reply], _Read], reply: _Reply) -> _Read:
     """Return what a reply means; raise if it is not what this version knows."""
     try:
         return read(reply)
@@ -102,7 +104,7 @@ def understood(read: Callable[[Any], _Read], reply: Any) -> _Read:
         raise StorageError("The service's reply cannot be read; is it belated of the same version?") from None
 
 
-def read_decision(table: Mapping[str, Any]) -> Decision:
+def read_decision(table: JsonObject) -> Decision:
     """Return a decision of its table; raise what it was refused with."""
     if table.get("problem") is not None:
         problem = table["problem"]
@@ -110,24 +112,24 @@ def read_decision(table: Mapping[str, Any]) -> Decision:
     return Decision(**_known(table, Decision._fields, "assigned_at"))
 
 
-def read_told(table: Mapping[str, Any]) -> Told:
+def read_told(table: JsonObject) -> Told:
     """Return an acknowledgement of its table."""
     return Told(**_known(table, Told._fields))
 
 
-def read_version(table: Mapping[str, Any]) -> Version:
+def read_version(table: JsonObject) -> Version:
     """Return a policy version of its table."""
     known = _known(table, [field.name for field in fields(Version)], "made_at")
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
     return Version(**{**known, **lists, "made_at": stamp(known["made_at"])})
 
 
-def read_change(table: Mapping[str, Any]) -> Change:
+def read_change(table: JsonObject) -> Change:
     """Return an entry of the audit of its table."""
     return Change(**_known(table, [field.name for field in fields(Change)], "made_at"))
 
 
-def read_status(table: Mapping[str, Any]) -> Status:
+def read_status(table: JsonObject) -> Status:
     """Return a status of its table."""
     known = _known(table, [field.name for field in fields(Status)], "made_at")
     arms = tuple((each["arm"], each["state"], each["probability"]) for each in table["arms"])
@@ -135,18 +137,18 @@ def read_status(table: Mapping[str, Any]) -> Status:
     return Status(**known | {"arms": arms, "segments": segments})
 
 
-def read_experiments(table: Mapping[str, Any]) -> Experiments:
+def read_experiments(table: JsonObject) -> Experiments:
     """Return the experiments of a list of tables."""
     keys = ("name", "state", "arms", "asked")
     return Experiments(*([each[key] for each in table["experiments"]] for key in keys))
 
 
-def read_verification(table: Mapping[str, Any]) -> Verification:
+def read_verification(table: JsonObject) -> Verification:
     """Return what a check found, of its table."""
     return Verification(tuple(table["findings"]), table["decisions"], table["outcomes"], table["versions"])
 
 
-def _known(table: Mapping[str, Any], names: Sequence[str], *times: str) -> dict[str, Any]:
+def _known(table: JsonObject, names: Sequence[str], *times: str) -> JsonObject:
     """Return the entries that have these names; a later version may send more."""
     entries = {name: table[name] for name in names if name in table}
     return entries | {name: dt.datetime.fromisoformat(entries[name]) for name in times if entries.get(name) is not None}

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from queue import SimpleQueue
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from belated.live.asking import ask
+from belated.live.asking import Ask, ask
 from belated.live.errors import CrossedError, LiveError, OverloadedError, StorageError
+from belated.live.records import Tell
 from belated.live.storage import Session, Storage
 from belated.live.telling import tell
 
@@ -28,6 +29,14 @@ _MOMENT, _MOMENTS = 0.0001, 10
 _RECENT = 200
 
 Kind = Literal["ask", "tell"]
+
+#: What is stored: a unit that is asked for, or an outcome that is told.
+Item: TypeAlias = Ask | Tell
+
+#: Items of one kind that are stored together, and their results. The queue holds both kinds: `Store.submit` knows what
+#: each has.
+_Items: TypeAlias = list[Any]
+_Future: TypeAlias = asyncio.Future[Any]
 
 #: What the callers of a turn of an event loop share: the loop, what they do, the experiment, and whether each has one
 #: item.
@@ -82,12 +91,17 @@ class _Request:
     __slots__ = ("callers", "done", "error", "items", "kind", "loop", "name", "result", "sizes")
 
     def __init__(
-        self, kind: Kind, name: str, items: list[Any], done: Any = None, loop: asyncio.AbstractEventLoop | None = None
+        self,
+        kind: Kind,
+        name: str,
+        items: _Items,
+        done: threading.Lock | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.kind, self.name, self.items, self.done, self.loop = kind, name, items, done, loop
-        self.callers: list[asyncio.Future[Any]] = []
+        self.callers: list[_Future] = []
         self.sizes: list[int] = []
-        self.result: list[Any] = []
+        self.result: _Items = []
         self.error: BaseException | None = None
 
     def __len__(self) -> int:
@@ -126,7 +140,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="belated-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, kind: Kind, name: str, items: Sequence[Any]) -> list[Any]:
+    def submit(self, kind: Kind, name: str, items: Sequence[Item]) -> _Items:
         """Have items stored, and return their results once they are on the disk."""
         if not items:
             return []
@@ -141,23 +155,23 @@ class Writer:
             raise request.error
         return request.result
 
-    def submit_async(self, kind: Kind, name: str, items: Sequence[Any]) -> asyncio.Future[list[Any]]:
+    def submit_async(self, kind: Kind, name: str, items: Sequence[Item]) -> _Future:
         """Have items stored; return a future of the running event loop: their results once they are on the disk.
 
         If it is cancelled, the items are stored all the same. What a turn of the loop submits is one request: many
         would cost more, and the writer, woken by the first, would take the interpreter from the others.
         """
         if not items:
-            future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+            future: _Future = asyncio.get_running_loop().create_future()
             future.set_result([])
             return future
         return self._join(kind, name, items, alone=False)
 
-    def submit_one_async(self, kind: Kind, name: str, item: Any) -> asyncio.Future[Any]:
+    def submit_one_async(self, kind: Kind, name: str, item: Item) -> _Future:
         """Have one item stored, as `submit_async` does; the future's result is the item's own."""
         return self._join(kind, name, (item,), alone=True)
 
-    def _join(self, kind: Kind, name: str, items: Sequence[Any], *, alone: bool) -> asyncio.Future[Any]:
+    def _join(self, kind: Kind, name: str, items: Sequence[Item], *, alone: bool) -> _Future:
         """Add a caller to the request of this turn of the running event loop."""
         loop = asyncio.get_running_loop()
         turn = (loop, kind, name, alone)
@@ -167,7 +181,7 @@ class Writer:
         if request is None:
             request = self._turns[turn] = _Request(kind, name, [], None, loop)
             loop.call_soon(self._end_turn, turn)
-        future: asyncio.Future[Any] = loop.create_future()
+        future: _Future = loop.create_future()
         request.items += items
         request.callers.append(future)
         if not alone:
@@ -320,7 +334,7 @@ def _serve(session: Session, kind: Kind, name: str, requests: list[_Request]) ->
     """Answer all requests for one experiment at once; what it refuses as a whole changes nothing."""
     items = requests[0].items if len(requests) == 1 else [item for request in requests for item in request.items]
     try:
-        results: list[Any] = ask(session, name, items) if kind == "ask" else tell(session, name, items)
+        results: _Items = ask(session, name, items) if kind == "ask" else tell(session, name, items)
     except StorageError:
         raise
     except LiveError as error:
@@ -344,9 +358,9 @@ def _reply(requests: list[_Request]) -> None:
     """Tell the callers that their requests are done: threads one by one, all those of an event loop by one call."""
     loops: dict[asyncio.AbstractEventLoop, list[_Request]] = {}
     for request in requests:
-        if request.loop is None:
+        if request.done is not None:
             request.done.release()
-        else:
+        elif request.loop is not None:
             loops.setdefault(request.loop, []).append(request)
     for loop, theirs in loops.items():
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -366,7 +380,7 @@ def _resolve(requests: list[_Request]) -> None:
                 future.set_result(result)
 
 
-def _results(request: _Request) -> list[Any]:
+def _results(request: _Request) -> _Items:
     """Return the result of each caller."""
     if not request.sizes:
         return request.result

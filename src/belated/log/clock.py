@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _DATETIME_UNITS: tuple[DatetimeUnit, ...] = get_args(DatetimeUnit)
 
 #: A time as it is shown, a number or a datetime; and as users give it, also a date or text.
 Moment = int | float | np.datetime64
-MomentLike = Moment | dt.date | str
+MomentLike = Moment | np.integer | np.floating | dt.date | str
 
 #: A duration as it is shown.
 Length = float | np.timedelta64
@@ -49,20 +49,22 @@ class Clock:
         """How many of the clock's units a second has; 1 if its times are plain numbers."""
         return 1 if self.unit is None else 1000 ** _DATETIME_UNITS.index(self.unit)
 
-    def read(self, name: str, moment: Any) -> int | float:
+    def read(self, name: str, moment: object) -> int | float:
         """Return a time as a number of this clock."""
-        is_number = isinstance(moment, (int, float, np.number)) and not isinstance(moment, (bool, np.timedelta64))
+        number = moment if isinstance(moment, (int, float, np.integer, np.floating)) else None
+        if isinstance(moment, (bool, np.timedelta64)):
+            number = None
         if self.unit is None:
-            if not is_number or moment != moment:
+            if number is None or number != number:
                 raise OptionError(
                     f"{argument(name)} is {shown(moment)}; it must be a number, like the times of this log."
                 )
             if not self.whole:
-                return float(moment)
+                return float(number)
             # the last whole number not after it
-            return min(max(math.floor(moment), NEVER + 1), _LAST) if math.isfinite(moment) else _ends(moment)
+            return min(max(math.floor(number), NEVER + 1), _LAST) if math.isfinite(number) else _ends(float(number))
         try:
-            if is_number or np.ndim(moment):
+            if number is not None or np.asarray(moment).ndim:
                 raise TypeError
             value = _moment_of(moment) if isinstance(moment, str) else moment
             array = _datetimes(_from_objects(name, np.array([value], dtype=object), duration=False))
@@ -116,7 +118,9 @@ def _ends(moment: float) -> int:
     return _LAST if moment > 0 else NEVER + 1
 
 
-def read_times(assigned_at: Any, arrived_at: Any, delay: Any, rows: int) -> tuple[Array | None, Array | None, Clock]:
+def read_times(
+    assigned_at: object, arrived_at: object, delay: object, rows: int
+) -> tuple[Array | None, Array | None, Clock]:
     """Return assignment times (None: steps 1, 2, ...), arrival times (None: all at once), and their clock."""
     if arrived_at is not None and delay is not None:
         raise LogError(
@@ -181,7 +185,7 @@ def as_float_times(times: Array) -> Array:
     return np.where(times == NEVER, math.nan, times.astype(np.float64))
 
 
-def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool = False) -> Array:
+def _times(name: str, values: object, rows: int, *, may_miss: bool, duration: bool = False) -> Array:
     array = as_array(name, values)
     if array.ndim != 1 or len(array) != rows:
         raise LogError(
@@ -216,7 +220,7 @@ def _times(name: str, values: Any, rows: int, *, may_miss: bool, duration: bool 
 
 def _from_objects(name: str, array: Array, duration: bool) -> Array:
     """Convert a column of Python objects, some perhaps missing, to numbers, datetimes or durations."""
-    values: list[Any] = [None if is_missing(x) else x for x in array.tolist()]
+    values = [None if is_missing(x) else x for x in array.tolist()]
     present = next((x for x in values if x is not None), None)
     kinds: tuple[type, ...] = (int, float, np.number, Decimal, Fraction)
     if duration and isinstance(present, (dt.timedelta, np.timedelta64)):
@@ -231,14 +235,13 @@ def _from_objects(name: str, array: Array, duration: bool) -> Array:
     if kinds[0] is dt.timedelta:
         return _common_array(values, "timedelta64")
     if kinds[0] is dt.date:
-        aware = [x.astimezone(dt.UTC).replace(tzinfo=None) if getattr(x, "tzinfo", None) else x for x in values]
-        return _common_array(aware, "datetime64")
+        return _common_array([_in_utc(x) for x in values], "datetime64")
     if present is not None and all(x is None or (isinstance(x, int) and NEVER < x <= _LAST) for x in values):
         return np.array([NEVER if x is None else int(x) for x in values], dtype=np.int64)
     return as_floats(name, array)
 
 
-def _common_array(values: list[Any], kind: str) -> Array:
+def _common_array(values: list[object], kind: str) -> Array:
     """Return Python and NumPy datetimes or durations as one array; None is missing."""
     values = [_with_nanoseconds(x) for x in values]
     kinds = {str(x.dtype) for x in values if isinstance(x, np.generic)}
@@ -247,9 +250,15 @@ def _common_array(values: list[Any], kind: str) -> Array:
     return np.array([missing if x is None else x for x in values], dtype=f"{kind}[{finest}]")
 
 
-def _with_nanoseconds(value: Any) -> Any:
+def _in_utc(value: object) -> object:
+    """Return a datetime with a time zone as one of UTC's without."""
+    return value.astimezone(dt.UTC).replace(tzinfo=None) if isinstance(value, dt.datetime) and value.tzinfo else value
+
+
+def _with_nanoseconds(value: object) -> object:
     """Return a datetime or duration of pandas, which may have nanoseconds, as one of NumPy's; NumPy would drop them."""
-    return value.asm8 if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0) else value
+    has_some = getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
+    return getattr(value, "asm8", value) if has_some else value
 
 
 def _datetimes(array: Array) -> Array:

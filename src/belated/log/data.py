@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ColumnLike, Label
 from belated.base.errors import OptionError
 from belated.log.clock import Clock, Moment
+from belated.log.durations import WindowLike
 from belated.summaries.caps import Cap
 from belated.summaries.evidence import Evidence
 from belated.summaries.sums import Parts, Sums
@@ -58,7 +59,7 @@ class Data(ABC):
     moment: int | float | None
     name: str
     within: str | None
-    windows: tuple[Any, ...] = ()
+    windows: tuple[WindowLike, ...] = ()
     cap: float | None
     notes: tuple[str, ...]
     files: tuple[str, ...] = ()
@@ -118,11 +119,11 @@ class Data(ABC):
         """Return the same experiment with another cap on outcomes; None removes the cap."""
 
     @abstractmethod
-    def with_arrival(self, chance: Any) -> Data:
+    def with_arrival(self, chance: ColumnLike | str) -> Data:
         """Return the same experiment with the probability that each outcome ever arrives: an array or a column."""
 
     @abstractmethod
-    def with_target(self, target: Any) -> tuple[Log, Any]:
+    def with_target(self, target: object) -> tuple[Log, object]:
         """Return the log in memory, and the probabilities of a target policy in its rows: an array or columns."""
 
     @abstractmethod
@@ -175,7 +176,7 @@ class Data(ABC):
         return []
 
     @property
-    def columns(self) -> Mapping[str, str | list[str]]:
+    def columns(self) -> Mapping[str, object]:
         """The column for each role; empty for arrays."""
         return {}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,7 +36,11 @@ class Window:
     text: str
 
 
-def longest_of(windows: Any) -> Window:
+#: A window as users give it: a number of steps, or a duration, also as text such as "7d".
+WindowLike: TypeAlias = Window | str | int | float | np.integer | np.floating | dt.timedelta | np.timedelta64
+
+
+def longest_of(windows: Iterable[WindowLike]) -> Window:
     """Return the longest of several windows."""
     if isinstance(windows, (str, bytes)) or not windows:
         raise OptionError(f"{argument('windows')} must be a list of windows, such as ['1d', '7d', '30d'].")
@@ -45,7 +50,7 @@ def longest_of(windows: Any) -> Window:
     return max(known, key=lambda each: each.length)
 
 
-def read_window(window: Any, name: str = "window") -> Window:
+def read_window(window: object, name: str = "window") -> Window:
     """Return a window from text such as "7d" or "12 hours", a number of steps, or a timedelta."""
     if isinstance(window, Window):
         return window
@@ -70,7 +75,7 @@ def read_window(window: Any, name: str = "window") -> Window:
     return _window(int(Fraction(number) * size), True, f"{number} {noun}{'' if number == '1' else 's'}", window, name)
 
 
-def read_duration(given: Any, name: str = "window", otherwise: str = "") -> Window:
+def read_duration(given: object, name: str = "window", otherwise: str = "") -> Window:
     """Return a length of time, as `read_window` does; steps are none. `otherwise` is a word that may be given, too."""
     with suppress(OptionError):
         window = read_window(given, name)
@@ -112,7 +117,7 @@ def other_kind(name: str, given: Window) -> OptionError:
     )
 
 
-def length_on(clock: Clock, window: Any, name: str = "window") -> int | float:
+def length_on(clock: Clock, window: object, name: str = "window") -> int | float:
     """Return a window in numbers of a clock; of a clock of whole numbers, the whole numbers that it contains."""
     given = read_window(window, name)
     if given.is_time != (clock.unit is not None):

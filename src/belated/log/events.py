@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from belated.base.checks import LARGEST_OUTCOME
-from belated.base.columns import Array, as_array, locked, numbers
+from belated.base.columns import Array, as_array, is_table, locked, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.clock import NEVER, Clock, read_times
@@ -90,10 +90,10 @@ class Events(NamedTuple):
 
 
 def read_events(
-    events: Any, unit: Any, assigned: Array, clock: Clock, window: Any, measure: Measure | None, lag: Any
+    events: object, unit: object, assigned: Array, clock: Clock, window: object, measure: Measure | None, lag: object
 ) -> Events:
     """Return the events that a user gave as columns `unit`, `age` or `time`, and perhaps `value`."""
-    given = {name: events[name] for name in ("unit", "age", "time", "value") if name in _names(events)}
+    given = _columns(events, ("unit", "age", "time", "value"))
     if "unit" not in given or ("age" in given) == ("time" in given):
         raise LogError(
             "`events` must have `unit`, the row of each event, and either `age`, the time since its assignment, or "
@@ -119,17 +119,19 @@ def read_events(
     return Events.of(row, age, value, length, measure, 0 if lag is None else length_on(clock, lag, "lag"))
 
 
-def _names(events: Any) -> Sequence[str]:
-    if not isinstance(events, Mapping) and not hasattr(events, "columns"):
+def _columns(events: object, names: Sequence[str]) -> dict[str, object]:
+    """Return the columns that there are of these names."""
+    if not is_table(events):
         raise LogError(
             f"`events` is of type {type(events).__name__}; it must be a dataframe or a mapping with `unit`, `age` or "
             "`time`, and perhaps `value`.",
             column="events",
         )
-    return list(events if isinstance(events, Mapping) else events.columns)
+    known = list(events if isinstance(events, Mapping) else events.columns)
+    return {name: events[name] for name in names if name in known}
 
 
-def _rows_of(unit: Any, labels: Any, rows: int) -> Array:
+def _rows_of(unit: object, labels: object, rows: int) -> Array:
     """Return the row of each event: `unit` itself, or its place among the labels of the rows."""
     units = as_array("unit", unit)
     if labels is None:
@@ -156,7 +158,7 @@ def _rows_of(unit: Any, labels: Any, rows: int) -> Array:
     return np.array(row_of, dtype=np.intp)
 
 
-def _ages(given: Mapping[str, Any], assigned: Array, clock: Clock) -> Array:
+def _ages(given: Mapping[str, object], assigned: Array, clock: Clock) -> Array:
     """Return the time from assignment to event, as floats."""
     if not len(assigned):
         return np.empty(0)

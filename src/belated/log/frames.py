@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -14,30 +14,34 @@ from belated.base.columns import Array, ByArm, Label, numbers
 from belated.base.errors import LogError, argument
 from belated.log.splits import UNIFORM, is_split
 
+#: Narwhals' name for a dataframe of any library, and for a column of it.
+NarwhalsFrame: TypeAlias = nw.DataFrame[Any]
+NarwhalsSeries: TypeAlias = nw.Series[Any]
+
 
 def read_frame(
-    frame: Any,
+    frame: object,
     names: Mapping[str, str | None],
     propensity: str | Sequence[str] | ByArm[str] | ByArm[float],
     arms: Sequence[Label] | None,
-) -> tuple[dict[str, Any], Sequence[Label] | None]:
-    """Return the arguments of `Log` from the columns that `names` and `propensity` name, and the order of the arms."""
+) -> tuple[dict[str, Array], Array | ByArm[float] | str, Sequence[Label] | None]:
+    """Return the columns that `names` names, the propensities, and the order of the arms, as `Log` takes them."""
     table = _table(frame)
-    columns: dict[str, Any] = {
-        role: _values(_column(table, role, name)) for role, name in names.items() if name is not None
-    }
-    if is_split(propensity) or (propensity == UNIFORM and UNIFORM not in table.columns):
-        columns["propensity"] = propensity  # no column: it is declared
-    elif isinstance(propensity, Mapping):
+    columns = {role: _values(_column(table, role, name)) for role, name in names.items() if name is not None}
+    if is_split(propensity):
+        return columns, propensity, arms
+    if propensity == UNIFORM and UNIFORM not in table.columns:
+        return columns, UNIFORM, arms  # no column: it is declared
+    if isinstance(propensity, Mapping):
         arms = list(propensity) if arms is None else arms
         unnamed = [arm for arm in arms if arm not in propensity]
         if unnamed:
             raise LogError(f"{argument('propensity')} has no column for arm {unnamed[0]!r}.", column="propensity")
-        columns["propensity"] = _matrix([_column(table, "propensity", str(propensity[arm])) for arm in arms])
+        chances = _matrix([_column(table, "propensity", str(propensity[arm])) for arm in arms])
     elif isinstance(propensity, Sequence) and not isinstance(propensity, str):
         series = [_column(table, "propensity", name) for name in propensity]
         arms = match([str(name) for name in propensity], columns["arm"]) if arms is None else arms
-        columns["propensity"] = _matrix(series)
+        chances = _matrix(series)
     else:
         column = _column(table, "propensity", propensity)
         if isinstance(column.dtype, nw.Struct):  # a probability for each name
@@ -49,21 +53,21 @@ def read_frame(
                     f"{argument('propensity')} has the fields {fields!r}; they must be the arms.", column="propensity"
                 )
             arms = order
-            columns["propensity"] = _matrix([column.struct.field(named[arm]) for arm in arms])
+            chances = _matrix([column.struct.field(named[arm]) for arm in arms])
         else:
-            columns["propensity"] = _values(column)
+            chances = _values(column)
             if arms is None and isinstance(arm_type := _column(table, "arm", names["arm"]).dtype, nw.Enum):
                 arms = list(arm_type.categories)
-    return columns, arms
+    return columns, chances, arms
 
 
-def read_columns(frame: Any, role: str, names: Sequence[str]) -> dict[str, Array]:
+def read_columns(frame: object, role: str, names: Sequence[str]) -> dict[str, Array]:
     """Return the columns of these names; `role` is for the error if there is none."""
     table = _table(frame)
     return {name: _values(_column(table, role, name)) for name in names}
 
 
-def named_matrix(frame: Any, arm: Array, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
+def named_matrix(frame: object, arm: Array, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
     """Return a dataframe of propensities as a matrix, and the arms that its columns name."""
     table = _table(frame)
     names = list(table.columns)
@@ -74,7 +78,7 @@ def named_matrix(frame: Any, arm: Array, arms: Sequence[Label] | None) -> tuple[
     return _matrix([table.get_column(name) for name in names]), arms
 
 
-def _table(frame: Any) -> nw.DataFrame[Any]:
+def _table(frame: Any) -> NarwhalsFrame:
     try:
         native = nw.from_native(frame)
         table = native.collect() if isinstance(native, nw.LazyFrame) else native
@@ -86,7 +90,7 @@ def _table(frame: Any) -> nw.DataFrame[Any]:
     return table
 
 
-def _column(table: nw.DataFrame[Any], role: str, name: str | None) -> nw.Series[Any]:
+def _column(table: NarwhalsFrame, role: str, name: str | None) -> NarwhalsSeries:
     if name is None or name not in table.columns:
         near = nearest(name, table.columns)
         hint = f" Did you mean {near!r}?" if near else ""
@@ -95,7 +99,7 @@ def _column(table: nw.DataFrame[Any], role: str, name: str | None) -> nw.Series[
     return table.get_column(name)
 
 
-def _values(series: nw.Series[Any]) -> Array:
+def _values(series: NarwhalsSeries) -> Array:
     dtype = series.dtype
     if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
@@ -110,7 +114,7 @@ def _values(series: nw.Series[Any]) -> Array:
     return np.asarray(series.to_numpy())
 
 
-def _matrix(series: Sequence[nw.Series[Any]]) -> Array:
+def _matrix(series: Sequence[NarwhalsSeries]) -> Array:
     matrix = np.empty((len(series[0]) if series else 0, len(series)))
     for k, column in enumerate(series):
         try:

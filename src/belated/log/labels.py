@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from belated.base.errors import BelatedWarning, LogError, UnknownArmError, argum
 from belated.base.text import shown
 
 
-def encode(arm: Any, arms: Sequence[Label] | None, columns: int | None) -> tuple[Array, tuple[Label, ...]]:
+def encode(arm: object, arms: Sequence[Label] | None, columns: int | None) -> tuple[Array, tuple[Label, ...]]:
     """Return the arm of every row as a number, and the labels of the arms.
 
     `columns` is the number of propensity columns; None if only the chosen arm's propensity is known.
@@ -78,15 +77,16 @@ def _span(array: Array) -> tuple[int, int]:
     return min(least for least, _ in spans), max(largest for _, largest in spans)
 
 
-def _labels(arm: Any) -> Array:
+def _labels(arm: object) -> Array:
     array = as_array("arm", arm)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.dtype.kind in "Mm":
         array = array.astype(f"{array.dtype.kind}8[us]").astype(object)
     if array.ndim != 1:  # labels that are themselves sequences
-        array = np.empty(len(arm), dtype=object)
-        array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in arm]
+        rows = list(arm if isinstance(arm, Iterable) else array)
+        array = np.empty(len(rows), dtype=object)
+        array[:] = [tuple(x) if isinstance(x, (list, np.ndarray)) else x for x in rows]
     if array.dtype.kind == "O" and set(map(type, array.tolist())) == {int} and max(map(abs, array)) < 2**63:
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and len(array) and np.isnan(array).any():
@@ -148,9 +148,10 @@ def _distinct(array: Array) -> list[np.generic]:
 
 def _codes(array: Array, labels: tuple[Label, ...]) -> Array:
     kind = array.dtype.kind
-    index: dict[Any, int] = {label: k for k, label in enumerate(labels)}
+    index = {label: k for k, label in enumerate(labels)}
     alike = (str, bytes) if kind in "US" else (bool, int, float)
-    if kind == "O" or len(labels) > 32 or not all(isinstance(label, alike) for label in labels):
+    comparable = [label for label in labels if isinstance(label, alike)]
+    if kind == "O" or len(labels) > 32 or len(comparable) < len(labels):
         values = _hashable(array) if kind == "O" else array.tolist()
         try:
             return np.fromiter(map(index.__getitem__, values), dtype=np.uint16, count=len(values))
@@ -159,7 +160,7 @@ def _codes(array: Array, labels: tuple[Label, ...]) -> Array:
             raise _unknown(row, values[row], labels) from None
     codes = np.zeros(len(array), dtype=np.uint16)
     known = np.zeros(len(array), dtype=bool)
-    for label, k in index.items():
+    for k, label in enumerate(comparable):
         match = np.equal(array, label)
         codes[match] = k
         known |= match
@@ -177,7 +178,7 @@ def _unknown(row: int, label: Label, labels: tuple[Label, ...]) -> LogError:
     )
 
 
-def arm_index(arms: tuple[Label, ...], arm: Any) -> int:
+def arm_index(arms: tuple[Label, ...], arm: object) -> int:
     """Return the position of an arm; raise with the known arms if it is not one."""
     try:
         return arms.index(arm.item() if isinstance(arm, np.generic) else arm)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from belated.base.checks import one_of
-from belated.base.columns import Array, Label, as_array, locked, numbers
+from belated.base.columns import Array, ByArm, ColumnLike, Label, TableLike, as_array, locked, numbers
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, shown
-from belated.log.clock import Clock, read_times
-from belated.log.durations import length_text
+from belated.log.clock import Clock, MomentLike, read_times
+from belated.log.durations import WindowLike, length_text
 from belated.log.events import Events, cohorts_of, matured_sums, read_events, rows_above
 from belated.log.labels import encode
 from belated.log.overview import LogOverview
@@ -107,22 +106,23 @@ class Log(LogRows, Table):
 
     def __init__(
         self,
-        arm: Any,
-        outcome: Any,
-        propensity: Any,
+        arm: ColumnLike,
+        outcome: ColumnLike,
+        propensity: ColumnLike | TableLike | ByArm[float] | str,
         *,
-        arms: Sequence[Any] | None = None,
-        assigned_at: Any = None,
-        arrived_at: Any = None,
-        delay: Any = None,
-        as_of: Any = None,
+        arms: Sequence[Label] | None = None,
+        assigned_at: ColumnLike | None = None,
+        arrived_at: ColumnLike | None = None,
+        delay: ColumnLike | None = None,
+        as_of: MomentLike | None = None,
         cap: float | None = None,
-        segment: Any = None,
-        covariates: Any = None,
-        arrival_probability: Any = None,
+        segment: ColumnLike | TableLike | None = None,
+        covariates: TableLike | None = None,
+        arrival_probability: ColumnLike | None = None,
     ) -> None:
-        declared = propensity is not None and (isinstance(propensity, str) or is_split(propensity))
-        if declared:
+        declared = False
+        if isinstance(propensity, str) or is_split(propensity):
+            declared = True
             propensity, arms = split_matrix(propensity, arm, arms)
         if hasattr(propensity, "columns"):  # a dataframe: its columns have names
             from belated.log.frames import named_matrix
@@ -164,16 +164,16 @@ class Log(LogRows, Table):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: object,
         *,
         arm: str = "arm",
         outcome: str = "outcome",
-        propensity: str | Sequence[str] | Mapping[Any, str] | Mapping[Any, float] = "propensity",
-        arms: Sequence[Any] | None = None,
+        propensity: str | Sequence[str] | ByArm[str] | ByArm[float] = "propensity",
+        arms: Sequence[Label] | None = None,
         assigned_at: str | None = None,
         arrived_at: str | None = None,
         delay: str | None = None,
-        as_of: Any = None,
+        as_of: MomentLike | None = None,
         cap: float | None = None,
         segment: str | Sequence[str] | None = None,
         covariates: str | Sequence[str] | None = None,
@@ -201,11 +201,18 @@ class Log(LogRows, Table):
             "arm": arm, "outcome": outcome, "assigned_at": assigned_at, "arrived_at": arrived_at, "delay": delay,
             "arrival_probability": arrival_probability,
         }  # fmt: skip
-        columns, arms = read_frame(frame, names, propensity, arms)
-        for role, chosen in (("segment", segment), ("covariates", covariates)):
-            if chosen is not None:
-                columns[role] = read_columns(frame, role, [chosen] if isinstance(chosen, str) else chosen)
-        return cls(**columns, arms=arms, as_of=as_of, cap=cap)
+        columns, chances, arms = read_frame(frame, names, propensity, arms)
+        several = {
+            role: read_columns(frame, role, [chosen] if isinstance(chosen, str) else chosen)
+            for role, chosen in (("segment", segment), ("covariates", covariates))
+            if chosen is not None
+        }
+        return cls(
+            columns["arm"], columns["outcome"], chances, arms=arms, assigned_at=columns.get("assigned_at"),
+            arrived_at=columns.get("arrived_at"), delay=columns.get("delay"), as_of=as_of, cap=cap,
+            segment=several.get("segment"), covariates=several.get("covariates"),
+            arrival_probability=columns.get("arrival_probability"),
+        )  # fmt: skip
 
     # ---------------------------------------------------------------- contents
 
@@ -227,7 +234,7 @@ class Log(LogRows, Table):
         """Return the log itself."""
         return self
 
-    def at(self, as_of: Any) -> Log:
+    def at(self, as_of: MomentLike | None) -> Log:
         """Return the same experiment as of another time."""
         return self.at_number(_moment(self.clock, as_of))
 
@@ -271,11 +278,11 @@ class Log(LogRows, Table):
         """Return the same experiment without segments and covariates."""
         return Log.of_numbers(replace(self.given, segment=None, covariates=None), parts=(self,))
 
-    def with_arrival(self, chance: Any) -> Log:
+    def with_arrival(self, chance: ColumnLike | str) -> Log:
         """Return the same experiment with the probability that each row's outcome ever arrives."""
         return Log.of_numbers(replace(self.given, arrival=read_arrival(chance, len(self.code))), parts=(self,))
 
-    def with_target(self, target: Any) -> tuple[Log, Any]:
+    def with_target(self, target: object) -> tuple[Log, object]:
         """Return the log itself, and the probabilities of a target policy in its rows."""
         if isinstance(target, str):
             raise LogError(
@@ -309,20 +316,20 @@ class Log(LogRows, Table):
     @classmethod
     def of_events(
         cls,
-        arm: Any,
-        propensity: Any,
-        events: Any,
+        arm: ColumnLike,
+        propensity: ColumnLike | TableLike | ByArm[float] | str,
+        events: TableLike,
         *,
-        window: Any,
+        window: WindowLike,
         measure: Measure | None = None,
-        unit: Any = None,
-        lag: Any = None,
-        arms: Sequence[Any] | None = None,
-        assigned_at: Any = None,
-        as_of: Any = None,
+        unit: ColumnLike | None = None,
+        lag: WindowLike | None = None,
+        arms: Sequence[Label] | None = None,
+        assigned_at: ColumnLike | None = None,
+        as_of: MomentLike | None = None,
         cap: float | None = None,
-        segment: Any = None,
-        covariates: Any = None,
+        segment: ColumnLike | TableLike | None = None,
+        covariates: TableLike | None = None,
     ) -> Log:
         """Return the log of an experiment whose outcomes are events within a window after the assignment.
 
@@ -499,6 +506,6 @@ class Log(LogRows, Table):
         return self._overview.columns
 
 
-def _moment(clock: Clock, as_of: Any) -> int | float | None:
+def _moment(clock: Clock, as_of: MomentLike | None) -> int | float | None:
     """Return a time as a number of the clock; None if it is infinite, so that everything counts."""
     return None if as_of is None or (isinstance(as_of, float) and as_of == math.inf) else clock.read("as_of", as_of)

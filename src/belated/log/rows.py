@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from belated.summaries.caps import check_cap, cut
 from belated.summaries.covariates import Covariates
 from belated.summaries.evidence import event_outcome
 from belated.summaries.segments import ALL, Layout, lay_out
+
+_Column = TypeVar("_Column")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -413,12 +415,12 @@ def joined_columns(logs: Sequence[LogRows]) -> LogColumns:
         clock=clock,
         moment=first.moment,
         cap=first.cap,
-        segment=joined_segments(known) if (known := _known(logs, "segment_column")) else None,
-        covariates=joined_covariates(values) if (values := _known(logs, "covariates")) else None,
-        arrival=np.concatenate(chances) if (chances := _known(logs, "arrival_probability")) else None,
+        segment=joined_segments(known) if (known := _known(log.segment_column for log in logs)) else None,
+        covariates=joined_covariates(values) if (values := _known(log.covariates for log in logs)) else None,
+        arrival=np.concatenate(chances) if (chances := _known(log.arrival_probability for log in logs)) else None,
     )
 
 
-def _known(logs: Sequence[LogRows], name: str) -> list[Any]:
-    """Return an attribute of each log that has it."""
-    return [value for log in logs if (value := getattr(log, name)) is not None]
+def _known(columns: Iterable[_Column | None]) -> list[_Column]:
+    """Return the columns that there are."""
+    return [column for column in columns if column is not None]

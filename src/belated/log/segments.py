@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from belated.base.checks import LEAST_PROBABILITY, NO_DIFFERENCE
-from belated.base.columns import Array, Label, as_array, is_missing, locked, numbers
+from belated.base.columns import Array, Label, TableLike, as_array, is_missing, is_table, locked, numbers
 from belated.base.errors import LogError, argument
 from belated.base.text import one_line
 from belated.summaries.covariates import Covariates
@@ -31,9 +31,9 @@ class SegmentColumn(NamedTuple):
         return SegmentColumn(self.labels, self.code[rows])
 
 
-def read_segments(segment: Any, rows: int) -> SegmentColumn:
+def read_segments(segment: object, rows: int) -> SegmentColumn:
     """Return the segments of rows from a column, or the combinations of several: a mapping or a dataframe."""
-    if isinstance(segment, Mapping) or hasattr(segment, "columns"):
+    if is_table(segment):
         names = list(segment if isinstance(segment, Mapping) else segment.columns)
         if not names:
             raise LogError(f"{argument('segment')} has no columns; it needs at least one.", column="segment")
@@ -52,8 +52,8 @@ def read_segments(segment: Any, rows: int) -> SegmentColumn:
     return _encoded(array)
 
 
-def _column(table: Any, name: Any) -> Any:
-    column = table[name]
+def _column(table: TableLike, name: str) -> object:
+    column: object = table[name]
     return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
@@ -135,7 +135,7 @@ def cells_of(layout: Layout, segment: Array, code: Array, arms: int) -> Array:
     return locked(first[segment] + code.astype(kind, copy=False))
 
 
-def read_arrival(chance: Any, rows: int) -> Array:
+def read_arrival(chance: object, rows: int) -> Array:
     """Return the probabilities that outcomes ever arrive."""
     column = numbers("arrival_probability", chance)
     if len(column) != rows:
@@ -157,13 +157,13 @@ def impossible_arrival(row: int, value: float) -> LogError:
     )
 
 
-def read_covariates(covariates: Any, rows: int) -> Covariates:
+def read_covariates(covariates: object, rows: int) -> Covariates:
     """Return covariates from a mapping of names to columns, or a dataframe.
 
     A missing value counts as the mean, with an indicator of its own: 1 where the covariate is missing. Covariates that
     do not vary are left out.
     """
-    if not isinstance(covariates, Mapping) and not hasattr(covariates, "columns"):
+    if not is_table(covariates):
         raise LogError(
             f"{argument('covariates')} is of type {type(covariates).__name__}; it must map names to columns, such as "
             "{'age': [31, 45]}.",
@@ -183,7 +183,7 @@ def read_covariates(covariates: Any, rows: int) -> Covariates:
     return covariates_of(names, values)
 
 
-def _covariate(name: str, values: Any, rows: int) -> Array:
+def _covariate(name: str, values: object, rows: int) -> Array:
     try:
         column = numbers("covariates", values)
     except LogError as error:

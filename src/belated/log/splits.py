@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
 from belated.base.checks import nearest, real, tolerance
-from belated.base.columns import Array, Label
+from belated.base.columns import Array, ByArm, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line, shown
 from belated.log.labels import encode
@@ -18,7 +18,7 @@ from belated.log.labels import encode
 UNIFORM = "uniform"
 
 
-def is_split(given: Any) -> bool:
+def is_split(given: object) -> TypeGuard[ByArm[float]]:
     """Whether a `propensity` maps arms to probabilities, not to columns; mixtures are refused."""
     if not isinstance(given, Mapping):
         return False
@@ -32,9 +32,7 @@ def is_split(given: Any) -> bool:
     return bool(numbers)
 
 
-def shares_of(
-    split: Mapping[Any, float] | str, labels: Sequence[Label], arms: Sequence[Label] | None
-) -> dict[Label, float]:
+def shares_of(split: ByArm[float] | str, labels: Sequence[Label], arms: Sequence[Label] | None) -> dict[Label, float]:
     """Return each arm's probability under a split.
 
     Parameters
@@ -103,9 +101,7 @@ def _shown(label: object) -> str:
     return one_line(repr(label))
 
 
-def split_matrix(
-    split: str | Mapping[Any, float], arm: Any, arms: Sequence[Label] | None
-) -> tuple[Array, Sequence[Label]]:
+def split_matrix(split: str | ByArm[float], arm: object, arms: Sequence[Label] | None) -> tuple[Array, Sequence[Label]]:
     """Return the propensities of a split, the same in every row, and the arms in their order."""
     if isinstance(split, str) and split != UNIFORM:
         raise LogError(

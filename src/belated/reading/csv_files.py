@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TextIO
 
 from belated.base.columns import Label
 from belated.base.errors import BelatedError, LogError, OptionError, argument
@@ -441,7 +441,7 @@ def _opened(path: str, encoding: str | None = None) -> TextIO:
     return io.TextIOWrapper(_unpacked(path), encoding=encoding or "utf-8-sig", errors="strict", newline="")
 
 
-def _unpacked(path: str) -> Any:
+def _unpacked(path: str) -> BinaryIO | gzip.GzipFile | io.BufferedReader:
     if path.lower().endswith(".gz"):
         return gzip.open(path, "rb")
     if path.lower().endswith(".zst"):

@@ -7,9 +7,10 @@ import re
 import weakref
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from belated.base.checks import Options
 from belated.base.errors import BelatedError, LogError, MissingLibraryError, OptionError, argument
 from belated.base.files import check_file
 from belated.base.text import SECRET, masked, one_line
@@ -98,7 +99,7 @@ def _connect_postgres(url: str, scheme: str) -> BaseBackend:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
-    given: dict[str, Any] = conninfo_to_dict(f"postgresql://{rest_of(url)}")
+    given: Options = conninfo_to_dict(f"postgresql://{rest_of(url)}")
     given.setdefault("connect_timeout", os.environ.get("PGCONNECT_TIMEOUT", str(_PATIENCE)))
     given.setdefault("application_name", os.environ.get("PGAPPNAME", "belated"))
     connection = psycopg.connect(**given, autocommit=True)
@@ -111,7 +112,7 @@ def _connect_mysql(url: str, scheme: str) -> BaseBackend:
     """Take the password from the environment, or the client's own file, if the URL has none."""
     import ibis
 
-    options: dict[str, Any] = {}
+    options: dict[str, str] = {}
     own = Path("~/.my.cnf").expanduser()
     if urlsplit(url).password is None:
         if "MYSQL_PWD" in os.environ:
@@ -202,7 +203,7 @@ def _tables(connection: BaseBackend, wanted: str | None) -> _Places:
     return tables
 
 
-def _postgres_tables(connection: Any) -> _Places:
+def _postgres_tables(connection: BaseBackend) -> _Places:
     """Return tables, views and the like; those that need no schema before their name come first."""
     rows = connection.con.execute(
         "SELECT n.nspname, c.relname, pg_catalog.pg_table_is_visible(c.oid) FROM pg_catalog.pg_class c "

@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from belated.base.errors import MissingLibraryError
@@ -93,7 +93,7 @@ class EmbeddedTable:
     def _query(self, sql: str, values: Mapping[str, Value | Type] | None = None) -> EmbeddedTable:
         return EmbeddedTable(self.connection, sql, self._values if values is None else values)
 
-    def _chosen(self, given: Iterable[Any], named: Mapping[str, Any]) -> dict[str, Value]:
+    def _chosen(self, given: Iterable[object], named: Mapping[str, object]) -> dict[str, Value]:
         values = {}
         for each in given:
             for one in each if isinstance(each, (list, tuple)) else (each,):
@@ -103,12 +103,12 @@ class EmbeddedTable:
             values[name] = self[value] if isinstance(value, str) else literal(value)
         return values
 
-    def select(self, *given: Any, **named: Any) -> EmbeddedTable:
+    def select(self, *given: object, **named: object) -> EmbeddedTable:
         """Return columns, by name or as expressions."""
         values = self._chosen(given, named)
         return self._query(f"SELECT {_listed(values)} FROM ({self.sql}) t", values)
 
-    def mutate(self, **named: Any) -> EmbeddedTable:
+    def mutate(self, **named: object) -> EmbeddedTable:
         """Return the same columns and others."""
         return self.select(**{**{name: self[name] for name in self.columns}, **named})
 
@@ -146,7 +146,7 @@ class EmbeddedTable:
         """Return one row of aggregates."""
         return self.select(**named)
 
-    def group_by(self, *given: Any, **named: Any) -> GroupedTable:
+    def group_by(self, *given: object, **named: object) -> GroupedTable:
         """Return groups of rows."""
         return GroupedTable(self, self._chosen(given, named))
 
@@ -236,7 +236,7 @@ class Connection:
         place = Place(name, Namespace(*(database or ())))
         return self._of(".".join(sql_name(part) for part in (*(database or ()), name)), place)
 
-    def read_parquet(self, paths: list[str], **options: Any) -> EmbeddedTable:
+    def read_parquet(self, paths: list[str], **options: object) -> EmbeddedTable:
         """Return Parquet files as a table."""
         return self._of(f"read_parquet({_argument(paths)}{_arguments(options)})")
 
@@ -313,11 +313,11 @@ def sql_text(text: str) -> str:
     return text.replace("'", "''")
 
 
-def _arguments(options: Mapping[str, Any]) -> str:
+def _arguments(options: Mapping[str, object]) -> str:
     return "".join(f", {name} = {_argument(value)}" for name, value in options.items())
 
 
-def _argument(value: Any) -> str:
+def _argument(value: object) -> str:
     """Return what a function that reads files is given."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{sql_of(name)}: {_argument(each)}" for name, each in value.items()) + "}"

@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
 from belated.base.errors import BelatedError, LogError, argument
@@ -333,7 +335,7 @@ class SQLite(Engine):
         columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
         return pa.table({name: self._column(name, values, expression[name].type()) for name, values in columns.items()})
 
-    def _column(self, name: str, values: Sequence[Any], dtype: dt.DataType) -> pa.Array:
+    def _column(self, name: str, values: Sequence[object], dtype: dt.DataType) -> pa.Array:
         import pyarrow as pa
 
         kinds = {type(value) for value in values} - {type(None)}
@@ -399,13 +401,11 @@ def engine_of(expression: ir.Expr) -> Engine:
     return ENGINES.get(expression.get_backend().name, _ANY)
 
 
-def library_of(expression: ir.Expr) -> Any:
+def library_of(expression: ir.Expr) -> ModuleType:
     """Return what makes literals and the like for an expression: Ibis, or `expressions`, which files need instead."""
     if isinstance(expression, (embedded.EmbeddedTable, expressions.Value)):
         return expressions
-    import ibis
-
-    return ibis
+    return import_module("ibis")
 
 
 def fetch(expression: ir.Table) -> pa.Table:
@@ -435,12 +435,15 @@ def _jsonb() -> dt.DataType:
 
 
 @cache
-def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Any:
+def _builtin(name: str, result: str | dt.DataType, arguments: int) -> Callable[..., ir.Value]:
     """Return a function of an engine's own, by the name it has there."""
     import ibis
 
     template = (lambda: None, lambda value: None, lambda value, other: None)[arguments]
-    return ibis.udf.scalar.builtin(template, name=name, signature=((None,) * arguments, ibis.dtype(result)))
+    function: Callable[..., ir.Value] = ibis.udf.scalar.builtin(
+        template, name=name, signature=((None,) * arguments, ibis.dtype(result))
+    )
+    return function
 
 
 def _called(name: str, result: str, value: ir.Value) -> ir.Value:

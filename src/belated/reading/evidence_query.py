@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,13 +58,14 @@ def evidence(source: TableRows, dependence: Array | None, swings: contexts.Swing
         low[code], rarest[code], unlikeliest[code] = (floats(least_by_arm[name]) for name in least)
         sums, by_segment = _sums(source)
         shape = _shape(source, sums)
-        chances: dict[str, Any] = _chances(source, rarest) if source.has_all_propensities else {}
+        chances = _chances(source, rarest) if source.has_all_propensities else {}
         excess, variance = calibration(source) or (None, None)
     return Evidence(
         arms=source.arms, rows=len(source), within=source.within, grain=_grain(source),
         moments=_followed(source).moments, sums=sums, shift=source.anchors, low=low, rarest=rarest, shape=shape,
         unlikeliest=unlikeliest,
-        **{name: chances.get(name) for name in ("p", "p2", "p_min", "h", "h_max", "chance", "log_p")},
+        p=chances.get("p"), p2=chances.get("p2"), p_min=chances.get("p_min"), h=chances.get("h"),
+        h_max=chances.get("h_max"), chance=chances.get("chance"), log_p=chances.get("log_p"),
         excess=excess, variance=variance,
         dependence=np.zeros((_cells(source), 3, 3)) if dependence is None else dependence,
         arrivals=arrival_counts(source), swings=swings, segments=by_segment,

@@ -7,7 +7,9 @@ expression is of.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from belated.reading.embedded import Connection, EmbeddedTable
@@ -118,7 +120,7 @@ class Type(str):
         return Type(self._children[-1 if self.is_map() else 0][1])
 
     @property
-    def _children(self) -> list[tuple[str, Any]]:
+    def _children(self) -> list[tuple[str, object]]:
         import duckdb
 
         return list(duckdb.sqltype(self).children)
@@ -192,7 +194,7 @@ class Value:
     def _value(
         self,
         sql: str,
-        *others: Any,
+        *others: object,
         kind: str | Callable[[], str] | None = None,
         operator: str = "",
         sides: tuple[Value, Value] | None = None,
@@ -223,29 +225,29 @@ class Value:
     def isnan(self) -> Value:
         return self._value(f"isnan({self.sql})", kind="BOOLEAN")
 
-    def fill_null(self, value: Any) -> Value:
+    def fill_null(self, value: object) -> Value:
         return self._value(f"coalesce({self.sql}, {sql_of(value)})", value, kind=_common(self, value))
 
-    def nullif(self, value: Any) -> Value:
+    def nullif(self, value: object) -> Value:
         return self._value(f"nullif({self.sql}, {sql_of(value)})", value, kind=self._kind)
 
     # choices
 
-    def ifelse(self, true: Any, false: Any) -> Value:
+    def ifelse(self, true: object, false: object) -> Value:
         sql = f"CASE WHEN {self.sql} THEN {sql_of(true)} ELSE {sql_of(false)} END"
         return self._value(sql, true, false, kind=_common(true, false))
 
-    def cases(self, *pairs: tuple[Any, Any], else_: Any = None) -> Value:
+    def cases(self, *pairs: tuple[object, object], else_: object = None) -> Value:
         if not pairs:
             return self._value(f"CASE WHEN {self.sql} IS NULL THEN NULL ELSE {sql_of(else_)} END", else_)
         whens = " ".join(f"WHEN {sql_of(value)} THEN {sql_of(result)}" for value, result in pairs)
         results = [result for _, result in pairs]
         return self._value(f"CASE {self.sql} {whens} ELSE {sql_of(else_)} END", *results, kind=_common(*results, else_))
 
-    def between(self, low: Any, high: Any) -> Value:
+    def between(self, low: object, high: object) -> Value:
         return self._value(f"({self.sql} BETWEEN {sql_of(low)} AND {sql_of(high)})", low, high, kind="BOOLEAN")
 
-    def isin(self, values: Iterable[Any]) -> Value:
+    def isin(self, values: Iterable[object]) -> Value:
         return self._value(f"({self.sql} IN ({', '.join(map(sql_of, values))}))", kind="BOOLEAN")
 
     # numbers
@@ -321,73 +323,73 @@ class Value:
 
     # operators
 
-    def _with(self, operator: str, other: Any, kind: str | Callable[[], str] | None = None) -> Value:
+    def _with(self, operator: str, other: object, kind: str | Callable[[], str] | None = None) -> Value:
         # sums and the like of many are not nested: an engine bounds how deep expressions may be
         left = self.sql[1:-1] if operator == self._operator and operator in ("+", "AND", "OR") else self.sql
         sides = (self, other) if operator == "=" and isinstance(other, Value) else None
         return self._value(f"({left} {operator} {sql_of(other)})", other, kind=kind, operator=operator, sides=sides)
 
-    def _compared(self, operator: str, other: Any) -> Value:
+    def _compared(self, operator: str, other: object) -> Value:
         return self._with(operator, other, "BOOLEAN")
 
-    def _calculated(self, operator: str, other: Any) -> Value:
+    def _calculated(self, operator: str, other: object) -> Value:
         kinds = [_kind(value) for value in (self, other)]
         return self._with(operator, other, "DOUBLE" if "DOUBLE" in kinds else None)
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: object) -> Value:
         return self._calculated("+", other)
 
-    def __radd__(self, other: Any) -> Value:
+    def __radd__(self, other: object) -> Value:
         return literal(other)._calculated("+", self)
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: object) -> Value:
         return self._calculated("-", other)
 
-    def __rsub__(self, other: Any) -> Value:
+    def __rsub__(self, other: object) -> Value:
         return literal(other)._calculated("-", self)
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: object) -> Value:
         return self._calculated("*", other)
 
-    def __rmul__(self, other: Any) -> Value:
+    def __rmul__(self, other: object) -> Value:
         return literal(other)._calculated("*", self)
 
-    def __truediv__(self, other: Any) -> Value:
+    def __truediv__(self, other: object) -> Value:
         return self._with("/", other, "DOUBLE")
 
-    def __rtruediv__(self, other: Any) -> Value:
+    def __rtruediv__(self, other: object) -> Value:
         return literal(other) / self
 
-    def __pow__(self, other: Any) -> Value:
+    def __pow__(self, other: object) -> Value:
         return self._value(f"power({self.sql}, {sql_of(other)})", other, kind="DOUBLE")
 
     def __neg__(self) -> Value:
         return self._value(f"(-{self.sql})", kind=self._kind)
 
-    def __lt__(self, other: Any) -> Value:
+    def __lt__(self, other: object) -> Value:
         return self._compared("<", other)
 
-    def __le__(self, other: Any) -> Value:
+    def __le__(self, other: object) -> Value:
         return self._compared("<=", other)
 
-    def __gt__(self, other: Any) -> Value:
+    def __gt__(self, other: object) -> Value:
         return self._compared(">", other)
 
-    def __ge__(self, other: Any) -> Value:
+    def __ge__(self, other: object) -> Value:
         return self._compared(">=", other)
 
-    def __eq__(self, other: Any) -> Value:  # type: ignore[override]
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
         return self._compared("=", other)
 
-    def __ne__(self, other: Any) -> Value:  # type: ignore[override]
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
         return self._compared("<>", other)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __and__(self, other: Any) -> Value:
+    def __and__(self, other: object) -> Value:
         return self._compared("AND", other)
 
-    def __or__(self, other: Any) -> Value:
+    def __or__(self, other: object) -> Value:
         return self._compared("OR", other)
 
     def __invert__(self) -> Value:
@@ -415,7 +417,7 @@ def row_number() -> RowNumber:
     return RowNumber()
 
 
-def literal(value: Any, type: str | None = None) -> Value:  # noqa: A002 - Ibis's name
+def literal(value: object, type: str | None = None) -> Value:  # noqa: A002 - Ibis's name
     """Return a value that Python knows."""
     if isinstance(value, Value):
         return value
@@ -429,12 +431,12 @@ def null(kind: str = '"NULL"') -> Value:
     return Value("NULL" if wanted.is_null() else f"CAST(NULL AS {wanted})", kind=wanted)
 
 
-def cases(*branches: tuple[Value, Any], else_: Any = None) -> Value:
+def cases(*branches: tuple[Value, object], else_: object = None) -> Value:
     """Return what stands beside the first condition that holds."""
     whens = " ".join(f"WHEN {condition.sql} THEN {sql_of(result)}" for condition, result in branches)
     values = [value for branch in branches for value in branch]
     results = [result for _, result in branches]
-    return values[0]._value(f"CASE {whens} ELSE {sql_of(else_)} END", *values, kind=_common(*results, else_))
+    return branches[0][0]._value(f"CASE {whens} ELSE {sql_of(else_)} END", *values, kind=_common(*results, else_))
 
 
 def coalesce(*values: Value) -> Value:
@@ -447,7 +449,7 @@ def interval(microseconds: int) -> Value:
     return Value(f"to_microseconds({int(microseconds)})", kind="INTERVAL")
 
 
-def sql_of(value: Any) -> str:
+def sql_of(value: object) -> str:
     """Return a value as SQL; floats to the last digit, where DuckDB would make decimals of them."""
     if isinstance(value, Value):
         return value.sql
@@ -463,12 +465,12 @@ def sql_of(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value of NumPy's as Python's own."""
-    return value.item() if hasattr(value, "dtype") else value
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def _kind(value: Any) -> str | None:
+def _kind(value: object) -> str | None:
     """Return a type if it is known without asking the engine."""
     if isinstance(value, Value):
         kind = value._kind
@@ -480,7 +482,7 @@ def _kind(value: Any) -> str | None:
     return names.get(type(value), "DOUBLE" if isinstance(value, float) else "VARCHAR")
 
 
-def _common(*values: Any) -> str | None:
+def _common(*values: object) -> str | None:
     """Return the type of several values, any of which may be it; None if only the engine knows."""
     kinds = {_kind(value) for value in values} - {'"NULL"'}
     return kinds.pop() if len(kinds) == 1 else "DOUBLE" if "DOUBLE" in kinds and kinds <= _REAL else None

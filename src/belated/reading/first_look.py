@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from belated.base.columns import Array, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import count
-from belated.log.clock import NEVER, Clock, check_span
+from belated.log.clock import NEVER, Clock, MomentLike, check_span
 from belated.reading.columns import clock_of, clock_times
 from belated.reading.csv_texts import compact_pattern
 from belated.reading.engines import engine_of, fetch, sentences
@@ -106,7 +106,7 @@ class Opened:
 
 
 def open_tables(
-    query: RowsQuery, name: str, arms: Sequence[Label] | None, as_of: Any, notes: Sequence[str] = ()
+    query: RowsQuery, name: str, arms: Sequence[Label] | None, as_of: MomentLike | None, notes: Sequence[str] = ()
 ) -> Opened:
     """Look at the tables once, and settle arms, propensities and the moment."""
     with sentences(name, query.versions):
@@ -223,7 +223,7 @@ def _number(table: pa.Table, name: str, clock: Clock) -> int | float:
     return math.nan if time == NEVER else time
 
 
-def _as_moment(clock: Clock, moment: Any) -> Any:
+def _as_moment(clock: Clock, moment: MomentLike) -> MomentLike:
     """Return a moment that was written as text as a number, if the clock's moments are numbers."""
     if clock.unit is None and isinstance(moment, str):
         try:

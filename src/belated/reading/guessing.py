@@ -6,9 +6,9 @@ import csv
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from belated.base.checks import nearest
+from belated.base.checks import Options, nearest
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
 from belated.log.splits import UNIFORM, is_split
@@ -43,7 +43,7 @@ _SEVERAL: tuple[Role, ...] = ("segment", "covariates")
 def find(
     kinds: Mapping[str, ColumnKind],
     outcome_kinds: Mapping[str, ColumnKind] | None = None,
-    given: Mapping[str, Any] | None = None,
+    given: Options | None = None,
 ) -> Roles:
     """Return the role of each column, from the options where they say and else from common names.
 
@@ -108,18 +108,18 @@ def find(
     if second is not first and "key" not in options:
         roles["key"], roles["outcome_key"] = _shared_key(first, second)
     propensity = replace(_likely(first) if propensity is None else propensity, unit=options.get("unit", "fraction"))
-    columns: dict[str, Any] = {**roles, "propensity": propensity, **several}
+    columns: Options = {**roles, "propensity": propensity, **several}
     columns |= {"arrival_probability": arrival, "recorded_at": recorded}
     guessed = tuple(role for role in ROLES if role not in options and columns.get(role))
     return Roles(**columns, guessed=guessed, second=called)
 
 
-def key_pair(value: Any, columns: Iterable[str], outcome_columns: Iterable[str]) -> tuple[str, str]:
+def key_pair(value: object, columns: Iterable[str], outcome_columns: Iterable[str]) -> tuple[str, str]:
     """Read the option `key`: one name for both tables, or "a=b" or a pair for the one in each."""
     if not isinstance(value, str):
         try:
-            left, right = value
-        except (TypeError, ValueError):
+            left, right = value if isinstance(value, Iterable) else ()
+        except ValueError:
             raise OptionError(
                 f"{argument('key')} is {one_line(repr(value))}; it must be a name, or a pair of names."
             ) from None
@@ -139,7 +139,7 @@ def names_option(name: str, text: str, columns: Iterable[str]) -> list[str]:
         raise OptionError(f"{argument(name)} cannot be read: {one_line(text)}.") from None
 
 
-def _several(role: Role, value: Any, table: _Columns) -> tuple[str, ...]:
+def _several(role: Role, value: object, table: _Columns) -> tuple[str, ...]:
     """Return the columns that an option names."""
     if isinstance(value, str):
         value = names_option(role, value, table.kinds) if value else []
@@ -408,9 +408,9 @@ def _shared_key(first: _Columns, second: _Columns) -> tuple[str, str]:
     )
 
 
-def _named(value: Any, table: _Columns) -> Propensity:
+def _named(value: object, table: _Columns) -> Propensity:
     """Return the propensities that the option names: a column, a pattern, columns, or columns by arm."""
-    option: Any = propensity_option(value, table.kinds) if isinstance(value, str) else value
+    option: object = propensity_option(value, table.kinds) if isinstance(value, str) else value
     if is_split(option) or (option == UNIFORM and option not in table.kinds):
         return Propensity("split", split=option)
     if isinstance(option, str) and option not in table.kinds and is_pattern(option):

@@ -25,10 +25,10 @@ from belated.reading.engines import engine_of, fetch, first_line, sentences
 if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import ibis.expr.types as ir
-    import narwhals as nw
     import pyarrow as pa
     from ibis.backends import BaseBackend
 
+    from belated.log.frames import NarwhalsFrame, NarwhalsSeries
     from belated.reading.roles import Roles
 
 
@@ -184,7 +184,7 @@ def arrow_table(frame: Any, role: str) -> pa.Table:
         return arrow_table(whole.with_columns(*changed).to_native(), role)
 
 
-def _as_floats(column: nw.Series[Any]) -> nw.Series[Any] | None:
+def _as_floats(column: NarwhalsSeries) -> NarwhalsSeries | None:
     """Return a column of Python's numbers as floats, if decimals are among them: Arrow knows no infinite ones."""
     import narwhals as nw
 
@@ -221,7 +221,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table
 
 
-def _mixed(frame: nw.DataFrame[Any], error: BaseException) -> LogError:
+def _mixed(frame: NarwhalsFrame, error: BaseException) -> LogError:
     """Return which value of a dataframe's column is unlike the others, or too large."""
     if isinstance(error, OverflowError):
         for column in frame.columns:

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.checks import Options
+from belated.base.columns import Array, Row
+from belated.base.documents import JsonObject
 from belated.base.errors import BelatedError, LogError, OptionError, argument
 from belated.base.text import count, one_line
 from belated.log.clock import NEVER
@@ -39,7 +41,7 @@ PLACES = 24
 _MAGIC = b"SQLite format 3\x00"
 
 #: Runs a statement with `?` for each value, and gives its rows.
-Run = Callable[..., list[tuple[Any, ...]]]
+Run = Callable[..., list[Row]]
 
 
 def is_sqlite(path: str | os.PathLike[str]) -> bool:
@@ -104,7 +106,7 @@ class LiveRows:
     segment: Array = field(default_factory=_whole)
     outcome: Array = field(default_factory=lambda: np.empty(0))
     arrived: Array = field(default_factory=_whole)
-    events: list[tuple[Any, ...]] = field(default_factory=list)
+    events: list[Row] = field(default_factory=list)
     corrected: int = 0
     chances: list[Array] = field(default_factory=list)
     watermark: int = 0
@@ -137,7 +139,7 @@ class LiveRows:
         self.watermark = watermark
         return bool(decided or outcomes)
 
-    def _tell(self, outcomes: list[tuple[Any, ...]]) -> None:
+    def _tell(self, outcomes: list[Row]) -> None:
         decision, _, revision, value, _, arrived = zip(*outcomes, strict=True)
         place = np.searchsorted(self.key, np.array(decision, np.int64))
         self.outcome, self.arrived = self.outcome.copy(), self.arrived.copy()  # logs that were made keep theirs
@@ -185,14 +187,14 @@ class LiveLog(NamedTuple):
 
     assignments: NamedFrame
     events: pa.Table | None
-    options: dict[str, Any]
+    options: Options
 
 
 def live_log(
     rows: LiveRows,
     name: str,
     labels: list[str],
-    about: dict[str, Any],
+    about: JsonObject,
     now: int,
     files: tuple[str, ...] = (),
     segments: Sequence[str] = (),
@@ -211,7 +213,7 @@ def live_log(
         "assigned_at": _times(rows.assigned),
         **{column: pa.array(p[:, k]) for k, column in enumerate(columns)},
     }
-    options: dict[str, Any] = {
+    options: Options = {
         "arm": "arm", "assigned_at": "assigned_at", "arms": labels,
         "propensity": dict(zip(labels, columns, strict=True)),
     }  # fmt: skip
@@ -261,7 +263,7 @@ def _moment(now: int) -> np.datetime64:
 # ---------------------------------------------------------------- where it is
 
 
-def find_live(source: Any, table: str | None) -> LiveLog | None:
+def find_live(source: object, table: str | None) -> LiveLog | None:
     """Return the log of a live experiment, if that is what a path or URL and a name stand for."""
     if isinstance(source, LiveLog):
         return source
@@ -286,7 +288,7 @@ def _opened(path: str) -> Iterator[Run]:
             connection.execute("pragma trusted_schema = off")
             connection.execute("begin")
 
-            def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+            def run(statement: str, *values: object) -> list[Row]:
                 return connection.execute(statement, values).fetchall()
 
             if has_programs(run):
@@ -318,7 +320,7 @@ def _of_database(url: str, table: str | None) -> LiveLog | None:
     with connection:
         connection.execute("set default_transaction_read_only = on")
 
-        def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        def run(statement: str, *values: object) -> list[Row]:
             return connection.execute(statement.replace("?", "%s"), values).fetchall()
 
         try:

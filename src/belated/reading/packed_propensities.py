@@ -129,7 +129,7 @@ def _union(rows: Iterable[Iterable[str]]) -> list[str] | None:
     return list(dict.fromkeys(name for names in rows for name in names)) or None
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, Row
 from belated.base.text import one_line
 from belated.kernels import jit, records
 from belated.reading.engines import UncopiedError, compiled
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import psycopg
     import pyarrow as pa
+    from psycopg.pq.abc import PGresult
 
 #: Bytes that are received before they become columns.
 _PIECE = 1 << 26
@@ -76,7 +77,7 @@ def copied(
     """Return columns of a table, or of another expression, as `Engine.copied` does; say why not if that cannot be."""
     import pyarrow as pa
 
-    connection: psycopg.Connection[Any] = table.get_backend().con
+    connection: psycopg.Connection[Row] = table.get_backend().con
     relation = _relation(table)
     kinds = _kinds(connection, relation, columns, keys, documents)
     if _is_larger(connection, relation, limit):
@@ -111,7 +112,7 @@ def _quoted(name: str) -> str:
 
 
 def _kinds(
-    connection: psycopg.Connection[Any],
+    connection: psycopg.Connection[Row],
     relation: str,
     columns: Sequence[str],
     keys: Collection[str],
@@ -134,7 +135,7 @@ def _kinds(
     return kinds
 
 
-def _is_larger(connection: psycopg.Connection[Any], relation: str, limit: int) -> bool:
+def _is_larger(connection: psycopg.Connection[Row], relation: str, limit: int) -> bool:
     """Whether there are more rows than so many; they are counted only if the planner expects many."""
     plan = _value(connection, f"EXPLAIN (FORMAT json) SELECT 1 FROM {relation}")  # noqa: S608
     expected = (json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]["Plan Rows"]
@@ -143,7 +144,7 @@ def _is_larger(connection: psycopg.Connection[Any], relation: str, limit: int) -
     return bool(_value(connection, f"SELECT count(*) FROM {relation}") > limit)  # noqa: S608
 
 
-def _value(connection: psycopg.Connection[Any], query: str) -> Any:
+def _value(connection: psycopg.Connection[Row], query: str) -> Any:  # of the type that the query gives it
     """Return the only value of a query's answer."""
     with connection.cursor() as cursor:
         row = cursor.execute(query, prepare=False).fetchone()
@@ -153,13 +154,13 @@ def _value(connection: psycopg.Connection[Any], query: str) -> Any:
 # ---------------------------------------------------------------- what comes
 
 
-def _pieces(connection: psycopg.Connection[Any], statement: str) -> Generator[tuple[Array, int]]:
+def _pieces(connection: psycopg.Connection[Row], statement: str) -> Generator[tuple[Array, int]]:
     """Yield what COPY sends, some rows at a time, each with the number of messages that it came in.
 
     PostgreSQL sends a message for each row. Taken one by one from libpq, they cost a fraction of what they cost by
     way of `Cursor.copy`.
     """
-    from psycopg.errors import error_from_result
+    from psycopg.errors import OperationalError, error_from_result
     from psycopg.pq import ExecStatus
 
     link = connection.pgconn
@@ -168,11 +169,14 @@ def _pieces(connection: psycopg.Connection[Any], statement: str) -> Generator[tu
     with selectors.DefaultSelector() as selector:
         selector.register(link.socket, selectors.EVENT_READ)
 
-        def result() -> Any:
+        def result() -> PGresult:
             while link.is_busy():
                 selector.select()
                 link.consume_input()
-            return link.get_result()
+            answer = link.get_result()
+            if answer is None:
+                raise OperationalError("the server gave no answer")
+            return answer
 
         try:
             link.send_query(statement.encode())
@@ -200,7 +204,7 @@ def _pieces(connection: psycopg.Connection[Any], statement: str) -> Generator[tu
             _finish(connection)
 
 
-def _finish(connection: psycopg.Connection[Any]) -> None:
+def _finish(connection: psycopg.Connection[Row]) -> None:
     """Leave a connection ready for another query, also if not all rows were taken."""
     from psycopg.pq import TransactionStatus
 

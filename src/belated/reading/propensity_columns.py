@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -63,7 +64,9 @@ def propensity_columns(
     return labels, lambda t: {name: column / 100.0 for name, column in columns(t).items()}
 
 
-def _declared(propensity: Propensity, values: list[Label], arms: Sequence[Label] | None, library: Any) -> _Columns:
+def _declared(
+    propensity: Propensity, values: list[Label], arms: Sequence[Label] | None, library: ModuleType
+) -> _Columns:
     """Return propensities that no column holds, the same in every row."""
     shares = shares_of(propensity.split or UNIFORM, values, arms)
     order = list(shares) if arms is None else [arm for arm in arms if arm in shares]

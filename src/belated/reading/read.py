@@ -6,13 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from belated.base.checks import one_of, whole
+from belated.base.checks import Options, one_of, whole
 from belated.base.columns import ByArm, Label
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.text import one_line
-from belated.log.durations import Window, longest_of, read_window
+from belated.log.clock import MomentLike
+from belated.log.durations import Window, WindowLike, longest_of, read_window
 from belated.log.labels import given_arms
 from belated.log.splits import is_split
 from belated.reading.columns import ColumnKind, kinds_of
@@ -43,8 +44,8 @@ _NO_CHECKSUM = "`{}` was compressed without a checksum: damage to it may go unno
 
 
 def read(
-    source: Any,
-    outcomes: Any = None,
+    source: object,
+    outcomes: object = None,
     *,
     table: str | None = None,
     arm: str | None = None,
@@ -58,13 +59,13 @@ def read(
     covariates: str | Sequence[str] | None = None,
     arrival_probability: str | None = None,
     arms: Sequence[Label] | None = None,
-    as_of: Any = None,
+    as_of: MomentLike | None = None,
     duplicates: Duplicates = "error",
     events: bool | Measure = False,
-    window: Any = None,
-    windows: Sequence[Any] | None = None,
+    window: WindowLike | None = None,
+    windows: Sequence[WindowLike] | None = None,
     maturing: bool = True,
-    lag: Any = None,
+    lag: WindowLike | None = None,
     recorded_at: str | None = None,
     cap: float | None = None,
     copy_limit: int = COPY_LIMIT,
@@ -180,7 +181,7 @@ def read(
         )
     if events in ("indicator", "count") and outcome is None:
         outcome = ""  # events are counted, whatever they are worth
-    options = {
+    options: Options = {
         "arm": arm, "outcome": outcome, "propensity": propensity, "assigned_at": assigned_at,
         "arrived_at": arrived_at, "delay": delay, "key": key, "events": bool(events),
         "unit": propensity_unit, "segment": segment, "covariates": covariates,
@@ -228,11 +229,11 @@ def read(
 
 def _event_window(
     events: bool | Measure,
-    window: Any,
-    windows: Sequence[Any] | None,
+    window: WindowLike | None,
+    windows: Sequence[WindowLike] | None,
     *,
     maturing: bool,
-    lag: Any,
+    lag: WindowLike | None,
     recorded_at: str | None,
 ) -> Window | None:
     """Return the window of events, the longest of several; None if outcomes are not events."""
@@ -260,7 +261,7 @@ def _event_window(
     return None if window is None else read_window(window)
 
 
-def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[str]]:
+def _with_lag(query: RowsQuery, name: str, lag: WindowLike | None) -> tuple[RowsQuery, list[str]]:
     """Return the query with the lag from events to their records, and what to say of it."""
     if query.measure is None:
         return query, []
@@ -269,7 +270,7 @@ def _with_lag(query: RowsQuery, name: str, lag: Any) -> tuple[RowsQuery, list[st
     return replace(query, lag=known), words
 
 
-def _read_live(live: LiveLog, given: dict[str, Any]) -> Source:
+def _read_live(live: LiveLog, given: Options) -> Source:
     """Return the log of a live experiment, in memory: its answers are those of `answer`, to the last digit."""
     own = {"table": None} | live.options
     if given["as_of"] is not None:
@@ -373,7 +374,7 @@ def _chances(assignments: Input, columns: Roles) -> list[str]:
 
 
 def open_input(
-    given: Any,
+    given: object,
     table: str | None = None,
     beside: Input | None = None,
     role: str = "table",
@@ -412,11 +413,11 @@ def open_input(
     return opened.understood()
 
 
-def _is_ibis(given: Any) -> bool:
+def _is_ibis(given: object) -> bool:
     return type(given).__module__.startswith("ibis.") and hasattr(given, "get_backend")
 
 
-def _check_bound(given: Any, role: str) -> None:
+def _check_bound(given: object, role: str) -> None:
     """Raise if what Ibis made is no table, or a table without a database."""
     import ibis
     import ibis.expr.types as ir

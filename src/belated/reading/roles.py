@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from belated.base.columns import Label
 from belated.base.errors import LogError, OptionError, argument
@@ -147,13 +147,13 @@ class Roles:
         )
         return replace(self, propensity=settled)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the column of each role that has one; of propensities, those of each arm or the one they are in.
 
         If the propensities were declared, `split` is there instead: each arm's, or "uniform".
         """
         names = ("arm", "outcome", "assigned_at", "arrived_at", "delay", "key", "outcome_key")
-        columns: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        columns: dict[str, object] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.propensity is not None and self.is_declared:
             split = self.propensity.split
             columns["split"] = (

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class RowsQuery:
         return self.assignments.get_backend()
 
     @property
-    def library(self) -> Any:
+    def library(self) -> ModuleType:
         """What makes literals and the like: Ibis, or what takes its place."""
         return library_of(self.assignments)
 
@@ -435,7 +436,7 @@ def joining_notes(query: RowsQuery, moment: int | float | None, checked: bool = 
     return notes
 
 
-def row_name(row: Mapping[str, Any]) -> str:
+def row_name(row: Mapping[str, object]) -> str:
     """Return what names a row in a sentence: its key, or its time."""
     if row.get("key") is not None:
         return f"the row of key {one_line(repr(row['key']))}"
@@ -447,12 +448,12 @@ def rows_in(table: ir.Table) -> int:
     return int(fetch(table.count().as_table())[0][0].as_py())
 
 
-def keys_text(keys: Sequence[Any]) -> str:
+def keys_text(keys: Sequence[object]) -> str:
     """Return keys for a sentence; of more than five, which may not be all that there are, the first five."""
     return ", ".join(one_line(repr(key)) for key in keys[:_LISTED]) + (" and more" if len(keys) > _LISTED else "")
 
 
-def _noun_and_keys(keys: Sequence[Any]) -> str:
+def _noun_and_keys(keys: Sequence[object]) -> str:
     return f"{'key' if len(keys) == 1 else 'keys'} {keys_text(keys)}"
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+from belated.base.columns import Row
 
 if TYPE_CHECKING:
     import psycopg
 
 #: Connections that nobody else has set anything for, so that another one would do the same.
-OWN: WeakSet[psycopg.Connection[Any]] = WeakSet()
+OWN: WeakSet[psycopg.Connection[Row]] = WeakSet()
 
 #: For one transaction: memory in which half a million rows are sorted, unless there is more. A server like PostgreSQL
 #: that does not have the setting is left as it is.
@@ -27,11 +29,11 @@ _READING = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _AGAIN = 1.0
 
 #: The rows that a query gives.
-Fetched = list[tuple[Any, ...]]
+Fetched = list[Row]
 
 
 def answers(
-    connection: psycopg.Connection[Any], queries: Sequence[str], meanwhile: Callable[[], object] | None = None
+    connection: psycopg.Connection[Row], queries: Sequence[str], meanwhile: Callable[[], object] | None = None
 ) -> list[Fetched]:
     """Return the rows that each query gives: every other one by a second connection, if there can be one.
 
@@ -63,7 +65,7 @@ def answers(
 
 
 @contextmanager
-def _second(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
+def _second(connection: psycopg.Connection[Row]) -> Iterator[psycopg.Connection[Row]]:
     """Have another connection to the same database; until its end, both see what is there now."""
     import psycopg
 
@@ -76,7 +78,7 @@ def _second(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[
             yield second
 
 
-def _in_turn(connection: psycopg.Connection[Any], queries: Sequence[str]) -> list[Fetched]:
+def _in_turn(connection: psycopg.Connection[Row], queries: Sequence[str]) -> list[Fetched]:
     from psycopg.rows import tuple_row
 
     rows = []

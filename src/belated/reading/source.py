@@ -8,16 +8,17 @@ from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from belated.base.columns import Array
+from belated.base.columns import Array, ColumnLike
 from belated.base.errors import LogError, OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
+from belated.log.clock import MomentLike
 from belated.log.data import Data
-from belated.log.durations import length_on
+from belated.log.durations import WindowLike, length_on
 from belated.log.log import Log
 from belated.log.row_summaries import RowEvidence
 from belated.reading import evidence_query
@@ -81,7 +82,7 @@ class Source(TableRows, Table):
         cap: float | None = None,
         files: tuple[str, ...] = (),
         reading: Reading | None = None,
-        windows: tuple[Any, ...] = (),
+        windows: tuple[WindowLike, ...] = (),
     ) -> None:
         super().__init__(opened, cap)
         self.files, self.windows, self._reading = files, windows, reading
@@ -91,7 +92,7 @@ class Source(TableRows, Table):
 
     # ---------------------------------------------------------------- what it holds
 
-    def at(self, as_of: Any) -> Source:
+    def at(self, as_of: MomentLike) -> Source:
         """Return the same experiment as of another time."""
         return self.at_number(self.clock.read("as_of", as_of))
 
@@ -172,11 +173,11 @@ class Source(TableRows, Table):
         except LogError as error:
             raise reader.located(error, ordered=reader.is_mixed) from None
 
-    def with_arrival(self, chance: Any) -> Data:
+    def with_arrival(self, chance: ColumnLike | str) -> Data:
         """Return the same experiment with the probability that each outcome ever arrives: a column, or an array."""
         return self._again(arrival_probability=chance) if isinstance(chance, str) else self.log().with_arrival(chance)
 
-    def with_target(self, target: Any) -> tuple[Log, Any]:
+    def with_target(self, target: object) -> tuple[Log, object]:
         """Return the log in memory, and the probabilities of a target policy: columns by pattern, or an array."""
         if not isinstance(target, str):
             return self.log().with_target(target)
@@ -201,7 +202,7 @@ class Source(TableRows, Table):
         columns = [np.concatenate([floats(record[f"x{k}"]) for record in records]) for k in range(len(self.arms))]
         return again._log_of([reader.batch(record) for record in records]), np.column_stack(columns)
 
-    def _again(self, **changes: Any) -> Source:
+    def _again(self, **changes: object) -> Source:
         """Read the same tables with other options."""
         if self._reading is None:
             raise OptionError("Only a table from `read` can be read again with other columns.")
@@ -262,7 +263,7 @@ class Source(TableRows, Table):
     # ---------------------------------------------------------------- what reports say of it
 
     @property
-    def columns(self) -> Mapping[str, Any]:
+    def columns(self) -> Mapping[str, object]:
         """The column for each role."""
         return self.roles.to_dict()
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class Units:
     """
 
     layout: Layout
-    values: tuple[tuple[Any, ...], ...] = ()
+    values: tuple[tuple[Label, ...], ...] = ()
     segment: SegmentColumn | None = None
     missing: int = 0
     names: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class Units:
         return self.scaling.covariates([floats(record[f"x{i}"]) for i in range(len(self.names))], record.num_rows)
 
     @cached_property
-    def _different(self) -> list[list[Any]]:
+    def _different(self) -> list[list[Label]]:
         """The values of each segment column."""
         return [list(dict.fromkeys(column)) for column in zip(*self.values, strict=True)]
 
@@ -210,11 +210,11 @@ def _segment_names(rows: ir.Table) -> list[str]:
     return [name for name in rows.columns if name[0] == "s" and name[1:].isdigit()]
 
 
-def _cases(rows: ir.Table, places: Sequence[tuple[tuple[Any, ...], int]], last: int) -> ir.Column:
+def _cases(rows: ir.Table, places: Sequence[tuple[tuple[Label, ...], int]], last: int) -> ir.Column:
     """Return what belongs to each row's values of the segment columns, and `last` if nothing does."""
     library, names = library_of(rows), _segment_names(rows)
 
-    def holds(name: str, each: Any) -> ir.Column:
+    def holds(name: str, each: object) -> ir.Column:
         column = rows[name]
         if each is None:
             return column.isnull()
@@ -280,7 +280,7 @@ def _with_segments(
     if counted.num_rows > most:
         check_number(rows_in(rows.select(*columns).distinct()))
     found_columns = [counted[name].to_pylist() for name in columns]
-    different: dict[tuple[Any, ...], int] = {}
+    different: dict[tuple[Label, ...], int] = {}
     combination = [different.setdefault(values, len(different)) for values in zip(*found_columns, strict=True)]
     values = tuple(different)
     if not values:
@@ -305,7 +305,7 @@ def _with_segments(
     return replace(units, layout=layout, values=values, segment=segment, missing=missing)
 
 
-def _objects(values: Sequence[Any]) -> Array:
+def _objects(values: Sequence[object]) -> Array:
     """Return values as an array of objects."""
     array = np.empty(len(values), dtype=object)
     array[:] = values

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from belated.base.columns import ByArm
 from belated.base.documents import csv_text
 from belated.estimation.answers import Answer
 from belated.estimation.estimate import Estimate
 from belated.estimation.lift import Lift
-from belated.estimation.target import Pair
+from belated.estimation.target import Pair, PolicyLike
 
 if TYPE_CHECKING:
     from belated.estimation.buildup import Windows
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from belated.sequences.sequence import ConfidenceSequence
 
 #: A probability for each arm; or, by segment, an arm or such probabilities; or "greedy".
-PolicyAsked = ByArm[Any] | str
+PolicyAsked = PolicyLike | str
 
 _CSV_NAMES = (
     "estimator", "kind", "question", "estimate", "std_error", "low", "high", "level", "statistic", "p_value",
@@ -173,7 +172,7 @@ def _contrast(pair: Pair, answer: Answer) -> dict[str, object]:
     }
 
 
-def _by_text(policy: Any) -> Any:
+def _by_text(policy: object) -> object:
     """Return a policy with arms and segments as text."""
     return {str(key): _by_text(value) for key, value in policy.items()} if isinstance(policy, Mapping) else policy
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from belated.sequences.design import KindOption
 from belated.sequences.sequence import sequence
 from belated.summaries.evidence import Evidence
 
+_P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 _MOMENTS = 40
@@ -53,7 +54,7 @@ def gather(analysis: Analysis, *, title: str | None = None, command: str | None 
     level, compared, followed = result.level, analysis.comparison, analysis.sequence
     with without_warnings(), Threads(1) as aside:  # the analysis has the warnings
 
-        def later(task: Callable[..., _Result], *arguments: Any, **options: Any) -> Future[_Result]:
+        def later(task: Callable[_P, _Result], *arguments: _P.args, **options: _P.kwargs) -> Future[_Result]:
             return aside.submit(copy_context().run, partial(task, *arguments, **options))
 
         in_memory = source.hold()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from belated.base.columns import Array, Label
-from belated.base.documents import rows_text
+from belated.base.documents import JsonObject, rows_text
 from belated.base.tables import RANGES, Column, Table, shown_limit
 from belated.base.text import Unit, percent
 from belated.estimation.answers import name_column
@@ -77,12 +76,12 @@ class SequenceAnswer(Table):
     def _notes(self) -> list[str]:
         return reasons([self.why])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the values of the answer by name."""
         names = ("name", "estimate", "low", "high", "level", "p_value", "null", "excluded_at", "kind", "why")
         return {name: getattr(self, name) for name in (*names, *([] if self.cap is None else ["cap"]))}
 
-    def _data(self) -> dict[str, Any]:
+    def _data(self) -> dict[str, Sequence[object] | Array]:
         return {name: [value] for name, value in self.to_dict().items()}
 
     def to_json(self) -> str:

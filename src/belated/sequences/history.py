@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -175,7 +174,7 @@ class History:
         )
 
 
-def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at: Any) -> ArrivedRows:
+def read_arrivals(history: History, arm: object, outcome: object, propensity: object, at: object) -> ArrivedRows:
     """Return the arrivals given by a user, one or several."""
     arms = history.design.arms
     if outcome is None or propensity is None:
@@ -183,7 +182,9 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
             f"`update` needs {argument('arm')}, {argument('outcome')} and "
             f"{argument('propensity')}, or a later version of the log."
         )
-    y, pi = (numbers(name, np.atleast_1d(x)) for name, x in (("outcome", outcome), ("propensity", propensity)))
+    y, pi = (
+        numbers(name, np.atleast_1d(np.asanyarray(x))) for name, x in (("outcome", outcome), ("propensity", propensity))
+    )
     code = np.array([arm_index(arms, label) for label in _labels(arm, arms)], dtype=np.int64)
     if not len(code) == len(y) == len(pi):
         raise OptionError(
@@ -203,22 +204,23 @@ def read_arrivals(history: History, arm: Any, outcome: Any, propensity: Any, at:
     return ArrivedRows(columns, _read_times(history, at, len(code)) if len(code) else np.empty(0))
 
 
-def _labels(arm: Any, arms: tuple[Label, ...]) -> list[Any]:
+def _labels(arm: object, arms: tuple[Label, ...]) -> list[object]:
     """Return the labels of one arm or of several; text, or a tuple that is a label, is one arm."""
     single = isinstance(arm, (str, bytes)) or (isinstance(arm, tuple) and arm in arms)
     return list(arm) if isinstance(arm, (Sequence, np.ndarray)) and not single else [arm]
 
 
-def _read_times(history: History, at: Any, n: int) -> Array:
+def _read_times(history: History, at: object, n: int) -> Array:
     """Return the arrival times of n outcomes, by default the next steps."""
     clock, last = history.clock, history.times[-1] if history.times else 0
     if at is None:
         if clock.unit is not None:
             raise OptionError("`at` is missing; it is needed because the times of this sequence are datetimes.")
         return np.asarray(last + np.arange(1, n + 1))
-    several = isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, str)
-    moments = [clock.read("at", moment) for moment in (at if several else [at])]
-    times = np.array(moments if several else moments * n)
+    if isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, str):
+        times = np.array([clock.read("at", moment) for moment in at])
+    else:
+        times = np.array([clock.read("at", at)] * n)
     if len(times) != n:
         raise OptionError(f"`at` has {len(times):,} times for {n:,} outcomes; it must have one, or one for each.")
     if (np.diff(times) < 0).any():

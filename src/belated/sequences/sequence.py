@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from belated.base.checks import whole
-from belated.base.columns import Array, ByArm, Label
+from belated.base.columns import Array, ByArm, ColumnLike, Label
 from belated.base.errors import OptionError
 from belated.base.tables import Column, Table
 from belated.base.text import Unit, count, one_line, percent
 from belated.estimation.estimate import Estimate
 from belated.estimation.target import contrast_name, default_pairs
-from belated.log.clock import Moment
+from belated.log.clock import Moment, MomentLike
 from belated.log.data import Data, require_data
 from belated.log.labels import arm_index
 from belated.log.log import Log
@@ -51,7 +51,7 @@ def sequence(
     target: int | None = None,
     sigma: float | None = None,
     bounds: tuple[float, float] | None = None,
-    looks: int | Sequence[Any] = 100,
+    looks: int | Sequence[MomentLike] = 100,
     baseline: Label = None,
     null: float | ByArm[float] = 0.0,
     cap: float | None = None,
@@ -169,7 +169,7 @@ def _rows_of_segment(log: Log, segment: Label) -> Log:
     return log.in_segment(log.segments[index])
 
 
-def _read_looks(log: Log, looks: int | Sequence[Any], arrivals: ArrivedRows) -> Array:
+def _read_looks(log: Log, looks: int | Sequence[MomentLike], arrivals: ArrivedRows) -> Array:
     if not isinstance(looks, (Sequence, np.ndarray)) or isinstance(looks, str):
         return log.even_moments(whole("looks", looks, least=1), arrivals.last_moment)
     moments = [log.clock.read("looks", moment) for moment in looks]
@@ -236,7 +236,14 @@ class ConfidenceSequence(Table):
         """The times of the looks."""
         return tuple(map(self._followed.clock.show, self._followed.times))
 
-    def update(self, arm: Any, outcome: Any = None, propensity: Any = None, *, at: Any = None) -> ConfidenceSequence:
+    def update(
+        self,
+        arm: Label | Sequence[Label] | Array | Data,
+        outcome: float | ColumnLike | None = None,
+        propensity: float | ColumnLike | None = None,
+        *,
+        at: MomentLike | Sequence[MomentLike] | Array | None = None,
+    ) -> ConfidenceSequence:
         """Add outcomes that have arrived since the last look, and return the sequence itself.
 
         Parameters
@@ -430,7 +437,14 @@ class LookedSequence(ConfidenceSequence):
     def _followed(self) -> Followed:
         return self._looked
 
-    def update(self, arm: Any, outcome: Any = None, propensity: Any = None, *, at: Any = None) -> ConfidenceSequence:
+    def update(
+        self,
+        arm: Label | Sequence[Label] | Array | Data,
+        outcome: float | ColumnLike | None = None,
+        propensity: float | ColumnLike | None = None,
+        *,
+        at: MomentLike | Sequence[MomentLike] | Array | None = None,
+    ) -> ConfidenceSequence:
         """Look at a later version of the same log, and return the sequence itself; earlier looks stay as they were."""
         if not isinstance(arm, Data) or outcome is not None or propensity is not None or at is not None:
             raise OptionError(f"`update` of this sequence takes a later version of the log; {self._singly}")

@@ -59,7 +59,7 @@ class ContextualBandit:
     {'A': 0.5, 'B': -0.2}
     """
 
-    segments: Mapping[Label, Bandit]
+    segments: ByArm[Bandit]
     shares: ByArm[float] | None = None
     covariates: Mapping[str, Arm] = field(default_factory=dict)
     slopes: Mapping[str, Slope] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -27,13 +27,17 @@ from belated.estimation.intervals import INTERVALS, Interval
 from belated.simulation.arms import Arm
 from belated.simulation.bandits import Bandit
 from belated.simulation.constructors import CONSTRUCTORS, Constructed
-from belated.simulation.contextual import AnyBandit, ContextualBandit
+from belated.simulation.contextual import AnyBandit, ContextualBandit, Slope
 from belated.simulation.delays import Delay
 from belated.simulation.policies import Policy
 from belated.simulation.views import InSegment, TargetLike
 
 T = TypeVar("T")
 Made = TypeVar("Made", bound=Constructed)
+
+#: A table of a description with known keys, and one by label: users' own, whose values the constructors check.
+_Given: TypeAlias = Mapping[str, Any]
+_ByLabel: TypeAlias = dict[Any, Any]
 
 #: The keys of a description.
 _KEYS = (
@@ -84,7 +88,7 @@ def read(path: str | os.PathLike[str], *, needs_horizon: bool = True) -> Descrip
         return description_from(content, needs_horizon=needs_horizon)
 
 
-def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_toml(path: str | os.PathLike[str]) -> dict[str, object]:
     """Return the content of a TOML file as a table."""
     check_file(path)
     try:
@@ -99,7 +103,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise OptionError(f"`{os.fspath(path)}` is not TOML: {error}.") from None
 
 
-def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) -> Description:
+def description_from(table: Mapping[str, object], *, needs_horizon: bool = True) -> Description:
     """Return a description from a table, such as the content of a TOML file."""
     _check_keys(table, "", needed=("policy",) if "segments" in table else ("arms", "policy"), known=_KEYS)
     if ("horizon" in table) == ("horizons" in table) and (needs_horizon or "horizon" in table):
@@ -122,18 +126,18 @@ def description_from(table: Mapping[str, Any], *, needs_horizon: bool = True) ->
     )
 
 
-def bandit_from(table: Mapping[str, Any], place: str = "") -> Bandit:
+def bandit_from(table: object, place: str = "") -> Bandit:
     """Return a bandit from a table of `arms`, each with an `outcome` and optionally a `delay`; `window` and `measure`.
 
     The arms are a table by label, or a list of tables with a `label` each. A `delay` next to `arms` applies to arms
     without a delay of their own. `place` is where the table is in the description, such as "segments.DE".
     """
-    _check_keys(table, place, needed=("arms",), known=_PLAIN)
+    table = _check_keys(table, place, needed=("arms",), known=_PLAIN)
     inside = f"{place}." if place else ""
     outcomes, late = {}, {}
-    for label, arm in _by_label(table["arms"], f"{inside}arms").items():
+    for label, entry in _by_label(table["arms"], f"{inside}arms").items():
         where = f"{inside}arms.{label}"
-        _check_keys(arm, where, needed=("outcome",), known=("outcome", "delay"))
+        arm = _check_keys(entry, where, needed=("outcome",), known=("outcome", "delay"))
         outcomes[label] = _make(Arm, arm["outcome"], f"{where}.outcome")
         if "delay" in arm:
             late[label] = _make(Delay, arm["delay"], f"{where}.delay")
@@ -145,7 +149,7 @@ def bandit_from(table: Mapping[str, Any], place: str = "") -> Bandit:
         return Bandit(outcomes, dict.fromkeys(outcomes, common) | late if late else common, **events)
 
 
-def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
+def _any_bandit_from(table: Mapping[str, object]) -> AnyBandit:
     """Return a bandit from a table of `arms` or, by segment, of `segments`.
 
     Each segment has `arms`, a `delay`, `window` and `measure` as a bandit has, and a `share`. A `delay`, `window` or
@@ -160,9 +164,9 @@ def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
     if "arms" in table:
         raise OptionError("The description has both `arms` and `segments`; put the arms of each segment into it.")
     bandits, shares = {}, {}
-    for label, entry in _by_label(table["segments"], "segments").items():
+    for label, given in _by_label(table["segments"], "segments").items():
         where = f"segments.{label}"
-        _check_keys(entry, where, needed=("arms",), known=("share", *_PLAIN))
+        entry = _check_keys(given, where, needed=("arms",), known=("share", *_PLAIN))
         common = {key: table[key] for key in _COMMON if key in table}
         own = {key: value for key, value in entry.items() if key != "share"}
         bandits[label] = bandit_from(common | own, where)
@@ -181,12 +185,12 @@ def _any_bandit_from(table: Mapping[str, Any]) -> AnyBandit:
     )
 
 
-def _slope(name: str, given: object, arms: Collection[Hashable]) -> Any:
+def _slope(name: str, given: Slope, arms: Collection[Hashable]) -> Slope:
     """Return the slope of a covariate: a number, or a table by arm."""
     return {_arm(name, arm, arms): slope for arm, slope in given.items()} if isinstance(given, Mapping) else given
 
 
-def bandit_to(bandit: Bandit) -> dict[str, Any]:
+def bandit_to(bandit: Bandit) -> dict[str, object]:
     """Return the table from which `bandit_from` makes the same bandit."""
     rows = [{"label": _label(label, "arms"), "outcome": _table(arm)} for label, arm in bandit.arms.items()]
     events = {} if bandit.window is None else {"window": bandit.window, "measure": bandit.measure}
@@ -197,35 +201,35 @@ def bandit_to(bandit: Bandit) -> dict[str, Any]:
     return {"arms": rows, **events}
 
 
-def policy_from(table: Mapping[str, Any]) -> Policy:
+def policy_from(table: object) -> Policy:
     """Return a policy from a table; `own` has no function then."""
     return replace(_make(Policy, table, "policy"), function=None)
 
 
-def policy_to(policy: Policy) -> dict[str, Any]:
+def policy_to(policy: Policy) -> dict[str, object]:
     """Return the table from which `policy_from` makes the same policy."""
     return _table(policy)
 
 
-def _make(kind: type[Made], table: Any, where: str) -> Made:
+def _make(kind: type[Made], given: object, where: str) -> Made:
     """Call the constructor that a table names, with the other keys of the table as options."""
     constructors, changes = CONSTRUCTORS[kind.__module__], _CHANGES.get(kind, {})
-    _check_keys(table, where, needed=("name",))
+    table = _check_keys(given, where, needed=("name",))
     with _at(where):
         name = one_of("name", table["name"], constructors)
     parameters = dict(inspect.signature(constructors[name]).parameters)
     function = {"function": _as_is} if parameters.pop("function", None) else {}  # stands in for one that no table holds
     needed = [option for option, parameter in parameters.items() if parameter.default is parameter.empty]
     _check_keys(table, where, needed, known=("name", *parameters, *changes))
-    given = {key: _READ.get(key, _as_is)(table[key], f"{where}.{key}") for key in parameters if key in table}
+    options = {key: _READ.get(key, _as_is)(table[key], f"{where}.{key}") for key in parameters if key in table}
     with _at(where):
-        thing = constructors[name](**given, **function)
+        thing = constructors[name](**options, **function)
         for key in changes.keys() & table.keys():
             thing = changes[key](thing, table[key])
     return cast("Made", thing)
 
 
-def _table(thing: Constructed) -> dict[str, Any]:
+def _table(thing: Constructed) -> dict[str, object]:
     if not thing.constructor:
         raise OptionError(f"`{thing!r}` cannot be written: it was not made by a constructor such as arms.normal.")
     given = {key: value for key, value in thing.options.items() if value is not None}
@@ -234,21 +238,22 @@ def _table(thing: Constructed) -> dict[str, Any]:
     return {"name": thing.constructor, **options, **changed}
 
 
-def _as_is(given: Any, where: str) -> Any:
+def _as_is(given: object, where: str) -> object:
     return given
 
 
-def _values(given: object, where: str) -> list[Any]:
+def _values(given: object, where: str) -> list[object]:
     return [math.inf if value == "inf" else value for value in _listed(given, where)]
 
 
-def _shares(given: object, where: str) -> dict[Any, Any]:
+def _shares(given: object, where: str) -> _ByLabel:
     shares = _by_label(given, where)
     if isinstance(given, Mapping):
         return shares
-    for label, entry in shares.items():
-        _check_keys(entry, f"{where}.{label}", needed=("share",), known=("share",))
-    return {label: entry["share"] for label, entry in shares.items()}
+    return {
+        label: _check_keys(entry, f"{where}.{label}", needed=("share",), known=("share",))["share"]
+        for label, entry in shares.items()
+    }
 
 
 def _looking(policy: Policy, given: object) -> Policy:
@@ -273,27 +278,27 @@ _CHANGES: dict[type[Constructed], dict[str, Callable[[Any, Any], Constructed]]] 
 _USUAL: dict[str, float] = {"never": 0.0, "batch": 1, "by_segment": True, "maturing": False}
 
 #: Options that are not numbers: JSON has no infinity, and no keys but text.
-_READ: dict[str, Callable[[Any, str], Any]] = {
+_READ: dict[str, Callable[[object, str], object]] = {
     "values": _values,
     "shares": _shares,
     "value": lambda given, where: _make(Arm, given, where),
 }
-_WRITTEN: dict[str, Callable[[Any], Any]] = {
+_WRITTEN: dict[str, Callable[[Any], object]] = {
     "values": lambda values: [value if math.isfinite(value) else "inf" for value in values.tolist()],
     "shares": lambda shares: [{"label": _label(k, "shares"), "share": share} for k, share in shares.items()],
     "value": _table,
 }
 
 
-def _by_label(given: object, where: str) -> dict[Any, Any]:
+def _by_label(given: object, where: str) -> _ByLabel:
     """Return a table by label; a list of tables is indexed by the `label` of each."""
     if isinstance(given, Mapping):
         return {_label(label, where): entry for label, entry in given.items()}
     if not isinstance(given, list):
         raise OptionError(f"`{where}` is {shown(given)}; it must be a table, or a list of tables with a `label` each.")
-    entries: dict[Any, Any] = {}
-    for i, entry in enumerate(given):
-        _check_keys(entry, f"{where}[{i}]", needed=("label",))
+    entries: _ByLabel = {}
+    for i, each in enumerate(given):
+        entry = _check_keys(each, f"{where}[{i}]", needed=("label",))
         label = _label(entry["label"], f"{where}[{i}]")
         if label in entries:
             raise OptionError(f"`{where}[{i}]` has the label {label!r}, which another one has too; labels must differ.")
@@ -341,21 +346,21 @@ def _arm(name: str, given: object, known: Collection[Hashable], kind: str = "arm
     return matches[0]
 
 
-def _each(table: Mapping[str, Any], key: str, check: Callable[[str, object], T]) -> tuple[T, ...] | None:
+def _each(table: Mapping[str, object], key: str, check: Callable[[str, object], T]) -> tuple[T, ...] | None:
     """Return a list in a table with validated elements; None if there is none."""
     if key not in table:
         return None
     return tuple(check(f"{key}[{i}]", value) for i, value in enumerate(_listed(table[key], key)))
 
 
-def _listed(given: object, where: str) -> list[Any]:
+def _listed(given: object, where: str) -> list[object]:
     if not isinstance(given, list) or not given:
         raise OptionError(f"`{where}` is {shown(given)}; it must be a list with at least one element.")
     return given
 
 
-def _check_keys(table: object, where: str, needed: Collection[str], known: Collection[str] | None = None) -> None:
-    """Raise unless a table has every required key and no unknown one."""
+def _check_keys(table: object, where: str, needed: Collection[str], known: Collection[str] | None = None) -> _Given:
+    """Return a table that has every required key and no unknown one; raise if it does not."""
     if not isinstance(table, Mapping):
         raise OptionError(f"`{where or 'table'}` is {shown(table)}; it must be a table.")
     known, place = table.keys() if known is None else known, f"in `{where}`" if where else "at the top level"
@@ -366,6 +371,7 @@ def _check_keys(table: object, where: str, needed: Collection[str], known: Colle
     for key in needed:
         if key not in table:
             raise OptionError(f"The key `{key}` is missing {place}.")
+    return table
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -14,6 +14,8 @@ from belated.base.text import one_line
 from belated.kernels.bandit import is_distribution
 from belated.simulation.policies import Policy, PolicyFunction
 
+_Result = TypeVar("_Result")
+
 
 class OwnPolicy:
     """What a kernel calls for the policy: `function`, None unless the policy is the user's own."""
@@ -23,7 +25,7 @@ class OwnPolicy:
         self.plain = policy.function is not None and not hasattr(policy.function, "py_func")  # not compiled by numba
         self.function: PolicyFunction | None = self._ask if self.plain else policy.function
 
-    def call(self, kernel_function: Callable[..., Any], *arguments: object) -> Any:
+    def call(self, kernel_function: Callable[..., _Result], *arguments: object) -> _Result:
         """Call a kernel; raise an error with one sentence if a user's compiled policy fails."""
         if self.policy.function is None:
             return kernel_function(*arguments)

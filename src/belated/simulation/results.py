@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -235,7 +235,7 @@ class Study(Table):
 
     # ---------------------------------------------------------------- display
 
-    def plot(self, kind: Drawing = "lines", **options: Any) -> Figure:
+    def plot(self, kind: Drawing = "lines", **options: object) -> Figure:
         """Return a matplotlib figure of the study.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from belated.base.checks import real, whole
 from belated.base.columns import Array, locked
+from belated.base.documents import JsonObject
 from belated.base.errors import BelatedError, OptionError
 from belated.base.files import check_file, write_whole
 from belated.base.text import shown
@@ -97,7 +98,7 @@ def load(path: str | Path) -> Fields:
         raise OptionError(f"{str(path)!r} is not a saved study, or is damaged ({type(error).__name__}).") from None
 
 
-def _fields(about: Mapping[str, Any], moments_of: Callable[[int], Array]) -> Fields:
+def _fields(about: JsonObject, moments_of: Callable[[int], Array]) -> Fields:
     """Return the fields, validated like a user's options."""
     bandit, policy = bandit_from(about["bandit"]), policy_from(about["policy"])
     horizons = [whole("horizons", horizon, least=1) for horizon in _listed("horizons", about["horizons"])]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from belated.base.checks import fraction, one_of
-from belated.base.columns import Array, ByArm, Label
+from belated.base.columns import Array, Label
 from belated.base.errors import OptionError
 from belated.base.text import one_line, shown
 from belated.estimation.by_segment import is_by_segment, policy_by_segment
@@ -20,8 +20,9 @@ from belated.estimation.target import Target, read_target
 from belated.simulation.contextual import AnyBandit, ContextualBandit, cell_arms
 from belated.summaries.segments import segment_index
 
-#: A target as users give it: an arm, a pair of arms, coefficients by arm, a policy by segment, or a `Target`.
-TargetLike = Label | Sequence[Label] | ByArm[Any]
+#: A target as users give it: an arm, a pair of arms, coefficients by arm, a policy by segment, or a `Target`. Type
+#: checkers take any Sequence or Mapping for hashable, and so for a label; list and dict are not, and have to be named.
+TargetLike = Label | list[Any] | dict[Any, Any]
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from belated.base.checks import one_of
 from belated.base.errors import OptionError, PolicyError
@@ -108,7 +108,7 @@ class RequestedChange:
     question: str
     effects: list[str]
     sheet: Sheet | None
-    act: Callable[..., Any]
+    act: Callable[..., object]
     reason: str
 
     def make(self, author: str) -> None:
@@ -134,7 +134,7 @@ def read_change(exp: Experiment, form: Mapping[str, str]) -> tuple[RequestedChan
     return RequestedChange(*change, reason), action, given
 
 
-_Proposal = tuple[str, list[str], Sheet | None, Callable[..., Any]]
+_Proposal = tuple[str, list[str], Sheet | None, Callable[..., object]]
 
 
 def _start(exp: Experiment, about: Snapshot, given: Given) -> _Proposal:

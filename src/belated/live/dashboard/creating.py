@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from belated.base.checks import fraction, one_of, positive
+from belated.base.checks import Options, fraction, one_of, positive
 from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
@@ -146,7 +145,7 @@ def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome |
     """Return the policy of a form; what is wrong is said beside its fields."""
     choices = {value for value, _ in POLICIES}
     name = given.read("policy", lambda text: one_of("policy", text, tuple(choices)))
-    table: dict[str, Any] = {"name": name}
+    table: dict[str, object] = {"name": name}
     if name == "thompson" and outcome is not None:
         shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
         table["name"] = "thompson_beta" if shares else "thompson_normal"
@@ -200,7 +199,7 @@ def _segments(text: str) -> list[str]:
     return read_segments([line.strip() for line in text.splitlines() if line.strip()])
 
 
-def read_creation(given: Given) -> dict[str, Any] | None:
+def read_creation(given: Given) -> Options | None:
     """Return the options of `Store.create` that a form holds; None if something is wrong."""
     name = given.read("name", lambda text: read_text("name", needed(text)))
     labels = given.read("arms", _arms)

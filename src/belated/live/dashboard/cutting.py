@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from belated.base.checks import Options
 from belated.base.tables import Column
 from belated.reports.layout import Part, Section, Sheet
 
@@ -31,7 +31,7 @@ def cut_part(part: Part, order: Sequence[int] | None = None) -> Part:
 
 def rows_of(column: Column, places: Sequence[int]) -> Column:
     """Return some rows of a column."""
-    parts: dict[str, Any] = {
+    parts: Options = {
         name: [getattr(column, name)[i] for i in places]
         for name in ("values", "errors", "shown", "parts")
         if getattr(column, name) is not None

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
@@ -19,10 +18,10 @@ from belated.live.answers import LiveAnswer
 from belated.live.dashboard import changing, creating, tokens
 from belated.live.dashboard.history import change_words
 from belated.live.dashboard.machine import read_machine
-from belated.live.dashboard.overview import read_overview
+from belated.live.dashboard.overview import ExperimentOverview, read_overview
 from belated.live.dashboard.rendering import file, render
 from belated.live.dashboard.shelf import Shelf
-from belated.live.design import snapshot
+from belated.live.design import Snapshot, snapshot
 from belated.live.errors import OutdatedError
 from belated.live.experiment import Experiment
 from belated.live.service import logs
@@ -147,7 +146,7 @@ class Pages:
             self._shelf = Shelf(_service(request))
         return self._shelf
 
-    def _page(self, request: Request, template: str, token: Token, status: int = 200, **values: Any) -> Response:
+    def _page(self, request: Request, template: str, token: Token, status: int = 200, **values: object) -> Response:
         """Return a page with what all of them share."""
         shared = {"token": token, "form": form_key(request), "path": request.url.path, "tabs": TABS, "lights": LIGHTS}
         done = changing.made_words(request.query_params.get("done", ""))
@@ -200,12 +199,12 @@ class Pages:
             return reply(request, self._facts(exp, overview, request))
         shown = await self.shelf(request).latest(exp) if overview.status.version else None
         refused = _service(request).metrics.contradictions(exp.name)
-        extra: dict[str, Any] = {"exp": exp, "overview": overview, "shown": shown, "page": name, "refused": refused}
+        extra: dict[str, object] = {"exp": exp, "overview": overview, "shown": shown, "page": name, "refused": refused}
         if part is not None:
             return reply(request, render("contents/content.html", **extra))
-        return self._page(request, "tab.html", token, **extra)
+        return self._page(request, "tab.html", token, 200, **extra)
 
-    def _facts(self, exp: Experiment, overview: Any, request: Request) -> str:
+    def _facts(self, exp: Experiment, overview: ExperimentOverview, request: Request) -> str:
         shown = self.shelf(request).kept(exp.name)
         return render("contents/facts.html", exp=exp, overview=overview, shown=shown, lights=LIGHTS)
 
@@ -226,7 +225,7 @@ class Pages:
             return reply(request, self._facts(exp, overview, request))
         return await self._changes(request, token, exp, 200)
 
-    async def _changes(self, request: Request, token: Token, exp: Experiment, status: int, **typed: Any) -> Response:
+    async def _changes(self, request: Request, token: Token, exp: Experiment, status: int, **typed: object) -> Response:
         service = _service(request)
         overview = await service.thread(read_overview, exp)
         audit = list(await service.thread(exp.changes))
@@ -288,7 +287,7 @@ class Pages:
         token = await browser(request, "admin")
         return await self._tokens(request, token, 200)
 
-    async def _tokens(self, request: Request, token: Token, status: int, **typed: Any) -> Response:
+    async def _tokens(self, request: Request, token: Token, status: int, **typed: object) -> Response:
         service = _service(request)
         listed, now = await service.thread(tokens.listed, service.store)
         fields = tokens.fields(await service.thread(_names, service), token)
@@ -329,13 +328,13 @@ class Pages:
         token = await browser(request, "read", whole=False)
         service = _service(request)
         names = [token.experiment] if token.experiment is not None else await service.thread(_names, service)
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "machine": await service.thread(read_machine, service.store, names),
             "service": service,
         }
         if _part(request):
             return reply(request, render("contents/machine.html", **values))
-        return self._page(request, "machine.html", token, **values)
+        return self._page(request, "machine.html", token, 200, **values)
 
 
 def _names(service: Service) -> list[str]:
@@ -353,7 +352,7 @@ def _seen(exp: Experiment) -> int:
     return len(exp.changes())
 
 
-def _snapshot(exp: Experiment) -> Any:
+def _snapshot(exp: Experiment) -> Snapshot:
     with exp._store.storage.reading() as session:
         return snapshot(session, exp.name)
 

@@ -10,13 +10,16 @@ from collections.abc import Iterable
 from concurrent.futures import Executor
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING
 
 from belated.live.records import moment
 from belated.live.service.problems import Problem
 from belated.live.service.settings import Settings
 from belated.live.storage import Storage, system_clock
 from belated.live.tokens import Scope, Token, all_tokens, digest_of
+
+if TYPE_CHECKING:
+    from starlette.types import Scope as AsgiScope
 
 #: Seconds after which tokens are read again; and the least time between two readings, whatever is sent.
 _FRESH, _LEAST = 2.0, 0.05
@@ -214,7 +217,7 @@ class Rates:
         self._left[token.id] = left - 1, now
 
 
-def headers_of(scope: Any) -> Headers:
+def headers_of(scope: AsgiScope) -> Headers:
     """Return the headers of a request by their names; raise if one that may be there once is there again."""
     given = scope["headers"]
     headers: Headers = dict(given)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from belated.base.documents import JsonObject
 from belated.base.errors import BelatedError
 from belated.live.asking import Ask
 from belated.live.calls import read_asks, taken
@@ -44,7 +44,7 @@ async def ask_many(call: Call) -> Reply:
 
 def _written(asks: Sequence[Ask], replies: list[Decision | BelatedError]) -> list[bytes]:
     """Return each reply of a batch as JSON; what decisions share, all but the unit, is written once."""
-    shared: dict[tuple[Any, ...], bytes] = {}
+    shared: dict[tuple[object, ...], bytes] = {}
     written = []
     for ask, reply in zip(asks, replies, strict=True):
         if isinstance(reply, BelatedError):
@@ -91,7 +91,7 @@ def _count(call: Call, said: list[Told]) -> None:
         call.service.metrics.stored("contradiction", call.name, refused)
 
 
-def _told(said: Told) -> dict[str, Any]:
+def _told(said: Told) -> JsonObject:
     return {"unit": said.unit, "status": said.status, "why": said.why}
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterable, Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 from urllib.parse import parse_qs, unquote_to_bytes
 
 import msgspec
@@ -17,6 +17,7 @@ from belated.live.service.problems import Problem
 from belated.live.service.service import Service
 from belated.live.tokens import Scope, Token
 
+_Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
 _PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
@@ -38,7 +39,7 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def json_reply(content: Any, status: int = 200) -> Reply:
+def json_reply(content: object, status: int = 200) -> Reply:
     """Return content as JSON."""
     return Reply(encode(content), status)
 
@@ -54,7 +55,7 @@ class Call:
         What the path names: an experiment, or a token's number.
     token : Token or None
         Whose request it is; None on routes that are open.
-    content : Any
+    content : msgspec.Struct or None
         The body, as the type that the route takes.
     """
 
@@ -75,7 +76,7 @@ class Call:
         """Return the experiment that the path names."""
         return self.service.experiment(self.name)
 
-    def thread(self, act: Callable[..., _Result], *arguments: Any) -> Awaitable[_Result]:
+    def thread(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> Awaitable[_Result]:
         """Run what waits for the storage in a thread."""
         return self.service.thread(act, *arguments)
 

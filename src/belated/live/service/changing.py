@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
+from belated.base.documents import JsonObject
 from belated.base.errors import OptionError, argument
 from belated.live import outcomes
 from belated.live.experiment import Experiment
@@ -22,7 +22,7 @@ from belated.simulation.policies import Policy
 _PART = 1 << 18
 
 
-def read_policy(table: dict[str, Any]) -> Policy:
+def read_policy(table: JsonObject) -> Policy:
     """Return the policy of a table; a function of one's own cannot be sent."""
     if table.get("name") == "own":
         raise OptionError(f"{argument('policy')} is a function of your own, which cannot be sent; use a named policy.")
@@ -47,7 +47,7 @@ async def create(call: Call) -> Reply:
     given: Create = call.content
     author = call.service.author(call.owner, given.author)
 
-    def act() -> dict[str, Any]:
+    def act() -> JsonObject:
         exp = call.service.store.create(
             given.name, arms=given.arms, policy=read_policy(given.policy), outcome=read_outcome(given.outcome),
             segments=given.segments,
@@ -67,14 +67,14 @@ async def change(call: Call) -> Reply:
     act = _change_of(exp, given)
     who = {"author": call.service.author(call.owner, given.author), "reason": given.reason}
 
-    def act_and_show() -> dict[str, Any]:
+    def act_and_show() -> JsonObject:
         act(**who)
         return status_document(exp)
 
     return json_reply(await call.thread(act_and_show))
 
 
-def _change_of(exp: Experiment, given: ChangeRequest) -> Callable[..., Any]:
+def _change_of(exp: Experiment, given: ChangeRequest) -> Callable[..., object]:
     """Return what a request asks to be done; raise unless it has what that needs, and nothing else."""
     needs = {"stop": "final", "set_policy": "policy", "add_segment": "segment"}.get(
         given.what, "arm" if given.what.endswith("_arm") else None
@@ -89,7 +89,7 @@ def _change_of(exp: Experiment, given: ChangeRequest) -> Callable[..., Any]:
     if given.what == "set_policy":
         policy = read_policy(given.policy or {})
         return lambda **who: exp.set_policy(policy, **who)
-    method: Callable[..., Any] = getattr(exp, given.what)
+    method: Callable[..., object] = getattr(exp, given.what)
     return method if needs is None else lambda **who: method(getattr(given, needs), **who)
 
 
@@ -139,7 +139,7 @@ async def backup(call: Call) -> Reply:
 # ---------------------------------------------------------------- tokens
 
 
-def token_document(token: Token) -> dict[str, Any]:
+def token_document(token: Token) -> JsonObject:
     """Return what is known of a token as a document."""
     return {
         "id": token.id, "kind": token.kind, "label": token.label, "scopes": scopes_in_order(token.scopes),

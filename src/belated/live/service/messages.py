@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from belated.base.documents import JsonObject
 from belated.live.records import ArmState, State, TellStatus
 from belated.live.service.problems import ProblemDocument
 from belated.live.tokens import Scope, TokenKind
@@ -64,7 +65,7 @@ class Create(Request):
 
     name: str
     arms: list[str]
-    policy: dict[str, Any]
+    policy: JsonObject
     outcome: OutcomeKind
     segments: list[str] | None = None
     baseline: str | None = None
@@ -88,7 +89,7 @@ class ChangeRequest(Request):
     arm: str | None = None
     segment: str | None = None
     final: str | None = None
-    policy: dict[str, Any] | None = None
+    policy: JsonObject | None = None
     author: str | None = None
     reason: str = ""
 
@@ -202,7 +203,7 @@ class StatusReply(msgspec.Struct):
     problem: str | None
     arms: list[ArmProbability]
     segments: list[Segment]
-    setup: dict[str, Any]
+    setup: JsonObject
 
 
 class Listed(msgspec.Struct):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from belated.base.documents import JsonObject
 from belated.base.version import __version__
 from belated.live.service.calls import JSON, Endpoint
 from belated.live.service.problems import KINDS, PROBLEM_JSON, ProblemDocument
@@ -18,12 +18,12 @@ _MEANINGS = {
 }  # fmt: skip
 
 
-def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+def document(endpoints: Sequence[Endpoint]) -> JsonObject:
     """Return the document."""
     types = [kind for each in endpoints for kind in (each.takes, each.gives, each.stopped) if kind is not None]
     wanted = list(dict.fromkeys([*types, ProblemDocument]))
     _, components = msgspec.json.schema_components(wanted, ref_template="#/components/schemas/{name}")
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, JsonObject] = {}
     for each in endpoints:
         paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
     return {
@@ -38,8 +38,8 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _operation(each: Endpoint) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": each.handle.__name__, "summary": each.summary}
+def _operation(each: Endpoint) -> JsonObject:
+    operation: JsonObject = {"operationId": each.handle.__name__, "summary": each.summary}
     if each.scopes:
         operation["description"] = f"Scopes: {', '.join(each.scopes)}."
         operation["security"] = [{"token": []}]
@@ -73,19 +73,19 @@ def codes(each: Endpoint) -> list[int]:
     return sorted(possible)
 
 
-def _response(each: Endpoint, code: int) -> dict[str, Any]:
+def _response(each: Endpoint, code: int) -> JsonObject:
     if code == 409 and each.stopped is not None:
         return _problem(code, each.stopped)
     if code >= 400:
         return {"$ref": f"#/components/responses/{code}"}
-    response: dict[str, Any] = {"description": _MEANINGS[code]}
+    response: JsonObject = {"description": _MEANINGS[code]}
     if code not in (204, 304):
         schema = {} if each.gives is None else {"schema": _reference(each.gives)}
         response["content"] = dict.fromkeys(each.media, schema)
     return response
 
 
-def _problem(code: int, gives: type = ProblemDocument) -> dict[str, Any]:
+def _problem(code: int, gives: type = ProblemDocument) -> JsonObject:
     words = "; ".join(kind.title for kind in KINDS.values() if kind.status == code)
     return {"description": f"{words}.", "content": {PROBLEM_JSON.decode(): {"schema": _reference(gives)}}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -137,7 +137,10 @@ def problem_of(error: Exception) -> Problem:
 # ---------------------------------------------------------------- bodies
 
 
-def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+_Content = TypeVar("_Content")
+
+
+def decoded(decoder: msgspec.json.Decoder[_Content], body: bytes) -> _Content:
     """Return a body as the decoder's type, or raise a problem."""
     try:
         content = decoder.decode(body)
@@ -151,7 +154,7 @@ def decoded(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
     return content
 
 
-def _once(pairs: list[tuple[str, Any]]) -> None:
+def _once(pairs: list[tuple[str, object]]) -> None:
     """Raise if a key of an object is there again: who wrote it may mean the first, and the last would count."""
     if len(dict(pairs)) < len(pairs):
         names = [name for name, _ in pairs]

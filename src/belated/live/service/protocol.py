@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from belated.live.service.problems import PROBLEM_JSON, Problem
+
+if TYPE_CHECKING:
+    from belated.live.service.app import App
 
 #: Seconds between two looks at all connections.
 _SWEEP = 1.0
@@ -70,13 +73,19 @@ class _Outgoing(asyncio.Transport):
         self._transport.close()
 
 
+#: What a connection waits for: what of a request, or that its client reads; and how far that has come.
+_Waiting: TypeAlias = tuple[Literal["head", "body", "next", "reading"] | None, int]
+
+
 class Protocol(HttpToolsProtocol):
     """A connection. Those that wait for the rest of a request, or for a client that does not read, are looked at.
 
     Nothing is timed while a request is served: every second, a connection that is still in the same state is seen.
     """
 
-    def connection_made(self, transport: Any) -> None:
+    app: App
+
+    def connection_made(self, transport: Any) -> None:  # asyncio and uvicorn differ in its type
         """Begin to look at the connections of this server."""
         super().connection_made(transport)
         self.part: Literal["head", "body"] | None = None  # of a request, that has not come as a whole
@@ -85,9 +94,8 @@ class Protocol(HttpToolsProtocol):
         self.is_quiet = False  # nothing has come since the last reply
         self.piece = 0  # bytes of the piece that is being parsed
         self.refusal: Problem | None = None  # what is said after the replies to the requests before
-        self.waits: tuple[Any, float] | None = None
-        app: Any = self.app
-        self.seconds: float = app.service.settings.reading_seconds
+        self.waits: tuple[_Waiting, float] | None = None
+        self.seconds: float = self.app.service.settings.reading_seconds
         if not getattr(self.server_state, "swept", False):
             self.server_state.swept = True  # type: ignore[attr-defined]
             self._sweep()
@@ -118,8 +126,8 @@ class Protocol(HttpToolsProtocol):
         limit = _LARGEST_HEAD
         if self.part == "body":
             self.loose -= len(cycle.body) - held
-            app: Any = self.app
-            limit = app.service.settings.batch_body if cycle.response_complete else limit  # it is not kept any more
+            # after the reply, a body is not kept any more
+            limit = self.app.service.settings.batch_body if cycle.response_complete else limit
         if self.loose > limit:
             self._refuse(_large())
 
@@ -205,7 +213,7 @@ class Protocol(HttpToolsProtocol):
         elif now - self.waits[1] > (self.timeout_keep_alive if state[0] == "next" else self.seconds):
             self._give_up()
 
-    def _state(self) -> Any:
+    def _state(self) -> _Waiting | None:
         """Return what the connection waits for from its client; None: nothing."""
         if self.transport.is_closing():
             return None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 from belated.base.checks import one_of
-from belated.base.documents import csv_text
+from belated.base.documents import JsonObject, csv_text
 from belated.live import records
 from belated.live.design import snapshot
 from belated.live.design import versions as stored_versions
@@ -49,7 +48,7 @@ async def experiment(call: Call) -> Reply:
     return json_reply(await call.thread(status_document, exp))
 
 
-def status_document(exp: Experiment) -> dict[str, Any]:
+def status_document(exp: Experiment) -> JsonObject:
     """Return the status of an experiment as a document."""
     now = exp.status()
     return {
@@ -128,7 +127,7 @@ async def changes(call: Call) -> Reply:
     return json_reply({"changes": [_change(each) for each in await call.thread(exp.changes)]})
 
 
-def _change(change: records.Change) -> dict[str, Any]:
+def _change(change: records.Change) -> JsonObject:
     return {
         "what": change.what, "detail": change.detail, "author": change.author, "reason": change.reason,
         "made_at": change.made_at.isoformat(),
@@ -156,7 +155,7 @@ async def replay(call: Call) -> Reply:
     return json_reply({"versions": [version_document(each) for each in await call.thread(exp.replay)], "more": False})
 
 
-def version_document(version: records.Version) -> dict[str, Any]:
+def version_document(version: records.Version) -> JsonObject:
     """Return a version as a document."""
     return {
         "number": version.number, "rule": version.rule, "step": version.step, "watermark": version.watermark,

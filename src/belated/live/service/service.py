@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import Generic, TypeVar, TypeVarTuple
 
 from belated.base.errors import BelatedError
 from belated.base.text import one_line
@@ -23,6 +23,7 @@ from belated.live.service.settings import Settings
 from belated.live.store import Store
 from belated.live.tokens import Token
 
+_Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
 
 #: Threads that read and change the storage, and those that compute answers.
@@ -36,15 +37,15 @@ _SWITCH = 0.0001
 _WRITABLE = 5.0
 
 
-class Once:
+class Once(Generic[_Result]):
     """Runs a function in one thread at a time; who comes while it runs waits for the next run, together with others."""
 
-    def __init__(self, act: Callable[[], Any]) -> None:
+    def __init__(self, act: Callable[[], _Result]) -> None:
         self._act = act
-        self._running: asyncio.Task[Any] | None = None
-        self._next: asyncio.Task[Any] | None = None
+        self._running: asyncio.Task[_Result] | None = None
+        self._next: asyncio.Task[_Result] | None = None
 
-    async def run(self, executor: ThreadPoolExecutor) -> Any:
+    async def run(self, executor: ThreadPoolExecutor) -> _Result:
         """Return a result of a run that begins now or later."""
         if self._running is None or self._running.done():
             self._running, self._next = asyncio.ensure_future(self._run(executor, None)), None
@@ -53,7 +54,7 @@ class Once:
             self._next = asyncio.ensure_future(self._run(executor, self._running))
         return await asyncio.shield(self._next)
 
-    async def _run(self, executor: ThreadPoolExecutor, before: asyncio.Task[Any] | None) -> Any:
+    async def _run(self, executor: ThreadPoolExecutor, before: asyncio.Task[_Result] | None) -> _Result:
         if before is not None:
             await asyncio.wait([before])
             self._running, self._next = self._next, None
@@ -79,15 +80,15 @@ class Service:
         self.metrics = Metrics(settings.labels)
         self.waiting = self.held = 0
         self._experiments: dict[str, Experiment] = {}
-        self._answers: dict[str, Once] = {}
+        self._answers: dict[str, Once[LiveAnswer]] = {}
         self._written_answers: dict[str, tuple[LiveAnswer, bytes, str]] = {}
         self._warm, self._written = False, -1e9
 
-    async def thread(self, act: Callable[..., _Result], *arguments: Any) -> _Result:
+    async def thread(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
         """Run what waits for the storage in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, act, *arguments)
 
-    async def compute(self, act: Callable[..., _Result], *arguments: Any) -> _Result:
+    async def compute(self, act: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
         """Run what computes for long in a thread beside those that wait for the storage."""
         return await asyncio.get_running_loop().run_in_executor(self._answering, act, *arguments)
 

@@ -89,7 +89,7 @@ class Server:
         return configured(application, factory=True, workers=self.workers)
 
 
-def configured(app: Any, **options: Any) -> uvicorn.Config:
+def configured(app: App | Callable[[], App], **options: Any) -> uvicorn.Config:
     """Return uvicorn's configuration for an application, or for what makes one."""
     return uvicorn.Config(
         app, http=Protocol, ws="none", log_config=None, access_log=False, server_header=False, proxy_headers=False,
