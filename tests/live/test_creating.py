@@ -37,12 +37,6 @@ def test_a_policy_s_batch_is_the_rows_of_a_version():
     assert plan_creation("button", **GIVEN, planned_rows=5000).setup.every == 10
 
 
-def test_a_window_that_is_none_is_told_what_one_is():
-    for wrong in (None, "", "-1h", "1x", 5, "7 steps"):
-        with pytest.raises(bl.OptionError, match="it must be a duration, such as '7d', '12h'"):
-            bl.live.events(wrong)
-
-
 def test_two_creations_at_once_make_one_experiment(place):
     stores = [place.open(), place.open()]
     for turn in range(5):

@@ -86,12 +86,6 @@ def test_a_place_that_cannot_be_is_a_sentence(shop):
         bl.live.restore(copy, path.with_name("other.belated"))
 
 
-@pytest.mark.parametrize("place", [None, 7, "", "a\x00b"])
-def test_what_is_no_place_is_refused_in_a_sentence(place):
-    with pytest.raises(bl.OptionError, match="`place` is"):
-        bl.live.open(place)
-
-
 def test_a_backup_under_load_restores_and_verifies(place):
     exp = place.create()
     learn(exp)

@@ -6,7 +6,8 @@ from live_experiments import SEGMENTS, UNITS, create_by_segment, learn_by_segmen
 
 import belated as bl
 from belated.live.deciding import decide
-from belated.live.learning import Knowledge
+from belated.live.learning import Knowledge, known_at, nothing
+from belated.live.records import Version
 from tests.live.conftest import of_storages
 
 
@@ -157,3 +158,14 @@ def test_an_own_policy_is_asked_for_each_segment(place):
     exp.set_policy(bl.policies.own(policy).pooled())
     assert sum(seen[-1][0]) == 1.0
     assert seen[-1][2] == 4
+
+
+def test_what_a_version_knew_has_room_for_the_arms_and_segments_that_came_later():
+    version = Version(3, 1, 6, 0, 0, (0, 1), (0.5,) * 4, (1.0, 2.0, 3.0, 4.0), (0.0, 1.0, 2.0, 3.0), "tick", (4, 3))
+    known = known_at(version, arms=3, segments=3)
+    assert known.counts == (1, 2, 0, 3, 4, 0, 0, 0, 0)
+    assert known.totals == (0, 1, 0, 2, 3, 0, 0, 0, 0)
+    assert (known.step, known.steps) == (6, (4, 3, 1))
+    assert known.by_segment[1] == Knowledge(3, (3, 4, 0), (2, 3, 0))
+    assert known.pooled == Knowledge(6, (4, 6, 0), (2, 4, 0))
+    assert nothing(2, 2).pooled == nothing(2) == Knowledge(1, (0, 0), (0, 0))

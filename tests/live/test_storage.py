@@ -5,12 +5,12 @@
 - a decision is of a committed version, and drawn by the salt: test_asking.py, test_verifying.py
 - transactions do not wait for each other in a circle: here
 - an outcome counts once, another value is refused or a correction: test_telling.py
-- a watermark passes no row that is still to be committed: here, test_learning.py
+- a watermark passes no row that is still to be committed: here, test_ticking.py
 - the storage's own time, whatever clocks do: here
 - versions without gaps, one of two ticks at once: test_ticking.py
 - nothing changed but states, problems and erased units: test_erasing.py, test_keeping.py, test_verifying.py
 - a newer schema is refused, an older one upgraded: test_schema.py
-- no units, salts and outcomes in messages: test_store.py, test_verifying.py
+- no units, salts and outcomes in messages: test_store.py, test_asking.py, test_verifying.py
 
 The fixture `place` runs each of them in every storage and through a service; `of_storages` says why one does not
 concern a client.
@@ -30,6 +30,7 @@ from live_experiments import UNITS, rows, start_python, stored
 import belated as bl
 from belated.live.asking import ask
 from belated.live.telling import tell
+from tests.live.conftest import of_storages
 
 KILLED = """
 import os, signal, sys, belated as bl
@@ -206,3 +207,16 @@ def test_a_clock_set_back_an_hour_keeps_order(place):
         seen = [row[-1] for row in rows(exp, "outcome") if row[0] < version.watermark]
         assert version.made_at > max(seen)
     assert exp._store.verify().clean
+
+
+@of_storages("a client numbers no rows")
+def test_a_transaction_numbers_its_rows_one_after_another_and_not_too_many(place):
+    storage = place.open().storage
+    with storage.writing() as session:
+        first, second = session.new_ids(2), session.new_ids(3)
+        assert [*first, *second] == list(range(first[0], first[0] + 5))
+        assert first[0] >= session.watermark
+        with pytest.raises(bl.live.StorageError, match="can hold 16,777,216 rows; store fewer at a time"):
+            session.new_ids(1 << 24)
+    with storage.writing() as session:
+        assert session.new_ids(1)[0] > second[-1]
