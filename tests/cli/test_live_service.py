@@ -45,7 +45,7 @@ def test_a_link_is_for_an_address(call, refused, shop):
     [
         ((), "There is no file"),
         (("--rate", 0), "--rate is 0; it must be more than 0"),
-        (("--host", "192.168.0.1"), "is reached by others; say so with --public"),
+        (("--host", "192.168.0.1", "--allow-host", "x.example"), "is reached by others; say so with --public"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_listens(refused, tmp_path, options, words):
