@@ -46,11 +46,11 @@ def test_values_come_as_they_are(postgres_engine: Engine, compiled: bool, monkey
     else:
         for name in records.KERNELS:
             monkeypatch.setattr(records, name, getattr(getattr(records, name), "py_func", getattr(records, name)))
-    found = copied(postgres_engine.table(ROWS))
+    table = copied(postgres_engine.table(ROWS))
     for name in ROWS.column_names:
         expected = [None if x is None else float(x) if name == "decimal" else x for x in ROWS[name].to_pylist()]
-        np.testing.assert_equal(found[name].to_pylist(), expected)
-    assert found["instant"].type.tz == "UTC"
+        np.testing.assert_equal(table[name].to_pylist(), expected)
+    assert table["instant"].type.tz == "UTC"
 
 
 def test_many_pieces_are_one_table(postgres_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
