@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import belated as bl
-from belated.live.design import read_unit, read_units
 
 EVENING = dt.datetime(2026, 3, 1, 18, tzinfo=dt.UTC)
 
@@ -95,19 +94,3 @@ def test_a_time_that_is_none_is_refused_and_harms_no_other_outcome(store, when):
     said = exp.tell_many([("x", 1, "a", when), ("y", 1, "a")])
     assert [each.status for each in said] == ["refused", "new"]
     assert "it must be a datetime" in said[0].why
-
-
-@pytest.mark.parametrize("odd", ["x" * 500, "é", "a\nb", 7, np.int64(7)])
-def test_units_together_are_read_as_each_alone(odd):
-    """Those that are plain text are checked together."""
-    assert read_units(["plain", odd, "text"]) == ["plain", read_unit(odd), "text"]
-    assert read_units([]) == []
-
-
-@pytest.mark.parametrize("wrong", ["", "x" * 501, "\x7ferased 1", "a\x00b", "\ud800", 7.0, True, None, b"x"])
-def test_a_unit_that_cannot_be_is_refused_among_others(wrong):
-    with pytest.raises(bl.OptionError) as alone:
-        read_unit(wrong)
-    with pytest.raises(bl.OptionError) as together:
-        read_units(["plain", wrong, "text"])
-    assert str(together.value) == str(alone.value)

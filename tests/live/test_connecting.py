@@ -285,15 +285,6 @@ def test_an_address_may_have_a_path(stub):
     assert stub.seen[0][1] == "/experiments/live"
 
 
-def test_options_of_a_service_are_refused_for_a_file_and_the_other_way_round(tmp_path):
-    for option in ({"token": "x"}, {"timeout": 1}, {"retries": 0}, {"fallback": "A"}):
-        with pytest.raises(bl.OptionError, match="is of a service"):
-            bl.live.open(tmp_path / "shop.belated", **option)
-    with pytest.raises(bl.OptionError, match="`clock` is of a file or a database"):
-        bl.live.open("http://x", token="x", clock=lambda: 0)  # noqa: S106
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_certificate_is_checked(stub, tmp_path):
     """Who trusts it says so to Python, by SSL_CERT_FILE; nothing turns the check off."""
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"

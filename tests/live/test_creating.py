@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import belated as bl
@@ -34,7 +37,20 @@ def test_a_policy_s_batch_is_the_rows_of_a_version():
     assert plan_creation("button", **GIVEN, planned_rows=5000).setup.every == 10
 
 
-def test_a_window_that_is_none_is_told_what_one_is():
-    for wrong in (None, "", "-1h", "1x", 5, "7 steps"):
-        with pytest.raises(bl.OptionError, match="it must be a duration, such as '7d', '12h'"):
-            bl.live.events(wrong)
+def test_two_creations_at_once_make_one_experiment(place):
+    stores = [place.open(), place.open()]
+    for turn in range(5):
+        together = threading.Barrier(2)
+
+        def create(store, name=f"name {turn}", together=together):
+            together.wait(10)
+            try:
+                return store.create(name, arms=["A"], policy=bl.policies.uniform(), outcome=bl.live.binary()).name
+            except bl.live.LiveError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(2) as pool:
+            said = sorted(pool.map(create, stores))
+        assert said[1] == f"name {turn}"
+        assert "already an experiment" in said[0]
+    assert len(stores[0].experiments()) == 5

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
 import belated as bl
@@ -77,3 +78,27 @@ def test_whole_totals_compile_nothing_anew(policy):
     compiled = len(bandit.decide.signatures)
     assert decide(policy, ["A", "B"], [0, 1], whole, 100) == p
     assert len(bandit.decide.signatures) == compiled
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        bl.policies.uniform(),
+        bl.policies.fixed({"A": 0.2, "B": 0.3, "C": 0.5}),
+        bl.policies.epsilon_greedy(c=0.7),
+        bl.policies.thompson_beta(c=0.5),
+        bl.policies.thompson_normal(),
+        bl.policies.ucb(width=2.0),
+        bl.policies.own(lambda count, total, t: [0.5, 0.25, 0.25]),
+    ],
+    ids=repr,
+)
+def test_every_policy_decides_as_in_a_simulation(policy):
+    """The probabilities of a simulated row, from the outcomes that had arrived by then."""
+    bandit = bl.Bandit({arm: bl.arms.bernoulli(rate) for arm, rate in {"A": 0.2, "B": 0.5, "C": 0.4}.items()})
+    log = bl.simulate(bandit, policy, 300, seed=5)
+    for t in (1, 2, 10, 50, 300):
+        counts = np.bincount(log.code[: t - 1], minlength=3).astype(float)
+        totals = np.bincount(log.code[: t - 1], log.outcome[: t - 1], minlength=3)
+        known = Knowledge(t, tuple(counts), tuple(totals))
+        assert decide(policy, ["A", "B", "C"], (0, 1, 2), known, 300) == pytest.approx(log.propensity[t - 1], abs=1e-9)

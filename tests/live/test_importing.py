@@ -4,9 +4,11 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
+from live_experiments import CHANCES, agree, stored
 
 import belated as bl
 from belated.live.importing import read_import
+from tests.live.conftest import of_storages
 
 GIVEN = {"policy": bl.policies.uniform(), "outcome": bl.live.binary()}
 ROWS = {"arm": ["A", "B", "A"], "outcome": [1.0, 0.0, None], "p_A": [0.5] * 3, "p_B": [0.5] * 3}
@@ -71,3 +73,39 @@ def test_an_arm_that_was_never_drawn_may_be_in_one_column_of_probabilities(tmp_p
         exp = store.import_table("mail", chances, **GIVEN)
         assert exp.log().propensity.tolist() == [[0.4, 0.6]] * 3
         assert exp.ask("new").probabilities == {"A": 0.5, "B": 0.5}
+
+
+@of_storages("a table is not imported over HTTP")
+def test_a_running_experiment_is_imported_with_its_segments(place):
+    bandit = bl.ContextualBandit(
+        {
+            segment: bl.Bandit({arm: bl.arms.bernoulli(p) for arm, p in rates.items()}, bl.delays.geometric(20))
+            for segment, rates in CHANCES.items()
+        }
+    )
+    log = bl.simulate(bandit, bl.policies.thompson_beta(burn_in=60).batched(20), 300, seed=1)
+    labels, code = log.segment_column
+    countries = [labels[s] for s in code]
+    frame = pa.table(
+        {"who": [f"c{i}" for i in range(300)], "country": countries, "arm": [log.arms[k] for k in log.code]}
+        | {f"p_{arm}": log.propensity_matrix[:, k] for k, arm in enumerate(log.arms)}
+        | {"outcome": [y if there else None for y, there in zip(log.outcome, log.arrived, strict=True)]}
+    )
+    given = {"policy": bl.policies.thompson_beta(), "outcome": bl.live.binary(), "unit": "who", "baseline": "A"}
+    store = place.open()
+    exp = store.import_table("mail", frame, segment="country", **given)
+    assert exp.status().segments[0][0] == "DE"
+    answer = agree(place, exp)
+    reference = bl.estimate(bl.read(frame, segment="country"))
+    assert answer.estimate.values == pytest.approx(reference.values, rel=1e-12)
+    made = stored(exp)
+    assert sum(version.cause == "import" for version in made) < 30  # a version holds a batch of every segment
+    assert made[-1].steps == tuple(1 + countries.count(segment) for segment in sorted(CHANCES))
+    assert sum(made[-1].counts) == log.arrived.sum()
+    again = exp.ask("c17", "DE")
+    assert (again.repeated, again.segment) == (True, countries[17])
+    assert place.again("mail").replay() == made
+    assert store.verify().clean
+    holed = frame.set_column(1, "country", pa.array([None, *countries[1:]]))
+    with pytest.raises(bl.LogError, match="The segment of row 0 is missing"):
+        store.import_table("other", holed, segment="country", **given)

@@ -2,10 +2,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from live_experiments import UNITS, create_by_segment, learn, learn_by_segment, rows, stored
 
 import belated as bl
+from belated.live import keeping
+from tests.live.conftest import of_storages
 
 
 @pytest.fixture
@@ -80,7 +86,72 @@ def test_a_place_that_cannot_be_is_a_sentence(shop):
         bl.live.restore(copy, path.with_name("other.belated"))
 
 
-@pytest.mark.parametrize("place", [None, 7, "", "a\x00b"])
-def test_what_is_no_place_is_refused_in_a_sentence(place):
-    with pytest.raises(bl.OptionError, match="`place` is"):
-        bl.live.open(place)
+def test_a_backup_under_load_restores_and_verifies(place):
+    exp = place.create()
+    learn(exp)
+    stop = threading.Event()
+
+    def load():
+        for i in range(100_000):
+            if stop.is_set():
+                return
+            exp.ask(f"load-{i}")
+            exp.tell(f"load-{i}", i % 2)
+
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(load)
+        time.sleep(0.1)
+        path = exp._store.backup(place.folder / "copy.belated")
+        stop.set()
+        job.result(30)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not list(place.folder.glob("*copy.belated[-.]*"))
+    home = place.folder / "restored.belated" if place.kind != "postgres" else place.url
+    if place.kind == "postgres":
+        with pytest.raises(bl.live.StorageError, match="say that they are to be replaced"):
+            bl.live.restore(path, home)
+    assert bl.live.restore(path, home, replace=place.kind == "postgres") == 0
+    with bl.live.open(home, ticking=False) as store:
+        assert store.verify().clean
+        again = store.experiment("button")
+        assert again.ask_many(UNITS)[0].repeated
+        assert len(rows(again)) >= len(UNITS)
+        again.ask("new")
+        assert not again.tell("new", 1).why
+        assert again.tick().number == 3
+        assert store.verify().clean
+
+
+def test_a_backup_has_the_segments(place):
+    exp = create_by_segment(place)
+    learn_by_segment(exp, 6, 60)
+    exp.add_segment("IT")
+    before, made = exp.answer(), stored(exp)
+    path = exp._store.backup(place.folder / "copy.belated")
+    place.close()
+    home = place.url if place.kind == "postgres" else str(place.folder / "restored.belated")
+    bl.live.restore(path, home, replace=place.kind == "postgres")
+    with bl.live.open(home, ticking=False) as store:
+        again = store.experiment("button")
+        assert stored(again) == made
+        assert again.answer().estimate.to_json() == before.estimate.to_json()
+        assert again.ask("new", "IT").segment == "IT"
+        assert store.verify().clean
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@of_storages("a store is restored where it is, while nobody serves it")
+def test_a_restore_that_is_interrupted_changes_nothing(place, monkeypatch):
+    exp = place.create()
+    exp.ask("x")
+    path = exp._store.backup(place.folder / "copy.belated")
+    exp.erase("x")
+    place.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(keeping, "forget_again", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            bl.live.restore(path, place.url, replace=True)
+    assert not place.again().ask("x").repeated

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 import belated as bl
-from belated.live.deciding import decide
 from belated.live.design import LONGEST_UNIT
-from belated.live.learning import Knowledge
 from tests.live.conftest import of_storages
 
 
@@ -225,30 +223,6 @@ def test_an_exclusion_is_remembered_whatever_comes_later(tmp_path):
     assert isinstance(excluded, dt.datetime)
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        bl.policies.uniform(),
-        bl.policies.fixed({"A": 0.2, "B": 0.3, "C": 0.5}),
-        bl.policies.epsilon_greedy(c=0.7),
-        bl.policies.thompson_beta(c=0.5),
-        bl.policies.thompson_normal(),
-        bl.policies.ucb(width=2.0),
-        bl.policies.own(lambda count, total, t: [0.5, 0.25, 0.25]),
-    ],
-    ids=repr,
-)
-def test_every_policy_decides_as_in_a_simulation(policy):
-    """The probabilities of a simulated row, from the outcomes that had arrived by then."""
-    bandit = bl.Bandit({arm: bl.arms.bernoulli(rate) for arm, rate in {"A": 0.2, "B": 0.5, "C": 0.4}.items()})
-    log = bl.simulate(bandit, policy, 300, seed=5)
-    for t in (1, 2, 10, 50, 300):
-        counts = np.bincount(log.code[: t - 1], minlength=3).astype(float)
-        totals = np.bincount(log.code[: t - 1], log.outcome[: t - 1], minlength=3)
-        known = Knowledge(t, tuple(counts), tuple(totals))
-        assert decide(policy, ["A", "B", "C"], (0, 1, 2), known, 300) == pytest.approx(log.propensity[t - 1], abs=1e-9)
-
-
 def test_a_burn_in_is_a_share_of_the_planned_rows(store):
     exp = create(store, policy=bl.policies.epsilon_greedy(c=0.1, burn_in=0.5), planned_rows=100)
     exp.ask_many(f"u{i}" for i in range(49))
@@ -311,19 +285,6 @@ def test_threads_may_answer_while_others_ask(store):
         stop.set()
         jobs[0].result(60)
     assert asked == sorted(asked)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "kind"),
-    [
-        (bl.live.binary(), "sub_gaussian"),
-        (bl.live.real(), "bernstein"),
-        (bl.live.events("5d", "count"), "beta_binomial"),
-    ],
-)
-def test_a_kind_of_sequence_that_the_outcome_cannot_have_is_refused_at_once(tmp_path, outcome, kind):
-    with bl.live.open(tmp_path / "shop.belated") as store, pytest.raises(bl.OptionError, match="`kind`"):
-        store.create("x", arms=["A", "B"], policy=bl.policies.uniform(), outcome=outcome, planned_rows=10, kind=kind)
 
 
 @pytest.mark.parametrize("wrong", [("x",), ("x", 1, "", None, False, 9), None, 7])

@@ -3,6 +3,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
+import pytest
 
 import belated as bl
 from belated.live.verifying import verify
@@ -122,3 +123,20 @@ def test_changes_of_the_past_are_clean(place):
     by_country.ask("x", "ES")
     by_country.tick()
     assert exp._store.verify().findings == ()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("update arm set label = 'C' where number = 1", "its arms are not those of the list of changes"),
+        ("""update rule set policy = '{"name": "uniform"}'""", "its policies are not those of the list of changes"),
+        ("update rule set policy = '{'", "a policy cannot be read"),
+        ("update version set probabilities = '[0.5;0.5]'", "a version of the policy cannot be read"),
+        ("update change set detail = 'x'", "the list of changes cannot be read"),
+    ],
+)
+def test_what_was_altered_is_found(place, damage, words):
+    exp = place.create(policy=bl.policies.fixed({"A": 0.4, "B": 0.6}))
+    exp.ask_many(UNITS)
+    place.sql(damage)
+    assert any(words in finding for finding in exp._store.verify().findings)

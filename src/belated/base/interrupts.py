@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GRACE = 1.0
 
 
-def leave(number: int, frame: FrameType | None) -> None:
+def leave(number: int, frame: object) -> None:
     """End the process at once, as a handler of Ctrl-C: no exception can be lost, and none reaches Python's own end."""
     os._exit(130)
 
@@ -59,7 +59,7 @@ def _listen(last_words: Callable[[], object], code: int) -> Iterator[None]:
         return
     heard = threading.Event()
 
-    def hear(number: int, frame: FrameType | None) -> None:
+    def hear(number: int, frame: object) -> None:
         heard.set()
         raise KeyboardInterrupt
 

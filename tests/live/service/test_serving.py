@@ -17,9 +17,7 @@ from dataclasses import dataclass
 
 import pytest
 
-import belated as bl
 from belated.base.errors import OptionError
-from belated.cli import app
 from belated.live.service.serving import check_host
 from belated.live.tokens import make_token
 
@@ -158,67 +156,3 @@ def test_others_reach_it_only_if_that_is_said(host):
 def test_this_machine_reaches_it_by_its_own_names():
     for host in ("127.0.0.1", "localhost", "::1", "127.1.2.3"):
         assert check_host(host, ("shop.local",), public=False) == ("localhost", "127.0.0.1", "[::1]", "shop.local")
-
-
-def run(capsys, monkeypatch, *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["belated", "live", *words])
-    with pytest.raises(SystemExit) as end:
-        app.run()
-    out, err = capsys.readouterr()
-    return int(end.value.code or 0), out, err
-
-
-def test_a_link_is_for_an_address(tmp_path, capsys, monkeypatch):
-    place = str(tmp_path / "shop.belated")
-    with bl.live.open(place, ticking=False):
-        pass
-    for address in ("evil", "ftp://example.org", "https://", "https://a b", "https://x/?y", "javascript:alert(1)"):
-        code, out, err = run(capsys, monkeypatch, "token", "link", place, "--address", address)
-        assert (code, out) == (2, "")
-        assert err == "Error: --address must be an address alone, such as https://experiments.example.org.\n"
-    code, out, _ = run(capsys, monkeypatch, "token", "link", place, "--address", "https://example.org/shop/")
-    assert out.startswith("https://example.org/shop/login?code=belated_")
-
-
-def test_what_is_wrong_with_a_store_is_said_before_anything_listens(tmp_path, capsys, monkeypatch):
-    code, out, err = run(capsys, monkeypatch, "serve", str(tmp_path / "none.belated"))
-    assert (code, out) == (2, "")
-    assert err.startswith("Error: There is no file")
-
-
-def test_without_its_packages_it_says_what_to_install(tmp_path):
-    code = (
-        "import sys\nsys.modules['starlette'] = None\nsys.argv = ['belated', 'live', 'serve', 'x.belated']\n"
-        "from belated.cli.app import run\nrun()"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr == ("Error: Serving live experiments needs more packages; run `pip install 'belated[live]'`.\n")
-
-
-@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
-def test_tokens_by_commands(place, capsys, monkeypatch):
-    place.create()
-    place.close()
-    code, secret, said = run(
-        capsys, monkeypatch, "token", "create", place.url, "checkout", "--scopes", "ask, tell",
-        "--experiment", "button", "--expires", "never",
-    )  # fmt: skip
-    assert (code, len(secret.splitlines())) == (0, 1)
-    number = re.fullmatch(r"Token (\d+) does not expire; it is shown this once\.\n", said)[1]
-    code, out, _ = run(capsys, monkeypatch, "token", "list", place.url, "--format", "json")
-    (row,) = json.loads(out)
-    assert (row["label"], row["scopes"], row["experiment"]) == ("checkout", "ask,tell", "button")
-    assert secret.strip() not in out
-    assert run(capsys, monkeypatch, "token", "revoke", place.url, number)[1] == "revoked\n"
-    assert run(capsys, monkeypatch, "token", "revoke", place.url, number)[1] == "it had ended before\n"
-    assert run(capsys, monkeypatch, "token", "revoke", place.url, "5")[0] == 2
-    code, out, _ = run(capsys, monkeypatch, "token", "link", place.url, "--address", "https://x.example/")
-    assert out.startswith("https://x.example/login?code=belated_")
-    code, _, err = run(capsys, monkeypatch, "token", "create", place.url, "x", "--scopes", "write")
-    assert (code, err.startswith("Error: --scopes")) == (2, True)
-    with bl.live.open(place.url, ticking=False):
-        pass
