@@ -4,6 +4,9 @@ from urllib.parse import quote
 
 import pytest
 
+import belated as bl
+from belated.live.service.changing import read_outcome
+from belated.live.service.messages import OutcomeKind
 from tests.live.service.conftest import ASK, BUTTON, nothing_stored
 
 
@@ -46,3 +49,29 @@ def test_a_duration_that_is_none_is_refused_without_a_word_of_steps(served, give
         assert "must be a duration, such as '7d', '12h', '30min' or '90s'" in refused.json["detail"]
         assert "number of steps" not in refused.json["detail"]
         assert f"`{name}`" in refused.json["detail"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"what": "start", "arm": "A"}, "`arm` does not belong to start; leave it out."),
+        ({"what": "pause_arm", "arm": "A", "final": "B"}, "`final` does not belong to pause_arm; leave it out."),
+        ({"what": "add_arm"}, "`arm` is missing; add_arm needs it."),
+        ({"what": "add_segment", "arm": "A"}, "`arm` does not belong to add_segment; leave it out."),
+        ({"what": "set_policy"}, "`policy` is missing; set_policy needs it."),
+    ],
+)
+def test_a_change_has_what_it_needs_and_nothing_else(shared, given, words):
+    with nothing_stored(shared):
+        reply = shared.post(f"{BUTTON}/changes", given)
+    assert (reply.status, reply.json["detail"]) == (422, words)
+
+
+def test_an_outcome_is_that_of_the_library():
+    assert read_outcome(OutcomeKind("binary")) == bl.live.binary()
+    assert read_outcome(OutcomeKind("real")) == bl.live.real()
+    assert read_outcome(OutcomeKind("bounded", low=-1, high=2)) == bl.live.bounded(-1, 2)
+    assert read_outcome(OutcomeKind("events", window="7d", measure="sum")) == bl.live.events("7d", "sum")
+    for incomplete in (OutcomeKind("events"), OutcomeKind("bounded", low=0), OutcomeKind("bounded", high=0)):
+        with pytest.raises(bl.OptionError, match=r"is missing|are needed"):
+            read_outcome(incomplete)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 
@@ -9,9 +10,8 @@ import belated as bl
 from belated.live.service import logs
 from tests.live.service.conftest import BUTTON
 
-pytestmark = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 
-
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_failure_is_logged_without_what_was_sent(served, monkeypatch, caplog):
     def fail(self, unit, segment):
         raise KeyError(f"a secret person {unit}")
@@ -28,6 +28,7 @@ def test_a_failure_is_logged_without_what_was_sent(served, monkeypatch, caplog):
     assert "secret" not in str(reply.body)
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_changes_are_logged_with_the_number_of_their_token(served, caplog):
     with caplog.at_level(logging.INFO, "belated.service"):
         served.post(f"{BUTTON}/ask", {"unit": "a secret person"})
@@ -37,3 +38,26 @@ def test_changes_are_logged_with_the_number_of_their_token(served, caplog):
     assert (found["event"], found["route"]) == ("changed", "POST /v1/experiments/{name}/erase")
     assert isinstance(found["token"], int)
     assert "secret" not in line
+
+
+@pytest.fixture
+def loggers():
+    """Loggers that are as they were after the test."""
+    loggers = [logging.getLogger(name) for name in ("belated.service", "uvicorn.error")]
+    kept = [(each.handlers, each.propagate, each.level) for each in loggers]
+    yield
+    for logger, (handlers, propagate, level) in zip(loggers, kept, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+def test_the_log_is_lines_of_json(loggers, capsys):
+    logs.configure()
+    logs.note("changed", route="POST /x", token=3)
+    logs.note("of no interest", logging.DEBUG)
+    logging.getLogger("uvicorn.error").info("Started")
+    logging.getLogger("uvicorn.error").warning("two\nlines")
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert dt.datetime.fromisoformat(first.pop("at")).utcoffset() == dt.timedelta(0)
+    assert first == {"level": "info", "event": "changed", "route": "POST /x", "token": 3}
+    assert (second["level"], second["event"]) == ("warning", "two\nlines")

@@ -53,3 +53,15 @@ def test_labels_are_bounded_and_escaped():
     assert 'experiment="b\\"\\\\\\n"' in text
     assert 'experiment="c"' not in text
     assert f'experiment="{OTHER}"}} 2' in text
+
+
+def test_times_are_counted_up_to_each_bound():
+    metrics = Metrics(2)
+    for seconds in (0.0005, 0.01, 0.2, 20.0):
+        metrics.served("GET", "/x", 200, seconds)
+    found = dict(line.rsplit(" ", 1) for line in metrics.text().splitlines())
+    bounds = {"0.001": "1", "0.005": "1", "0.01": "2", "0.1": "2", "0.25": "3", "10.0": "3", "+Inf": "4"}
+    for bound, number in bounds.items():
+        assert found[f'belated_request_seconds_bucket{{route="/x",le="{bound}"}}'] == number
+    assert found['belated_request_seconds_count{route="/x"}'] == "4"
+    assert float(found['belated_request_seconds_sum{route="/x"}']) == pytest.approx(20.2105)

@@ -1,7 +1,16 @@
 from __future__ import annotations
 
+import asyncio
+import json
+
 import pytest
 
+import belated as bl
+from belated.live.service import Settings
+from belated.live.service.calls import Call
+from belated.live.service.reading import versions
+from belated.live.service.service import Service
+from tests.live.conftest import button
 from tests.live.service.conftest import ASK, BUTTON, READS
 
 
@@ -35,3 +44,21 @@ def test_an_answer_is_sent_again_only_if_it_is_new(served):
     served.post(f"{BUTTON}/ask", {"unit": "new"})
     assert served.get(f"{BUTTON}/answer", accept=accept, if_none_match=tag).status == 200
     assert served.get(f"{BUTTON}/answer").json["counts"]["asked"] == 31
+
+
+def test_versions_come_in_parts(tmp_path):
+    with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
+        exp = button(store).start()
+        for decay in (0.1, 0.2, 0.3):
+            exp.set_policy(bl.policies.epsilon_greedy(decay=decay))
+        service = Service(store, Settings())
+        for query, numbers, more in (
+            (b"", [1, 2, 3, 4], False),
+            (b"limit=2", [1, 2], True),
+            (b"after=2&limit=2", [3, 4], False),
+            (b"after=3&limit=0", [], True),
+            (b"after=4", [], False),
+        ):
+            found = json.loads(asyncio.run(versions(Call(service, "button", None, None, query, {}))).body)
+            assert ([each["number"] for each in found["versions"]], found["more"]) == (numbers, more), query
+        service.close()
