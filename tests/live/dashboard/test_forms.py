@@ -6,7 +6,7 @@ import belated as bl
 from belated.base.checks import fraction
 from belated.live.dashboard.forms import FormField, Given, duration, needed, perhaps, real, whole
 
-FIELDS = [FormField("level", "Level", "How often."), FormField("name", "Name", "Whose.")]
+FIELDS = [FormField("level", "Coverage", "How often."), FormField("name", "Name", "Whose.")]
 
 
 @pytest.mark.parametrize(("text", "value"), [("0.5", 0.5), ("1,000.5", 1000.5), ("-2e3", -2000.0)])
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_by_its_label():
     given = Given({"level": " 95 ", "name": "  Ada\n"}, FIELDS)
     assert given.read("level", lambda text: fraction("level", real(text))) is None
     assert given.read("name", needed) == "Ada"
-    assert given.errors == {"level": "Level is 95.0; it must lie strictly between 0 and 1."}
+    assert given.errors == {"level": "Coverage is 95.0; it must lie strictly between 0 and 1."}
     assert given.values == {"level": " 95 ", "name": "  Ada\n"}  # what was typed stays
 
 

@@ -42,7 +42,7 @@ def test_values_are_escaped_and_none_is_forgotten():
     html = render("problem.html", **values)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "<script>" not in html
-    del values["problem"]
+    del values["token"]
     with pytest.raises(UndefinedError):
         render("problem.html", **values)
 

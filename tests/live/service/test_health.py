@@ -29,6 +29,7 @@ def test_a_service_that_is_not_ready_lives():
 
 def test_metrics_say_how_busy_the_service_and_its_store_are(tmp_path):
     with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
+        store.storage.relax()
         button(store).start().ask_many(["ada", "bob", "eve"])
         service = Service(store, Settings())
         service.enter(70)

@@ -48,9 +48,10 @@ def test_an_answer_is_sent_again_only_if_it_is_new(served):
 
 def test_versions_come_in_parts(tmp_path):
     with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
+        store.storage.relax()
         exp = button(store).start()
-        for decay in (0.1, 0.2, 0.3):
-            exp.set_policy(bl.policies.epsilon_greedy(decay=decay))
+        for share in (0.1, 0.2, 0.3):
+            exp.set_policy(bl.policies.fixed({"A": share, "B": 1 - share}))
         service = Service(store, Settings())
         for query, numbers, more in (
             (b"", [1, 2, 3, 4], False),

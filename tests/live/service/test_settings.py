@@ -22,6 +22,7 @@ def test_settings_of_a_service_do_not_change():
 def test_what_is_set_is_what_is_allowed(tmp_path):
     settings = Settings(hosts=("shop.example",), body=40, batch_body=50, batch=2, labels=1)
     with bl.live.open(tmp_path / "shop.belated", ticking=False) as store:
+        store.storage.relax()
         button(store).start()
         button(store, "other").start()
         secret, _ = make_token(store.storage, "test", ["ask"], author="test")
