@@ -49,7 +49,7 @@ def test_a_token_is_made_by_its_owner_for_what_was_chosen(store, owner):
         ({"expires": "101 years"}, {"expires"}),
         ({"expires": "99999d"}, {"expires"}),
     ],
-    ids=str,
+    ids=["everything", "long", "nothing", "unreadable", "late"],
 )
 def test_what_is_wrong_is_said_and_no_token_is_made(store, owner, form, wrong):
     secret, given = make(store, FORM | form, fields([], owner), owner)
