@@ -103,7 +103,15 @@ def opened(path: Any) -> Iterator[Site]:
         yield Site(served, secret)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def store(tmp_path):
+    """An empty store without pages."""
+    with bl.live.open(tmp_path / "shop.belated", ticking=False) as found:
+        found.storage.relax()
+        yield found
+
+
+@pytest.fixture(scope="session")
 def filled(tmp_path_factory):
     path = tmp_path_factory.mktemp("store") / "shop.belated"
     fill(path)

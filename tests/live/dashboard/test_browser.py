@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import product
 
 import pytest
@@ -234,43 +233,6 @@ def test_fields_that_do_not_matter_are_hidden(visit):
     page.select_option("[name=policy]", "fixed")
     assert page.is_visible("[name=shares]")
     assert not page.is_visible("[name=burn_in]")
-
-
-#: What is filled in, the kind of outcome of the experiment that is made, and the fields that are wrong.
-CREATIONS = [
-    ({"outcome": "bounded", "low": "0", "high": "20"}, "bounded", {}),
-    ({"outcome": "bounded", "low": "5", "high": "2"}, None, {"high"}),
-    ({"outcome": "bounded", "low": "x", "high": ""}, None, {"low", "high"}),
-    ({"outcome": "real", "policy": "thompson"}, "real", {}),
-    ({"outcome": "real", "policy": "ucb", "burn_in": "10"}, "real", {}),
-    ({"policy": "fixed", "shares": "A=0.3\nB=0.7"}, "binary", {}),
-    ({"policy": "fixed", "shares": "A=0.3\nB=0.8"}, None, {"shares"}),
-    ({"policy": "fixed", "shares": "A=0.3\nC=0.7"}, None, {"shares"}),
-    ({"policy": "fixed", "shares": "nonsense"}, None, {"shares"}),
-    ({"policy": "epsilon_greedy", "decay": "1.5"}, None, {"decay"}),
-    ({"policy": "epsilon_greedy", "burn_in": "-1"}, None, {"burn_in"}),
-    ({"policy": "own"}, None, {"policy"}),
-    ({"outcome": "nonsense"}, None, {"outcome"}),
-    ({"level": "nan", "seconds": "0", "planned": "0"}, None, {"level", "seconds", "planned"}),
-    ({"name": "", "arms": ""}, None, {"name", "arms"}),
-    ({"name": "x" * 201, "arms": "y" * 201}, None, {"name", "arms"}),
-    ({"reason": "z" * 2001}, None, {"reason"}),
-]
-
-
-def test_what_a_creation_may_be(own_site):
-    usual = {"arms": "A\nB", "outcome": "binary", "policy": "uniform", "planned": "100", "level": "0.9", "seconds": "2"}
-    usual |= {"burn_in": "0", "decay": "0.5", "window": "7d", "measure": "count", "low": "0", "high": "1"}
-    for number, (form, made, wrong) in enumerate(CREATIONS):
-        name = f"new {number}"
-        reply = own_site.post("/new", {"name": name} | usual | form)
-        found = set(re.findall(r'class="error" id="(\w+)-wrong"', reply.body.decode()))
-        assert found == set(wrong), form
-        assert reply.status == (422 if made is None else 303), form
-        if made is None:
-            assert name not in list(own_site.store.experiments())
-        else:
-            assert own_site.store.experiment(name).setup.outcome.kind == made
 
 
 def confirm(page, what, **fields):

@@ -1,4 +1,4 @@
-"""Requests that could be read in several ways, bodies that are encoded, and tokens of any text."""
+"""Whose requests are refused, from where, and in which form: each has its code, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import gzip
 import json
 
 import pytest
-from served import Served
+from served import Served, serving
 
-from tests.live.service.test_security import ASK, BUTTON, CHANGES, nothing_stored
+from belated.live.service import Settings
+from tests.live.service.conftest import ALL, ASK, BUTTON, CHANGES, READS, nothing_stored
 
 
 def exchange(served: Served, data: bytes) -> bytes:
@@ -87,31 +88,6 @@ def test_compressed_bodies(shared, coding):
     assert shared.post(ASK, {"unit": "ada"}, content_encoding="identity").status == 200
 
 
-@pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
-def test_json_in_another_encoding(shared, code):
-    with nothing_stored(shared):
-        reply = shared.post(ASK, '{"unit": "ada"}'.encode(code), content_type=f"application/json; charset={code}")
-        assert (reply.status, reply.kind) == (400, "malformed")
-
-
-@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/json"])
-def test_a_body_is_json_whatever_its_type_says(shared, kind):
-    """`curl -d` says that it sends a form; a token makes sure that no other site's page does."""
-    headers = {} if kind is None else {"content_type": kind}
-    assert shared.post(ASK, {"unit": "ada"}, **headers).status == 200
-    with nothing_stored(shared):
-        assert shared.post(ASK, b"unit=ada", **headers).kind == "malformed"
-
-
-@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PUT", "PATCH", "DELETE", "GET", "HEAD"])
-def test_methods_that_a_route_does_not_have(shared, method):
-    with nothing_stored(shared):
-        reply = shared.send(method, ASK, None if method in ("GET", "HEAD", "TRACE") else BODY, x_echo="not this")
-        assert (reply.status, reply.headers["allow"]) == (405, "POST")
-        assert b"not this" not in reply.body
-        assert shared.token.encode() not in reply.body
-
-
 @pytest.mark.parametrize(
     "secret", ["\u0442\u043e\u043a\u0435\u043d", "\U0001f389", "\xff", "x" * 30_000, "a b", "'; drop table token; --"]
 )
@@ -123,8 +99,115 @@ def test_tokens_of_any_text(shared, secret):
         assert b"about:blank#no-token" in reply
 
 
-def test_who_may_not_read_does_not_learn_names(served):
-    token = served.make_token("ask", "tell")
-    reply = served.post("/v1/experiments/nothing/ask", {"unit": "ada"}, token=token)
-    assert (reply.status, reply.kind) == (404, "unknown-experiment")
-    assert "button" not in reply.json["detail"]
+def test_no_token(served):
+    with nothing_stored(served):
+        for method, path, content in ALL:
+            for headers in ({}, {"authorization": "Basic YTpi"}, {"authorization": "Bearer nonsense"}):
+                reply = served.send(method, path, content, token=None, **headers)
+                assert (reply.status, reply.kind) == (401, "no-token"), path
+                assert reply.headers["www-authenticate"] == "Bearer"
+
+
+def test_wrong_scope(served):
+    needed = {"ask": ["ask", "ask-many"], "tell": ["tell", "tell-many"], "units": ["erase"]}
+    scope_of = {f"{BUTTON}/{act}": scope for scope, acts in needed.items() for act in acts}
+    tokens = {scope: served.make_token(scope) for scope in ("ask", "tell", "read", "units", "admin")}
+    with nothing_stored(served):
+        for method, path, content in ALL:
+            need = scope_of.get(path, "read" if method == "GET" and path in READS[:7] else "admin")
+            for scope, token in tokens.items():
+                if scope != need:
+                    reply = served.send(method, path, content, token=token)
+                    assert (reply.status, reply.kind) == (403, "scope"), (path, scope)
+
+
+def test_expired(served, place):
+    token = served.make_token(lasting="1h")
+    assert served.get(BUTTON, token=token).status == 200
+    place.clock.forward(3601)
+    with nothing_stored(served):
+        for method, path, content in ALL:
+            reply = served.send(method, path, content, token=token)
+            assert (reply.status, reply.kind) == (401, "no-token"), path
+            assert "expired" in reply.json["detail"]
+
+
+def test_revoked(served):
+    token = served.make_token()
+    number = served.get("/v1/tokens").json["tokens"][-1]["id"]
+    assert served.get(BUTTON, token=token).status == 200
+    assert served.send("DELETE", f"/v1/tokens/{number}").status == 204
+    reply = served.post(ASK, {"unit": "ada"}, token=token)
+    assert (reply.status, reply.kind) == (401, "no-token")
+    assert "revoked" in reply.json["detail"]
+
+
+def test_other_experiment(served, place):
+    place.create("other")
+    token = served.make_token(experiment="other")
+    with nothing_stored(served):
+        for method, path, content in ALL:
+            if path != "/v1/experiments" or method != "GET":
+                reply = served.send(method, path, content, token=token)
+                assert (reply.status, reply.kind) == (403, "other-experiment"), path
+    assert [each["name"] for each in served.get("/v1/experiments", token=token).json["experiments"]] == ["other"]
+    assert served.post("/v1/experiments/other/ask", {"unit": "ada"}, token=token).status == 200
+
+
+def test_a_link_and_a_browsers_cookie_are_no_tokens(served):
+    for kind in ("link", "browser"):
+        secret = served.make_token(kind=kind)
+        assert served.post(ASK, {"unit": "ada"}, token=secret).kind == "no-token"
+        assert served.post(ASK, {"unit": "ada"}, token=None, cookie=f"belated_browser={secret}").kind == "no-token"
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil", "localhost:80.evil", "[::2]", ""],
+)
+def test_wrong_host(shared, host):
+    with nothing_stored(shared):
+        for method, path, content in [*ALL, ("GET", "/live", None), ("GET", "/login?code=x", None)]:
+            reply = shared.send(method, path, content, host=host)
+            assert (reply.status, reply.kind) == (421, "host"), path
+
+
+def test_right_hosts(shared):
+    for host in ("localhost", "LOCALHOST:1234", "localhost:", "127.0.0.1", "[::1]", "[::1]:8765"):
+        assert shared.get("/live", host=host).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:1"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+    ],
+    ids=str,
+)
+def test_cross_origin_post(shared, headers):
+    with nothing_stored(shared):
+        for method, path, content in [*CHANGES, ("POST", "/login", b"code=x"), ("POST", "/logout", b"")]:
+            reply = shared.send(method, path, content, **headers)
+            assert (reply.status, reply.kind) == (403, "cross-origin"), path
+
+
+def test_own_pages_may_post_and_no_cors_headers_are_sent(served):
+    own = served.post(ASK, {"unit": "ada"}, origin=served.url, sec_fetch_site="same-origin")
+    assert own.status == 200
+    for reply in (own, served.get("/live", origin="https://evil.example"), served.send("OPTIONS", ASK)):
+        assert not [name for name in reply.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_token_has_a_rate(place):
+    with serving(place.create()._store, Settings(rate=0.001)) as served:
+        other = served.make_token()
+        assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).status == 200
+        late = served.post(f"{BUTTON}/ask", {"unit": "bob"})
+        assert (late.status, late.kind) == (429, "too-many")
+        assert int(late.headers["retry-after"]) > 100
+        assert served.get(BUTTON, token=other).json["asked"] == 1

@@ -1,103 +1,11 @@
 from __future__ import annotations
 
-import msgspec
+from urllib.parse import quote
+
 import pytest
-from openfeature.evaluation_context import EvaluationContext
-from openfeature.flag_evaluation import Reason
 
 import belated as bl
-from belated.live.openfeature import Provider
-from belated.live.service.messages import Decisions, Stopped
-
-BUTTON = "/v1/experiments/button"
-
-
-def test_ask_and_tell(served):
-    first = served.post(f"{BUTTON}/ask", {"unit": "ada"})
-    again = served.post(f"{BUTTON}/ask", {"unit": "ada"})
-    assert (first.status, again.status) == (200, 200)
-    assert not first.json["repeated"]
-    assert again.json == first.json | {"repeated": True}
-    assert first.json["probabilities"] == {"A": 0.5, "B": 0.5}
-    assert served.post(f"{BUTTON}/tell", {"unit": "ada", "value": 1}).json["status"] == "new"
-    assert served.post(f"{BUTTON}/tell", {"unit": "ada", "value": 1}).json["status"] == "repeated"
-    other = served.post(f"{BUTTON}/tell", {"unit": "ada", "value": 0})
-    assert (other.status, other.kind) == (409, "contradiction")
-    parked = served.post(f"{BUTTON}/tell", {"unit": "bob", "value": 0})
-    assert (parked.status, parked.json["status"]) == (202, "parked")
-    status = served.get(BUTTON).json
-    assert (status["asked"], status["told"], status["parked"]) == (1, 1, 1)
-
-
-def test_a_new_unit_of_a_stopped_experiment_is_refused_with_the_final_arm(served):
-    first = served.post(f"{BUTTON}/ask", {"unit": "ada"}).json
-    assert served.post(f"{BUTTON}/changes", {"what": "stop", "final": "B"}).status == 200
-    refused = served.post(f"{BUTTON}/ask", {"unit": "bob"})
-    assert (refused.status, refused.kind) == (409, "not-running")
-    assert (refused.json["arm"], refused.json["logged"], refused.json["unit"]) == ("B", False, "bob")
-    assert msgspec.json.decode(refused.body, type=Stopped).detail.startswith("The experiment has stopped")
-    assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).json == first | {"repeated": True}
-    many = served.post(f"{BUTTON}/ask-many", {"units": ["ada", "bob"]})
-    assert (many.status, [each["logged"] for each in many.json["decisions"]]) == (200, [True, False])
-    assert many.json["decisions"][1]["arm"] == "B"
-    status = served.get(BUTTON).json
-    assert (status["asked"], status["told"]) == (1, 0)
-    assert 'belated_rows_total{kind="ask",experiment="button"} 3\n' in served.get("/metrics").body.decode()
-    with bl.live.open(served.url, token=served.token, fallback="A") as store:
-        remote, here = store.experiment("button"), served.store.experiment("button")
-        assert remote.ask("bob") == here.ask("bob") == remote.ask_many(["bob"])[0]
-        provider = Provider(store)
-        found = provider.resolve_string_details("button", "A", EvaluationContext(targeting_key="bob"))
-        assert (found.value, found.reason, found.flag_metadata["logged"]) == ("B", Reason.DEFAULT, False)
-
-
-def test_without_a_final_arm_or_a_start_there_is_none_to_go_on_with(served, place):
-    place.create("draft", start=False)
-    served.post(f"{BUTTON}/changes", {"what": "stop"})
-    for name in ("button", "draft"):
-        refused = served.post(f"/v1/experiments/{name}/ask", {"unit": "bob"})
-        assert (refused.status, refused.kind) == (409, "not-running")
-        assert not {"arm", "logged"} & {*refused.json}
-        with bl.live.open(served.url, token=served.token) as store, pytest.raises(bl.live.NotRunningError):
-            store.experiment(name).ask("bob")
-    (each,) = served.post(f"{BUTTON}/ask-many", {"units": ["bob"]}).json["decisions"]
-    assert each["problem"]["type"] == "about:blank#not-running"
-    served.post(f"{BUTTON}/changes", {"what": "close"})
-    closed = served.post(f"{BUTTON}/ask", {"unit": "bob"})
-    assert (closed.status, closed.kind) == (410, "closed")
-
-
-def test_a_batch_has_the_replies_of_each_alone(served):
-    """What its decisions share is written once: they are of several arms, versions, times and segments."""
-    served.store.create(
-        "mail", arms=["A", 'B "\\é'], policy=bl.policies.uniform(), outcome=bl.live.binary(), segments=["DE", "FR"]
-    ).start()
-    units = ["plain", 'a "quote"', "back\\slash", "é ☃ 😀", "\x01", "7", *map(str, range(20, 50))]
-    for name, segments in (("button", [None] * len(units)), ("mail", ["DE", "FR"] * (len(units) // 2))):
-        asks = [{"unit": u} | ({"segment": s} if s else {}) for u, s in zip(units, segments, strict=True)]
-        path, given = f"/v1/experiments/{name}/ask", {"segments": segments} if segments[0] else {}
-        for ask in asks[::3]:
-            assert served.post(path, ask).json["unit"] == ask["unit"]
-        served.store.experiment(name).set_policy(bl.policies.thompson_beta(burn_in=5))
-        served.post(f"{path}-many", {"units": units} | given)
-        many = served.post(f"{path}-many", {"units": units} | given)
-        assert many.json == {"decisions": [served.post(path, ask).json for ask in asks]}
-        assert {each["version"] for each in many.json["decisions"]} == {1, 2}
-        msgspec.json.decode(many.body, type=Decisions, strict=True)
-
-
-@pytest.mark.parametrize("given", ["soon", "7", "100 steps", "0d", "-1d", "", "9" * 30 + "d"])
-def test_a_duration_that_is_none_is_refused_without_a_word_of_steps(served, given):
-    new = {"name": "n", "arms": ["A"], "policy": {"name": "uniform"}, "outcome": {"kind": "events", "window": given}}
-    for path, content, name in (
-        ("/v1/experiments", new, "window"),
-        ("/v1/tokens", {"label": "x", "scopes": ["ask"], "expires": given}, "expires"),
-    ):
-        refused = served.post(path, content)
-        assert (refused.status, refused.kind) == (422, "invalid")
-        assert "must be a duration, such as '7d', '12h', '30min' or '90s'" in refused.json["detail"]
-        assert "number of steps" not in refused.json["detail"]
-        assert f"`{name}`" in refused.json["detail"]
+from tests.live.service.conftest import ASK, BUTTON, nothing_stored
 
 
 def test_segments_over_http(served):
@@ -138,3 +46,95 @@ def test_segments_over_http(served):
         other.add_segment("y")
         assert other.ask("bob", "y").segment == "y"
     assert "DE" in served.get(f"{mail}/log").body.decode()
+
+
+@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/json"])
+def test_a_body_is_json_whatever_its_type_says(shared, kind):
+    """`curl -d` says that it sends a form; a token makes sure that no other site's page does."""
+    headers = {} if kind is None else {"content_type": kind}
+    assert shared.post(ASK, {"unit": "ada"}, **headers).status == 200
+    with nothing_stored(shared):
+        assert shared.post(ASK, b"unit=ada", **headers).kind == "malformed"
+
+
+def test_oversized_bodies(shared):
+    with nothing_stored(shared):
+        large = b'{"unit": "' + b"x" * (1 << 20) + b'"}'
+        reply = shared.post(ASK, large)
+        assert (reply.status, reply.kind) == (413, "too-large")
+        with shared.connect() as connection:  # refused before anything of the body is there
+            head = f"POST {ASK} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {shared.token}\r\n"
+            connection.sendall(f"{head}Content-Length: 99999999999\r\n\r\n".encode())
+            assert connection.recv(100).startswith(b"HTTP/1.1 413")
+        with shared.connect() as connection:  # and without an announced length, when it has become too large
+            connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+            connection.sendall(b"80000\r\n" + b"x" * 0x80000 + b"\r\n")
+            connection.sendall(b"80001\r\n" + b"x" * 0x80001 + b"\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 413")
+        with shared.connect() as connection:
+            connection.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000_000)
+            assert connection.recv(100).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.parametrize(
+    "path", ["/V1/experiments/button", "http://127.0.0.1/v1/experiments/button", "//v1/x", "/x", "*"]
+)
+def test_paths_that_are_no_pages(shared, path):
+    reply = shared.get(path)
+    assert reply.status == 404
+    assert "script-src 'self'" in reply.headers["content-security-policy"]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", "'; drop table decision; --", '" onload="alert(1)', "{{ 7 * 7 }}", "=1+1", "../../etc",
+    "a\nb\rc", "\u202eevil", "%s %(x)s {0}", "\\", "?*", "名前🎉",
+]  # fmt: skip
+
+
+def test_html_and_sql_in_every_text_field(served):
+    """Text of any kind is kept as it is: it is never markup, and never part of a statement."""
+    for text in HOSTILE:
+        _use(served, text)
+
+
+def _use(served, text):
+    new = {
+        "name": text, "arms": [text, "B"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"},
+        "baseline": text, "author": text, "reason": text,
+    }  # fmt: skip
+    made = served.post("/v1/experiments", new)
+    assert made.status == 201
+    path = f"/v1/experiments/{quote(text, safe='')}"
+    assert served.post(f"{path}/changes", {"what": "start", "author": text, "reason": text}).status == 200
+    asked = served.post(f"{path}/ask", {"unit": text})
+    assert (asked.status, asked.json["unit"]) == (200, text)
+    assert served.post(f"{path}/tell", {"unit": text, "value": 1}).json["status"] == "new"
+    changes = served.get(f"{path}/changes").json["changes"]
+    assert [(each["author"], each["reason"]) for each in changes] == [(text, text)] * 2
+    assert served.get(f"{path}/answer").json["experiment"] == text
+    for place in ("answer", "log", "changes", "versions"):
+        assert "html" not in served.get(f"{path}/{place}").headers["content-type"]
+        assert served.get(f"{path}/{place}").headers["x-content-type-options"] == "nosniff"
+    cells = served.get(f"{path}/log").body.decode().splitlines()
+    assert not [cell for line in cells for cell in line.split(",") if cell.startswith("=")]
+    token = served.post("/v1/tokens", {"label": text, "scopes": ["read"], "experiment": text})
+    assert (token.status, token.json["about"]["label"]) == (201, text)
+    assert served.get(path, token=token.json["token"]).json["name"] == text
+    assert served.get("/metrics").status == 200
+    assert served.post(f"{path}/erase", {"unit": text, "reason": text}).json == {"erased": True}
+    assert served.post("/v1/verify").json["clean"]
+    problem = served.post(f"{path}/changes", {"what": "drop_arm", "arm": text + "?"})
+    assert (problem.status, problem.kind) == (422, "invalid")
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+def test_a_client_that_goes_away_cancels_nothing(served):
+    with served.store.storage.writing(), served.connect() as connection:
+        body = b'{"unit": "ada"}'
+        head = f"POST {BUTTON}/ask HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.token}\r\n"
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        while not served.app.service.waiting:
+            pass
+    while served.app.service.waiting:
+        pass
+    assert served.post(f"{BUTTON}/ask", {"unit": "ada"}).json["repeated"]

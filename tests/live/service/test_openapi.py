@@ -76,14 +76,6 @@ def test_replies_are_what_the_document_says(served):
     assert checked > 15
 
 
-def test_a_method_that_a_path_does_not_have(served):
-    for path in {each.path for each in ENDPOINTS}:
-        reply = served.send("PATCH", path.replace("{name}", "button").replace("{id}", "1"))
-        assert (reply.status, reply.kind) == (405, "method")
-        methods = sorted(each.method for each in ENDPOINTS if each.path == path)
-        assert reply.headers["allow"] == ", ".join(methods)
-
-
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_what_can_be_got_has_a_head(served):
     """Monitors look at heads; they have the code and the headers, and no body."""

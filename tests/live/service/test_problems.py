@@ -7,6 +7,7 @@ import pytest
 
 from belated.live.service import messages
 from belated.live.service.problems import Problem, decoded
+from tests.live.service.conftest import ASK, CHANGES, nothing_stored
 
 EXPERIMENT = {"name": "n", "arms": ["A"], "policy": {"name": "uniform"}, "outcome": {"kind": "binary"}}
 TIME = "a time such as 2026-03-01T09:30:00Z"
@@ -86,3 +87,40 @@ def test_a_key_that_is_there_twice_is_refused(kind, body, name):
 )
 def test_colons_in_values_are_no_keys(kind, body):
     decoded(msgspec.json.Decoder(kind), body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"nonsense", b'{"unit": "a"', b'{"unit": "a"} x', b'\xff\xfe{"unit": "a"}', b'{"unit": "\xff"}',
+        b"{'unit': 'a'}", b'{"unit": "\\ud800"}', b'{"unit": NaN}',
+    ],
+)  # fmt: skip
+def test_malformed_json(shared, body):
+    with nothing_stored(shared):
+        for method, path, content in CHANGES:
+            if content is not None:
+                reply = shared.send(method, path, body)
+                wrong = ((400, "malformed"),) if path == ASK else ((400, "malformed"), (422, "invalid"))
+                assert (reply.status, reply.kind) in wrong, path
+
+
+def test_deep_nesting(shared):
+    deep = b"[" * 500_000
+    policy = b'{"name": "n", "arms": ["A"], "outcome": {"kind": "binary"}, "policy": {"name": '
+    with nothing_stored(shared):
+        for path, body in (
+            (ASK, deep), (ASK, b'{"unit": ' + deep), ("/v1/experiments", policy + deep),
+            ("/v1/experiments", policy + b"[" * 100_000 + b"]" * 100_000 + b"}}"),
+            ("/v1/experiments", policy + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}}"),
+        ):  # fmt: skip
+            reply = shared.post(path, body)
+            assert (reply.status, reply.kind) in ((400, "malformed"), (422, "invalid"))
+    assert shared.get("/live").status == 200
+
+
+@pytest.mark.parametrize("code", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_json_in_another_encoding(shared, code):
+    with nothing_stored(shared):
+        reply = shared.post(ASK, '{"unit": "ada"}'.encode(code), content_type=f"application/json; charset={code}")
+        assert (reply.status, reply.kind) == (400, "malformed")

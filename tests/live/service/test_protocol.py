@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import time
@@ -12,8 +13,8 @@ from served import Served, serving
 from belated.live.service import Settings
 from belated.live.service.protocol import _Outgoing
 from belated.live.service.serving import configured
+from tests.live.service.conftest import ASK, nothing_stored
 
-ASK = "/v1/experiments/button/ask"
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
 
 
@@ -250,3 +251,25 @@ def test_a_connection_that_is_not_used_again_is_closed_without_a_word(place, mon
             assert read_reply(connection)[0].startswith(b"HTTP/1.1 200")
             time.sleep(0.2)
         assert connection.recv(10) == b""
+
+
+def test_slow_clients(place):
+    store = place.create()._store
+    with serving(store, Settings(reading_seconds=0.4)) as served, nothing_stored(served):
+        head = f"POST {ASK} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {served.token}\r\n"
+        starts = (b"", b"GET /li", head.encode(), f"{head}Content-Length: 20\r\n\r\n".encode() + b'{"unit"')
+        for start in starts:
+            with served.connect() as connection:
+                connection.sendall(start)
+                received = b""
+                with contextlib.suppress(ConnectionError):
+                    while part := connection.recv(1000):
+                        received += part
+                assert received.startswith(b"HTTP/1.1 408")
+                assert b"about:blank#slow" in received
+        with served.connect() as connection, contextlib.suppress(ConnectionError):  # a byte at a time is slow, too
+            for _ in range(100):
+                connection.sendall(b"x")
+                time.sleep(0.05)
+            pytest.fail("a slow request was never refused")
+        assert served.get("/live").status == 200
