@@ -7,6 +7,7 @@ import pytest
 
 import belated as bl
 from belated.cli.live import read_outcome, read_policy
+from belated.live.dashboard import creating
 from belated.live.schema import MIGRATIONS
 
 
@@ -295,11 +296,29 @@ def test_policies_and_outcomes_are_read_from_words():
     assert read_policy("thompson", binary) == bl.policies.thompson_beta()
     assert read_policy("thompson:c=0.5,burn_in=100", real) == bl.policies.thompson_normal(c=0.5, burn_in=100)
     assert read_policy("fixed:A=0.25,B=0.75", real) == bl.policies.fixed({"A": 0.25, "B": 0.75})
-    with pytest.raises(bl.OptionError, match="`policy` has 'A' twice"):
-        read_policy("fixed:A=0.5,A=1", real)
     assert read_outcome("bounded:0, 10") == bl.live.bounded(0, 10)
     assert read_outcome("events:7d,sum") == bl.live.events("7d", "sum")
     assert read_outcome("events:7d") == bl.live.events("7d")
+
+
+@pytest.mark.parametrize(
+    ("words", "fields", "name"),
+    [
+        ("binary", {"outcome": "binary"}, "thompson_beta"),
+        ("bounded:0,1", {"outcome": "bounded", "low": "0", "high": "1"}, "thompson_beta"),
+        ("bounded:-1,1", {"outcome": "bounded", "low": "-1", "high": "1"}, "thompson_normal"),
+        ("events:7d", {"outcome": "events", "window": "7d", "measure": "indicator"}, "thompson_beta"),
+        ("events:7d,sum", {"outcome": "events", "window": "7d", "measure": "sum"}, "thompson_normal"),
+        ("real", {"outcome": "real"}, "thompson_normal"),
+    ],
+)
+def test_thompson_is_the_same_policy_on_the_command_line_and_in_the_dashboard(words, fields, name):
+    outcome = read_outcome(words)
+    given = creating.Given({"policy": "thompson", "burn_in": "0.1", "decay": "0.5", **fields}, creating.CREATE_FIELDS)
+    assert creating.read_outcome(given) == outcome
+    chosen = creating.read_policy(given, ["A", "B"], outcome)
+    assert chosen == read_policy("thompson:burn_in=0.1", outcome)
+    assert chosen.name == name
 
 
 def test_an_experiment_by_segment(call, tmp_path):

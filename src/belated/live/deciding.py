@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,6 +36,11 @@ def policy_of(text: str, function: PolicyFunction | None = None) -> Policy:
     return replace(policy, function=function) if policy.name == "own" else policy
 
 
+def thompson_for(outcome: Outcome) -> Literal["thompson_beta", "thompson_normal"]:
+    """Return the name of the policy that "thompson" means for an outcome."""
+    return "thompson_beta" if outcome.is_share else "thompson_normal"
+
+
 def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Policy:
     """Return a policy if the arms and the outcome can have it."""
     if not isinstance(policy, Policy):
@@ -46,8 +51,7 @@ def check_policy(policy: object, labels: Sequence[str], outcome: Outcome) -> Pol
         raise OptionError(
             f"{argument('policy')} is matured, but live experiments learn from closed windows; leave out `matured`."
         )
-    shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
-    if policy.name == "thompson_beta" and not shares:
+    if policy.name == "thompson_beta" and not outcome.is_share:
         raise OptionError(f"{argument('policy')} is thompson_beta, which needs outcomes from 0 to 1.")
     return policy
 

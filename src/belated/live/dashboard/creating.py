@@ -10,7 +10,7 @@ from belated.base.checks import whole as least_whole
 from belated.base.errors import BelatedError, OptionError
 from belated.live import outcomes
 from belated.live.dashboard.forms import FormField, Given, duration, needed, perhaps, real, whole
-from belated.live.deciding import check_policy
+from belated.live.deciding import check_policy, thompson_for
 from belated.live.design import LONGEST, MOST_ARMS, read_segments, read_text
 from belated.live.experiment import Experiment
 from belated.live.store import Store
@@ -138,9 +138,6 @@ CREATE_FIELDS = (
     FormField("reason", "Reason", "Why you create it, for the audit.", "", optional=True),
 )
 
-#: What the forms call the arguments of the library.
-_PLACES = {"planned_rows": "planned", "c": "policy", "shares": "shares", "decay": "decay", "burn_in": "burn_in"}
-
 
 def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome | None) -> Policy | None:
     """Return the policy of a form; what is wrong is said beside its fields."""
@@ -148,8 +145,7 @@ def read_policy(given: Given, labels: Sequence[str], outcome: outcomes.Outcome |
     name = given.read("policy", lambda text: one_of("policy", text, tuple(choices)))
     table: dict[str, Any] = {"name": name}
     if name == "thompson" and outcome is not None:
-        shares = outcome.measure == "indicator" or (outcome.low >= 0 and outcome.high <= 1)
-        table["name"] = "thompson_beta" if shares else "thompson_normal"
+        table["name"] = thompson_for(outcome)
     if name == "fixed":
         table["shares"] = given.read("shares", _shares)
     elif name != "uniform":
@@ -185,7 +181,7 @@ def read_outcome(given: Given) -> outcomes.Outcome | None:
     if kind == "bounded":
         low, high = given.read("low", real), given.read("high", real)
         return None if low is None or high is None else given.read("high", lambda _: outcomes.bounded(low, high))
-    return None if kind is None else outcomes.binary() if kind == "binary" else outcomes.real()
+    return None if kind is None else outcomes.outcome_of(kind)
 
 
 def _arms(text: str) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from belated.base.errors import OptionError, argument
-from belated.live import outcomes
 from belated.live.experiment import Experiment
+from belated.live.outcomes import Outcome, outcome_of
 from belated.live.service.calls import Call, Reply, json_reply
 from belated.live.service.messages import ChangeRequest, Create, OutcomeKind
 from belated.live.service.problems import Problem
@@ -29,17 +29,9 @@ def read_policy(table: dict[str, Any]) -> Policy:
     return policy_from(table)
 
 
-def read_outcome(given: OutcomeKind) -> outcomes.Outcome:
+def read_outcome(given: OutcomeKind) -> Outcome:
     """Return the outcome that a request declares."""
-    if given.kind == "events":
-        if given.window is None:
-            raise OptionError(f"{argument('window')} is missing; events need one, such as 7d.")
-        return outcomes.events(given.window, given.measure)
-    if given.kind == "bounded":
-        if given.low is None or given.high is None:
-            raise OptionError(f"{argument('low')} and {argument('high')} are needed; they bound the outcome.")
-        return outcomes.bounded(given.low, given.high)
-    return outcomes.binary() if given.kind == "binary" else outcomes.real()
+    return outcome_of(given.kind, low=given.low, high=given.high, window=given.window, measure=given.measure)
 
 
 async def create(call: Call) -> Reply:
