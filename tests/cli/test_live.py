@@ -6,6 +6,7 @@ import json
 import pytest
 
 import belated as bl
+from belated.base.documents import SCHEMAS
 from belated.cli.live import read_outcome, read_policy
 from belated.live.dashboard import creating
 from belated.live.schema import MIGRATIONS
@@ -265,7 +266,34 @@ def test_changes_are_told_in_words(call, live):
         assert words in text
     assert "{" not in text
     assert text.count("20") >= 5  # every time is shown with its date
-    assert json.loads(json.loads(live("changes", "--format", "json"))[0]["detail"])["arms"] == ["Plain", "Emoji"]
+    first = json.loads(live("changes", "--format", "json"))["changes"][0]
+    assert json.loads(first["detail"])["arms"] == ["Plain", "Emoji"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("decision", ["ask", "SHOP", "subject line", "a"]),
+        ("live", ["answer", "SHOP", "subject line"]),
+        ("status", ["status", "SHOP", "subject line"]),
+        ("experiments", ["status", "SHOP"]),
+        ("changes", ["changes", "SHOP", "subject line"]),
+        ("verification", ["verify", "SHOP"]),
+        ("tokens", ["token", "list", "SHOP"]),
+    ],
+)
+def test_every_json_is_an_object_that_names_its_schema(call, shop, kind, command):
+    call("live", "token", "create", shop, "checkout")
+    printed = call("live", *(shop if each == "SHOP" else each for each in command), "--format", "json")
+    document = json.loads(printed.stdout)
+    assert list(document)[:2] == ["belated", "schema"]
+    assert document["schema"] == SCHEMAS[kind]
+    assert kind not in ("experiments", "changes", "tokens") or len(document[kind]) > 0
+
+
+def test_decisions_of_several_units_are_a_line_each(live):
+    lines = live("ask", "a", "b", "--format", "json").splitlines()
+    assert [json.loads(line)["unit"] for line in lines] == ["a", "b"]
 
 
 def test_a_store_is_not_replaced_by_what_is_written(refused, shop, live):

@@ -170,3 +170,10 @@ class Change:
     author: str
     reason: str
     made_at: dt.datetime
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the entry as values that JSON has."""
+        return {
+            "what": self.what, "detail": self.detail, "author": self.author, "reason": self.reason,
+            "made_at": self.made_at.isoformat(),
+        }  # fmt: skip

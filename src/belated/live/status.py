@@ -130,6 +130,10 @@ class Changes(Table):
         worded = Changes(self.name, [replace(each, detail=_in_words(each.detail)) for each in self._changes])
         return super(Changes, worded).to_text(every=every)
 
+    def to_json(self) -> str:
+        """Return the changes as JSON, as docs/json.md describes it."""
+        return json_text("changes", {"experiment": self.name, "changes": [each.to_dict() for each in self._changes]})
+
     def _title(self) -> str:
         return f"{self.name}: {count(len(self._changes), 'change')}"
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from belated.base.checks import whole
+from belated.base.documents import json_rows, json_text
 from belated.base.errors import OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count, one_line, shown
@@ -293,6 +294,10 @@ class Experiments(Table):
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def to_json(self) -> str:
+        """Return the experiments as JSON, as docs/json.md describes it."""
+        return json_text("experiments", {"experiments": json_rows(self._unrounded())})
 
     def _title(self) -> str:
         return count(len(self.names), "experiment")

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Literal, get_args
 
 from belated.base.checks import one_of
+from belated.base.documents import json_text
 from belated.base.errors import OptionError, argument
 from belated.base.tables import Column, Table
 from belated.base.text import count
@@ -72,6 +73,15 @@ class Token:
         """Whether it can be used at a time."""
         return self.ended_at is None and (self.expires_at is None or now < self.expires_at)
 
+    def to_dict(self) -> dict[str, object]:
+        """Return what is known of it as values that JSON has."""
+        return {
+            "id": self.id, "kind": self.kind, "label": self.label, "scopes": scopes_in_order(self.scopes),
+            "experiment": self.experiment, "author": self.author, "made_at": self.made_at.isoformat(),
+            "expires_at": None if self.expires_at is None else self.expires_at.isoformat(),
+            "ended_at": None if self.ended_at is None else self.ended_at.isoformat(),
+        }  # fmt: skip
+
 
 class Tokens(Table):
     """The tokens of a store; iterates over `Token`."""
@@ -84,6 +94,10 @@ class Tokens(Table):
 
     def __len__(self) -> int:
         return len(self._tokens)
+
+    def to_json(self) -> str:
+        """Return the tokens as JSON, as docs/json.md describes it."""
+        return json_text("tokens", {"tokens": [each.to_dict() for each in self._tokens]})
 
     def _title(self) -> str:
         return count(len(self._tokens), "token")

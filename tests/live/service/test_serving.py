@@ -210,8 +210,9 @@ def test_tokens_by_commands(place, capsys, monkeypatch):
     assert (code, len(secret.splitlines())) == (0, 1)
     number = re.fullmatch(r"Token (\d+) does not expire; it is shown this once\.\n", said)[1]
     code, out, _ = run(capsys, monkeypatch, "token", "list", place.url, "--format", "json")
-    (row,) = json.loads(out)
-    assert (row["label"], row["scopes"], row["experiment"]) == ("checkout", "ask,tell", "button")
+    (row,) = json.loads(out)["tokens"]
+    assert (row["label"], row["scopes"], row["experiment"]) == ("checkout", ["ask", "tell"], "button")
+    assert (row["expires_at"], row["ended_at"]) == (None, None)
     assert secret.strip() not in out
     assert run(capsys, monkeypatch, "token", "revoke", place.url, number)[1] == "revoked\n"
     assert run(capsys, monkeypatch, "token", "revoke", place.url, number)[1] == "it had ended before\n"

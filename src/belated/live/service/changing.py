@@ -14,7 +14,7 @@ from belated.live.service.calls import Call, Reply, json_reply
 from belated.live.service.messages import ChangeRequest, Create, OutcomeKind
 from belated.live.service.problems import Problem
 from belated.live.service.reading import status_document, version_document
-from belated.live.tokens import Token, make_token, revoke, scopes_in_order, tokens
+from belated.live.tokens import make_token, revoke, tokens
 from belated.simulation.description import policy_from
 from belated.simulation.policies import Policy
 
@@ -131,20 +131,10 @@ async def backup(call: Call) -> Reply:
 # ---------------------------------------------------------------- tokens
 
 
-def token_document(token: Token) -> dict[str, Any]:
-    """Return what is known of a token as a document."""
-    return {
-        "id": token.id, "kind": token.kind, "label": token.label, "scopes": scopes_in_order(token.scopes),
-        "experiment": token.experiment, "author": token.author, "made_at": token.made_at.isoformat(),
-        "expires_at": None if token.expires_at is None else token.expires_at.isoformat(),
-        "ended_at": None if token.ended_at is None else token.ended_at.isoformat(),
-    }  # fmt: skip
-
-
 async def list_tokens(call: Call) -> Reply:
     """List the tokens of the store."""
     listed = await call.thread(tokens, call.service.store.storage)
-    return json_reply({"tokens": [token_document(each) for each in listed]})
+    return json_reply({"tokens": [each.to_dict() for each in listed]})
 
 
 async def make(call: Call) -> Reply:
@@ -159,7 +149,7 @@ async def make(call: Call) -> Reply:
         )
     )  # fmt: skip
     call.service.keyring.forget()
-    return json_reply({"token": secret, "about": token_document(token)}, 201)
+    return json_reply({"token": secret, "about": token.to_dict()}, 201)
 
 
 async def end_token(call: Call) -> Reply:

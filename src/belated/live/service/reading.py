@@ -125,14 +125,7 @@ def _log_with_units(exp: Experiment) -> bytes:
 async def changes(call: Call) -> Reply:
     """Give the audit."""
     exp = await call.experiment()
-    return json_reply({"changes": [_change(each) for each in await call.thread(exp.changes)]})
-
-
-def _change(change: records.Change) -> dict[str, Any]:
-    return {
-        "what": change.what, "detail": change.detail, "author": change.author, "reason": change.reason,
-        "made_at": change.made_at.isoformat(),
-    }  # fmt: skip
+    return json_reply({"changes": [each.to_dict() for each in await call.thread(exp.changes)]})
 
 
 async def versions(call: Call) -> Reply:
