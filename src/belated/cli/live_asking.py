@@ -95,7 +95,7 @@ def tell(
                 number += 1
                 counts[told.status] += 1
                 if not told.taken:
-                    typer.echo(f"Row {number:,}: {told.why}.", err=True)
+                    typer.echo(f"Row {number:,}: {told.why}", err=True)
     typer.echo(", ".join(f"{n:,} {status}" for status, n in sorted(counts.items())) or "no rows")
     if counts["contradiction"] or counts["refused"]:
         raise typer.Exit(WRONG)

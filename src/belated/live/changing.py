@@ -12,7 +12,7 @@ from belated.live import schema
 from belated.live.deciding import decide, policy_of, policy_text
 from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_segments, read_text, snapshot
 from belated.live.draws import SALT
-from belated.live.errors import ClosedError, LiveError, OutdatedError, StorageError
+from belated.live.errors import ClosedError, DamagedError, LiveError, OutdatedError
 from belated.live.learning import nothing
 from belated.live.records import ArmState, State, Version
 from belated.live.storage import Session
@@ -164,7 +164,7 @@ def rule_of(session: Session, experiment: int, number: int) -> Policy:
     """Return a policy as it is stored, without a function."""
     rows = session.run("select policy from rule where experiment = ? and number = ?", experiment, number)
     if not rows:
-        raise StorageError("The store is damaged: a policy is missing; restore a backup with `belated live restore`.")
+        raise DamagedError("The store is damaged: a policy is missing; restore a backup with `belated live restore`.")
     return policy_of(rows[0][0])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from belated.base.checks import fraction, one_of, positive, whole
 from belated.base.errors import OptionError, argument
 from belated.base.text import one_line
-from belated.live.errors import StorageError, UnknownExperimentError, legible
+from belated.live.errors import DamagedError, UnknownExperimentError, legible
 from belated.live.outcomes import Outcome, outcome_from
 from belated.live.records import ArmState, State, Version
 from belated.live.schema import EXPERIMENT
@@ -268,7 +268,7 @@ def _served(session: Session, key: int, latest: int | None, state: State, *, seg
         return known
     rows = session.run("select number, label, state from arm where experiment = ? order by number", key)
     if not rows:
-        raise StorageError("The store is damaged: an experiment has no arms; restore a backup.")
+        raise DamagedError("The store is damaged: an experiment has no arms; restore a backup.")
     segments: list[Any] = []
     if segmented:
         segments = session.run("select label from segment where experiment = ? order by number", key)

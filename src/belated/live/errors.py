@@ -36,6 +36,10 @@ class StorageError(LiveError):
     """The storage failed; what was asked is not acknowledged, and may be asked again."""
 
 
+class DamagedError(StorageError):
+    """What the storage holds cannot be read or used: it must be restored."""
+
+
 class CrossedError(StorageError):
     """Transactions crossed, and the storage ended one of them; it can be tried again at once."""
 
@@ -60,7 +64,7 @@ def legible(what: str) -> Iterator[None]:
     except LiveError:
         raise
     except _ODD:
-        raise StorageError(
+        raise DamagedError(
             f"The store is damaged: {what} cannot be read; restore a backup with `belated live restore`."
         ) from None
 
@@ -73,7 +77,7 @@ def unharmed(name: str) -> Iterator[None]:
     except BelatedError:
         raise
     except _ODD as error:
-        raise StorageError(
+        raise DamagedError(
             f"{name} is damaged: a value in it is not of its kind; check it with `belated live verify`, and restore a "
             "backup with `belated live restore`."
         ) from error

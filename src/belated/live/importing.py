@@ -132,10 +132,7 @@ def _read(
     try:
         opened = read(source, segment=wanted or None, key=unit, **columns)  # so that the column of units is read, too
     except LogError as error:
-        before, _, after = str(error).partition(" for `key`")
-        if not after:
-            raise
-        raise LogError(f"{before} for {argument('unit')}{after}") from None
+        raise error.renamed(key="unit") from None
     frame = opened.assignments()
     units = [f"row-{i}" for i in range(frame.num_rows)]
     if unit is not None:

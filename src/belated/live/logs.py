@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,15 +72,12 @@ class LogState:
             from belated.reading.read import read
 
             return read(self._live())
-        log = Log.of_numbers(
-            LogColumns(
-                arms=self.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(self.labels)),
-                assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
-                segment=rows.segments(self.segments),
-            )
+        columns = LogColumns(
+            arms=self.labels, code=rows.arm, outcome=rows.outcome, propensity=rows.propensity(len(self.labels)),
+            assigned=rows.assigned, arrived=rows.arrived, clock=Clock("us"), moment=None,
+            segment=rows.segments(self.segments),
         )  # fmt: skip
-        log.name = self.name
-        return log
+        return Log.of_numbers(columns, name=self.name)
 
     def _live(self) -> LiveLog:
         return live_log(self.rows, self.name, list(self.labels), self._table(), self.now, segments=self.segments)
@@ -184,27 +181,31 @@ def read_stream(content: bytes) -> tuple[LogState, Mapping[str, Any]]:
 
 def _rows(frame: pa.Table, about: Mapping[str, Any], *, events: bool) -> LiveRows:
     """Return the rows of a stream."""
-    rows = LiveRows(
+    known = LiveRows(
         corrected=int(about["corrected"]), chances=[np.array(p, float) for p in about["chances"]],
         watermark=int(about["watermark"]),
     )  # fmt: skip
     if not frame.num_rows:
-        return rows
-    numbers = {label: k for k, label in enumerate(about["arms"])}
-    rows.key, rows.version = (frame[name].to_numpy().astype(np.int64) for name in ("decision", "version"))
-    rows.arm = np.array([numbers[label] for label in frame["arm"].to_pylist()], np.int64)
-    rows.assigned, _ = _stamps(frame["assigned_at"])
-    if about["segments"]:
-        places = {label: s for s, label in enumerate(about["segments"])}
-        rows.segment = np.array([places[label] for label in frame["segment"].to_pylist()], np.int64)
+        return known
+    key, version = (frame[name].to_numpy().astype(np.int64) for name in ("decision", "version"))
+    assigned, _ = _stamps(frame["assigned_at"])
     if events:
-        rows.outcome, rows.arrived = np.full(len(rows.key), np.nan), np.full(len(rows.key), NEVER)
-        rows.events = _flat(rows.key, frame["events"].combine_chunks())
+        outcome, arrived = np.full(len(key), np.nan), np.full(len(key), NEVER)
     else:
-        rows.outcome = frame["outcome"].to_numpy(zero_copy_only=False).astype(np.float64)
-        arrived, has_arrived = _stamps(frame["arrived_at"])
-        rows.arrived = np.where(has_arrived, arrived, NEVER)
-    return rows
+        outcome = frame["outcome"].to_numpy(zero_copy_only=False).astype(np.float64)
+        stamps, has_arrived = _stamps(frame["arrived_at"])
+        arrived = np.where(has_arrived, stamps, NEVER)
+    return replace(
+        known, key=key, arm=_places(frame["arm"], about["arms"]), version=version, assigned=assigned,
+        segment=_places(frame["segment"], about["segments"]) if about["segments"] else known.segment,
+        outcome=outcome, arrived=arrived, events=_flat(key, frame["events"].combine_chunks()) if events else [],
+    )  # fmt: skip
+
+
+def _places(column: pa.ChunkedArray, labels: Sequence[str]) -> Array:
+    """Return the place of each label of a column among all."""
+    place = {label: k for k, label in enumerate(labels)}
+    return np.array([place[label] for label in column.to_pylist()], np.int64)
 
 
 def _stamps(column: pa.ChunkedArray) -> tuple[Array, Array]:
@@ -236,8 +237,6 @@ def _flat(keys: Array, nested: pa.ListArray) -> list[tuple[Any, ...]]:
 
 def answer_stream(answer: LiveAnswer) -> Iterator[bytes]:
     """Give an answer as a stream: the log that it was made of, its counts, and the exclusions that are remembered."""
-    if answer.state is None:
-        raise StorageError("The answer does not know its rows.")
     exclusions = {name: stamp(at) for name, at in answer.exclusions.items()}
     return answer.state.stream(counts=vars(answer.counts), exclusions=exclusions)
 
@@ -250,7 +249,4 @@ def read_answer(content: bytes) -> LiveAnswer:
         exclusions: dict[str, dt.datetime] = {name: moment(at) for name, at in about["exclusions"].items()}
     except (KeyError, TypeError, AttributeError):
         raise StorageError("The service sent an answer without counts; is it belated of this version?") from None
-    log = state.log() if len(state.rows) else None
-    answer = LiveAnswer(state.name, state.setup, log, counts, moment(state.now), state.rows.watermark)
-    answer.exclusions, answer.state = exclusions, state
-    return answer
+    return LiveAnswer(state, counts, exclusions)

@@ -79,7 +79,7 @@ class Told(NamedTuple):
     status : {"new", "repeated", "corrected", "parked", "contradiction", "refused"}
         The last two changed nothing; a parked outcome waits for its unit to be asked.
     why : str or None
-        Why it was refused.
+        Why it was refused, in words that end with a full stop.
     """
 
     unit: str
