@@ -68,8 +68,8 @@ def start(session: Session, name: str, find_policy: FindPolicy, who: Author) -> 
     policy = find_policy(session, about.id, rule)
     p = decide(policy, about.labels, about.offered, known, about.setup.planned, about.segments)
     version = Version(
-        1, rule, known.step, session.watermark, session.now, about.offered, tuple(p), known.counts, known.totals,
-        "start", known.steps,
+        number=1, rule=rule, step=known.step, watermark=session.watermark, made_at=session.now, offered=about.offered,
+        probabilities=tuple(p), counts=known.counts, totals=known.totals, cause="start", steps=known.steps,
     )  # fmt: skip
     add_version(session, about.id, version)
     _set_state(session, about, "running")

@@ -251,8 +251,11 @@ def snapshot(session: Session, name: str) -> Snapshot:
     setup = _SETUPS.get(about)
     if setup is None:
         setup = _SETUPS[about] = Setup.from_json(about)
-    served = _served(session, key, latest, state, segmented=setup.segmented)
-    return Snapshot(key, name, state, bytes(salt), setup, final, problem, bool(waiting), *served)
+    arms, segments, version = _served(session, key, latest, state, segmented=setup.segmented)
+    return Snapshot(
+        id=key, name=name, state=state, salt=bytes(salt), setup=setup, final=final, problem=problem,
+        waiting=bool(waiting), arms=arms, segments=segments, version=version,
+    )  # fmt: skip
 
 
 #: What an experiment serves from: its arms, its segments and its latest version.
@@ -311,4 +314,7 @@ def _version(row: tuple[Any, ...]) -> Version:
         offered, probabilities, counts, totals, steps = (
             tuple(map(kind, json.loads(text))) for kind, text in zip(_LISTS, row[_NUMBERS:-1], strict=True)
         )
-    return Version(number, rule, step, watermark, made_at, offered, probabilities, counts, totals, row[-1], steps)
+    return Version(
+        number=number, rule=rule, step=step, watermark=watermark, made_at=made_at, offered=offered,
+        probabilities=probabilities, counts=counts, totals=totals, cause=row[-1], steps=steps,
+    )  # fmt: skip

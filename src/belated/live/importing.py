@@ -198,8 +198,9 @@ def _fill(session: Session, name: str, log: Log, units: list[str], setup: Setup)
     for place, (first, stop, p) in enumerate(stretches, 1):
         number[first:stop] = place
         version = Version(
-            place, 1, 1, session.watermark, int(assigned[order[first]]), about.offered, p, known.counts, known.totals,
-            "import", known.steps,
+            number=place, rule=1, step=1, watermark=session.watermark, made_at=int(assigned[order[first]]),
+            offered=about.offered, probabilities=p, counts=known.counts, totals=known.totals, cause="import",
+            steps=known.steps,
         )  # fmt: skip
         add_version(session, about.id, version)
     keys = session.new_ids(len(order))

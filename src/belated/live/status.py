@@ -54,11 +54,17 @@ class Status(Table):
         weights = [n / whole if whole else 1 / len(rows) for _, n, _ in rows]
         chances = (sum(w * p[k] for w, (*_, p) in zip(weights, rows, strict=True)) for k in range(len(about.arms)))
         return cls(
-            about.name, about.state, 0 if version is None else version.number,
-            None if version is None else moment(version.made_at), asked, told, parked, about.problem,
-            tuple((arm.label, arm.state, p) for arm, p in zip(about.arms, chances, strict=True)),
-            tuple(rows) if about.segments else (),
-        )  # fmt: skip
+            name=about.name,
+            state=about.state,
+            version=0 if version is None else version.number,
+            made_at=None if version is None else moment(version.made_at),
+            asked=asked,
+            told=told,
+            parked=parked,
+            problem=about.problem,
+            arms=tuple((arm.label, arm.state, p) for arm, p in zip(about.arms, chances, strict=True)),
+            segments=tuple(rows) if about.segments else (),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as values that JSON has."""

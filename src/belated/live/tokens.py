@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from belated.base.checks import one_of
 from belated.base.documents import json_text
@@ -192,9 +192,16 @@ def add_token(
         ],
     )  # fmt: skip
     token = Token(
-        key, kind, label, frozenset(wanted), experiment, author, moment(session.now),
-        None if expires is None else moment(expires), None,
-    )  # fmt: skip
+        id=key,
+        kind=kind,
+        label=label,
+        scopes=frozenset(wanted),
+        experiment=experiment,
+        author=author,
+        made_at=moment(session.now),
+        expires_at=None if expires is None else moment(expires),
+        ended_at=None,
+    )
     return secret, token
 
 
@@ -248,9 +255,16 @@ def use_link(storage: Storage, secret: str) -> tuple[str, Token] | None:
         )  # fmt: skip
 
 
-def _token(row: tuple[object, ...]) -> Token:
+def _token(row: tuple[Any, ...]) -> Token:
     key, kind, _, label, scopes, experiment, author, made_at, expires_at, ended_at = row
     return Token(
-        key, kind, label, frozenset(str(scopes).split(",")), experiment, author, moment(made_at),  # type: ignore[arg-type]
-        None if expires_at is None else moment(expires_at), None if ended_at is None else moment(ended_at),  # type: ignore[arg-type]
-    )  # fmt: skip
+        id=key,
+        kind=kind,
+        label=label,
+        scopes=frozenset(scopes_in_order(str(scopes).split(","))),
+        experiment=experiment,
+        author=author,
+        made_at=moment(made_at),
+        expires_at=None if expires_at is None else moment(expires_at),
+        ended_at=None if ended_at is None else moment(ended_at),
+    )

@@ -43,17 +43,17 @@ POLICY_FIELDS = (
         "How arms are chosen. Thompson sampling: the better an arm seems, the more units it gets. Epsilon-greedy: the "
         "best arm so far, and now and then another. Upper confidence bound: the arm that could be best. It can be "
         "changed later; answers stay valid.",
-        "thompson",
-        "choice",
-        POLICIES,
+        value="thompson",
+        kind="choice",
+        choices=POLICIES,
     ),
     FormField(
         "burn_in",
         "Burn-in",
         "Units at the beginning for which all arms are equally likely; below 1, a share of the "
         "planned units. Some are needed before anything can be learned.",
-        "0.05",
-        "number",
+        value="0.05",
+        kind="number",
         only="learning",
     ),
     FormField(
@@ -61,16 +61,15 @@ POLICY_FIELDS = (
         "Decay of the minimum probability",
         "Every arm keeps at least the probability t^-decay at unit t, so that "
         "all arms can be compared. From 0 to below 1; smaller explores more.",
-        "0.5",
-        "number",
+        value="0.5",
+        kind="number",
         only="learning",
     ),
     FormField(
         "shares",
         "Fixed shares",
         "Only for fixed shares: one line for each arm, such as Plain=0.3. They must sum to 1.",
-        "",
-        "lines",
+        kind="lines",
         only="fixed",
     ),
 )
@@ -78,13 +77,12 @@ POLICY_FIELDS = (
 CREATE_FIELDS = (
     FormField("name", "Name", "What programs and people call the experiment. It cannot be changed."),
     FormField(
-        "arms", "Arms", "What is compared, one in each line. Arms can be added, paused and dropped later.", "", "lines"
+        "arms", "Arms", "What is compared, one in each line. Arms can be added, paused and dropped later.", kind="lines"
     ),
     FormField(
         "baseline",
         "Baseline",
         "The arm that the others are compared with. Fixed from now on. Empty: all are compared with each other.",
-        "",
         optional=True,
     ),
     FormField(
@@ -92,8 +90,7 @@ CREATE_FIELDS = (
         "Segments",
         "If units differ, such as by country: one in each line. Each unit then names its own when it is asked, the "
         "policy learns in each, and answers are over all and in each. More can be added later.",
-        "",
-        "lines",
+        kind="lines",
         optional=True,
     ),
     FormField(
@@ -101,41 +98,53 @@ CREATE_FIELDS = (
         "Outcome",
         "What is told about a unit, sooner or later. Silence is not a no, except for events: a unit without any has "
         "outcome 0 when its window closes. Fixed from now on.",
-        "binary",
-        "choice",
-        OUTCOMES,
+        value="binary",
+        kind="choice",
+        choices=OUTCOMES,
     ),
     FormField(
         "window",
         "Window",
         "For events: how long after the assignment they count, such as 7d, 12h or 30min.",
-        "7d",
+        value="7d",
         only="events",
     ),
     FormField(
-        "measure", "Measure", "For events: what of them is the outcome.", "indicator", "choice", MEASURES, only="events"
+        "measure",
+        "Measure",
+        "For events: what of them is the outcome.",
+        value="indicator",
+        kind="choice",
+        choices=MEASURES,
+        only="events",
     ),
-    FormField("low", "Lowest value", "For a number between two limits.", "0", "number", only="bounded"),
-    FormField("high", "Highest value", "For a number between two limits.", "1", "number", only="bounded"),
+    FormField("low", "Lowest value", "For a number between two limits.", value="0", kind="number", only="bounded"),
+    FormField("high", "Highest value", "For a number between two limits.", value="1", kind="number", only="bounded"),
     FormField(
         "planned",
         "Planned units",
         "About how many units will come. Intervals at every look are narrowest there, and "
         "policy versions are made every 0.2% of them.",
-        "10000",
-        "number",
+        value="10000",
+        kind="number",
     ),
-    FormField("level", "Level", "How often intervals hold the truth. Fixed from now on.", "0.95", "number"),
+    FormField("level", "Level", "How often intervals hold the truth. Fixed from now on.", value="0.95", kind="number"),
     *POLICY_FIELDS,
     FormField(
         "seconds",
         "Seconds between versions",
         "A new policy version is made after so many seconds if anything is new.",
-        "2",
-        "number",
+        value="2",
+        kind="number",
     ),
-    FormField("start", "Start at once", "Otherwise it is a draft, and takes units once it is started.", "yes", "tick"),
-    FormField("reason", "Reason", "Why you create it, for the audit.", "", optional=True),
+    FormField(
+        "start",
+        "Start at once",
+        "Otherwise it is a draft, and takes units once it is started.",
+        value="yes",
+        kind="tick",
+    ),
+    FormField("reason", "Reason", "Why you create it, for the audit.", optional=True),
 )
 
 
