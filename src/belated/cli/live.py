@@ -91,8 +91,9 @@ def read_policy(text: str, outcome: Outcome) -> Policy:
 
 def read_outcome(text: str) -> Outcome:
     """Return an outcome of its words."""
-    from belated.live.outcomes import MEASURES, outcome_of
+    from belated.live.outcomes import outcome_of
     from belated.simulation.words import read_number
+    from belated.summaries.maturing import MEASURES
 
     kind, _, given = text.partition(":")
     parts = [part.strip() for part in given.split(",")] if given else []

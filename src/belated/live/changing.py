@@ -14,7 +14,7 @@ from belated.live.design import MOST_ARMS, Setup, Snapshot, add_version, read_se
 from belated.live.draws import SALT
 from belated.live.errors import ClosedError, DamagedError, LiveError, OutdatedError
 from belated.live.learning import nothing
-from belated.live.records import ArmState, State, Version
+from belated.live.records import ArmState, ChangeKind, State, Version
 from belated.live.storage import Session
 from belated.live.ticking import FindPolicy, changed_version, hold
 from belated.simulation.policies import Policy
@@ -28,7 +28,7 @@ class Author:
         self.reason = read_text("reason", reason, 2000) if reason else ""
         self.seen = seen
 
-    def note(self, session: Session, experiment: int, what: str, **detail: object) -> None:
+    def note(self, session: Session, experiment: int, what: ChangeKind, **detail: object) -> None:
         """Add an entry to the audit."""
         (key,) = session.new_ids(1)
         session.add("change", [(key, experiment, what, json.dumps(detail), self.author, self.reason, session.now)])
@@ -138,9 +138,12 @@ def set_arm(
     if state != "offered" and about.offered == (arm.number,):
         raise LiveError(f"{one_line(repr(label))} is the only arm that is offered; stop the experiment instead.")
     session.run("update arm set state = ? where experiment = ? and number = ?", state, about.id, arm.number)
-    words = {"offered": "resume arm", "paused": "pause arm", "dropped": "drop arm"}[state]
+    words = _ARM_CHANGES[state]
     who.note(session, about.id, words, arm=label)
     return _follow(session, name, find_policy, f"{words}: {label}")
+
+
+_ARM_CHANGES: dict[ArmState, ChangeKind] = {"offered": "resume arm", "paused": "pause arm", "dropped": "drop arm"}
 
 
 def set_policy(session: Session, name: str, policy: Policy, who: Author) -> str | None:

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
-from belated.base.errors import BelatedError
+from belated.base.errors import BelatedError, LogError, OptionError, PolicyError
+
+#: Every kind of problem that the service has, by the word that its type ends with.
+ProblemKind = Literal[
+    "malformed", "no-token", "scope", "other-experiment", "cross-origin", "form", "not-found", "unknown-experiment",
+    "unknown-token", "method", "slow", "contradiction", "not-running", "conflict", "no-rows", "closed", "too-large",
+    "encoded", "host", "invalid", "policy", "too-many", "head", "internal", "overloaded", "not-ready", "schema",
+    "storage",
+]  # fmt: skip
 
 
 class LiveError(BelatedError):
@@ -54,6 +63,24 @@ class SchemaError(LiveError):
 
 class AccessError(LiveError):
     """The service does not know the token, or the token does not allow what was asked."""
+
+
+#: The errors, special cases first, and the kinds of problems for which a client raises each. The first kind is the one
+#: that the service has for the error.
+PROBLEMS: tuple[tuple[type[BelatedError], tuple[ProblemKind, ...]], ...] = (
+    (UnknownExperimentError, ("unknown-experiment",)),
+    (ContradictionError, ("contradiction",)),
+    (NotRunningError, ("not-running",)),
+    (ClosedError, ("closed",)),
+    (SchemaError, ("schema",)),
+    (AccessError, ("scope", "no-token", "other-experiment")),
+    (OverloadedError, ("overloaded", "too-many")),
+    (StorageError, ("storage",)),
+    (LiveError, ("conflict",)),
+    (LogError, ("no-rows",)),
+    (PolicyError, ("policy",)),
+    (OptionError, ("invalid", "malformed")),
+)
 
 
 @contextmanager

@@ -11,16 +11,13 @@ from belated.base.checks import LARGEST_OUTCOME, one_of
 from belated.base.checks import real as finite
 from belated.base.errors import OptionError, argument
 from belated.log.durations import read_duration
+from belated.summaries.maturing import MEASURES, Measure
 
 if TYPE_CHECKING:
     from belated.sequences.design import SequenceKind
 
 OutcomeKind = Literal["binary", "real", "bounded", "events"]
 KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
-
-#: What of the events in the window is the outcome.
-Measure = Literal["indicator", "count", "sum"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 @dataclass(frozen=True)

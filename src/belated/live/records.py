@@ -12,6 +12,12 @@ State = Literal["draft", "running", "stopped", "closed"]
 ArmState = Literal["offered", "paused", "dropped"]
 TellStatus = Literal["new", "repeated", "corrected", "parked", "contradiction", "refused"]
 
+#: What the audit has entries of.
+ChangeKind = Literal[
+    "create", "import", "start", "stop", "close", "add arm", "add segment", "pause arm", "resume arm", "drop arm",
+    "set policy", "erase",
+]  # fmt: skip
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -165,7 +171,7 @@ class Version:
 class Change:
     """An entry of the audit: what was changed, when, by whom and why."""
 
-    what: str
+    what: ChangeKind
     detail: str
     author: str
     reason: str

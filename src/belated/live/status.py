@@ -11,7 +11,7 @@ from belated.base.documents import json_rows, json_text
 from belated.base.tables import Column, Table
 from belated.base.text import count
 from belated.live.design import Snapshot
-from belated.live.records import Change, State, moment
+from belated.live.records import ArmState, Change, State, moment
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +43,7 @@ class Status(Table):
     told: int
     parked: int
     problem: str | None
-    arms: tuple[tuple[str, str, float], ...]
+    arms: tuple[tuple[str, ArmState, float], ...]
     segments: tuple[tuple[str, int, tuple[float, ...]], ...] = ()
 
     @classmethod

@@ -52,12 +52,9 @@ def open_storage(place: str | os.PathLike[str], clock: Clock | None = None, **op
 
 def read_place(place: object) -> str:
     """Return a path or a URL as text."""
-    try:
-        text = os.fsdecode(place)  # type: ignore[arg-type]
-    except TypeError:
-        raise OptionError(
-            f"{argument('place')} is of type {type(place).__name__}; it must be a path or a URL."
-        ) from None
+    if not isinstance(place, (str, bytes, os.PathLike)):
+        raise OptionError(f"{argument('place')} is of type {type(place).__name__}; it must be a path or a URL.")
+    text = os.fsdecode(place)
     if not text or "\x00" in text:
         raise OptionError(f"{argument('place')} is {shown(text)}; it must be the name of a file, or a URL.")
     return text

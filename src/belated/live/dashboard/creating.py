@@ -16,6 +16,7 @@ from belated.live.experiment import Experiment
 from belated.live.store import Store
 from belated.simulation.description import policy_from
 from belated.simulation.policies import Policy
+from belated.summaries import maturing
 
 OUTCOMES = (
     ("binary", "yes or no, told as 1 or 0"),
@@ -183,7 +184,7 @@ def read_outcome(given: Given) -> outcomes.Outcome | None:
     """Return the outcome of a form."""
     kind = given.read("outcome", lambda text: one_of("outcome", text, outcomes.KINDS))
     if kind == "events":
-        measure = given.read("measure", lambda text: one_of("measure", text, outcomes.MEASURES))
+        measure = given.read("measure", lambda text: one_of("measure", text, maturing.MEASURES))
         if measure is None:
             return None
         return given.read("window", duration(lambda text: outcomes.events(text, measure)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterable, Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import parse_qs, unquote_to_bytes
 
 import msgspec
@@ -24,6 +24,9 @@ _PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 encode = msgspec.json.Encoder().encode
 
 JSON = "application/json"
+
+#: The methods of routes.
+Method = Literal["GET", "POST", "DELETE"]
 
 #: The most options of a query.
 _OPTIONS = 20
@@ -124,7 +127,7 @@ class Endpoint:
         The options of its query.
     """
 
-    method: str
+    method: Method
     path: str
     handle: Callable[[Call], Awaitable[Reply]]
     summary: str

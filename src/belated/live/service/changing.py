@@ -42,9 +42,9 @@ async def create(call: Call) -> Reply:
     def act() -> dict[str, Any]:
         exp = call.service.store.create(
             given.name, arms=given.arms, policy=read_policy(given.policy), outcome=read_outcome(given.outcome),
-            segments=given.segments,
-            baseline=given.baseline, planned_rows=given.planned_rows, level=given.level, kind=given.kind,  # type: ignore[arg-type]
-            target=given.target, every=given.every, seconds=given.seconds, author=author, reason=given.reason,
+            segments=given.segments, baseline=given.baseline, planned_rows=given.planned_rows, level=given.level,
+            kind=given.kind, target=given.target, every=given.every, seconds=given.seconds, author=author,
+            reason=given.reason,
         )  # fmt: skip
         if given.start:
             exp.start(author=author)

@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from belated.live.records import ArmState, State, TellStatus
+from belated.live import outcomes
+from belated.live.records import ArmState, ChangeKind, State, TellStatus
 from belated.live.service.problems import ProblemDocument
 from belated.live.tokens import Scope, TokenKind
+from belated.sequences.design import KindOption
+from belated.summaries.maturing import Measure
 
 Unit = str | int
-Reason = str
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,11 +54,11 @@ class TellMany(Request):
 class OutcomeKind(Request):
     """What an outcome is; low and high are of bounded ones, window and measure of events."""
 
-    kind: Literal["binary", "real", "bounded", "events"]
+    kind: outcomes.OutcomeKind
     low: float | None = None
     high: float | None = None
     window: str | None = None
-    measure: Literal["indicator", "count", "sum"] = "indicator"
+    measure: Measure = "indicator"
 
 
 class Create(Request):
@@ -70,7 +72,7 @@ class Create(Request):
     baseline: str | None = None
     planned_rows: int = 10_000
     level: float = 0.95
-    kind: str | None = None
+    kind: KindOption | None = None
     target: int | None = None
     every: int | None = None
     seconds: float = 2.0
@@ -223,7 +225,7 @@ class Listing(msgspec.Struct):
 class AuditEntry(msgspec.Struct):
     """An entry of the audit; `detail` is JSON."""
 
-    what: str
+    what: ChangeKind
     detail: str
     author: str
     reason: str
