@@ -6,14 +6,14 @@ import pytest
 
 import belated as bl
 from belated.kernels import bandit
-from belated.live import patience
+from belated.live import deciding
 from belated.live.deciding import decide
 from belated.live.learning import Knowledge
 
 
 def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monkeypatch):
     """Neither asks nor answers wait for it, and it is not called again before it has ended."""
-    monkeypatch.setattr(patience, "SECONDS", 0.3)
+    monkeypatch.setattr(deciding, "SECONDS", 0.3)
     called, begun, go_on = [], threading.Event(), threading.Event()
 
     def policy(count, total, step):
@@ -39,7 +39,7 @@ def test_a_policy_that_never_answers_keeps_the_last_good_version(tmp_path, monke
         exp.pause_arm("A")
         assert exp.ask("z").probabilities == {"A": 0.0, "B": 1.0}
         go_on.set()
-        patience._stuck[id(policy)].join()
+        deciding._stuck[id(policy)].join()
         exp.resume_arm("A")
         assert exp.status().problem is None
         assert exp.ask("w").probabilities == {"A": 0.25, "B": 0.75}

@@ -6,7 +6,7 @@ import time
 
 import belated as bl
 from belated.live.design import plan_setup
-from belated.live.ticker import Ticker
+from belated.live.ticking import Ticker
 
 
 def test_a_tick_that_fails_does_not_end_the_next_ones():

@@ -64,7 +64,7 @@ Every = Annotated[
 @contextmanager
 def opened(place: str, name: str) -> Iterator[Experiment]:
     """Open an experiment, and make the version that is due when it is closed."""
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     with open_store(place, make=False, ticking=False) as store:
         yield store.experiment(name)
@@ -137,7 +137,7 @@ def create(
     Example: `belated live create shop.belated "subject line" --arms Plain,Emoji --baseline Plain --planned 20000`
     """
     from belated.live.creating import plan_creation
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     form = check_format(format)
     declared = read_outcome(outcome)
@@ -226,7 +226,7 @@ def log(
 
     Example: `belated live log shop.belated "subject line" -o log.parquet`
     """
-    from belated.live.exporting import log_text, write_log
+    from belated.live.logs import log_text, write_log
 
     with _store(place) as store:
         exp = store.experiment(name)
@@ -452,7 +452,7 @@ def migrate(place: Place) -> None:
 
 @contextmanager
 def _store(place: str) -> Iterator[Store]:
-    from belated.live.store import open as open_store
+    from belated.live.store import open_store
 
     with open_store(place, make=False, ticking=False) as store:
         yield store

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,8 +18,13 @@ from belated.base.text import one_line
 from belated.live.errors import legible
 from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
-from belated.live.patience import answer_of
 from belated.simulation.policies import Policy, PolicyFunction
+
+#: Seconds that a function may take: less than other processes wait for one that writes, and enough to compile one.
+SECONDS = 30.0
+
+#: The threads whose functions have not answered, by the function, which its thread keeps alive.
+_stuck: dict[int, threading.Thread] = {}
 
 
 def policy_text(policy: Policy) -> str:
@@ -133,7 +140,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
             "store.experiment(name, policy=bl.policies.own(...))."
         )
     try:
-        returned = answer_of(policy.function, np.array(counts, float), np.array(totals, float), step)
+        returned = _answer_of(policy.function, np.array(counts, float), np.array(totals, float), step)
         answer: Any = np.asarray(returned, dtype=np.float64)
     except PolicyError:
         raise
@@ -143,6 +150,38 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
     if answer.ndim != 1:
         raise PolicyError(f"The policy returned an array of shape {answer.shape}; it must be one probability an arm.")
     return [float(each) for each in answer]
+
+
+def _answer_of(function: Callable[..., Any], *values: Any) -> Any:
+    """Return what a function returns, and raise what it raises.
+
+    Raises
+    ------
+    PolicyError
+        If it does not answer in time. Its thread goes on; until that ends, the function is not called again.
+    """
+    before = _stuck.get(id(function))
+    if before is not None and before.is_alive():
+        raise PolicyError("The policy has not answered when it was last called, and is still running.")
+    _stuck.pop(id(function), None)
+    said: list[Any] = []
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            said.append(function(*values))
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="belated-policy", daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    if thread.is_alive():
+        _stuck[id(function)] = thread
+        raise PolicyError(f"The policy has not answered for {SECONDS:g} seconds.")
+    if raised:
+        raise raised[0]
+    return said[0]
 
 
 def _kernel(policy: Policy, chosen: list[str], counts: list[float], totals: list[float], step: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""The log of an experiment: in memory, and as a stream of Arrow's that another process makes the same log of."""
+"""The log of an experiment: in memory, as a file, and as a stream of Arrow's of which another process makes the log."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import datetime as dt
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from belated.base.columns import Array
+from belated.base.documents import csv_text
+from belated.base.errors import OptionError
+from belated.base.files import check_place, write_whole
 from belated.live.answers import Counts, LiveAnswer
 from belated.live.design import Setup
 from belated.live.errors import StorageError, unharmed
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from belated.log.data import Data
+    from belated.log.log import Log
 
 #: The media type of the stream, and the key of its schema under which everything but the rows is.
 ARROW, ABOUT = "application/vnd.apache.arrow.stream", b"belated"
@@ -230,6 +235,53 @@ def _flat(keys: Array, nested: pa.ListArray) -> list[tuple[Any, ...]]:
         (decided, str(place), 0, each, when, when)
         for decided, place, each, when in zip(decision, number[order].tolist(), value, happened, strict=True)
     ]
+
+
+# ---------------------------------------------------------------- as a file, without units
+
+
+def _log_columns(log: Log) -> dict[str, Any]:
+    """Return the columns that `bl.read` guesses the roles of."""
+    arrived = log.arrived
+    columns: dict[str, Any] = {"arm": [str(log.arms[k]) for k in log.code.tolist()]}
+    columns |= {f"p_{arm}": log.propensity_matrix[:, k].tolist() for k, arm in enumerate(log.arms)}
+    if log.segment_column is not None:
+        labels, code = log.segment_column
+        columns["segment"] = [str(labels[s]) for s in code.tolist()]
+    columns["assigned_at"] = _times(log.assigned_at)
+    columns["outcome"] = [
+        y if has_arrived else None for y, has_arrived in zip(log.outcome.tolist(), arrived, strict=True)
+    ]
+    when = log.assigned_at if log.arrived_at is None else log.arrived_at
+    columns["arrived_at"] = [t if has_arrived else None for t, has_arrived in zip(_times(when), arrived, strict=True)]
+    return columns
+
+
+def _times(times: Any) -> list[str]:
+    return [str(each) for each in np.datetime_as_string(times, unit="us")]
+
+
+def log_text(log: Log) -> str:
+    """Return a log as CSV that is safe in terminals and spreadsheets."""
+    return csv_text(_log_columns(log))
+
+
+def write_log(log: Log, path: Path) -> Path:
+    """Write a log to a .csv or .parquet file; a failure leaves no partial file."""
+    check_place(path)
+    if path.suffix.lower() == ".csv":
+        return write_whole(path, csv_text(_log_columns(log), as_written=True))
+    if path.suffix.lower() != ".parquet":
+        raise OptionError(f"`{path}` must end in .csv or .parquet.")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = _log_columns(log)
+    for name in ("assigned_at", "arrived_at"):
+        columns[name] = pa.array(np.array(columns[name], "datetime64[us]"), pa.timestamp("us"))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(columns), sink)
+    return write_whole(path, sink.getvalue().to_pybytes())
 
 
 # ---------------------------------------------------------------- answers

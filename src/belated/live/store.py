@@ -24,8 +24,7 @@ from belated.live.outcomes import Outcome
 from belated.live.records import Version
 from belated.live.sqlite import SQLiteStorage
 from belated.live.storage import Clock, Session, Storage
-from belated.live.ticker import Ticker
-from belated.live.ticking import tick
+from belated.live.ticking import Ticker, tick
 from belated.live.verifying import Verification, verify
 from belated.live.writer import Load, Writer
 from belated.simulation.policies import Policy, PolicyFunction
@@ -60,7 +59,7 @@ def read_place(place: object) -> str:
     return text
 
 
-def open(  # noqa: A001
+def open_store(
     place: str | os.PathLike[str],
     *,
     make: bool = True,
@@ -74,7 +73,7 @@ def open(  # noqa: A001
 
 
 class Store:
-    """Live experiments in one place; `open` gives it. It may be used by any number of threads and event loops.
+    """Live experiments in one place; `bl.live.open` gives it. It may be used by any number of threads and event loops.
 
     Close it, or use it in a `with` statement.
     """
