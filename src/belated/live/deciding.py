@@ -140,7 +140,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
             "store.experiment(name, policy=bl.policies.own(...))."
         )
     try:
-        returned = _answer_of(policy.function, np.array(counts, float), np.array(totals, float), step)
+        returned = answer_of(policy.function, np.array(counts, float), np.array(totals, float), step)
         answer: Any = np.asarray(returned, dtype=np.float64)
     except PolicyError:
         raise
@@ -152,7 +152,7 @@ def _own(policy: Policy, counts: list[float], totals: list[float], step: int) ->
     return [float(each) for each in answer]
 
 
-def _answer_of(function: Callable[..., Any], *values: Any) -> Any:
+def answer_of(function: Callable[..., Any], *values: Any) -> Any:
     """Return what a function returns, and raise what it raises.
 
     Raises

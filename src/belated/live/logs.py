@@ -240,7 +240,7 @@ def _flat(keys: Array, nested: pa.ListArray) -> list[tuple[Any, ...]]:
 # ---------------------------------------------------------------- as a file, without units
 
 
-def _log_columns(log: Log) -> dict[str, Any]:
+def log_columns(log: Log) -> dict[str, Any]:
     """Return the columns that `bl.read` guesses the roles of."""
     arrived = log.arrived
     columns: dict[str, Any] = {"arm": [str(log.arms[k]) for k in log.code.tolist()]}
@@ -263,20 +263,20 @@ def _times(times: Any) -> list[str]:
 
 def log_text(log: Log) -> str:
     """Return a log as CSV that is safe in terminals and spreadsheets."""
-    return csv_text(_log_columns(log))
+    return csv_text(log_columns(log))
 
 
 def write_log(log: Log, path: Path) -> Path:
     """Write a log to a .csv or .parquet file; a failure leaves no partial file."""
     check_place(path)
     if path.suffix.lower() == ".csv":
-        return write_whole(path, csv_text(_log_columns(log), as_written=True))
+        return write_whole(path, csv_text(log_columns(log), as_written=True))
     if path.suffix.lower() != ".parquet":
         raise OptionError(f"`{path}` must end in .csv or .parquet.")
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns = _log_columns(log)
+    columns = log_columns(log)
     for name in ("assigned_at", "arrived_at"):
         columns[name] = pa.array(np.array(columns[name], "datetime64[us]"), pa.timestamp("us"))
     sink = pa.BufferOutputStream()
