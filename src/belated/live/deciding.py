@@ -20,7 +20,8 @@ from belated.live.learning import Knowledge
 from belated.live.outcomes import Outcome
 from belated.simulation.policies import Policy, PolicyFunction
 
-#: Seconds that a function may take: less than other processes wait for one that writes, and enough to compile one.
+#: Seconds that a policy of one's own may take: less than other processes wait for one that writes, and enough to
+#: compile it.
 SECONDS = 30.0
 
 #: The threads whose functions have not answered, by the function, which its thread keeps alive.

@@ -59,7 +59,7 @@ class Outcome:
     @property
     def sequence(self) -> tuple[SequenceKind, tuple[float, float] | None]:
         """The kind of confidence sequence for such outcomes, and their bounds."""
-        if self.kind == "binary" or self.measure == "indicator":
+        if self.kind == "binary" or self.measure == "indicator":  # 0 or 1, not any share
             return "beta_binomial", None
         return ("bernstein", (self.low, self.high)) if self.kind == "bounded" else ("asymptotic", None)
 

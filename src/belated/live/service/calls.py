@@ -104,7 +104,8 @@ class Endpoint:
 
     Attributes
     ----------
-    method, path : str
+    method : {"GET", "POST", "DELETE"}
+    path : str
     handle : callable
     summary : str
     scopes : tuple of str
